@@ -1,0 +1,66 @@
+/* What every Holdfast header needs: export marks, cleanup, forwarding, "off" and "unlimited". */
+#ifndef HOLDFAST_BASE_H
+#define HOLDFAST_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define HF_BEGIN_DECLS extern "C" {
+#define HF_END_DECLS }
+#else
+#define HF_BEGIN_DECLS
+#define HF_END_DECLS
+#endif
+
+/* Public symbols; everything else in the library is hidden. */
+#define HF_API __attribute__((visibility("default")))
+#define HF_PRINTF(format_idx, args_idx) __attribute__((format(printf, format_idx, args_idx)))
+#define HF_MUST_USE __attribute__((warn_unused_result))
+
+/* In every options struct 0 means "the default". These two say the rest, in fields that take a number. */
+#define HF_OFF (-1)       /* switched off, none, zero */
+#define HF_UNLIMITED (-2) /* no bound */
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+#define HF_VERSION_TEXT "0.1.0"
+
+/* Releases a variable when its block is left, by any path: HF_AUTO(hf_scope_close) hf_scope *scope = NULL; */
+#define HF_AUTO(release) __attribute__((cleanup(release##_auto)))
+#define HF_AUTO_DEFINE(release, type)             \
+    static inline void release##_auto(type **ptr) \
+    {                                             \
+        if (*ptr != NULL) {                       \
+            (void)release(*ptr);                  \
+        }                                         \
+    }
+
+/* Forwards a failure to the caller; the only macro that returns. */
+#define HF_TRY(call)                        \
+    do {                                    \
+        hf_status hf_try_status_ = (call);  \
+        if (hf_try_status_ != HF_OK) {      \
+            return hf_try_status_;          \
+        }                                   \
+    } while (0)
+
+/* For main(): prints the sentence of a failure and ends the program with code 1. */
+#define HF_OR_DIE(call)                                   \
+    do {                                                  \
+        hf_status hf_die_status_ = (call);                \
+        if (hf_die_status_ != HF_OK) {                    \
+            hf_die(hf_die_status_, #call);                \
+        }                                                 \
+    } while (0)
+
+HF_BEGIN_DECLS
+
+/* The version of the library that is linked, such as "0.1.0". Compare with HF_VERSION_TEXT of the header. */
+HF_API const char *hf_version(void);
+
+HF_END_DECLS
+
+#endif

@@ -1,0 +1,93 @@
+/* Channels and select. Values are copied; a channel of capacity 0 is a rendezvous. From fibers and plain threads. */
+#ifndef HOLDFAST_CHAN_H
+#define HOLDFAST_CHAN_H
+
+#include <holdfast/scope.h>
+
+typedef struct hf_chan hf_chan;
+
+typedef struct hf_chan_options {
+    size_t size;         /* set by the macro */
+    const char *name;    /* in dumps; must outlive the channel; "chan" */
+    size_t capacity;     /* values that fit in; 0 = rendezvous */
+    hf_runtime *runtime; /* needed on a plain thread only */
+} hf_chan_options;
+
+/* For every verb that may wait. */
+typedef struct hf_wait_options {
+    size_t size;     /* set by the macro */
+    hf_span timeout; /* give up with HF_ERR_TIMEOUT; 0 = never */
+} hf_wait_options;
+
+typedef enum hf_case_kind { HF_CASE_RECV, HF_CASE_SEND } hf_case_kind;
+typedef struct hf_case {
+    hf_case_kind kind;
+    hf_chan *chan;     /* NULL = this case never happens */
+    void *value;       /* recv: where to write; send: what to send */
+    hf_status status;  /* of the case that was taken: HF_OK or HF_ERR_CLOSED */
+} hf_case;
+#define HF_SELECT_COUNT_MAX 64
+
+HF_BEGIN_DECLS
+
+/* A channel for values of `value_len` bytes. Fails: HF_ERR_NOMEM, HF_ERR_INVALID. */
+HF_API hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options);
+/* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
+ * it. Accepts NULL. */
+HF_API hf_status hf_chan_free(hf_chan *chan);
+/* No more sends. Receivers still get what is buffered, then HF_ERR_CLOSED. */
+HF_API hf_status hf_chan_close(hf_chan *chan);
+
+/* Fails: HF_ERR_CLOSED, HF_ERR_CANCELED, HF_ERR_TIMEOUT; then nothing was sent or received. */
+HF_API hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options);
+HF_API hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options);
+/* Never wait: HF_ERR_AGAIN. */
+HF_API hf_status hf_chan_try_send(hf_chan *chan, const void *value);
+HF_API hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
+HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
+
+/* Waits until one case can go on, does that one and returns its index; the first ready one in order wins.
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
+HF_API hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options);
+/* Never waits: HF_ERR_AGAIN. */
+HF_API hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_chan_free, hf_chan)
+
+#ifndef __cplusplus
+#define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
+#define HF_CHAN_NEW_(ret_chan, value_len, ...) hf_chan_new_with((ret_chan), (value_len), &(hf_chan_options){__VA_ARGS__})
+#define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_CHAN_SEND_(chan, value, ...) hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
+#define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_CHAN_RECV_(chan, ret_value, ...) hf_chan_recv_with((chan), (ret_value), &(hf_wait_options){__VA_ARGS__})
+#define hf_select(...) HF_SELECT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_SELECT_(cases, count, ret_idx, ...) \
+    hf_select_with((cases), (count), (ret_idx), &(hf_wait_options){__VA_ARGS__})
+#else
+static inline hf_status hf_chan_new(hf_chan **ret_chan, size_t value_len, hf_chan_options options = hf_chan_options())
+{
+    options.size = sizeof options;
+    return hf_chan_new_with(ret_chan, value_len, &options);
+}
+static inline hf_status hf_chan_send(hf_chan *chan, const void *value, hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_chan_send_with(chan, value, &options);
+}
+static inline hf_status hf_chan_recv(hf_chan *chan, void *ret_value, hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_chan_recv_with(chan, ret_value, &options);
+}
+static inline hf_status hf_select(hf_case *cases, size_t count, size_t *ret_idx,
+                                  hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_select_with(cases, count, ret_idx, &options);
+}
+#endif
+
+#endif

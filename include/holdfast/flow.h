@@ -1,0 +1,107 @@
+/* Flows: streams of values with one or many collectors, each with its own buffer and its own back-pressure.
+ *
+ * A cold flow is a function that emits; every collector runs it anew, in a fiber that ends with the collector.
+ * A hot flow is emitted into from anywhere; every collector sees what is emitted while it collects.
+ * A shared flow is a cold one that runs once while it has collectors, and is canceled when the last one leaves. */
+#ifndef HOLDFAST_FLOW_H
+#define HOLDFAST_FLOW_H
+
+#include <holdfast/sync.h>
+
+typedef struct hf_flow hf_flow;
+typedef struct hf_emitter hf_emitter;
+typedef struct hf_collector hf_collector;
+
+/* The source of a cold or shared flow: emits with hf_emit until it is done (HF_OK) or fails. */
+typedef hf_status (*hf_flow_source)(void *arg, hf_emitter *emitter);
+/* Called for each value; anything but HF_OK ends the collection and is what hf_flow_collect returns. */
+typedef hf_status (*hf_flow_item)(void *ctx, const void *value);
+
+typedef enum hf_flow_mode {
+    HF_FLOW_BUFFER,     /* keep `capacity` values (at least 1), then the emitter waits; the default */
+    HF_FLOW_CONFLATE,   /* keep the newest only */
+    HF_FLOW_DROP_OLDEST /* keep `capacity` values, drop the oldest */
+} hf_flow_mode;
+
+typedef struct hf_flow_options {
+    size_t size;           /* set by the macro */
+    const char *name;      /* in dumps; "flow" */
+    hf_runtime *runtime;   /* needed on a plain thread only */
+    hf_flow_source source; /* NULL = hot */
+    void *arg;             /* for source */
+    hf_scope *share;       /* with source: shared; the source runs as a child of this scope */
+} hf_flow_options;
+
+typedef struct hf_collect_options {
+    size_t size;       /* set by the macro */
+    hf_flow_mode mode;
+    size_t capacity;   /* 0 = 1 */
+    hf_span timeout;   /* for hf_flow_collect: give up with HF_ERR_TIMEOUT; 0 = never */
+} hf_collect_options;
+
+HF_BEGIN_DECLS
+
+HF_API hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options);
+/* Ends the flow for its collectors (HF_ERR_CLOSED after what is buffered) and frees it once they are gone. */
+HF_API hf_status hf_flow_free(hf_flow *flow);
+/* Ends a hot flow: collectors get what is buffered, then the end. */
+HF_API hf_status hf_flow_close(hf_flow *flow);
+
+/* Gives a value to every collector of a hot flow; waits for those whose buffer is full. HF_ERR_CLOSED, HF_ERR_CANCELED. */
+HF_API hf_status hf_flow_emit(hf_flow *flow, const void *value);
+/* Inside a source. */
+HF_API hf_status hf_emit(hf_emitter *emitter, const void *value);
+
+/* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */
+HF_API hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options);
+
+/* The same by hand. A collector belongs to the fiber that opened it. */
+HF_API hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options);
+HF_API hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options);
+HF_API uint64_t hf_collector_dropped(const hf_collector *collector); /* values conflated or dropped so far */
+HF_API hf_status hf_collector_close(hf_collector *collector);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_flow_free, hf_flow)
+HF_AUTO_DEFINE(hf_collector_close, hf_collector)
+
+#ifndef __cplusplus
+#define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))
+#define HF_FLOW_NEW_(ret_flow, value_len, ...) hf_flow_new_with((ret_flow), (value_len), &(hf_flow_options){__VA_ARGS__})
+#define hf_flow_collect(...) HF_FLOW_COLLECT_(__VA_ARGS__, .size = sizeof(hf_collect_options))
+#define HF_FLOW_COLLECT_(flow, item, ctx, ...) \
+    hf_flow_collect_with((flow), (item), (ctx), &(hf_collect_options){__VA_ARGS__})
+#define hf_collector_open(...) HF_COLLECTOR_OPEN_(__VA_ARGS__, .size = sizeof(hf_collect_options))
+#define HF_COLLECTOR_OPEN_(ret_collector, flow, ...) \
+    hf_collector_open_with((ret_collector), (flow), &(hf_collect_options){__VA_ARGS__})
+#define hf_collector_next(...) HF_COLLECTOR_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_COLLECTOR_NEXT_(collector, ret_value, ...) \
+    hf_collector_next_with((collector), (ret_value), &(hf_wait_options){__VA_ARGS__})
+#else
+static inline hf_status hf_flow_new(hf_flow **ret_flow, size_t value_len, hf_flow_options options = hf_flow_options())
+{
+    options.size = sizeof options;
+    return hf_flow_new_with(ret_flow, value_len, &options);
+}
+static inline hf_status hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
+                                        hf_collect_options options = hf_collect_options())
+{
+    options.size = sizeof options;
+    return hf_flow_collect_with(flow, item, ctx, &options);
+}
+static inline hf_status hf_collector_open(hf_collector **ret_collector, hf_flow *flow,
+                                          hf_collect_options options = hf_collect_options())
+{
+    options.size = sizeof options;
+    return hf_collector_open_with(ret_collector, flow, &options);
+}
+static inline hf_status hf_collector_next(hf_collector *collector, void *ret_value,
+                                          hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_collector_next_with(collector, ret_value, &options);
+}
+#endif
+
+#endif

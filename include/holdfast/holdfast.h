@@ -1,0 +1,20 @@
+/* Holdfast: fibers, scopes that cannot leak, and what one needs around them. One include for everything. */
+#ifndef HOLDFAST_HOLDFAST_H
+#define HOLDFAST_HOLDFAST_H
+
+#include <holdfast/base.h>
+#include <holdfast/chan.h>
+#include <holdfast/dispatch.h>
+#include <holdfast/error.h>
+#include <holdfast/flow.h>
+#include <holdfast/io.h>
+#include <holdfast/keyed.h>
+#include <holdfast/process.h>
+#include <holdfast/runtime.h>
+#include <holdfast/scope.h>
+#include <holdfast/sim.h>
+#include <holdfast/status.h>
+#include <holdfast/sync.h>
+#include <holdfast/time.h>
+
+#endif

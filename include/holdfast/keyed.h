@@ -1,0 +1,145 @@
+/* By key: locks, single-flight, and a bounded cache. Keys are bytes; they are copied. */
+#ifndef HOLDFAST_KEYED_H
+#define HOLDFAST_KEYED_H
+
+#include <holdfast/sync.h>
+
+/* A shared result: bytes or an object with a count of its holders. */
+typedef struct hf_value hf_value;
+
+/* A lock per key (M5). Entries are counted by their users; only idle entries are bounded. */
+typedef struct hf_keylock hf_keylock;
+typedef struct hf_key_guard hf_key_guard;
+
+typedef struct hf_keylock_options {
+    size_t size;         /* set by the macro */
+    const char *name;
+    hf_runtime *runtime; /* needed on a plain thread only */
+    int64_t idle_max;    /* entries kept though nobody uses them, oldest go first; 1000, HF_OFF = none */
+} hf_keylock_options;
+
+/* Single-flight (M6): concurrent calls for one key share one run of the work. */
+typedef struct hf_flight hf_flight;
+/* The shared work. Runs as a fiber of the flight's scope. Gives a value to share (may stay NULL). */
+typedef hf_status (*hf_flight_body)(void *arg, hf_value **ret_value);
+
+typedef struct hf_flight_options {
+    size_t size;         /* set by the macro */
+    const char *name;
+    hf_scope *scope;     /* where the work runs; must stay open as long as the flight; required */
+    bool detach;         /* the work goes on when the last waiter has left; default: it is canceled */
+} hf_flight_options;
+
+/* A cache with least-recently-used eviction, a byte bound and pins (M7). */
+typedef struct hf_cache hf_cache;
+
+typedef struct hf_cache_options {
+    size_t size;         /* set by the macro */
+    const char *name;
+    hf_runtime *runtime; /* needed on a plain thread only */
+    int64_t count_max;   /* entries; 100, HF_UNLIMITED */
+    int64_t bytes_max;   /* sum of the entries' lengths plus keys; HF_UNLIMITED */
+    /* An entry leaves the cache by eviction; called without locks held, must not wait. May be NULL. */
+    void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
+    void *state;
+} hf_cache_options;
+
+typedef struct hf_cache_stats {
+    uint64_t count, bytes, pinned, hits, misses, evictions;
+} hf_cache_stats;
+
+HF_BEGIN_DECLS
+
+/* Takes `data`; `release` (may be NULL) is called with it when the last holder lets go. One reference is the caller's. */
+HF_API hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data));
+/* The same with a copy of the bytes. */
+HF_API hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len);
+HF_API hf_value *hf_value_ref(hf_value *value);
+HF_API void hf_value_unref(hf_value *value); /* accepts NULL */
+HF_API void *hf_value_data(const hf_value *value);
+HF_API size_t hf_value_len(const hf_value *value);
+
+HF_API hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options);
+HF_API hf_status hf_keylock_free(hf_keylock *keylock); /* HF_ERR_MISUSE while a key is held or waited for */
+/* FIFO per key. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_NOMEM. */
+HF_API hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
+                                      const hf_wait_options *options);
+HF_API hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard);
+HF_API hf_status hf_key_unlock(hf_key_guard *guard);
+HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waited for and idle */
+
+HF_API hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
+HF_API hf_status hf_flight_free(hf_flight *flight);
+/* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or cancellation.
+ * A waiter that is canceled leaves alone; when the last one leaves, the work is canceled and the key is free at once.
+ * `arg` must stay valid until the work has ended: put it where the flight's scope keeps it, or wait uncanceled.
+ * `*ret_value` (may be NULL) holds a reference. */
+HF_API hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
+                                    hf_value **ret_value, const hf_wait_options *options);
+HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
+
+HF_API hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
+HF_API hf_status hf_cache_free(hf_cache *cache);
+/* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry (S8).
+ * A value over the byte bound is HF_ERR_TOO_BIG. */
+HF_API hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new);
+/* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
+HF_API hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
+/* As get, but the entry cannot be evicted until hf_cache_unpin. Pins count. */
+HF_API hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
+HF_API hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len);
+HF_API hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);
+HF_API hf_cache_stats hf_cache_stat(hf_cache *cache);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_value_unref, hf_value)
+HF_AUTO_DEFINE(hf_keylock_free, hf_keylock)
+HF_AUTO_DEFINE(hf_key_unlock, hf_key_guard)
+HF_AUTO_DEFINE(hf_flight_free, hf_flight)
+HF_AUTO_DEFINE(hf_cache_free, hf_cache)
+
+#ifndef __cplusplus
+#define hf_keylock_new(...) HF_KEYLOCK_NEW_(__VA_ARGS__, .size = sizeof(hf_keylock_options))
+#define HF_KEYLOCK_NEW_(ret_keylock, ...) hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
+#define hf_keylock_lock(...) HF_KEYLOCK_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_KEYLOCK_LOCK_(keylock, key, key_len, ret_guard, ...) \
+    hf_keylock_lock_with((keylock), (key), (key_len), (ret_guard), &(hf_wait_options){__VA_ARGS__})
+#define hf_flight_new(...) HF_FLIGHT_NEW_(__VA_ARGS__, .size = sizeof(hf_flight_options))
+#define HF_FLIGHT_NEW_(ret_flight, ...) hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
+#define hf_flight_run(...) HF_FLIGHT_RUN_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_FLIGHT_RUN_(flight, key, key_len, body, arg, ret_value, ...) \
+    hf_flight_run_with((flight), (key), (key_len), (body), (arg), (ret_value), &(hf_wait_options){__VA_ARGS__})
+#define hf_cache_new(...) HF_CACHE_NEW_(__VA_ARGS__, .size = sizeof(hf_cache_options))
+#define HF_CACHE_NEW_(ret_cache, ...) hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
+#else
+static inline hf_status hf_keylock_new(hf_keylock **ret_keylock, hf_keylock_options options = hf_keylock_options())
+{
+    options.size = sizeof options;
+    return hf_keylock_new_with(ret_keylock, &options);
+}
+static inline hf_status hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
+                                        hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_keylock_lock_with(keylock, key, key_len, ret_guard, &options);
+}
+static inline hf_status hf_flight_new(hf_flight **ret_flight, hf_flight_options options = hf_flight_options())
+{
+    options.size = sizeof options;
+    return hf_flight_new_with(ret_flight, &options);
+}
+static inline hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
+                                      hf_value **ret_value, hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);
+}
+static inline hf_status hf_cache_new(hf_cache **ret_cache, hf_cache_options options = hf_cache_options())
+{
+    options.size = sizeof options;
+    return hf_cache_new_with(ret_cache, &options);
+}
+#endif
+
+#endif

@@ -1,0 +1,238 @@
+/* Scopes, jobs and joins: concurrency that cannot leak.
+ *
+ * A scope owns the fibers that are forked into it. Leaving it, by any path, cancels and joins them:
+ *
+ *     HF_AUTO(hf_scope_close) hf_scope *batch = NULL;
+ *     HF_TRY(hf_scope_open(&batch, .name = "invoices", .timeout = hf_seconds(10)));
+ *     for (size_t i = 0; i < count; i++) {
+ *         HF_TRY(hf_fork(batch, send_invoice, &invoices[i]));
+ *     }
+ *     HF_TRY(hf_join(batch));
+ *
+ * From open to close the owner is inside the scope: its waits return HF_ERR_CANCELED once the scope is canceled or its
+ * deadline has passed. Only hf_join returns the children's outcome; it also ends the scope's own hold over the owner,
+ * so that code after it can wait again. A cancel that came from further out stays pending.
+ *
+ * Cancellation is level-triggered: every wait fails until the scope is left. Cleanup that must wait opens a shield. */
+#ifndef HOLDFAST_SCOPE_H
+#define HOLDFAST_SCOPE_H
+
+#include <holdfast/runtime.h>
+
+typedef struct hf_scope hf_scope;
+typedef struct hf_job hf_job;
+
+/* ---- Joins: when is a scope done, and what does hf_join return? -------------------------------------------------- */
+
+/* What a join sees of its scope. */
+typedef struct hf_tally {
+    int64_t n;         /* the parameter of the policy: quorum, tolerated failures */
+    void *state;       /* the user's own */
+    uint64_t forked;   /* children so far */
+    uint64_t running;  /* not finished yet */
+    uint64_t ok;       /* returned HF_OK */
+    uint64_t failed;   /* returned anything else but HF_ERR_CANCELED after being canceled */
+    uint64_t canceled; /* ended canceled */
+    bool joining;      /* the owner is in hf_join: no more forks from it */
+} hf_tally;
+
+typedef struct hf_outcome {
+    uint64_t index;            /* of the child, in fork order from 0 */
+    const char *name;          /* of the child, or NULL */
+    void *arg;                 /* what it was forked with */
+    hf_status status;
+    const hf_failure *failure; /* NULL when status is HF_OK */
+} hf_outcome;
+
+typedef enum hf_verdict { HF_GO_ON, HF_STOP } hf_verdict;
+
+/* The hooks of a join. The library's own joins use nothing else. They run one at a time, must not wait, and may be NULL
+ * (then: accept, go on, HF_ERR_TIMEOUT, first failure). */
+typedef struct hf_join_hooks {
+    const char *name;
+    /* A child is about to be added; anything but HF_OK refuses it and is what hf_fork returns. */
+    hf_status (*on_fork)(const hf_tally *tally);
+    /* A child ended, or the owner starts to join (outcome is NULL). HF_STOP cancels the rest. */
+    hf_verdict (*on_done)(const hf_tally *tally, const hf_outcome *outcome);
+    /* The scope's deadline passed and everybody has ended: HF_OK accepts what there is. */
+    hf_status (*on_deadline)(const hf_tally *tally);
+    /* Everybody has ended: what hf_join returns. `first_failure` is HF_OK when no child failed. */
+    hf_status (*result)(const hf_tally *tally, hf_status first_failure);
+    bool discard; /* keep no failures: they go to the log */
+} hf_join_hooks;
+
+typedef struct hf_join_policy {
+    const hf_join_hooks *hooks; /* NULL = hf_join_all_hooks */
+    int64_t n;
+    void *state;
+} hf_join_policy;
+
+HF_BEGIN_DECLS
+extern HF_API const hf_join_hooks hf_join_all_hooks;      /* all must succeed; the first failure cancels the rest */
+extern HF_API const hf_join_hooks hf_join_any_hooks;      /* the first success wins and cancels the rest */
+extern HF_API const hf_join_hooks hf_join_quorum_hooks;   /* n successes win; stops as soon as n became impossible */
+extern HF_API const hf_join_hooks hf_join_tolerate_hooks; /* up to n failures are fine, one more cancels the rest */
+extern HF_API const hf_join_hooks hf_join_collect_hooks;  /* supervisor: nobody is canceled, every failure is kept */
+extern HF_API const hf_join_hooks hf_join_discard_hooks;  /* endless services: results are dropped, failures logged */
+extern HF_API const hf_join_hooks hf_join_partial_hooks;  /* as all, but at the deadline what is done is accepted */
+HF_END_DECLS
+
+static inline hf_join_policy hf_join_policy_of(const hf_join_hooks *hooks, int64_t n, void *state)
+{
+    hf_join_policy policy;
+    policy.hooks = hooks;
+    policy.n = n;
+    policy.state = state;
+    return policy;
+}
+
+#define HF_JOIN_ALL hf_join_policy_of(&hf_join_all_hooks, 0, NULL)
+#define HF_JOIN_ANY hf_join_policy_of(&hf_join_any_hooks, 0, NULL)
+#define HF_JOIN_QUORUM(k) hf_join_policy_of(&hf_join_quorum_hooks, (k), NULL)
+#define HF_JOIN_TOLERATE(failures) hf_join_policy_of(&hf_join_tolerate_hooks, (failures), NULL)
+#define HF_JOIN_COLLECT hf_join_policy_of(&hf_join_collect_hooks, 0, NULL)
+#define HF_JOIN_DISCARD hf_join_policy_of(&hf_join_discard_hooks, 0, NULL)
+#define HF_JOIN_PARTIAL hf_join_policy_of(&hf_join_partial_hooks, 0, NULL)
+/* The three names of PROMISES X9. */
+#define HF_SHUTDOWN_ON_FAILURE HF_JOIN_ALL
+#define HF_SHUTDOWN_ON_SUCCESS HF_JOIN_ANY
+#define HF_SHUTDOWN_ON_CANCEL HF_JOIN_COLLECT
+
+/* ---- Verbs ------------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_scope_options {
+    size_t size;          /* set by the macro */
+    const char *name;     /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
+    hf_join_policy join;  /* {0} = HF_JOIN_ALL */
+    hf_span timeout;      /* deadline from now for the whole scope; inherited by everything inside as a minimum */
+    hf_runtime *runtime;  /* on a plain thread: where the children run; on a fiber: NULL */
+    int64_t jobs_max;     /* children running or waiting at once, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
+    hf_dispatcher *on;    /* default dispatcher of the children; NULL = the fiber threads */
+} hf_scope_options;
+
+typedef struct hf_fork_options {
+    size_t size;             /* set by the macro */
+    const char *name;        /* in dumps; must outlive the job (a literal) */
+    hf_job **ret_job;        /* a handle, valid until the scope is closed; NULL = none */
+    void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the job
+                                was canceled before it started. Without it a canceled job still runs its body, with
+                                the cancel pending, so that what `arg` owns is always released by somebody. */
+    hf_span delay;           /* start not before so much later; holds no stack meanwhile */
+    size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
+    hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
+} hf_fork_options;
+
+typedef struct hf_cancel_options {
+    size_t size;         /* set by the macro */
+    const char *reason;  /* a phrase that travels with the cause; must outlive the scope (a literal) */
+} hf_cancel_options;
+
+HF_BEGIN_DECLS
+
+/* Opens a scope; the calling fiber or thread owns it and closes it. Scopes of one owner close in reverse order. */
+HF_API hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options);
+/* Cancels the children that still run (cause "closed"), waits for them and frees the scope. Accepts NULL.
+ * Fails: HF_ERR_MISUSE from anyone but the owner. Inner scopes of the owner that are still open are closed first. */
+HF_API hf_status hf_scope_close(hf_scope *scope);
+
+/* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
+ * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, what on_fork returned. */
+HF_API hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
+
+/* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first failure
+ * itself. HF_ERR_TIMEOUT when the scope's own deadline ended it. Only the owner may join. */
+HF_API hf_status hf_join(hf_scope *scope);
+
+/* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
+HF_API hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options);
+
+HF_API const char *hf_scope_name(const hf_scope *scope);
+/* Numbers so far; exact once hf_join returned. */
+HF_API hf_tally hf_scope_tally(const hf_scope *scope);
+/* True when no child is running or waiting: hf_join would not wait. */
+HF_API bool hf_scope_is_idle(const hf_scope *scope);
+/* Failures in order of arrival, from 0; NULL past the last kept one (HF_SCOPE_FAILURES_MAX are kept). After hf_join. */
+#define HF_SCOPE_FAILURES_MAX 32
+HF_API const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx);
+
+/* Jobs, for who asked for a handle with .ret_job. Valid until the scope is closed. */
+HF_API bool hf_job_is_done(const hf_job *job);
+HF_API hf_status hf_job_status(const hf_job *job); /* HF_ERR_AGAIN while it is not done */
+HF_API const hf_failure *hf_job_failure(const hf_job *job);
+HF_API uint64_t hf_job_index(const hf_job *job);
+/* Cancels this one child. */
+HF_API hf_status hf_job_cancel(hf_job *job);
+
+/* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
+
+/* Waits. Fails: HF_ERR_CANCELED. */
+HF_API hf_status hf_sleep(hf_span span);
+/* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
+HF_API hf_status hf_yield(void);
+/* For loops that compute: yields every `every` calls with the same counter (S20). Keep `unsigned counter = 0;` beside. */
+static inline hf_status hf_pace(unsigned *counter, unsigned every)
+{
+    if (++*counter < every) {
+        return HF_OK;
+    }
+    *counter = 0;
+    return hf_yield();
+}
+
+/* HF_OK, or HF_ERR_CANCELED when the next wait would fail with it. Never waits. */
+HF_API hf_status hf_canceled(void);
+/* Why: HF_CAUSE_NONE when not canceled. `*ret_reason` (may be NULL): who or what, never NULL. */
+HF_API hf_cause hf_cancel_cause(const char **ret_reason);
+/* Time left until the nearest deadline around, HF_SPAN_UNLIMITED when there is none. */
+HF_API hf_span hf_time_left(void);
+
+/* A shield: inside it waits are not canceled from outside, for at most `bound`; then they are. For cleanup.
+ *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+ *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
+typedef struct hf_shield hf_shield;
+HF_API hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
+HF_API hf_status hf_shield_close(hf_shield *shield);
+
+/* ---- Fiber-local values ------------------------------------------------------------------------------------------ */
+
+/* A key is an address: static const hf_local TENANT = {"tenant"}; */
+typedef struct hf_local {
+    const char *name; /* in dumps */
+} hf_local;
+/* Binds a value for this fiber and for every fiber of scopes that it opens from now on. The value is borrowed and must
+ * outlive them. Fails: HF_ERR_NOMEM, HF_ERR_MISUSE on a plain thread. */
+HF_API hf_status hf_local_set(const hf_local *key, void *value);
+/* The nearest binding, or NULL. */
+HF_API void *hf_local_get(const hf_local *key);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_scope_close, hf_scope)
+HF_AUTO_DEFINE(hf_shield_close, hf_shield)
+
+#ifndef __cplusplus
+#define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options))
+#define HF_SCOPE_OPEN_(ret_scope, ...) hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
+#define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
+#define HF_FORK_(scope, body, arg, ...) hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
+#define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
+#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_cancel_options){__VA_ARGS__})
+#else
+static inline hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
+{
+    options.size = sizeof options;
+    return hf_scope_open_with(ret_scope, &options);
+}
+static inline hf_status hf_fork(hf_scope *scope, hf_body body, void *arg, hf_fork_options options = hf_fork_options())
+{
+    options.size = sizeof options;
+    return hf_fork_with(scope, body, arg, &options);
+}
+static inline hf_status hf_scope_cancel(hf_scope *scope, hf_cancel_options options = hf_cancel_options())
+{
+    options.size = sizeof options;
+    return hf_scope_cancel_with(scope, &options);
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+/* hf_status: what a call that can fail returns. One list feeds the enum, the texts and the documentation. */
+#ifndef HOLDFAST_STATUS_H
+#define HOLDFAST_STATUS_H
+
+#include <holdfast/base.h>
+
+/*        name         number  what it means, as a phrase */
+#define HF_STATUS_MAP(X)                                                              \
+    X(HF_OK, 0, "success")                                                            \
+    X(HF_ERR_CANCELED, 1, "the surrounding scope was canceled")                       \
+    X(HF_ERR_TIMEOUT, 2, "a deadline passed")                                         \
+    X(HF_ERR_CLOSED, 3, "the other side is closed")                                   \
+    X(HF_ERR_AGAIN, 4, "it would have to wait")                                       \
+    X(HF_ERR_NOMEM, 5, "out of memory")                                               \
+    X(HF_ERR_LIMIT, 6, "a configured or system limit is reached")                     \
+    X(HF_ERR_MISUSE, 7, "the call is not allowed here or with these arguments")       \
+    X(HF_ERR_INVALID, 8, "an input is malformed")                                     \
+    X(HF_ERR_NOT_FOUND, 9, "there is no such thing")                                  \
+    X(HF_ERR_EXISTS, 10, "it exists already")                                         \
+    X(HF_ERR_IO, 11, "the operating system reported an I/O error")                    \
+    X(HF_ERR_RESET, 12, "the connection was reset by the other side")                 \
+    X(HF_ERR_REFUSED, 13, "the connection was refused")                               \
+    X(HF_ERR_FULL, 14, "no space is left on the device")                              \
+    X(HF_ERR_UNSUPPORTED, 15, "this environment cannot do that")                      \
+    X(HF_ERR_CONFLICT, 16, "somebody else changed it first")                          \
+    X(HF_ERR_TOO_BIG, 17, "a size is over its limit")                                 \
+    X(HF_ERR_DENIED, 18, "permission denied")                                         \
+    X(HF_ERR_EVICTED, 19, "the run was released from memory; return at once")         \
+    X(HF_ERR_STORE, 20, "the store failed and stays closed until it is opened again") \
+    X(HF_ERR_FAILED, 21, "the work itself failed")
+
+typedef enum hf_status {
+#define HF_STATUS_ENUM(name, number, text) name = number,
+    HF_STATUS_MAP(HF_STATUS_ENUM)
+#undef HF_STATUS_ENUM
+    HF_ERR_USER = 1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7) */
+} hf_status;
+
+HF_BEGIN_DECLS
+
+/* "HF_ERR_TIMEOUT"; "HF_ERR_USER+7" style numbers come back as "HF_ERR_USER". Never NULL. */
+HF_API const char *hf_status_name(hf_status status);
+/* "a deadline passed". Never NULL. */
+HF_API const char *hf_status_text(hf_status status);
+
+HF_END_DECLS
+
+#endif

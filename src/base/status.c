@@ -1,0 +1,54 @@
+#include "base/base.h"
+
+#include <holdfast/error.h>
+
+const char *hf_status_name(hf_status status)
+{
+    static const struct {
+        hf_status status;
+        const char *name;
+    } NAMES[] = {
+#define ROW(name, number, text) {name, #name},
+        HF_STATUS_MAP(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(NAMES); i++) {
+        if (NAMES[i].status == status) {
+            return NAMES[i].name;
+        }
+    }
+    return "HF_ERR_USER";
+}
+
+const char *hf_status_text(hf_status status)
+{
+    static const struct {
+        hf_status status;
+        const char *text;
+    } TEXTS[] = {
+#define ROW(name, number, text) {name, text},
+        HF_STATUS_MAP(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(TEXTS); i++) {
+        if (TEXTS[i].status == status) {
+            return TEXTS[i].text;
+        }
+    }
+    return "a status of the program's own";
+}
+
+const char *hf_cause_name(hf_cause cause)
+{
+    static const char *const WORDS[] = {
+#define ROW(name, word, text) [name] = word,
+        HF_CAUSE_MAP(ROW)
+#undef ROW
+    };
+    return (size_t)cause < HF_COUNT_OF(WORDS) ? WORDS[cause] : "unknown";
+}
+
+const char *hf_version(void)
+{
+    return HF_VERSION_TEXT;
+}

@@ -1,0 +1,112 @@
+/* The context switch, and how the sanitizers are told about it.
+ *
+ * A suspended context is its stack pointer; everything else lies on its stack. The routine is out of line and ends in an
+ * indirect jump, not in `ret`: contexts that park at different places would mispredict every return. It saves the
+ * callee-saved registers only. MXCSR and the x87 control word are saved when built with HF_SWITCH_FPU=1; otherwise
+ * they belong to the thread. */
+#ifndef HF_BASE_SWITCH_H
+#define HF_BASE_SWITCH_H
+
+#include "base/base.h"
+
+#if HF_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if HF_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+typedef struct hf_context {
+    void *sp; /* where the registers of a suspended context are saved */
+#if HF_ASAN
+    const void *stack_lo; /* bounds of the stack that this context runs on */
+    size_t stack_len;
+    void *fake; /* ASan's own shadow of the frames */
+#endif
+#if HF_TSAN
+    void *tsan; /* TSan's idea of a fiber */
+#endif
+} hf_context;
+
+/* Assembly. Saves the caller's registers, stores its stack pointer in *save_sp, continues at load_sp. */
+void hf_switch_raw(void **save_sp, void *load_sp);
+/* Assembly. First code of a new context: calls the function with the argument that hf_context_make left there. */
+void hf_switch_entry(void);
+/* Assembly. Calls fn(arg) on the caller's own stack, but in an unwinder's eyes the caller is the suspended context
+ * whose stack pointer is `sp`: _Unwind_Backtrace inside fn sees that context's frames. */
+void hf_unwind_from(void *sp, void (*fn)(void *), void *arg);
+
+/* Assembly. Calls body(arg) and returns its result. No exception leaves it: see hf_body_personality. */
+int hf_call_guarded(int (*body)(void *), void *arg);
+
+/* Prepares a context that will call main(arg), which must never return, on the stack [lo, hi). */
+void hf_context_make(hf_context *context, void *lo, void *hi, void (*main)(void *), void *arg);
+
+/* Makes `context` stand for the code that is running now on its own thread's stack. */
+static inline void hf_context_adopt(hf_context *context)
+{
+    context->sp = NULL;
+#if HF_ASAN
+    context->stack_lo = NULL;
+    context->stack_len = 0;
+    context->fake = NULL;
+#endif
+#if HF_TSAN
+    context->tsan = __tsan_get_current_fiber();
+#endif
+}
+
+/* Once per context and thread of execution, before its first and after its last switch (TSan keeps state for each). */
+static inline void hf_context_announce(hf_context *context)
+{
+#if HF_TSAN
+    context->tsan = __tsan_create_fiber(0);
+#else
+    (void)context;
+#endif
+}
+
+static inline void hf_context_retire(hf_context *context)
+{
+#if HF_TSAN
+    if (context->tsan != NULL) {
+        __tsan_destroy_fiber(context->tsan);
+        context->tsan = NULL;
+    }
+#else
+    (void)context;
+#endif
+}
+
+/* The first thing a new context does, and what every switch ends with: `from` is the context that was left. */
+static inline void hf_context_arrived(hf_context *self, hf_context *from)
+{
+#if HF_ASAN
+    const void *lo = NULL;
+    size_t len = 0;
+    __sanitizer_finish_switch_fiber(self != NULL ? self->fake : NULL, &lo, &len);
+    if (from != NULL && from->stack_lo == NULL) { /* a thread's own stack: learnt when it is first left */
+        from->stack_lo = lo;
+        from->stack_len = len;
+    }
+#else
+    (void)self;
+    (void)from;
+#endif
+}
+
+/* Leaves `from` and continues `to`. `dying`: `from` is never resumed. */
+static inline void hf_context_switch(hf_context *from, hf_context *to, bool dying)
+{
+    (void)dying;
+#if HF_ASAN
+    __sanitizer_start_switch_fiber(dying ? NULL : &from->fake, to->stack_lo, to->stack_len);
+#endif
+#if HF_TSAN
+    __tsan_switch_to_fiber(to->tsan, 0);
+#endif
+    hf_switch_raw(&from->sp, to->sp);
+}
+
+#endif

@@ -1,0 +1,256 @@
+/* Signals, in two roles: those a host asked to receive, and those a host granted for interrupting our own threads.
+ *
+ * A slot per signal number says who has it. Handlers only read slots; open and close change them under one lock. A received
+ * signal becomes a byte in a pipe. Closing waits until no handler is between looking at the slot and writing, else a late
+ * one could write into whatever got the pipe's number next.
+ *
+ * A process that the host forked inherits handlers and pipes but is not ours: there a received signal is given back to the
+ * action that was in place before, so that such a child can be ended like any other. */
+#include "env/posix/posix.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#define SIGNAL_MAX 64 /* the kernel's highest number; fits a byte */
+
+typedef enum hf_signal_role { HF_SIGNAL_FREE, HF_SIGNAL_RECEIVED, HF_SIGNAL_INTERRUPT } hf_signal_role;
+
+typedef struct hf_signal_slot {
+    hf_signal_role role;             /* who has it; under the lock */
+    int use_count;                   /* interrupt: how many opened it; under the lock */
+    struct sigaction before;         /* what to put back; written before the handler is in place */
+    atomic_int write_fd;             /* received: the pipe, -1 = closed */
+    atomic_int running_count;        /* received: handlers at work */
+    atomic_int owner_pid;            /* received: the process that opened it */
+    void (*_Atomic on_signal)(void); /* interrupt: what to call */
+} hf_signal_slot;
+
+static hf_signal_slot slots[SIGNAL_MAX + 1];
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void on_received(int number)
+{
+    int error = errno;
+    hf_signal_slot *slot = &slots[number];
+    atomic_fetch_add(&slot->running_count, 1);
+    int fd = atomic_load(&slot->write_fd);
+    if (atomic_load(&slot->owner_pid) != (int)getpid()) {
+        (void)sigaction(number, &slot->before, NULL);
+        (void)raise(number); /* delivered when this handler returns */
+    } else if (fd >= 0) {
+        unsigned char byte = (unsigned char)number;
+        /* A full pipe holds thousands already: one more of the same would not be news. */
+        ssize_t put = write(fd, &byte, 1);
+        (void)put;
+    }
+    atomic_fetch_sub(&slot->running_count, 1);
+    errno = error;
+}
+
+static void on_interrupt(int number, siginfo_t *info, void *context)
+{
+    (void)info;
+    (void)context;
+    int error = errno;
+    void (*on_signal)(void) = atomic_load(&slots[number].on_signal);
+    if (on_signal != NULL) {
+        on_signal();
+    }
+    errno = error;
+}
+
+static bool is_fault(int number)
+{
+    return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
+           number == SIGABRT || number == SIGSYS;
+}
+
+static hf_status check_number(hf_op *op, int number)
+{
+    if (number < 1 || number > SIGNAL_MAX || number == SIGKILL || number == SIGSTOP || is_fault(number)) {
+        return hf_fail(op, HF_ERR_INVALID, "signal %d cannot be caught by a program at work", number);
+    }
+    return HF_OK;
+}
+
+/* Puts the old action back, unless somebody else has replaced ours meanwhile. */
+static void put_back(int number)
+{
+    struct sigaction now;
+    if (sigaction(number, NULL, &now) != 0) {
+        return;
+    }
+    bool is_ours = (now.sa_flags & SA_SIGINFO) != 0 ? now.sa_sigaction == on_interrupt : now.sa_handler == on_received;
+    if (is_ours) {
+        (void)sigaction(number, &slots[number].before, NULL);
+    }
+}
+
+/* Under the lock. */
+static hf_status receive(hf_op *op, int number, int write_fd)
+{
+    HF_TRY(check_number(op, number));
+    hf_signal_slot *slot = &slots[number];
+    if (slot->role != HF_SIGNAL_FREE) {
+        return hf_fail(op, HF_ERR_EXISTS, "signal %d is open already in this process", number);
+    }
+    if (sigaction(number, NULL, &slot->before) != 0) {
+        return hf_fail_errno(op, errno, "cannot read the action of signal %d", number);
+    }
+    atomic_store(&slot->owner_pid, (int)getpid());
+    atomic_store(&slot->write_fd, write_fd);
+    struct sigaction action = {.sa_handler = on_received, .sa_flags = SA_RESTART | SA_ONSTACK};
+    (void)sigfillset(&action.sa_mask);
+    if (sigaction(number, &action, NULL) != 0) {
+        return hf_fail_errno(op, errno, "cannot catch signal %d", number);
+    }
+    slot->role = HF_SIGNAL_RECEIVED;
+    return HF_OK;
+}
+
+/* Under the lock. Returns the pipe's write end. */
+static int receive_no_more(int number)
+{
+    hf_signal_slot *slot = &slots[number];
+    put_back(number);
+    int fd = atomic_exchange(&slot->write_fd, -1);
+    while (atomic_load(&slot->running_count) != 0) {
+        (void)sched_yield();
+    }
+    slot->role = HF_SIGNAL_FREE;
+    return fd;
+}
+
+hf_status hf_posix_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+{
+    if (count == 0) {
+        return hf_fail(op, HF_ERR_INVALID, "no signals were named");
+    }
+    int read_fd = -1;
+    int write_fd = -1;
+    HF_TRY(hf_posix_pipe(env, op, &read_fd, &write_fd));
+    (void)pthread_mutex_lock(&slots_lock);
+    hf_status status = HF_OK;
+    size_t open_count = 0;
+    while (status == HF_OK && open_count < count) {
+        status = receive(op, numbers[open_count], write_fd);
+        open_count += status == HF_OK ? 1 : 0;
+    }
+    if (status != HF_OK) {
+        for (size_t i = 0; i < open_count; i++) {
+            (void)receive_no_more(numbers[i]);
+        }
+    }
+    (void)pthread_mutex_unlock(&slots_lock);
+    if (status != HF_OK) {
+        hf_posix_close(env, read_fd);
+        hf_posix_close(env, write_fd);
+        return status;
+    }
+    *ret_fd = read_fd;
+    return HF_OK;
+}
+
+hf_status hf_posix_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
+{
+    unsigned char byte = 0;
+    size_t len = 0;
+    HF_TRY(hf_posix_read(env, op, fd, &byte, 1, &len));
+    if (len == 0) {
+        return hf_fail(op, HF_ERR_CLOSED, "the signals are closed");
+    }
+    *ret_number = byte;
+    return HF_OK;
+}
+
+void hf_posix_signals_close(hf_env *env, const int *numbers, size_t count, int fd)
+{
+    int write_fd = -1;
+    (void)pthread_mutex_lock(&slots_lock);
+    for (size_t i = 0; i < count; i++) {
+        hf_assert(numbers[i] >= 1 && numbers[i] <= SIGNAL_MAX);
+        if (slots[numbers[i]].role == HF_SIGNAL_RECEIVED) {
+            write_fd = receive_no_more(numbers[i]);
+        }
+    }
+    (void)pthread_mutex_unlock(&slots_lock);
+    hf_posix_close(env, write_fd);
+    hf_posix_close(env, fd);
+}
+
+/* Under the lock. */
+static hf_status interrupt_first(hf_op *op, int number, void (*on_signal)(void))
+{
+    hf_signal_slot *slot = &slots[number];
+    if (slot->role != HF_SIGNAL_FREE || sigaction(number, NULL, &slot->before) != 0) {
+        return hf_fail(op, HF_ERR_EXISTS, "signal %d is being received by the host: grant another one", number);
+    }
+    bool is_free = (slot->before.sa_flags & SA_SIGINFO) == 0 &&
+                   (slot->before.sa_handler == SIG_DFL || slot->before.sa_handler == SIG_IGN);
+    if (!is_free) {
+        return hf_fail(op, HF_ERR_EXISTS, "the host has a handler for signal %d: grant another one", number);
+    }
+    atomic_store(&slot->on_signal, on_signal);
+    /* Without SA_RESTART: a system call that blocks the thread must come back with EINTR. */
+    struct sigaction action = {.sa_sigaction = on_interrupt, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    (void)sigemptyset(&action.sa_mask);
+    if (sigaction(number, &action, NULL) != 0) {
+        return hf_fail_errno(op, errno, "cannot catch signal %d", number);
+    }
+    slot->role = HF_SIGNAL_INTERRUPT;
+    slot->use_count = 1;
+    return HF_OK;
+}
+
+hf_status hf_posix_interrupt_open(hf_env *env, hf_op *op, int number, void (*on_signal)(void))
+{
+    (void)env;
+    HF_TRY(check_number(op, number));
+    (void)pthread_mutex_lock(&slots_lock);
+    hf_signal_slot *slot = &slots[number];
+    hf_status status = HF_OK;
+    if (slot->role != HF_SIGNAL_INTERRUPT) {
+        status = interrupt_first(op, number, on_signal);
+    } else if (atomic_load(&slot->on_signal) == on_signal) {
+        slot->use_count++;
+    } else {
+        status = hf_fail(op, HF_ERR_EXISTS, "signal %d interrupts for somebody else already", number);
+    }
+    (void)pthread_mutex_unlock(&slots_lock);
+    return status;
+}
+
+void hf_posix_interrupt_close(hf_env *env, int number)
+{
+    (void)env;
+    hf_assert(number >= 1 && number <= SIGNAL_MAX);
+    (void)pthread_mutex_lock(&slots_lock);
+    hf_signal_slot *slot = &slots[number];
+    if (slot->role == HF_SIGNAL_INTERRUPT) {
+        slot->use_count--;
+        if (slot->use_count == 0) {
+            put_back(number);
+            atomic_store(&slot->on_signal, NULL);
+            slot->role = HF_SIGNAL_FREE;
+        }
+    }
+    (void)pthread_mutex_unlock(&slots_lock);
+}
+
+bool hf_posix_interrupt_is_open(int number)
+{
+    return number >= 1 && number <= SIGNAL_MAX && atomic_load(&slots[number].on_signal) != NULL;
+}
+
+void hf_posix_thread_mask(sigset_t *ret_blocked)
+{
+    (void)sigfillset(ret_blocked);
+    for (int number = 1; number <= SIGNAL_MAX; number++) {
+        if (is_fault(number) || hf_posix_interrupt_is_open(number)) {
+            (void)sigdelset(ret_blocked, number);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+/* Signals: those a host asked to receive, which tests raise, and those that interrupt the library's own threads, which
+ * are only counted. */
+#include "env/sim/sim_private.h"
+
+enum { SIGNAL_NUMBER_MAX = 63 }; /* what fits the mask; SIGRTMAX is 64 and nobody's favourite */
+
+hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+{
+    hf_sim *sim = hf_sim_of(env);
+    uint64_t mask = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (numbers[i] < 1 || numbers[i] > SIGNAL_NUMBER_MAX) {
+            return hf_fail(op, HF_ERR_INVALID, "%d is no signal", numbers[i]);
+        }
+        mask |= UINT64_C(1) << numbers[i];
+    }
+    if ((mask & sim->signals_mask) != 0) {
+        return hf_fail(op, HF_ERR_EXISTS, "one of the signals is received elsewhere already");
+    }
+    hf_sim_desc *desc = NULL;
+    HF_TRY(hf_sim_desc_new(sim, op, HF_SIM_SIGNALS, &desc));
+    desc->as.signals.mask = mask;
+    sim->signals_mask |= mask;
+    *ret_fd = desc->fd;
+    return HF_OK;
+}
+
+hf_status hf_sim_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
+{
+    hf_sim *sim = hf_sim_of(env);
+    hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
+    if (desc == NULL || desc->kind != HF_SIM_SIGNALS) {
+        return hf_fail(op, HF_ERR_IO, "descriptor %d receives no signals", fd);
+    }
+    if (desc->as.signals.count == 0) {
+        return hf_fail(op, HF_ERR_AGAIN, "no signal is queued");
+    }
+    *ret_number = desc->as.signals.numbers[desc->as.signals.first];
+    desc->as.signals.first = (desc->as.signals.first + 1) % HF_SIM_SIGNALS_MAX;
+    desc->as.signals.count--;
+    return HF_OK;
+}
+
+void hf_sim_signals_close(hf_env *env, const int *numbers, size_t count, int fd)
+{
+    (void)numbers;
+    (void)count;
+    hf_sim_close(env, fd);
+}
+
+hf_status hf_sim_raise(hf_env *env, int number)
+{
+    hf_sim *sim = hf_sim_of(env);
+    if (number < 1 || number > SIGNAL_NUMBER_MAX) {
+        return HF_ERR_INVALID;
+    }
+    for (uint32_t i = 0; i < sim->desc_capacity; i++) {
+        hf_sim_desc *desc = sim->descs[i];
+        if (desc == NULL || desc->kind != HF_SIM_SIGNALS || (desc->as.signals.mask >> number & 1) == 0) {
+            continue;
+        }
+        if (desc->as.signals.count == HF_SIM_SIGNALS_MAX) {
+            return HF_ERR_LIMIT;
+        }
+        uint32_t slot = (desc->as.signals.first + desc->as.signals.count++) % HF_SIM_SIGNALS_MAX;
+        desc->as.signals.numbers[slot] = (uint8_t)number;
+        hf_sim_desc_notify(sim, desc, HF_READABLE);
+        return HF_OK;
+    }
+    return HF_ERR_NOT_FOUND;
+}

@@ -1,0 +1,150 @@
+/* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
+#include "fiber/wait.h"
+
+hf_status hf_canceled(void)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    bool canceled = hf_is_canceled(self);
+    if (canceled) {
+        hf_self_note(self, HF_ERR_CANCELED, "hf_canceled");
+    }
+    HF_LEAVE(self, canceled ? HF_ERR_CANCELED : HF_OK);
+}
+
+hf_cause hf_cancel_cause(const char **ret_reason)
+{
+    const char *reason = "";
+    hf_cause cause = HF_CAUSE_NONE;
+    hf_fiber *self = hf_enter(NULL);
+    if (self != NULL) {
+        if (hf_is_canceled(self)) {
+            cause = (hf_cause)self->cx->cause;
+            reason = self->cx->reason;
+        }
+        hf_leave(self);
+    }
+    if (ret_reason != NULL) {
+        *ret_reason = reason;
+    }
+    return cause;
+}
+
+hf_span hf_time_left(void)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return HF_SPAN_UNLIMITED;
+    }
+    hf_instant deadline = HF_INSTANT_NEVER;
+    if (self->scope != NULL) {
+        deadline = self->scope->deadline;
+    } else if (self->job != NULL) {
+        deadline = self->job->scope->deadline;
+    }
+    hf_span left = HF_SPAN_UNLIMITED;
+    if (deadline.ns != INT64_MAX) {
+        int64_t ns = deadline.ns - hf_rt_now(self->rt).ns;
+        left = hf_nanoseconds(ns > 0 ? ns : 0);
+    }
+    hf_leave(self);
+    return left;
+}
+
+/* ---- Shields: scopes without children that an outer cancel does not enter ------------------------------------------ */
+
+hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (self->hook_depth != 0 || bound.ns <= 0 || bound.ns == INT64_MAX) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a shield needs a bound above 0, and cannot be opened by a hook"));
+    }
+    if (self->rt == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "this thread belongs to no runtime: nothing can cancel it"));
+    }
+    hf_scope_options options = {.size = sizeof options, .name = "shield", .timeout = bound};
+    hf_scope *scope = NULL;
+    hf_status status = hf_scope_open_on(self, self->rt, &scope, &options, true);
+    if (status == HF_OK) {
+        *ret_shield = (hf_shield *)(void *)scope;
+    }
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_shield_close(hf_shield *shield)
+{
+    if (shield == NULL) {
+        return HF_OK;
+    }
+    hf_scope *scope = (hf_scope *)(void *)shield;
+    hf_fiber *self = hf_enter(scope->rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (scope->owner != self || !scope->is_shield) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the owner of an open shield may close it"));
+    }
+    HF_LEAVE(self, hf_scope_close_on(self, scope));
+}
+
+/* ---- Local values -------------------------------------------------------------------------------------------------- */
+
+hf_status hf_local_set(const hf_local *key, void *value)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (self->kind != HF_FIBER_PLAIN || key == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "local values belong to fibers: a plain thread has thread-locals"));
+    }
+    size_t count = 0;
+    for (const hf_binding *at = self->own_locals; at != NULL; at = at->own_next) {
+        count++;
+    }
+    if (count >= HF_LOCALS_MAX) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_LIMIT, "a fiber binds at most %d local values", HF_LOCALS_MAX));
+    }
+    hf_binding *binding = hf_rt_alloc(self->rt, sizeof *binding);
+    if (binding == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a local value"));
+    }
+    binding->key = key;
+    binding->value = value;
+    binding->outer = self->locals;
+    binding->own_next = self->own_locals;
+    self->locals = binding;
+    self->own_locals = binding;
+    HF_LEAVE(self, HF_OK);
+}
+
+void *hf_local_get(const hf_local *key)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return NULL;
+    }
+    void *value = NULL;
+    for (const hf_binding *at = self->locals; at != NULL; at = at->outer) {
+        if (at->key == key) {
+            value = at->value;
+            break;
+        }
+    }
+    hf_leave(self);
+    return value;
+}
+
+void hf_locals_drop(hf_fiber *self)
+{
+    while (self->own_locals != NULL) {
+        hf_binding *next = self->own_locals->own_next;
+        hf_rt_free(self->rt, self->own_locals, sizeof *self->own_locals);
+        self->own_locals = next;
+    }
+}

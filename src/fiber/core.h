@@ -1,0 +1,407 @@
+/* The nouns of the runtime and how they hang together. Internal to src/fiber.
+ *
+ *   hf_runtime -- hf_sched (one per fiber thread) -- ready fibers, unstarted jobs, alarms, inbox
+ *        |                                              |
+ *        +-- root scopes (owned by plain threads)       +-- hf_fiber (a stack) -- hf_job (a node of the tree)
+ *                 |                                                                 |
+ *                 +-- hf_scope -- children: hf_job ... -- each job's fiber -- its open scopes, inner to outer
+ *
+ * Ownership (F1): a scope belongs to its home scheduler. Its list, counters, policy and cancel state are touched on the
+ * home's thread only; everybody else posts a message to the home's inbox. No scope has a lock.
+ * F2: a fiber that has run stays with its scheduler. Waking it means putting it into that scheduler's ready list, directly
+ * at home, through the inbox from elsewhere. A woken fiber can therefore never run before it has parked.
+ * F3: whoever waits is linked to what it waits for under that object's lock; unlinking it is claiming it, and only who
+ * claimed it may wake it. Cancel and timeout claim the same way, on the home's thread.
+ * F4: in user code `in_lib` of the running fiber is 0 and nobody is in the middle of anything; see safepoint.h. */
+#ifndef HF_FIBER_CORE_H
+#define HF_FIBER_CORE_H
+
+#include "base/current.h"
+#include "base/env.h"
+#include "base/list.h"
+#include "base/spin.h"
+#include "base/switch.h"
+#include "fiber/alarm.h"
+#include "fiber/fail.h"
+
+#include <holdfast/holdfast.h>
+
+typedef struct hf_fiber hf_fiber;
+typedef struct hf_msg hf_msg;
+typedef struct hf_wait hf_wait;
+typedef struct hf_stack_class hf_stack_class;
+typedef struct hf_fd_table hf_fd_table;
+typedef struct hf_watch hf_watch;
+typedef struct hf_names hf_names;
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
+
+/* A closure for another scheduler. Embedded in what it is about; per sender first in, first out. */
+struct hf_msg {
+    hf_msg *next;
+    void (*run)(hf_sched *sched, hf_msg *msg);
+};
+
+/* ---- Cancellation ------------------------------------------------------------------------------------------------ */
+
+/* Whether this node of the tree is canceled, and why. Written at home only, `canceled` last. */
+typedef struct hf_cx {
+    atomic_bool canceled;
+    bool inherited;            /* a cancel from further out arrived: hf_join does not clear it */
+    uint8_t cause;             /* hf_cause */
+    const char *reason;        /* who or what; borrowed, never NULL once canceled */
+    const hf_failure *failure; /* of the sibling that failed, kept by the scope; or NULL */
+} hf_cx;
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+typedef enum hf_job_state {
+    HF_JOB_NEW,     /* not started: a node without a stack */
+    HF_JOB_DELAYED, /* waits for its alarm */
+    HF_JOB_RUNNING, /* has a fiber, or a pool thread */
+    HF_JOB_DONE
+} hf_job_state;
+
+struct hf_job {
+    hf_cx cx;
+    hf_node siblings; /* in scope->children while not done, in scope->kept with a handle */
+    hf_scope *scope;
+    hf_body body;
+    void *arg;
+    void (*drop)(void *arg);
+    hf_fiber *fiber;               /* while running */
+    _Atomic(hf_sched *) at;        /* scheduler that runs it; NULL = not started, or on a pool */
+    hf_job *next;                  /* in a queue of unstarted jobs, a pool's queue, a free list */
+    hf_job *walk;                  /* in the work list of a cancel */
+    hf_msg msg;                    /* fork from elsewhere, completion from elsewhere */
+    hf_msg cancel_msg;             /* cancel on its way to where the job runs, and the answer */
+    atomic_bool cancel_requested;  /* seen by who starts it */
+    uint8_t request_cause;         /* of that cancel */
+    uint8_t state;                 /* hf_job_state */
+    uint8_t stack_class;
+    bool keep;      /* a handle was given out */
+    bool has_index; /* counted in the scope's tally */
+    bool pinned;    /* cancel_msg is under way: not freed before it is back */
+    hf_status status;
+    hf_failure_box *failure; /* owned */
+    hf_dispatcher *on;       /* pool or serial; NULL = fiber threads */
+    const char *request_reason;
+    const char *name; /* borrowed */
+    uint64_t index;
+    int64_t born_ns;             /* by the coarse clock of the scheduler that made it */
+    struct hf_job_extra *extra;  /* delay alarm; NULL for most */
+};
+
+/* ---- Scopes ------------------------------------------------------------------------------------------------------ */
+
+struct hf_scope {
+    hf_cx cx;
+    hf_runtime *rt;
+    hf_sched *home;
+    hf_fiber *owner;
+    hf_scope *outer;       /* next open scope of the same owner */
+    hf_cx *parent_cx;      /* of outer, of the owner's job, or of the runtime */
+    hf_list children;      /* jobs that are not done */
+    hf_list kept;          /* done jobs with a handle */
+    hf_join_policy policy;
+    hf_tally tally;        /* forked, running, ok, failed, canceled */
+    hf_wait *joiner;       /* the owner, in join or close */
+    hf_failure_box *first; /* failure that hf_join reports; owned */
+    hf_failure_box **failures; /* in order of arrival, HF_SCOPE_FAILURES_MAX at most; owned */
+    size_t failure_count;
+    hf_alarm alarm;        /* own deadline */
+    hf_instant deadline;   /* the nearest around, own one included */
+    int64_t timeout_ns;    /* own timeout, for the sentence */
+    bool own_deadline;     /* alarm was needed: own deadline is the nearest */
+    bool deadline_fired;
+    bool is_shield;
+    bool by_thread;        /* owned by a plain thread or pool thread */
+    bool closing;
+    int64_t jobs_max;
+    hf_dispatcher *on;
+    struct hf_binding *locals;   /* what children start with */
+    const char *name;
+    int64_t opened_ns;
+    uint64_t id;           /* in dumps and traces */
+    hf_node roots;         /* in rt->roots when by_thread */
+    hf_msg cancel_msg;     /* cancel from elsewhere */
+    atomic_bool cancel_posted;
+    hf_cause cancel_cause;
+    const char *cancel_reason;
+    atomic_uint pending;   /* messages about this scope that are under way */
+    hf_fiber *thread_owner;/* by_thread: owner as a thread */
+};
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_wait_kind {
+    const char *verb; /* in dumps: "recv" */
+    /* Claims the waiter for cancel or timeout: unlinks it under the object's lock. False: somebody else was first.
+     * NULL: cannot be aborted. */
+    bool (*abort)(hf_wait *wait);
+} hf_wait_kind;
+
+/* Lives on the waiter's stack from before it is linked until after it was woken. */
+struct hf_wait {
+    hf_node node; /* in the object's queue; under the object's lock */
+    hf_fiber *fiber;
+    const hf_wait_kind *kind;
+    void *object;
+    const char *object_name; /* copied for dumps: the object may be gone by then */
+    void *value;             /* of the object's own use: where a message goes */
+    int64_t number;          /* of the object's own use */
+    hf_alarm alarm;
+    hf_status status;        /* set by who claimed it */
+    hf_word word;            /* plain threads sleep on it: 0 = waiting, 1 = woken */
+};
+
+/* ---- Fibers ------------------------------------------------------------------------------------------------------ */
+
+typedef enum hf_fiber_kind {
+    HF_FIBER_PLAIN,  /* runs a job on a stack of ours */
+    HF_FIBER_IDLE,   /* a scheduler's own context, on its thread's stack */
+    HF_FIBER_THREAD  /* stands for a plain thread, or a pool thread */
+} hf_fiber_kind;
+
+/* Lies on top of its stack; of a plain thread in thread-local storage. */
+struct hf_fiber {
+    hf_self self; /* first: what hf_self_get returns */
+    hf_context context;
+    hf_sched *sched;         /* home; NULL for threads */
+    hf_fiber *next;          /* in the ready list, a free list */
+    hf_job *job;             /* NULL for idle and foreign threads */
+    hf_scope *scope;         /* innermost open scope or shield */
+    hf_cx *cx;               /* what decides whether its waits are canceled */
+    hf_wait *wait;           /* while parked */
+    volatile uint8_t in_lib; /* 0 = user code; own thread writes, safepoints read */
+    volatile uint8_t lost;   /* its thread was taken away while it ran: set in the signal handler */
+    uint8_t kind;            /* hf_fiber_kind */
+    uint8_t stack_class;
+    uint8_t hook_depth;      /* inside a hook: must not wait */
+    hf_status last_status;   /* of the last failure when it has no box */
+    const char *last_where;
+    hf_failure_box *failure; /* last failure; owned; of a thread: inside hf_thread_fiber */
+    hf_msg msg;              /* wake-up from another scheduler's thread */
+    struct hf_binding *locals;   /* innermost binding */
+    struct hf_binding *own_locals; /* to be freed with the job */
+    char *stack_lo;          /* bounds of the stack, guard excluded */
+    char *stack_hi;
+    uint64_t id;             /* of the current job, for dumps and reports */
+    hf_spin lock;            /* threads: guards scope, cx, wait against a canceling home */
+    hf_runtime *rt;          /* NULL for foreign threads */
+    hf_fiber *zombie_idle;   /* lost: the context to leave the lost thread by */
+    unsigned valgrind;       /* id of the registered stack */
+};
+
+/* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
+typedef struct hf_thread_fiber {
+    hf_fiber fiber;
+    hf_failure_box box;
+} hf_thread_fiber;
+
+/* ---- Schedulers -------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_counters {
+    uint64_t forks, joins, switches, steals, wakes_remote, fibers, jobs_done, scopes_opened, scopes_closed;
+} hf_counters;
+
+struct hf_sched {
+    hf_runtime *rt;
+    hf_env *env;
+    hf_fiber *current;     /* who runs; its in_lib says whether it is in user code */
+    hf_fiber *ready_head;  /* fibers that have run and can go on, first in first out */
+    hf_fiber *ready_tail;
+    hf_job *overflow_head; /* unstarted jobs that did not fit into the ring; under jobs_lock */
+    hf_job *overflow_tail;
+    unsigned tick;         /* turns taken */
+    int index;
+    bool multi;            /* there are thieves */
+    bool has_point;        /* simulated: scheduling points matter */
+    uint8_t stack_class;   /* default */
+    hf_word *fork_marker;
+    int64_t coarse_ns;     /* clock as of the last look */
+    hf_fiber *free_fibers[3]; /* stacks by class */
+    unsigned free_fiber_count[3];
+    hf_job *free_jobs;
+    unsigned free_job_count;
+    hf_scope *free_scopes;
+    hf_alarms alarms;
+    hf_counters counters;
+    hf_fiber idle;         /* context of the thread itself */
+    hf_fiber *left;        /* who was left by the last switch (for ASan) */
+    hf_poller *poller;
+    int fd_count;          /* descriptors watched here */
+    hf_names *names;       /* scope durations by name */
+    hf_thread *thread;     /* NULL when hosted */
+    uint64_t waited_head;  /* the monitor's last sample of ring_head */
+    _Alignas(64) _Atomic(hf_msg *) inbox;
+    atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
+    atomic_uint stop_request;  /* safepoint wanted */
+    atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
+    _Alignas(64) atomic_uint ring_head; /* unstarted jobs: taken from here by owner and thieves */
+    atomic_uint ring_tail;              /* put here by the owner */
+    atomic_uint overflow_count;
+    hf_spin jobs_lock;
+    _Atomic(hf_job *) ring[256];
+};
+
+struct hf_runtime {
+    hf_env *env;
+    const char *name;
+    hf_allocator allocator;
+    hf_log_sink log;
+    void *log_state;
+    hf_fatal_hook fatal;
+    void *fatal_state;
+    int sched_count;
+    bool hosted;             /* no threads of its own */
+    hf_sched **scheds;
+    hf_cx root_cx;           /* canceled by hf_runtime_stop */
+    hf_spin roots_lock;
+    hf_list roots;           /* scopes owned by plain threads */
+    hf_word *fork_marker;    /* reads 0 in a forked child */
+    hf_word stop_word;       /* threads end when 1 */
+    atomic_uint round_robin; /* home of the next thread-owned scope */
+    atomic_int idlers;       /* schedulers asleep */
+    atomic_int searchers;    /* schedulers looking for work to steal */
+    _Atomic(uint64_t) ids;   /* for scopes and jobs made off the fiber threads */
+    hf_spin depot_lock;      /* what follows, and slabs */
+    hf_job *depot_jobs;
+    void *slabs;             /* all memory carved into jobs and scopes, chained */
+    hf_stack_class *classes; /* three */
+    hf_guard_kind guard_kind;
+    int64_t guards;          /* protect guards made so far */
+    int64_t guards_max;      /* HF_ERR_LIMIT beyond */
+    int64_t fibers_max;
+    _Atomic(int64_t) fiber_count; /* stacks handed out */
+    hf_dispatcher *pool;     /* default pool */
+    int pool_max;
+    size_t stack_size;
+    hf_fd_table *fds;
+    hf_watch *watch;         /* watchdog and monitor; NULL when hosted or simulated */
+    hf_watchdog_options watchdog;
+    hf_spin world_lock;
+    hf_word world_word;      /* changes when a stopped world goes on */
+    atomic_uint world_stops;
+    struct hf_processes *processes; /* child processes; NULL until used */
+    hf_spin processes_lock;
+    bool reports_overflow;
+    atomic_bool turning;     /* hosted: somebody is in hf_runtime_turn */
+    uint64_t driver;         /* hosted: thread that turns it */
+    _Atomic(uint64_t) pool_calls;
+    _Atomic(uint64_t) pool_depth;
+    _Atomic(uint64_t) pool_threads;
+};
+
+/* ---- runtime.c --------------------------------------------------------------------------------------------------- */
+void *hf_rt_alloc(hf_runtime *rt, size_t len); /* zeroed; NULL = out of memory */
+void hf_rt_free(hf_runtime *rt, void *ptr, size_t len); /* accepts NULL */
+void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...) HF_PRINTF(4, 5);
+void hf_fatal(hf_runtime *rt, const char *message, int exit_code);
+/* The runtime a verb belongs to: the option, else the running fiber's; NULL with a recorded misuse. */
+hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option);
+static inline hf_instant hf_rt_now(const hf_runtime *rt)
+{
+    return rt->env->ops->now(rt->env);
+}
+/* A deadline from a timeout option: 0 and HF_SPAN_UNLIMITED never. */
+hf_instant hf_rt_deadline(const hf_runtime *rt, hf_span timeout);
+/* Whether this process is a fork() of the one that made the runtime. */
+static inline bool hf_rt_is_forked(const hf_runtime *rt)
+{
+    return atomic_load_explicit(rt->fork_marker, memory_order_relaxed) == 0;
+}
+
+/* ---- sched.c ----------------------------------------------------------------------------------------------------- */
+void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
+void hf_sched_deinit(hf_sched *sched);
+void hf_sched_thread_main(void *arg);
+/* Runs what is ready; waits until `deadline` when there is nothing. Returns whether anything ran. */
+bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
+/* Leaves the running fiber (its state is set up by the caller) and runs the next. Returns when it is resumed. */
+void hf_sched_leave(hf_sched *sched, hf_fiber *self);
+void hf_sched_post(hf_sched *sched, hf_msg *msg);
+/* The same while a lock is held: a simulation must not let others run here. */
+void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
+void hf_sched_drain(hf_sched *sched); /* runs what is in the inbox */
+void hf_sched_push_job(hf_sched *sched, hf_job *job);
+/* Makes a parked fiber that was claimed go on. From any thread. */
+void hf_fiber_ready(hf_fiber *fiber);
+static inline void hf_point_at(const hf_sched *sched, hf_point point, uint64_t detail)
+{
+    if (HF_UNLIKELY(sched != NULL && sched->has_point)) {
+        sched->env->ops->point(sched->env, point, detail);
+    }
+}
+static inline void hf_point_rt(const hf_runtime *rt, hf_point point, uint64_t detail)
+{
+    if (HF_UNLIKELY(rt->env->ops->point != NULL)) {
+        rt->env->ops->point(rt->env, point, detail);
+    }
+}
+
+/* ---- stack.c ----------------------------------------------------------------------------------------------------- */
+hf_status hf_stacks_init(hf_runtime *rt, hf_op *op);
+void hf_stacks_deinit(hf_runtime *rt);
+/* A fiber on a stack of the class, ready to be bound to a job. */
+hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_status *ret_why);
+void hf_stack_put(hf_sched *sched, hf_fiber *fiber);
+uint8_t hf_stack_class_of(size_t stack_size); /* smallest that fits */
+size_t hf_stack_trim(hf_runtime *rt, size_t count_max); /* gives memory of unused stacks back */
+bool hf_stack_is_guard(hf_runtime *rt, const void *address);
+uint64_t hf_stacks_bytes(hf_runtime *rt);
+
+/* ---- job.c ------------------------------------------------------------------------------------------------------- */
+hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched_or_null);
+void hf_job_free(hf_runtime *rt, hf_sched *sched_or_null, hf_job *job);
+hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched_or_null);
+void hf_scope_release(hf_runtime *rt, hf_sched *sched_or_null, hf_scope *scope);
+void hf_slabs_deinit(hf_runtime *rt);
+
+/* ---- scope.c, cancel.c ------------------------------------------------------------------------------------------- */
+/* On the home's thread: a child has ended. */
+void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job);
+/* A job has ended where it ran: tells its scope. sched NULL: a pool thread. */
+void hf_job_ended(hf_sched *sched, hf_job *job);
+/* Closes scopes that a body left open; true when there were any. */
+bool hf_scope_close_leftovers(hf_fiber *self);
+hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
+                           bool is_shield);
+hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope);
+/* On the home's thread: cancels the scope, everything in it, and the owner's waits. */
+void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
+                   bool inherited);
+/* On the home's thread of the job's scope. */
+void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure);
+/* From any thread. */
+void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason);
+/* When a job starts: applies a cancel that came before. */
+void hf_job_start_cx(hf_job *job);
+void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);
+
+/* ---- dispatch (pool.c, serial.c) --------------------------------------------------------------------------------- */
+/* Hands a forked job to its dispatcher. Home thread. */
+void hf_dispatch_job(hf_sched *sched, hf_job *job);
+/* A serial job has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
+void hf_dispatch_ended(hf_sched *sched, hf_job *job);
+/* Cancels a job that a dispatcher has: withdraws it, or interrupts its thread. Home thread of its scope; its
+ * cancel_requested is set. False: it is a fiber like any other by now. */
+bool hf_dispatch_cancel(hf_sched *sched, hf_job *job);
+/* Marks the job that a pool thread runs, and what it has open. The thread cannot end meanwhile: the pool's lock is held. */
+void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job);
+/* Puts a job with a delay on its way now. Home thread. */
+void hf_delay_end(hf_sched *sched, hf_job *job);
+hf_status hf_pool_open(hf_runtime *rt, hf_op *op);
+void hf_pool_shutdown(hf_runtime *rt);
+
+/* ---- locals ------------------------------------------------------------------------------------------------------ */
+typedef struct hf_binding hf_binding;
+struct hf_binding {
+    const hf_local *key;
+    void *value;
+    hf_binding *outer;    /* next older, possibly of an ancestor */
+    hf_binding *own_next; /* of the same fiber, for freeing */
+};
+void hf_locals_drop(hf_fiber *self);
+
+#endif

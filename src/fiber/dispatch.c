@@ -1,0 +1,358 @@
+/* Dispatchers as users see them: pools, views, serial ones; forking onto them; hf_block. */
+#include "fiber/dispatch.h"
+
+#include <string.h>
+
+hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind)
+{
+    hf_dispatcher *made = hf_rt_alloc(rt, sizeof *made);
+    if (made == NULL) {
+        return NULL;
+    }
+    made->kind = kind;
+    made->rt = rt;
+    made->pool = made;
+    made->name = options->name != NULL ? options->name : (kind == HF_DISPATCH_SERIAL ? "serial" : "pool");
+    made->limit = options->limit > 0 ? options->limit : (kind == HF_DISPATCH_POOL ? 64 : 1);
+    made->queue_max = options->queue_max > 0 ? options->queue_max : INT64_MAX;
+    made->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
+    hf_list_init(&made->queue);
+    return made;
+}
+
+static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_dispatcher_options *options,
+                             hf_dispatcher_kind kind, const char *verb)
+{
+    static const hf_dispatcher_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(options->runtime);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_runtime *rt = pool != NULL ? pool->rt : hf_rt_choose(&op, options->runtime);
+    if (rt == NULL) {
+        HF_LEAVE(self, hf_op_end(self, &op));
+    }
+    if (options->limit < 0 || options->limit > HF_POOL_THREADS_MAX) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, verb, "limit must be 1 to %d", HF_POOL_THREADS_MAX));
+    }
+    if (pool != NULL && pool->kind == HF_DISPATCH_SERIAL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "a view is of a pool or of another view"));
+    }
+    hf_dispatcher *made = hf_dispatcher_make(rt, options, kind);
+    if (made == NULL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for a dispatcher"));
+    }
+    if (kind == HF_DISPATCH_VIEW) {
+        made->pool = pool != NULL ? pool->pool : rt->pool;
+    }
+    *ret = made;
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options)
+{
+    return make_public(ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
+}
+
+hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options)
+{
+    return make_public(ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
+}
+
+hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options)
+{
+    return make_public(ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
+}
+
+hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
+{
+    if (dispatcher == NULL) {
+        return HF_OK;
+    }
+    hf_fiber *self = hf_enter(dispatcher->rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_spin_lock(&dispatcher->pool->lock);
+    bool is_used = dispatcher->running > 0 || dispatcher->queued > 0;
+    hf_spin_unlock(&dispatcher->pool->lock);
+    if (is_used) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
+    }
+    if (dispatcher->kind == HF_DISPATCH_POOL) {
+        hf_pool_free(dispatcher);
+    } else {
+        hf_rt_free(dispatcher->rt, dispatcher, sizeof *dispatcher);
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_pool_open(hf_runtime *rt, hf_op *op)
+{
+    hf_dispatcher_options options = {.size = sizeof options, .name = "pool", .limit = rt->pool_max};
+    rt->pool = hf_dispatcher_make(rt, &options, HF_DISPATCH_POOL);
+    return rt->pool != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the pool");
+}
+
+void hf_pool_shutdown(hf_runtime *rt)
+{
+    if (rt->pool != NULL) {
+        hf_pool_free(rt->pool);
+        rt->pool = NULL;
+    }
+}
+
+/* ---- Jobs on a pool ------------------------------------------------------------------------------------------------ */
+
+/* On a pool thread: the thread is the job's fiber. */
+static void run_pool_job(hf_task *task, hf_fiber *thread)
+{
+    hf_job *job = HF_CONTAINER(task, hf_job_extra, task)->job;
+    hf_dispatcher *pool = task->via->pool;
+    hf_runtime *rt = thread->rt;
+    thread->job = job;
+    thread->locals = job->scope->locals;
+    thread->last_status = HF_OK;
+    hf_spin_lock(&thread->lock);
+    thread->cx = &job->cx;
+    hf_spin_unlock(&thread->lock);
+    hf_spin_lock(&pool->lock);
+    job->fiber = thread;
+    job->state = HF_JOB_RUNNING;
+    hf_spin_unlock(&pool->lock);
+    if (atomic_load(&job->cancel_requested)) {
+        hf_thread_job_interrupt(NULL, thread, job);
+    }
+    hf_status status = HF_ERR_CANCELED;
+    if (job->drop != NULL && hf_is_canceled(thread)) {
+        job->drop(job->arg);
+    } else {
+        status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+    }
+    if (thread->scope != NULL) {
+        (void)hf_scope_close_leftovers(thread);
+        status = status != HF_OK ? status
+                                 : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
+                                                "the body returned with a scope still open; close every scope it opens");
+    }
+    job->status = status;
+    if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
+        job->failure = hf_self_take_failure(thread, rt, status, job->name);
+    }
+    hf_spin_lock(&pool->lock);
+    job->fiber = NULL;
+    hf_spin_unlock(&pool->lock);
+    hf_pool_thread_settle(thread);
+    hf_spin_lock(&thread->lock);
+    thread->cx = NULL;
+    thread->job = NULL;
+    hf_spin_unlock(&thread->lock);
+    hf_rt_free(rt, job->extra, sizeof *job->extra);
+    job->extra = NULL;
+    hf_job_ended(NULL, job);
+}
+
+/* A pool that takes no more: the job ends without having run. */
+static void refuse_job(hf_sched *sched, hf_job *job)
+{
+    job->status = HF_ERR_LIMIT;
+    job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
+                              "the pool takes no more work: its queue is full, or no thread could be started", NULL);
+    if (job->drop != NULL) {
+        job->drop(job->arg);
+    }
+    hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
+    job->extra = NULL;
+    hf_job_ended(sched, job);
+}
+
+void hf_dispatch_job(hf_sched *sched, hf_job *job)
+{
+    if (job->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_start(sched, job);
+        return;
+    }
+    if (job->extra == NULL) {
+        job->extra = hf_rt_alloc(sched->rt, sizeof *job->extra);
+    }
+    if (job->extra == NULL) {
+        refuse_job(sched, job);
+        return;
+    }
+    job->extra->job = job;
+    job->extra->task.node.next = NULL;
+    job->extra->task.run = run_pool_job;
+    if (hf_pool_submit(job->on, &job->extra->task) != HF_OK) {
+        refuse_job(sched, job);
+    }
+}
+
+void hf_dispatch_ended(hf_sched *sched, hf_job *job)
+{
+    if (job->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_ended(sched, job);
+    }
+}
+
+static void on_withdrawn(hf_sched *sched, hf_msg *msg)
+{
+    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
+    if (job->drop != NULL) {
+        job->drop(job->arg);
+    }
+    hf_scope_child_done(sched, job->scope, job);
+}
+
+bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
+{
+    hf_dispatcher *on = job->on;
+    if (on->kind == HF_DISPATCH_SERIAL || job->state == HF_JOB_DELAYED) {
+        return false;
+    }
+    if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {
+        hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
+        job->extra = NULL;
+        job->status = HF_ERR_CANCELED;
+        job->msg.run = on_withdrawn; /* later: the walk that cancels is not to be disturbed */
+        hf_sched_post_locked(sched, &job->msg);
+        return true;
+    }
+    hf_spin_lock(&on->pool->lock);
+    hf_fiber *thread = job->fiber;
+    if (thread != NULL) {
+        hf_pool_thread_pin(thread);
+    }
+    hf_spin_unlock(&on->pool->lock);
+    if (thread != NULL) {
+        hf_thread_job_interrupt(sched, thread, job);
+        hf_pool_thread_unpin(thread);
+    }
+    return true;
+}
+
+/* ---- hf_block ------------------------------------------------------------------------------------------------------ */
+
+/* A call on its way through a pool. On the caller's stack; on the heap when the caller may leave before it is over. */
+typedef struct block_call {
+    hf_spin lock; /* first: hf_wait.object points here */
+    hf_task task;
+    hf_wait wait;
+    hf_list waiters; /* the caller, while it waits */
+    hf_body body;
+    void *arg;
+    void (*drop)(void *arg);
+    hf_status status;
+    hf_failure_box *failure;
+    hf_runtime *rt;
+    bool on_heap;
+    bool over; /* the call has ended */
+} block_call;
+
+static void run_call(hf_task *task, hf_fiber *thread)
+{
+    block_call *call = HF_CONTAINER(task, block_call, task);
+    thread->last_status = HF_OK;
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
+    hf_failure_box *failure =
+        status != HF_OK ? hf_self_take_failure(thread, thread->rt, status, "hf_block") : NULL;
+    hf_spin_lock(&call->lock);
+    call->status = status;
+    call->failure = failure;
+    call->over = true;
+    hf_node *node = hf_list_pop_front(&call->waiters);
+    hf_spin_unlock(&call->lock);
+    if (node != NULL) {
+        hf_wake(&call->wait, HF_OK); /* from here on a call on the caller's stack is gone */
+        return;
+    }
+    hf_assert(call->on_heap); /* abandoned: the result goes, and what the call owned */
+    hf_box_unref(failure);
+    if (call->drop != NULL) {
+        call->drop(call->arg);
+    }
+    hf_rt_free(thread->rt, call, sizeof *call);
+}
+
+/* A canceled or late caller: a call that nobody has begun is withdrawn; one that runs is left, if it may be. */
+static bool abort_call(hf_wait *wait)
+{
+    block_call *call = wait->object;
+    if (hf_pool_withdraw(&call->task)) {
+        wait->number = 1;
+        return true;
+    }
+    return call->on_heap && hf_wait_abort_linked(wait);
+}
+
+static const hf_wait_kind BLOCK = {"hf_block", abort_call};
+
+static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline)
+{
+    hf_runtime *rt = self->rt;
+    hf_list_init(&call->waiters);
+    hf_wait_init(&call->wait, self, &BLOCK, call, on->name);
+    hf_list_push_back(&call->waiters, &call->wait.node);
+    call->task.run = run_call;
+    call->rt = rt;
+    bool on_heap = call->on_heap;
+    if (hf_pool_submit(on, &call->task) != HF_OK) {
+        if (on_heap) {
+            hf_rt_free(rt, call, sizeof *call);
+        }
+        return hf_refuse_at(self, HF_ERR_LIMIT, "hf_block",
+                            "pool '%s' takes no more calls: its queue is full, or no thread could be started", on->name);
+    }
+    hf_status status = hf_park(self, &call->wait, deadline);
+    bool is_ours = status == HF_OK || call->wait.number == 1;
+    if (status == HF_OK) {
+        status = call->status;
+        if (call->failure != NULL) {
+            hf_self_fail(self, call->failure);
+        }
+    }
+    if (is_ours && on_heap) {
+        hf_rt_free(rt, call, sizeof *call);
+    }
+    return status;
+}
+
+hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
+{
+    static const hf_block_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_status status = hf_may_wait(self, "hf_block");
+    if (status == HF_OK && (body == NULL || (options->on != NULL && options->on->kind == HF_DISPATCH_SERIAL))) {
+        status = hf_refuse(self, HF_ERR_MISUSE, "hf_block needs a call, and a pool or a view to run it on");
+    }
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    if (self->kind == HF_FIBER_THREAD) {
+        hf_leave(self);
+        return body(arg);
+    }
+    block_call here;
+    block_call *call = &here;
+    if (options->abandonable) {
+        call = hf_rt_alloc(self->rt, sizeof *call);
+        if (call == NULL) {
+            HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for an abandonable call"));
+        }
+    } else {
+        memset(call, 0, sizeof *call);
+    }
+    call->on_heap = options->abandonable;
+    call->body = body;
+    call->arg = arg;
+    call->drop = options->drop;
+    hf_instant deadline = options->abandonable ? hf_rt_deadline(self->rt, options->timeout) : HF_INSTANT_NEVER;
+    status = block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline);
+    HF_LEAVE(self, status);
+}

@@ -1,0 +1,68 @@
+/* Dispatchers inside the library. See pool.c and serial.c. */
+#ifndef HF_FIBER_DISPATCH_H
+#define HF_FIBER_DISPATCH_H
+
+#include "fiber/wait.h"
+
+typedef enum hf_dispatcher_kind { HF_DISPATCH_POOL, HF_DISPATCH_VIEW, HF_DISPATCH_SERIAL } hf_dispatcher_kind;
+
+/* Work for a pool thread. Embedded in the call or job. */
+typedef struct hf_task hf_task;
+struct hf_task {
+    hf_node node;                              /* in a queue, under the pool's lock */
+    hf_dispatcher *via;                        /* pool or view that it was given to */
+    bool in_pool;                              /* in the pool's queue, not in the view's */
+    void (*run)(hf_task *task, hf_fiber *thread); /* on a pool thread; the task may be gone when it returns */
+};
+
+/* What few jobs need: a delay, a place in a pool's queue. */
+typedef struct hf_job_extra {
+    hf_job *job;
+    hf_alarm alarm;
+    hf_span delay;
+    hf_task task;
+} hf_job_extra;
+
+struct hf_dispatcher {
+    hf_spin lock; /* of a pool: also guards its views */
+    hf_dispatcher_kind kind;
+    hf_runtime *rt;
+    const char *name;
+    hf_dispatcher *pool;  /* view: whose threads it uses; pool: itself */
+    int limit;            /* pool: threads; view: tasks at once */
+    int64_t queue_max;
+    int64_t queued;       /* waiting here */
+    hf_list queue;        /* tasks that wait */
+    int running;          /* view, serial: given to the pool or running */
+    hf_job *jobs_head;    /* serial: jobs that wait */
+    hf_job *jobs_tail;
+    /* pool */
+    hf_span idle;
+    int threads;
+    int working;          /* threads that run tasks */
+    int sleeping;         /* threads without work */
+    bool standby;         /* one thread looks after the queue, or is on its way to */
+    bool appointed;       /* a sleeping thread is to become the standby */
+    bool stopping;
+    uint64_t pushed;      /* tasks ever queued */
+    uint64_t taken;       /* tasks ever taken out */
+    hf_word word;         /* threads sleep on it */
+    struct hf_pool_thread *living;
+    struct hf_pool_thread *dead; /* ended, to be joined */
+};
+
+/* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */
+hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task);
+/* Takes a task back that no thread has begun. */
+bool hf_pool_withdraw(hf_task *task);
+/* A pool thread finds the job it runs interrupted, and stays until nobody holds it: see P3. */
+void hf_pool_thread_pin(hf_fiber *thread);
+void hf_pool_thread_unpin(hf_fiber *thread);
+void hf_pool_thread_settle(hf_fiber *thread); /* by the thread itself: waits until unpinned */
+void hf_pool_free(hf_dispatcher *pool);       /* joins its threads */
+/* NULL: out of memory. */
+hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind);
+void hf_serial_start(hf_sched *sched, hf_job *job);
+void hf_serial_ended(hf_sched *sched, hf_job *job);
+
+#endif

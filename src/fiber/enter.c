@@ -1,0 +1,73 @@
+#include "fiber/enter.h"
+
+#include "fiber/watch.h"
+
+#include <string.h>
+
+/* What a plain thread is in the eyes of the library. In thread-local storage, so that it needs no end. */
+static _Thread_local hf_thread_fiber plain __attribute__((tls_model("initial-exec")));
+
+hf_fiber *hf_thread_adopt(void)
+{
+    hf_fiber *self = &plain.fiber;
+    memset(&plain, 0, sizeof plain);
+    self->kind = HF_FIBER_THREAD;
+    hf_self_set(&self->self);
+    return self;
+}
+
+hf_status hf_forked(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && self->kind == HF_FIBER_THREAD) {
+        return hf_refuse(self, HF_ERR_MISUSE, "this process is a fork() of the one that made the runtime: the library "
+                                              "refuses every call here; exec or _exit instead");
+    }
+    if (self != NULL) {
+        hf_self_note(self, HF_ERR_MISUSE, "a call in a process that fork() made");
+    }
+    return HF_ERR_MISUSE;
+}
+
+hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
+{
+    if (self == NULL) {
+        self = hf_thread_adopt();
+    }
+    if (self->sched == NULL) { /* a plain or pool thread: owns nothing of a scheduler */
+        if (rt != NULL && hf_rt_is_forked(rt)) {
+            return NULL;
+        }
+        if (rt != NULL && self->job == NULL) {
+            self->rt = rt; /* the runtime it talks to now: where its waits and its memory come from */
+        }
+        self->in_lib = 1;
+        return self;
+    }
+    if (atomic_load_explicit(self->sched->fork_marker, memory_order_relaxed) == 0) {
+        return NULL;
+    }
+    for (;;) {
+        if (self->lost != 0) {
+            hf_watch_carry(self); /* returns on the new thread of its scheduler */
+        }
+        hf_sched *sched = self->sched;
+        hf_runtime *own = sched->rt;
+        hf_env *env = own->env;
+        uint32_t seen = atomic_load(&own->world_word);
+        if (atomic_load(&sched->stop_request) == 0) {
+            if (self->lost == 0) {
+                return self;
+            }
+            continue;
+        }
+        hf_leave(self);
+        (void)env->ops->word_wait(env, &own->world_word, seen, HF_INSTANT_NEVER);
+#if HF_TSAN
+        (void)__atomic_exchange_n(&self->in_lib, 1, __ATOMIC_SEQ_CST);
+#else
+        self->in_lib = 1;
+        atomic_thread_fence(memory_order_seq_cst);
+#endif
+    }
+}

@@ -1,0 +1,62 @@
+/* What every public verb starts and ends with.
+ *
+ * hf_enter marks the running fiber as inside the library and looks whether it may go on: its thread may have been taken
+ * away (it is then carried to the new one), a dump may want the world to stand still, the process may be a fork().
+ * It returns NULL in a forked child: the verb answers hf_forked(). Verbs never nest: between enter and leave only
+ * internal functions are called. */
+#ifndef HF_FIBER_ENTER_H
+#define HF_FIBER_ENTER_H
+
+#include "fiber/core.h"
+
+hf_fiber *hf_thread_adopt(void); /* the calling plain thread as a waiter; made on first use */
+hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt);
+hf_status hf_forked(void); /* HF_ERR_MISUSE, with a sentence where one can be kept */
+
+/* rt: of the object that the verb acts on, or NULL. */
+static inline hf_fiber *hf_enter(hf_runtime *rt)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (HF_UNLIKELY(self == NULL || self->sched == NULL)) {
+        return hf_enter_slow(self, rt);
+    }
+#if HF_TSAN
+    (void)__atomic_exchange_n(&self->in_lib, 1, __ATOMIC_SEQ_CST);
+    unsigned stop = atomic_load(&self->sched->stop_request);
+    bool lost = __atomic_load_n(&self->lost, __ATOMIC_RELAXED) != 0;
+#else
+    self->in_lib = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    unsigned stop = atomic_load_explicit(&self->sched->stop_request, memory_order_relaxed);
+    bool lost = self->lost != 0;
+#endif
+    if (HF_UNLIKELY(stop != 0 || lost ||
+                    atomic_load_explicit(self->sched->fork_marker, memory_order_relaxed) == 0)) {
+        return hf_enter_slow(self, rt);
+    }
+    return self;
+}
+
+static inline void hf_leave(hf_fiber *self)
+{
+#if HF_TSAN
+    __atomic_store_n(&self->in_lib, self->hook_depth != 0, __ATOMIC_RELEASE);
+#else
+    atomic_signal_fence(memory_order_seq_cst);
+    self->in_lib = self->hook_depth != 0; /* a verb called by a hook returns into the library */
+#endif
+}
+
+#define HF_LEAVE(self, result)                \
+    do {                                      \
+        hf_status hf_leave_status_ = (result); \
+        hf_leave(self);                       \
+        return hf_leave_status_;              \
+    } while (0)
+
+static inline bool hf_is_canceled(const hf_fiber *self)
+{
+    return self->cx != NULL && atomic_load_explicit(&self->cx->canceled, memory_order_acquire);
+}
+
+#endif

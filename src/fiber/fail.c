@@ -1,0 +1,269 @@
+/* Failures: made rarely, read by people. A wait that ends canceled or timed out records only its status and the verb;
+ * the sentence is made when somebody asks for it (hf_error), so that canceling 100,000 fibers allocates nothing. */
+#include "fiber/fail.h"
+
+#include "fiber/core.h"
+#include "fiber/enter.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static hf_failure_box no_memory = {
+    .failure = {.status = HF_ERR_NOMEM,
+                .type = "HF_ERR_NOMEM",
+                .message = "out of memory, also for the details of this failure",
+                .where = "allocator"},
+};
+
+static void copy_text(char *to, size_t capacity, const char *text)
+{
+    size_t len = strnlen(text, capacity - 1);
+    memcpy(to, text, len);
+    to[len] = '\0';
+}
+
+static void fill(hf_failure_box *box, hf_status status, const char *type, const char *where, const char *message)
+{
+    copy_text(box->type, sizeof box->type, type != NULL ? type : hf_status_name(status));
+    copy_text(box->where, sizeof box->where, where != NULL ? where : "");
+    copy_text(box->message, sizeof box->message, message);
+    box->failure.status = status;
+    box->failure.type = box->type;
+    box->failure.message = box->message;
+    box->failure.where = box->where;
+}
+
+static int depth_of(const hf_failure_box *box)
+{
+    int depth = 0;
+    for (; box != NULL; box = box->cause) {
+        depth++;
+    }
+    return depth;
+}
+
+hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, const char *where, const char *message,
+                           hf_failure_box *cause)
+{
+    hf_assert(status != HF_OK);
+    hf_failure_box *box = hf_rt_alloc(rt, sizeof *box);
+    if (box == NULL) {
+        hf_box_unref(cause);
+        return &no_memory;
+    }
+    fill(box, status, type, where, message);
+    box->rt = rt;
+    if (depth_of(cause) >= HF_CAUSE_DEPTH_MAX) {
+        hf_box_unref(cause);
+        cause = NULL;
+    }
+    box->cause = cause;
+    box->failure.cause = cause != NULL ? &cause->failure : NULL;
+    atomic_store_explicit(&box->refs, 1, memory_order_relaxed);
+    return box;
+}
+
+hf_failure_box *hf_box_ref(hf_failure_box *box)
+{
+    if (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
+        atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+    }
+    return box;
+}
+
+void hf_box_unref(hf_failure_box *box)
+{
+    while (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
+        if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1) {
+            return;
+        }
+        hf_failure_box *cause = box->cause;
+        hf_rt_free(box->rt, box, sizeof *box);
+        box = cause;
+    }
+}
+
+/* The chain of a box in one sentence: "a: b; because c". */
+static void flatten(const hf_failure *failure, char *text, size_t capacity)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (const hf_failure *at = failure; at != NULL && used + 1 < capacity; at = at->cause) {
+        int len = snprintf(text + used, capacity - used, "%s%s", at == failure ? "" : "; because ", at->message);
+        used += len < 0 ? 0 : (size_t)len;
+    }
+}
+
+void hf_self_fail(hf_fiber *self, hf_failure_box *box)
+{
+    self->last_status = box->failure.status;
+    self->last_where = NULL;
+    if (self->kind == HF_FIBER_THREAD) {
+        hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
+        char text[HF_MESSAGE_LEN_MAX];
+        flatten(&box->failure, text, sizeof text);
+        fill(&thread->box, box->failure.status, box->failure.type, box->failure.where, text);
+        self->failure = &thread->box;
+        hf_box_unref(box);
+        return;
+    }
+    hf_failure_box *old = self->failure;
+    self->failure = box;
+    hf_box_unref(old);
+}
+
+void hf_self_note(hf_fiber *self, hf_status status, const char *where)
+{
+    self->last_status = status;
+    self->last_where = where;
+}
+
+hf_status hf_refuse_at(hf_fiber *self, hf_status status, const char *where, const char *format, ...)
+{
+    char message[HF_MESSAGE_LEN_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    if (self->kind == HF_FIBER_THREAD || self->rt == NULL) {
+        hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
+        fill(&thread->box, status, NULL, where, message);
+        self->failure = &thread->box;
+        self->last_status = status;
+        self->last_where = NULL;
+        return status;
+    }
+    hf_self_fail(self, hf_box_new(self->rt, status, NULL, where, message, NULL));
+    return status;
+}
+
+hf_status hf_op_end(hf_fiber *self, const hf_op *op)
+{
+    return op->status == HF_OK ? HF_OK : hf_refuse_at(self, op->status, op->where, "%s", op->message);
+}
+
+/* The sentence for a failure that was only noted. */
+static void describe_note(const hf_fiber *self, char *text, size_t capacity)
+{
+    const char *verb = self->last_where != NULL ? self->last_where : "the call";
+    if (self->last_status == HF_ERR_CANCELED && self->cx != NULL && hf_is_canceled(self)) {
+        const hf_cx *cx = self->cx;
+        (void)snprintf(text, capacity, "%s: canceled (%s: %s)", verb, hf_cause_name((hf_cause)cx->cause), cx->reason);
+    } else {
+        (void)snprintf(text, capacity, "%s: %s", verb, hf_status_text(self->last_status));
+    }
+}
+
+hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status status, const char *where)
+{
+    bool is_noted = self->last_where != NULL;
+    if (!is_noted && self->failure != NULL && self->failure->failure.status == status) {
+        if (self->kind == HF_FIBER_THREAD) {
+            const hf_failure *flat = &self->failure->failure;
+            return hf_box_new(rt, status, flat->type, flat->where, flat->message, NULL);
+        }
+        hf_failure_box *box = self->failure;
+        self->failure = NULL;
+        self->last_status = HF_OK;
+        return box;
+    }
+    char text[HF_MESSAGE_LEN_MAX];
+    if (is_noted && self->last_status == status) {
+        describe_note(self, text, sizeof text);
+    } else {
+        (void)snprintf(text, sizeof text, "%s returned %s: %s", where != NULL ? where : "the fiber",
+                       hf_status_name(status), hf_status_text(status));
+    }
+    return hf_box_new(rt, status, NULL, where, text, NULL);
+}
+
+const hf_failure *hf_error(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self == NULL || self->last_status == HF_OK) {
+        return NULL;
+    }
+    if (self->last_where != NULL) {
+        char text[HF_MESSAGE_LEN_MAX];
+        describe_note(self, text, sizeof text);
+        const char *where = self->last_where;
+        (void)hf_refuse_at(self, self->last_status, where, "%s", text);
+    }
+    return self->failure != NULL ? &self->failure->failure : NULL;
+}
+
+const char *hf_error_text(void)
+{
+    const hf_failure *failure = hf_error();
+    if (failure == NULL) {
+        return "";
+    }
+    if (failure->cause == NULL) {
+        return failure->message;
+    }
+    /* Keep the chain readable as one line without another allocation: fold it into the head's own text. */
+    hf_failure_box *box = hf_box_of(failure);
+    if (atomic_load_explicit(&box->refs, memory_order_relaxed) != 1 || strstr(box->message, "; because ") != NULL) {
+        return failure->message;
+    }
+    char text[HF_MESSAGE_LEN_MAX];
+    flatten(failure, text, sizeof text);
+    copy_text(box->message, sizeof box->message, text);
+    return failure->message;
+}
+
+static hf_status raise(hf_status status, const char *type, bool with_cause, const char *format, va_list args)
+{
+    if (status == HF_OK) {
+        return HF_OK;
+    }
+    char message[HF_MESSAGE_LEN_MAX];
+    (void)vsnprintf(message, sizeof message, format, args);
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return status;
+    }
+    const char *where = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    if (self->kind == HF_FIBER_THREAD) {
+        hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
+        fill(&thread->box, status, type, where, message);
+        self->failure = &thread->box;
+        self->last_status = status;
+        self->last_where = NULL;
+    } else {
+        hf_failure_box *cause = NULL;
+        if (with_cause && self->last_status != HF_OK) {
+            cause = hf_self_take_failure(self, self->rt, self->last_status, where);
+        }
+        hf_self_fail(self, hf_box_new(self->rt, status, type, where, message, cause));
+    }
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_raise(hf_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    hf_status result = raise(status, NULL, false, format, args);
+    va_end(args);
+    return result;
+}
+
+hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    hf_status result = raise(status, type, true, format, args);
+    va_end(args);
+    return result;
+}
+
+void hf_die(hf_status status, const char *what)
+{
+    const hf_failure *failure = hf_error();
+    const char *text = failure != NULL && failure->status == status ? hf_error_text() : hf_status_text(status);
+    (void)fprintf(stderr, "%s: %s\n", what, text);
+    exit(1);
+}

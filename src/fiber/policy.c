@@ -1,0 +1,93 @@
+/* The library's own joins, written with nothing but the hooks that users get. */
+#include <holdfast/scope.h>
+
+/* What most joins answer: the first failure; else "canceled" if somebody was; else success. */
+static hf_status first_or_canceled(const hf_tally *tally, hf_status first_failure)
+{
+    if (first_failure != HF_OK) {
+        return first_failure;
+    }
+    return tally->canceled > 0 ? HF_ERR_CANCELED : HF_OK;
+}
+
+static hf_verdict stop_at_failure(const hf_tally *tally, const hf_outcome *outcome)
+{
+    (void)outcome;
+    return tally->failed > 0 ? HF_STOP : HF_GO_ON;
+}
+
+static hf_status accept_partial(const hf_tally *tally)
+{
+    (void)tally;
+    return HF_OK;
+}
+
+static hf_verdict stop_at_success(const hf_tally *tally, const hf_outcome *outcome)
+{
+    (void)outcome;
+    return tally->ok > 0 ? HF_STOP : HF_GO_ON;
+}
+
+static hf_status any_result(const hf_tally *tally, hf_status first_failure)
+{
+    if (tally->ok > 0) {
+        return HF_OK;
+    }
+    if (tally->forked == 0) {
+        return hf_raise(HF_ERR_FAILED, "no child succeeded: none was forked");
+    }
+    return first_or_canceled(tally, first_failure);
+}
+
+/* Impossible only once the owner joins: before, it may still fork more. */
+static hf_verdict quorum_done(const hf_tally *tally, const hf_outcome *outcome)
+{
+    (void)outcome;
+    uint64_t needed = tally->n > 0 ? (uint64_t)tally->n : 0;
+    if (tally->ok >= needed) {
+        return HF_STOP;
+    }
+    return tally->joining && tally->ok + tally->running < needed ? HF_STOP : HF_GO_ON;
+}
+
+static hf_status quorum_result(const hf_tally *tally, hf_status first_failure)
+{
+    uint64_t needed = tally->n > 0 ? (uint64_t)tally->n : 0;
+    if (tally->ok >= needed) {
+        return HF_OK;
+    }
+    if (first_failure == HF_OK && tally->canceled > 0) {
+        return HF_ERR_CANCELED;
+    }
+    return hf_raise(HF_ERR_FAILED, "quorum not reached: %llu of %llu succeeded, %llu needed",
+                    (unsigned long long)tally->ok, (unsigned long long)tally->forked, (unsigned long long)needed);
+}
+
+static hf_verdict tolerate_done(const hf_tally *tally, const hf_outcome *outcome)
+{
+    (void)outcome;
+    return tally->failed > (uint64_t)(tally->n > 0 ? tally->n : 0) ? HF_STOP : HF_GO_ON;
+}
+
+static hf_status tolerate_result(const hf_tally *tally, hf_status first_failure)
+{
+    if (tally->failed > (uint64_t)(tally->n > 0 ? tally->n : 0)) {
+        return first_failure;
+    }
+    return tally->canceled > 0 ? HF_ERR_CANCELED : HF_OK;
+}
+
+static hf_status discard_result(const hf_tally *tally, hf_status first_failure)
+{
+    (void)tally;
+    (void)first_failure;
+    return HF_OK;
+}
+
+const hf_join_hooks hf_join_all_hooks = {"all", NULL, stop_at_failure, NULL, first_or_canceled, false};
+const hf_join_hooks hf_join_any_hooks = {"any", NULL, stop_at_success, NULL, any_result, false};
+const hf_join_hooks hf_join_quorum_hooks = {"quorum", NULL, quorum_done, NULL, quorum_result, false};
+const hf_join_hooks hf_join_tolerate_hooks = {"tolerate", NULL, tolerate_done, NULL, tolerate_result, false};
+const hf_join_hooks hf_join_collect_hooks = {"collect", NULL, NULL, NULL, first_or_canceled, false};
+const hf_join_hooks hf_join_discard_hooks = {"discard", NULL, NULL, accept_partial, discard_result, true};
+const hf_join_hooks hf_join_partial_hooks = {"partial", NULL, stop_at_failure, accept_partial, first_or_canceled, false};

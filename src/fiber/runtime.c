@@ -1,0 +1,521 @@
+/* The runtime: puts an environment, an allocator, schedulers and a pool together, and takes them apart again. */
+#include "fiber/fd.h"
+#include "fiber/metrics.h"
+#include "fiber/process.h"
+#include "fiber/wait.h"
+#include "fiber/watch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void *hf_rt_alloc(hf_runtime *rt, size_t len)
+{
+    void *ptr = rt->allocator.allocate(rt->allocator.state, len, 0);
+    if (ptr != NULL) {
+        memset(ptr, 0, len);
+    }
+    return ptr;
+}
+
+void hf_rt_free(hf_runtime *rt, void *ptr, size_t len)
+{
+    if (ptr != NULL) {
+        rt->allocator.release(rt->allocator.state, ptr, len);
+    }
+}
+
+hf_instant hf_rt_deadline(const hf_runtime *rt, hf_span timeout)
+{
+    if (timeout.ns == 0 || timeout.ns == INT64_MAX) {
+        return HF_INSTANT_NEVER;
+    }
+    int64_t now = hf_rt_now(rt).ns;
+    int64_t span = timeout.ns < 0 ? 0 : timeout.ns;
+    return (hf_instant){span > INT64_MAX - 1 - now ? INT64_MAX - 1 : now + span};
+}
+
+hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    bool bound = self != NULL && (self->sched != NULL || self->job != NULL);
+    if (bound && (option == NULL || option == self->rt)) {
+        return self->rt;
+    }
+    if (bound) {
+        (void)hf_fail(op, HF_ERR_MISUSE, "a fiber uses its own runtime: leave .runtime out");
+        return NULL;
+    }
+    if (option == NULL) {
+        (void)hf_fail(op, HF_ERR_MISUSE, "a plain thread must say which runtime it means: pass .runtime");
+    }
+    return option;
+}
+
+/* ---- Log and fatal ------------------------------------------------------------------------------------------------- */
+
+void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...)
+{
+    if (rt == NULL) {
+        return;
+    }
+    char fields[1024];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(fields, sizeof fields, format, args);
+    va_end(args);
+    for (char *at = fields; *at != '\0'; at++) { /* a log line is a line */
+        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
+            *at = '?';
+        }
+    }
+    rt->log(rt->log_state, level, event, fields);
+}
+
+static void log_to_stderr(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    hf_runtime *rt = state;
+    if (level < HF_LOG_WARN) {
+        return;
+    }
+    char line[1200];
+    (void)snprintf(line, sizeof line, "holdfast %s: %s %s\n", level == HF_LOG_WARN ? "warning" : "error", event, fields);
+    rt->env->ops->print(rt->env, line);
+}
+
+void hf_fatal(hf_runtime *rt, const char *message, int exit_code)
+{
+    rt->fatal(rt->fatal_state, message, exit_code);
+}
+
+static void fatal_default(void *state, const char *message, int exit_code)
+{
+    hf_runtime *rt = state;
+    (void)exit_code;
+    char line[640];
+    (void)snprintf(line, sizeof line, "%s\n", message);
+    rt->env->ops->print(rt->env, line);
+    __builtin_trap();
+}
+
+/* ---- Making -------------------------------------------------------------------------------------------------------- */
+
+static void *env_allocate(void *state, size_t len, size_t align)
+{
+    hf_env *env = state;
+    return env->ops->allocate(env, len, align);
+}
+
+static void env_release(void *state, void *ptr, size_t len)
+{
+    hf_env *env = state;
+    env->ops->release(env, ptr, len);
+}
+
+static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
+{
+    rt->name = options->name != NULL ? options->name : "holdfast";
+    rt->log = options->log != NULL ? options->log : log_to_stderr;
+    rt->log_state = options->log != NULL ? options->log_state : rt;
+    rt->fatal = options->fatal != NULL ? options->fatal : fatal_default;
+    rt->fatal_state = options->fatal != NULL ? options->fatal_state : rt;
+    rt->hosted = options->threads == HF_OFF;
+    rt->sched_count = rt->hosted ? 1 : options->threads;
+    if (rt->sched_count == 0) {
+        rt->sched_count = rt->env->ops->core_count(rt->env);
+    }
+    rt->pool_max = options->pool_max != 0 ? options->pool_max : 64;
+    rt->stack_size = options->stack_size != 0 ? options->stack_size : 64 * 1024;
+#if HF_ASAN || HF_TSAN
+    rt->stack_size *= 4; /* instrumented frames are larger */
+#endif
+    rt->guard_kind = options->guards == HF_OFF ? HF_GUARD_NONE : (hf_guard_kind)options->guard_kind;
+    rt->guards_max = rt->env->ops->mappings_max(rt->env) / 4; /* two mappings each: half of what there is */
+    rt->fibers_max = options->fibers_max > 0 ? options->fibers_max : 0;
+    rt->watchdog = options->watchdog;
+    hf_list_init(&rt->roots);
+    rt->root_cx.reason = "runtime";
+}
+
+/* "Best" is decided once, by trying. */
+static void choose_guard(hf_runtime *rt)
+{
+    if (rt->guard_kind != HF_GUARD_BEST) {
+        return;
+    }
+    void *page = rt->env->ops->pages_reserve(rt->env, 4096);
+    if (page == NULL) {
+        rt->guard_kind = HF_GUARD_PROTECT;
+        return;
+    }
+    rt->guard_kind = rt->env->ops->pages_guard(rt->env, page, 4096, HF_GUARD_MARKER) == HF_GUARD_MARKER
+                         ? HF_GUARD_MARKER
+                         : HF_GUARD_PROTECT;
+    rt->env->ops->pages_release(rt->env, page, 4096);
+}
+
+static hf_status make_scheds(hf_runtime *rt, hf_op *op)
+{
+    rt->scheds = hf_rt_alloc(rt, (size_t)rt->sched_count * sizeof(hf_sched *));
+    if (rt->scheds == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the schedulers");
+    }
+    for (int i = 0; i < rt->sched_count; i++) {
+        hf_sched *sched = rt->allocator.allocate(rt->allocator.state, sizeof *sched, 64);
+        if (sched == NULL) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for scheduler %d", i);
+        }
+        memset(sched, 0, sizeof *sched);
+        rt->scheds[i] = sched;
+        hf_sched_init(rt, sched, i);
+        HF_TRY(rt->env->ops->poller_open(rt->env, op, &sched->poller));
+    }
+    return HF_OK;
+}
+
+static hf_status start_threads(hf_runtime *rt, hf_op *op)
+{
+    if (rt->hosted) {
+        return HF_OK;
+    }
+    for (int i = 0; i < rt->sched_count; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "hf-fiber-%d", i % 1000);
+        hf_sched *sched = rt->scheds[i];
+        HF_TRY(rt->env->ops->thread_start(rt->env, op, name, 256 * 1024, hf_sched_thread_main, sched, &sched->thread));
+    }
+    return HF_OK;
+}
+
+static bool on_fault(void *state, void *address)
+{
+    hf_runtime *rt = state;
+    if (!hf_stack_is_guard(rt, address)) {
+        return false;
+    }
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    char message[400];
+    const char *name = self != NULL && self->job != NULL && self->job->name != NULL ? self->job->name : "unnamed";
+    size_t len = self != NULL ? (size_t)(self->stack_hi - self->stack_lo) : 0;
+    (void)snprintf(message, sizeof message,
+                   "holdfast: stack overflow in fiber '%s': its stack of %zu bytes is used up; give hf_fork a larger "
+                   ".stack_size (up to 256 K), or keep big things off the stack",
+                   name, len);
+    hf_fatal(rt, message, 1);
+    return true;
+}
+
+static hf_status check_options(hf_op *op, const hf_runtime_options *options)
+{
+    if (options->threads > HF_THREADS_MAX || options->threads < HF_OFF) {
+        return hf_fail(op, HF_ERR_INVALID, "threads must be 1 to %d, 0 for one per core, or HF_OFF", HF_THREADS_MAX);
+    }
+    if (options->pool_max < 0 || options->pool_max > HF_POOL_THREADS_MAX) {
+        return hf_fail(op, HF_ERR_INVALID, "pool_max must be 1 to %d", HF_POOL_THREADS_MAX);
+    }
+    if (options->stack_size > 256 * 1024) {
+        return hf_fail(op, HF_ERR_INVALID, "the largest class of stacks is 256 K");
+    }
+    if ((options->allocator.allocate == NULL) != (options->allocator.release == NULL)) {
+        return hf_fail(op, HF_ERR_INVALID, "an allocator needs both allocate and release");
+    }
+    if (options->guard_kind < 0 || options->guard_kind > HF_GUARD_PROTECT) {
+        return hf_fail(op, HF_ERR_INVALID, "guard_kind must be 0, 1 or 2");
+    }
+    return HF_OK;
+}
+
+static void destroy(hf_runtime *rt);
+
+static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf_op *op)
+{
+    HF_TRY(check_options(op, options));
+    hf_env *env = options->env != NULL ? options->env : hf_env_posix();
+    hf_allocator allocator = options->allocator;
+    if (allocator.allocate == NULL) {
+        allocator = (hf_allocator){env_allocate, env_release, env};
+    }
+    hf_runtime *rt = allocator.allocate(allocator.state, sizeof *rt, 64);
+    if (rt == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a runtime");
+    }
+    memset(rt, 0, sizeof *rt);
+    rt->env = env;
+    rt->allocator = allocator;
+    set_defaults(rt, options);
+    choose_guard(rt);
+    rt->fork_marker = env->ops->fork_marker_open(env);
+    hf_status status = rt->fork_marker != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
+    status = status == HF_OK ? hf_stacks_init(rt, op) : status;
+    status = status == HF_OK ? hf_fds_init(rt, op) : status;
+    status = status == HF_OK ? make_scheds(rt, op) : status;
+    status = status == HF_OK ? hf_pool_open(rt, op) : status;
+    if (status == HF_OK && options->report_overflow &&
+        env->ops->overflow_open(env, NULL, on_fault, rt) == HF_OK) { /* not if the host has its own handler */
+        rt->reports_overflow = true;
+    }
+    status = status == HF_OK ? start_threads(rt, op) : status;
+    status = status == HF_OK ? hf_watch_open(rt, op) : status;
+    if (status != HF_OK) {
+        destroy(rt);
+        return status;
+    }
+    *ret_rt = rt;
+    return HF_OK;
+}
+
+hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options)
+{
+    static const hf_runtime_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = make(ret_runtime, options, &op);
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
+}
+
+/* ---- Ending -------------------------------------------------------------------------------------------------------- */
+
+static void stop_threads(hf_runtime *rt)
+{
+    atomic_store_explicit(&rt->stop_word, 1, memory_order_release);
+    for (int i = 0; rt->scheds != NULL && i < rt->sched_count; i++) {
+        hf_sched *sched = rt->scheds[i];
+        if (sched != NULL && sched->thread != NULL) {
+            rt->env->ops->poller_ring(rt->env, sched->poller);
+            rt->env->ops->thread_join(rt->env, sched->thread);
+            sched->thread = NULL;
+        }
+    }
+}
+
+static void destroy(hf_runtime *rt)
+{
+    hf_env *env = rt->env;
+    hf_watch_close(rt);
+    hf_processes_deinit(rt);
+    hf_pool_shutdown(rt);
+    stop_threads(rt);
+    if (rt->reports_overflow) {
+        env->ops->overflow_close(env, rt);
+    }
+    hf_stacks_deinit(rt);
+    for (int i = 0; rt->scheds != NULL && i < rt->sched_count; i++) {
+        hf_sched *sched = rt->scheds[i];
+        if (sched != NULL) {
+            hf_sched_drain(sched); /* answers that came after the last turn */
+            hf_metrics_deinit(sched);
+            hf_sched_deinit(sched);
+            if (sched->poller != NULL) {
+                env->ops->poller_close(env, sched->poller);
+            }
+            hf_rt_free(rt, sched, sizeof *sched);
+        }
+    }
+    hf_rt_free(rt, rt->scheds, (size_t)rt->sched_count * sizeof(hf_sched *));
+    hf_fds_deinit(rt);
+    hf_slabs_deinit(rt);
+    if (rt->fork_marker != NULL) {
+        env->ops->fork_marker_close(env, rt->fork_marker);
+    }
+    rt->allocator.release(rt->allocator.state, rt, sizeof *rt);
+}
+
+static void cancel_roots(hf_runtime *rt)
+{
+    rt->root_cx.cause = HF_CAUSE_SHUTDOWN;
+    rt->root_cx.inherited = true;
+    atomic_store(&rt->root_cx.canceled, true);
+    hf_spin_lock(&rt->roots_lock);
+    HF_LIST_EACH(node, &rt->roots)
+    {
+        hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
+        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime");
+    }
+    hf_spin_unlock(&rt->roots_lock);
+}
+
+hf_status hf_runtime_stop(hf_runtime *runtime)
+{
+    if (runtime == NULL) {
+        return HF_OK;
+    }
+    hf_fiber *self = hf_enter(runtime);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    cancel_roots(runtime);
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_runtime_free(hf_runtime *runtime)
+{
+    if (runtime == NULL) {
+        return HF_OK;
+    }
+    hf_fiber *self = hf_enter(runtime);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
+    }
+    hf_spin_lock(&runtime->roots_lock);
+    bool is_used = !hf_list_is_empty(&runtime->roots);
+    hf_spin_unlock(&runtime->roots_lock);
+    if (is_used) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a thread still has a scope open in the runtime: close it first "
+                                                      "(hf_runtime_stop cancels it)"));
+    }
+    destroy(runtime);
+    if (self->rt == runtime) {
+        self->rt = NULL;
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+/* ---- Using --------------------------------------------------------------------------------------------------------- */
+
+hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
+{
+    hf_runtime_options own = {.size = sizeof own};
+    if (options != NULL) {
+        own = *options;
+    }
+    own.report_overflow = true;
+    hf_runtime *rt = NULL;
+    HF_TRY(hf_runtime_new_with(&rt, &own));
+    hf_scope *scope = NULL;
+    hf_status status = hf_scope_open(&scope, .name = "main", .runtime = rt);
+    if (status == HF_OK) {
+        status = hf_fork(scope, body, arg, .name = "main");
+        if (status == HF_OK) {
+            status = hf_join(scope);
+        }
+        (void)hf_scope_close(scope);
+    }
+    hf_status freed = hf_runtime_free(rt);
+    return status != HF_OK ? status : freed;
+}
+
+hf_runtime *hf_runtime_current(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    return self != NULL && (self->sched != NULL || self->job != NULL) ? self->rt : NULL;
+}
+
+int hf_runtime_fd(hf_runtime *runtime)
+{
+    return runtime->hosted ? runtime->env->ops->poller_fd(runtime->env, runtime->scheds[0]->poller) : -1;
+}
+
+hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
+{
+    hf_fiber *self = hf_enter(runtime);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (runtime == NULL || !runtime->hosted || self->sched != NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
+                                                      "a plain thread"));
+    }
+    if (atomic_exchange(&runtime->turning, true)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "another thread is turning this runtime"));
+    }
+    hf_sched *sched = runtime->scheds[0];
+    hf_context_adopt(&sched->idle.context);
+    hf_instant deadline = timeout.ns < 0 ? (hf_instant){1} : hf_rt_deadline(runtime, timeout);
+    if (timeout.ns == 0) {
+        deadline = (hf_instant){1};
+    }
+    bool ran = hf_sched_turn(sched, deadline);
+    runtime->env->ops->poller_arm(runtime->env, sched->poller, hf_alarms_next(&sched->alarms));
+    hf_self_set(&self->self);
+    atomic_store(&runtime->turning, false);
+    if (!ran) {
+        hf_self_note(self, HF_ERR_TIMEOUT, "hf_runtime_turn");
+    }
+    HF_LEAVE(self, ran ? HF_OK : HF_ERR_TIMEOUT);
+}
+
+static hf_runtime *or_current(hf_runtime *runtime)
+{
+    return runtime != NULL ? runtime : hf_runtime_current();
+}
+
+hf_instant hf_now(hf_runtime *runtime)
+{
+    hf_runtime *rt = or_current(runtime);
+    hf_env *env = rt != NULL ? rt->env : hf_env_posix();
+    return env->ops->now(env);
+}
+
+hf_time hf_wall_now(hf_runtime *runtime)
+{
+    hf_runtime *rt = or_current(runtime);
+    hf_env *env = rt != NULL ? rt->env : hf_env_posix();
+    return env->ops->wall_now(env);
+}
+
+hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
+{
+    hf_fiber *self = hf_enter(runtime);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_runtime *rt = runtime != NULL ? runtime : self->rt;
+    hf_env *env = rt != NULL ? rt->env : hf_env_posix();
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = env->ops->random(env, &op, ret_bytes, len);
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
+}
+
+hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
+{
+    hf_runtime *rt = or_current(runtime);
+    hf_fiber *self = hf_enter(rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (rt == NULL || ret_stats == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_stats needs a runtime and a place for the numbers"));
+    }
+    hf_stats stats;
+    memset(&stats, 0, sizeof stats);
+    for (int i = 0; i < rt->sched_count; i++) {
+        const hf_counters *c = &rt->scheds[i]->counters; /* written by their thread: a reader gets recent values */
+        stats.forks += __atomic_load_n(&c->forks, __ATOMIC_RELAXED);
+        stats.joins += __atomic_load_n(&c->joins, __ATOMIC_RELAXED);
+        stats.switches += __atomic_load_n(&c->switches, __ATOMIC_RELAXED);
+        stats.steals += __atomic_load_n(&c->steals, __ATOMIC_RELAXED);
+        stats.wakes_remote += __atomic_load_n(&c->wakes_remote, __ATOMIC_RELAXED);
+        stats.jobs -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
+        stats.scopes += __atomic_load_n(&c->scopes_opened, __ATOMIC_RELAXED);
+        stats.scopes -= __atomic_load_n(&c->scopes_closed, __ATOMIC_RELAXED);
+    }
+    stats.jobs += stats.forks;
+    stats.scopes += atomic_load(&rt->ids);
+    stats.fibers = (uint64_t)atomic_load_explicit(&rt->fiber_count, memory_order_relaxed);
+    stats.stack_bytes = hf_stacks_bytes(rt);
+    stats.pool_calls = atomic_load(&rt->pool_calls);
+    stats.pool_depth = atomic_load(&rt->pool_depth);
+    stats.pool_threads = atomic_load(&rt->pool_threads);
+    stats.stuck = hf_watch_stuck(rt);
+    stats.zombies = hf_watch_zombies(rt);
+    stats.threads = rt->hosted ? 0 : (uint64_t)rt->sched_count;
+    *ret_stats = stats;
+    HF_LEAVE(self, HF_OK);
+}
+
+void hf_text_free(char *text)
+{
+    if (text != NULL) {
+        hf_env *env = hf_env_posix();
+        env->ops->release(env, text, 0);
+    }
+}

@@ -1,0 +1,624 @@
+/* The scheduler: one per fiber thread.
+ *
+ * Who runs next (hf_sched order, S1-S4):
+ *   S1  ready fibers, first in first out;
+ *   S2  every 16th turn, and when no fiber is ready, an unstarted job, oldest first: a runner takes it on its own hot
+ *       stack, without a switch, and the job keeps that stack only if it parks;
+ *   S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
+ *   S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
+ *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
+ * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
+#include "fiber/core.h"
+#include "fiber/enter.h"
+#include "fiber/fd.h"
+#include "fiber/safepoint.h"
+#include "fiber/wait.h"
+#include "fiber/watch.h"
+
+#include <string.h>
+
+enum { RING = 256, JOB_TURN = 16, LOOK_TURN = 32, SPIN_ROUNDS = 200 };
+
+_Static_assert(RING == HF_JOB_RING_COUNT, "ring size is a named limit");
+
+/* ---- Inbox ------------------------------------------------------------------------------------------------------- */
+
+static hf_sched *here(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    return self == NULL ? NULL : self->sched;
+}
+
+static void ring_if_sleeping(hf_sched *sched)
+{
+    if (atomic_load(&sched->sleeping) != 0 && atomic_exchange(&sched->sleeping, 0) != 0) {
+        sched->env->ops->poller_ring(sched->env, sched->poller);
+    }
+}
+
+void hf_sched_post_locked(hf_sched *sched, hf_msg *msg)
+{
+    hf_msg *head = atomic_load_explicit(&sched->inbox, memory_order_relaxed);
+    do {
+        msg->next = head;
+    } while (!atomic_compare_exchange_weak(&sched->inbox, &head, msg));
+    ring_if_sleeping(sched);
+}
+
+void hf_sched_post(hf_sched *sched, hf_msg *msg)
+{
+    hf_runtime *rt = sched->rt;
+    uint64_t index = (uint64_t)sched->index;
+    hf_sched_post_locked(sched, msg);
+    hf_point_rt(rt, HF_POINT_POST, index);
+}
+
+void hf_sched_drain(hf_sched *sched)
+{
+    hf_msg *list = atomic_exchange_explicit(&sched->inbox, NULL, memory_order_acquire);
+    hf_msg *ordered = NULL;
+    while (list != NULL) { /* newest first: turn it round */
+        hf_msg *next = list->next;
+        list->next = ordered;
+        ordered = list;
+        list = next;
+    }
+    while (ordered != NULL) {
+        hf_msg *next = ordered->next;
+        ordered->run(sched, ordered);
+        ordered = next;
+    }
+}
+
+/* ---- Ready fibers ------------------------------------------------------------------------------------------------ */
+
+static inline void ready_push(hf_sched *sched, hf_fiber *fiber)
+{
+    fiber->next = NULL;
+    if (sched->ready_tail != NULL) {
+        sched->ready_tail->next = fiber;
+    } else {
+        sched->ready_head = fiber;
+    }
+    sched->ready_tail = fiber;
+}
+
+static void on_wake_msg(hf_sched *sched, hf_msg *msg)
+{
+    hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
+    ready_push(sched, fiber);
+}
+
+void hf_fiber_ready(hf_fiber *fiber)
+{
+    hf_sched *home = fiber->sched;
+    hf_sched *at = here();
+    if (at == home) {
+        fiber->wait = NULL;
+        ready_push(home, fiber);
+        return;
+    }
+    if (at != NULL) {
+        at->counters.wakes_remote++;
+    }
+    fiber->msg.run = on_wake_msg;
+    hf_sched_post(home, &fiber->msg);
+}
+
+/* ---- Unstarted jobs ---------------------------------------------------------------------------------------------- */
+
+/* Wakes one sleeping scheduler to come and steal. */
+static void call_thief(hf_runtime *rt, const hf_sched *except)
+{
+    for (int i = 0; i < rt->sched_count; i++) {
+        hf_sched *other = rt->scheds[i];
+        if (other != except && atomic_load_explicit(&other->sleeping, memory_order_relaxed) != 0 &&
+            atomic_exchange(&other->sleeping, 0) != 0) {
+            other->env->ops->poller_ring(other->env, other->poller);
+            return;
+        }
+    }
+}
+
+static void overflow_push(hf_sched *sched, hf_job *job)
+{
+    job->next = NULL;
+    hf_spin_lock(&sched->jobs_lock);
+    if (sched->overflow_tail != NULL) {
+        sched->overflow_tail->next = job;
+    } else {
+        sched->overflow_head = job;
+    }
+    sched->overflow_tail = job;
+    atomic_fetch_add_explicit(&sched->overflow_count, 1, memory_order_relaxed);
+    hf_spin_unlock(&sched->jobs_lock);
+}
+
+static hf_job *overflow_pop(hf_sched *sched)
+{
+    if (atomic_load_explicit(&sched->overflow_count, memory_order_relaxed) == 0) {
+        return NULL;
+    }
+    hf_spin_lock(&sched->jobs_lock);
+    hf_job *job = sched->overflow_head;
+    if (job != NULL) {
+        sched->overflow_head = job->next;
+        if (job->next == NULL) {
+            sched->overflow_tail = NULL;
+        }
+        atomic_fetch_sub_explicit(&sched->overflow_count, 1, memory_order_relaxed);
+    }
+    hf_spin_unlock(&sched->jobs_lock);
+    return job;
+}
+
+void hf_sched_push_job(hf_sched *sched, hf_job *job)
+{
+    unsigned tail = atomic_load_explicit(&sched->ring_tail, memory_order_relaxed);
+    unsigned head = atomic_load_explicit(&sched->ring_head, memory_order_acquire);
+    if (HF_UNLIKELY(tail - head >= RING ||
+                    atomic_load_explicit(&sched->overflow_count, memory_order_relaxed) != 0)) {
+        overflow_push(sched, job); /* and everything after it, to keep the order */
+    } else {
+        atomic_store_explicit(&sched->ring[tail % RING], job, memory_order_relaxed);
+        atomic_store_explicit(&sched->ring_tail, tail + 1, memory_order_release);
+    }
+    hf_runtime *rt = sched->rt;
+    if (sched->multi && tail - head >= 1 && atomic_load_explicit(&rt->idlers, memory_order_relaxed) > 0 &&
+        atomic_load_explicit(&rt->searchers, memory_order_relaxed) == 0) {
+        call_thief(rt, sched);
+    }
+}
+
+/* By the owner and by thieves alike. */
+static hf_job *ring_pop(hf_sched *sched)
+{
+    unsigned head = atomic_load_explicit(&sched->ring_head, memory_order_acquire);
+    for (;;) {
+        unsigned tail = atomic_load_explicit(&sched->ring_tail, memory_order_acquire);
+        if ((int)(tail - head) <= 0) {
+            return NULL;
+        }
+        hf_job *job = atomic_load_explicit(&sched->ring[head % RING], memory_order_relaxed);
+        if (!sched->multi) { /* nobody else takes from it */
+            atomic_store_explicit(&sched->ring_head, head + 1, memory_order_relaxed);
+            return job;
+        }
+        if (atomic_compare_exchange_weak_explicit(&sched->ring_head, &head, head + 1, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            return job;
+        }
+    }
+}
+
+static inline hf_job *pop_job(hf_sched *sched)
+{
+    hf_job *job = ring_pop(sched);
+    return HF_LIKELY(job != NULL) ? job : overflow_pop(sched);
+}
+
+/* Jobs that a thief may take from `victim` now (S4). */
+static unsigned stealable(const hf_sched *thief, hf_sched *victim)
+{
+    unsigned count = atomic_load_explicit(&victim->ring_tail, memory_order_acquire) -
+                     atomic_load_explicit(&victim->ring_head, memory_order_acquire);
+    count = (int)count < 0 ? 0 : count;
+    count += atomic_load_explicit(&victim->overflow_count, memory_order_relaxed);
+    if (count < 2 && !thief->has_point && atomic_exchange_explicit(&victim->job_waited, 0, memory_order_relaxed) == 0) {
+        return 0;
+    }
+    unsigned half = (count + 1) / 2;
+    return half > HF_STEAL_COUNT_MAX ? HF_STEAL_COUNT_MAX : half;
+}
+
+static bool steal(hf_sched *thief)
+{
+    hf_runtime *rt = thief->rt;
+    hf_point_at(thief, HF_POINT_STEAL, (uint64_t)thief->index);
+    for (int i = 1; i < rt->sched_count; i++) {
+        hf_sched *victim = rt->scheds[(thief->index + i) % rt->sched_count];
+        unsigned count = stealable(thief, victim);
+        unsigned taken = 0;
+        for (hf_job *job = NULL; taken < count && (job = pop_job(victim)) != NULL; taken++) {
+            hf_sched_push_job(thief, job);
+        }
+        if (taken > 0) {
+            thief->counters.steals += taken;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Running jobs ------------------------------------------------------------------------------------------------ */
+
+static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
+{
+    fiber->job = job;
+    fiber->cx = &job->cx;
+    fiber->scope = NULL;
+    fiber->wait = NULL;
+    fiber->in_lib = 1;
+    fiber->hook_depth = 0;
+    fiber->last_status = HF_OK;
+    fiber->last_where = NULL;
+    fiber->locals = job->scope->locals;
+    fiber->own_locals = NULL;
+    fiber->id = job->index;
+    job->fiber = fiber;
+    job->state = HF_JOB_RUNNING;
+    if (job->scope->home == sched) {
+        atomic_store_explicit(&job->at, sched, memory_order_relaxed);
+    } else {
+        atomic_store(&job->at, sched); /* against a cancel at home: one of us sees the other */
+    }
+    if (HF_UNLIKELY(atomic_load(&job->cancel_requested))) {
+        hf_job_start_cx(job);
+    }
+}
+
+/* The body has returned: what it left behind is put in order, its scope is told. */
+static void finish_job(hf_fiber *self, hf_status status)
+{
+    hf_job *job = self->job;
+    if (HF_UNLIKELY(self->scope != NULL)) {
+        (void)hf_scope_close_leftovers(self);
+        if (status == HF_OK) {
+            status = hf_refuse_at(self, HF_ERR_MISUSE, job->name != NULL ? job->name : "fiber",
+                                  "the body of a fiber returned with a scope still open; close every scope it opens "
+                                  "(HF_AUTO(hf_scope_close) does)");
+        }
+    }
+    job->status = status;
+    if (HF_UNLIKELY(status != HF_OK)) {
+        bool is_canceled = status == HF_ERR_CANCELED && atomic_load_explicit(&job->cx.canceled, memory_order_relaxed);
+        job->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, job->name);
+    }
+    if (HF_UNLIKELY(self->failure != NULL)) {
+        hf_box_unref(self->failure);
+        self->failure = NULL;
+    }
+    if (HF_UNLIKELY(self->own_locals != NULL)) {
+        hf_locals_drop(self);
+    }
+    hf_sched *sched = self->sched;
+    self->job = NULL;
+    self->cx = NULL;
+    job->fiber = NULL;
+    hf_job_ended(sched, job);
+}
+
+static void run_job(hf_fiber *self)
+{
+    hf_job *job = self->job;
+    if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self))) {
+        void (*drop)(void *) = job->drop;
+        hf_leave(self);
+        drop(job->arg);
+        self = hf_enter(NULL);
+        hf_assert(self != NULL);
+        finish_job(self, HF_ERR_CANCELED);
+        return;
+    }
+    hf_leave(self);
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+    hf_fiber *still = hf_enter(NULL);
+    if (HF_UNLIKELY(still == NULL)) {
+        hf_panic("the body of a fiber returned in a process that fork() made: end the child with _exit or exec",
+                 __FILE__, __LINE__);
+    }
+    hf_assert(still == self);
+    finish_job(self, status);
+}
+
+static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job);
+static void switch_to(hf_sched *sched, hf_fiber *from, hf_fiber *to, bool dying);
+
+/* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up. */
+static void runner_main(void *arg)
+{
+    hf_fiber *self = arg;
+    hf_context_arrived(NULL, self->sched->left != NULL ? &self->sched->left->context : NULL);
+    for (;;) {
+        run_job(self);
+        hf_sched *sched = self->sched;
+        hf_fiber *next = NULL;
+        hf_job *job = NULL;
+        if (pick(sched, &next, &job) && job != NULL) {
+            if (HF_LIKELY(job->stack_class == self->stack_class)) {
+                bind_job(sched, self, job);
+                continue;
+            }
+            hf_sched_push_job(sched, job); /* needs another stack: the idle context starts it */
+        }
+        if (next == NULL) {
+            next = &sched->idle;
+        }
+        sched->counters.fibers--;
+        atomic_fetch_sub_explicit(&sched->rt->fiber_count, 1, memory_order_relaxed);
+        hf_stack_put(sched, self);
+        switch_to(sched, self, next, true);
+        __builtin_unreachable();
+    }
+}
+
+/* A job that cannot have a stack ends without having run. */
+static void fail_start(hf_sched *sched, hf_job *job, hf_status why)
+{
+    static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
+                                "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
+    static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
+    job->state = HF_JOB_RUNNING;
+    job->status = why;
+    atomic_store(&job->at, sched);
+    job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
+    if (job->drop != NULL) {
+        job->drop(job->arg);
+    }
+    hf_job_ended(sched, job);
+}
+
+static hf_fiber *start_job(hf_sched *sched, hf_job *job)
+{
+    hf_status why = HF_OK;
+    hf_fiber *fiber = hf_stack_get(sched, job->stack_class, &why);
+    if (HF_UNLIKELY(fiber == NULL)) {
+        fail_start(sched, job, why);
+        return NULL;
+    }
+    sched->counters.fibers++;
+    atomic_fetch_add_explicit(&sched->rt->fiber_count, 1, memory_order_relaxed);
+#if HF_ASAN
+    __asan_unpoison_memory_region(fiber->stack_lo, (size_t)(fiber->stack_hi - fiber->stack_lo));
+#endif
+    hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
+    bind_job(sched, fiber, job);
+    return fiber;
+}
+
+/* ---- Choosing and switching -------------------------------------------------------------------------------------- */
+
+static HF_NOINLINE void look_around(hf_sched *sched)
+{
+    if (sched->alarms.count > 0) {
+        hf_instant now = sched->env->ops->now(sched->env);
+        sched->coarse_ns = now.ns;
+        (void)hf_alarms_run(sched, now);
+    }
+    if (sched->fd_count > 0) {
+        hf_fd_poll(sched, (hf_instant){0});
+    }
+}
+
+/* The next thing to run: a ready fiber or an unstarted job. False: nothing. */
+static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
+{
+    hf_point_at(sched, HF_POINT_SWITCH, (uint64_t)sched->index);
+    unsigned tick = ++sched->tick;
+    if (HF_UNLIKELY(atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL)) {
+        hf_sched_drain(sched);
+    }
+    if (HF_UNLIKELY(tick % LOOK_TURN == 0)) {
+        look_around(sched);
+    }
+    hf_fiber *fiber = sched->ready_head;
+    if (fiber == NULL || HF_UNLIKELY(tick % JOB_TURN == 0)) {
+        hf_job *job = pop_job(sched);
+        if (job != NULL) {
+            *ret_job = job;
+            return true;
+        }
+        if (fiber == NULL) {
+            return false;
+        }
+    }
+    sched->ready_head = fiber->next;
+    if (fiber->next == NULL) {
+        sched->ready_tail = NULL;
+    }
+    *ret_fiber = fiber;
+    return true;
+}
+
+static hf_fiber *next_fiber(hf_sched *sched)
+{
+    for (;;) {
+        hf_fiber *fiber = NULL;
+        hf_job *job = NULL;
+        if (!pick(sched, &fiber, &job)) {
+            return NULL;
+        }
+        if (fiber != NULL || (fiber = start_job(sched, job)) != NULL) {
+            return fiber;
+        }
+    }
+}
+
+static inline void switch_to(hf_sched *sched, hf_fiber *from, hf_fiber *to, bool dying)
+{
+    sched->counters.switches++;
+    sched->current = to;
+    sched->left = from;
+    hf_self_set(&to->self);
+    hf_context_switch(&from->context, &to->context, dying);
+    hf_context_arrived(&from->context, from->sched->left != NULL ? &from->sched->left->context : NULL);
+}
+
+void hf_sched_leave(hf_sched *sched, hf_fiber *self)
+{
+    hf_fiber *next = next_fiber(sched);
+    if (next == self) {
+        return;
+    }
+    switch_to(sched, self, next != NULL ? next : &sched->idle, false);
+}
+
+void hf_yield_in(hf_fiber *self)
+{
+    if (self->kind == HF_FIBER_PLAIN) {
+        ready_push(self->sched, self);
+        hf_sched_leave(self->sched, self);
+        return;
+    }
+    hf_env *env = self->rt->env;
+    hf_word never = 0;
+    (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + 10000});
+}
+
+hf_status hf_yield(void)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (HF_UNLIKELY(hf_is_canceled(self))) {
+        hf_self_note(self, HF_ERR_CANCELED, "hf_yield");
+        HF_LEAVE(self, HF_ERR_CANCELED);
+    }
+    if (self->kind == HF_FIBER_PLAIN && self->hook_depth == 0) {
+        ready_push(self->sched, self);
+        hf_sched_leave(self->sched, self);
+        if (HF_UNLIKELY(hf_is_canceled(self))) {
+            hf_self_note(self, HF_ERR_CANCELED, "hf_yield");
+            HF_LEAVE(self, HF_ERR_CANCELED);
+        }
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+/* ---- The thread's own loop --------------------------------------------------------------------------------------- */
+
+static bool is_stopping(const hf_sched *sched)
+{
+    return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
+}
+
+/* Looks for work elsewhere for a moment before going to sleep. */
+static bool search(hf_sched *sched)
+{
+    if (!sched->multi) {
+        return false;
+    }
+    hf_runtime *rt = sched->rt;
+    atomic_fetch_add(&rt->searchers, 1);
+    bool found = false;
+    int rounds = sched->has_point ? 1 : SPIN_ROUNDS;
+    for (int i = 0; i < rounds && !found; i++) {
+        if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL || is_stopping(sched)) {
+            found = true;
+        } else {
+            found = (i % 16 == 0) && steal(sched);
+            hf_relax();
+        }
+    }
+    atomic_fetch_sub(&rt->searchers, 1);
+    return found;
+}
+
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
+ * it after posting: one of the two sees the other. */
+static void sleep_until(hf_sched *sched, hf_instant deadline)
+{
+    hf_runtime *rt = sched->rt;
+    hf_instant alarm = hf_alarms_next(&sched->alarms);
+    if (alarm.ns < deadline.ns) {
+        deadline = alarm;
+    }
+    atomic_store(&sched->sleeping, 1);
+    atomic_fetch_add(&rt->idlers, 1);
+    hf_watch_idle(sched);
+    if (atomic_load(&sched->inbox) == NULL && !is_stopping(sched)) {
+        hf_fd_poll(sched, deadline);
+    }
+    atomic_fetch_sub(&rt->idlers, 1);
+    atomic_store(&sched->sleeping, 0);
+    hf_watch_busy(sched);
+}
+
+static hf_fiber *enter_idle(hf_sched *sched)
+{
+    hf_fiber *idle = &sched->idle;
+    sched->current = idle;
+    hf_self_set(&idle->self);
+    idle->in_lib = 0;
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == idle);
+    return idle;
+}
+
+bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
+{
+    hf_fiber *idle = enter_idle(sched);
+    bool ran = false;
+    bool waited = false;
+    for (;;) {
+        if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL) {
+            hf_sched_drain(sched);
+        }
+        if (sched->alarms.count > 0) {
+            hf_instant now = sched->env->ops->now(sched->env);
+            sched->coarse_ns = now.ns;
+            (void)hf_alarms_run(sched, now);
+        }
+        hf_fiber *next = next_fiber(sched);
+        if (next != NULL) {
+            ran = true;
+            switch_to(sched, idle, next, false);
+            continue;
+        }
+        if (is_stopping(sched) || (sched->rt->hosted && (ran || waited))) {
+            break;
+        }
+        if (!search(sched)) {
+            sleep_until(sched, deadline);
+            waited = true;
+        }
+    }
+    hf_leave(idle);
+    return ran;
+}
+
+void hf_sched_thread_main(void *arg)
+{
+    hf_sched *sched = arg;
+    hf_context_adopt(&sched->idle.context);
+    while (!is_stopping(sched)) {
+        (void)hf_sched_turn(sched, HF_INSTANT_NEVER);
+    }
+    hf_self_set(NULL);
+}
+
+static void sched_fatal(hf_self *self, const char *message, int exit_code)
+{
+    hf_fiber *fiber = (hf_fiber *)(void *)self;
+    hf_fatal(fiber->rt, message, exit_code);
+}
+
+void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
+{
+    sched->rt = rt;
+    sched->env = rt->env;
+    sched->index = index;
+    sched->multi = rt->sched_count > 1;
+    sched->has_point = rt->env->ops->point != NULL;
+    sched->stack_class = hf_stack_class_of(rt->stack_size);
+    sched->fork_marker = rt->fork_marker;
+    sched->coarse_ns = hf_rt_now(rt).ns;
+    sched->idle.self.fatal = sched_fatal;
+    sched->idle.kind = HF_FIBER_IDLE;
+    sched->idle.sched = sched;
+    sched->idle.rt = rt;
+    sched->current = &sched->idle;
+}
+
+void hf_sched_deinit(hf_sched *sched)
+{
+    hf_assert(sched->ready_head == NULL);
+    while (sched->free_scopes != NULL) {
+        hf_scope *scope = sched->free_scopes;
+        sched->free_scopes = scope->outer;
+        hf_rt_free(sched->rt, scope, sizeof *scope);
+    }
+    hf_alarms_deinit(sched);
+}

@@ -1,0 +1,190 @@
+#include "fiber/wait.h"
+
+#include <string.h>
+
+bool hf_wait_abort_linked(hf_wait *wait)
+{
+    hf_spin *lock = wait->object;
+    hf_spin_lock(lock);
+    bool claimed = hf_node_is_linked(&wait->node);
+    if (claimed) {
+        hf_list_remove(&wait->node);
+    }
+    hf_spin_unlock(lock);
+    return claimed;
+}
+
+void hf_wake(hf_wait *wait, hf_status status)
+{
+    hf_fiber *fiber = wait->fiber;
+    wait->status = status;
+    if (fiber->kind != HF_FIBER_THREAD) {
+        hf_fiber_ready(fiber);
+        return;
+    }
+    hf_env *env = fiber->rt != NULL ? fiber->rt->env : hf_env_posix();
+    hf_word *word = &wait->word;
+    atomic_store_explicit(word, 1, memory_order_release); /* from here on the wait may be gone */
+    env->ops->word_wake(env, word, 1);
+    if (env->ops->point != NULL) {
+        env->ops->point(env, HF_POINT_WAKE, 0);
+    }
+}
+
+static void on_timeout(hf_sched *sched, hf_alarm *alarm)
+{
+    (void)sched;
+    hf_wait *wait = HF_CONTAINER(alarm, hf_wait, alarm);
+    if (wait->kind->abort(wait)) {
+        hf_wake(wait, HF_ERR_TIMEOUT);
+    }
+}
+
+static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
+{
+    hf_sched *sched = self->sched;
+    if (deadline.ns != INT64_MAX && wait->kind->abort != NULL) {
+        wait->alarm.fire = on_timeout;
+        if (hf_alarm_arm(sched, &wait->alarm, deadline) != HF_OK && wait->kind->abort(wait)) {
+            return HF_ERR_NOMEM;
+        }
+    }
+    self->wait = wait;
+    hf_point_at(sched, HF_POINT_PARK, self->id);
+    hf_sched_leave(sched, self);
+    self->wait = NULL;
+    hf_alarm_disarm(self->sched, &wait->alarm);
+    return wait->status;
+}
+
+/* A plain thread of a runtime that has no threads drives it while it waits. */
+static void turn_until(hf_fiber *self, hf_runtime *rt, hf_wait *wait, hf_instant deadline)
+{
+    while (atomic_load_explicit(&wait->word, memory_order_acquire) == 0) {
+        hf_instant now = hf_rt_now(rt);
+        if (now.ns >= deadline.ns) {
+            return;
+        }
+        if (atomic_exchange(&rt->turning, true)) { /* somebody else drives: wait for it */
+            (void)rt->env->ops->word_wait(rt->env, &wait->word, 0, deadline);
+            continue;
+        }
+        (void)hf_sched_turn(rt->scheds[0], deadline);
+        hf_self_set(&self->self);
+        atomic_store(&rt->turning, false);
+    }
+}
+
+static void sleep_thread(hf_fiber *self, hf_wait *wait, hf_instant deadline)
+{
+    hf_runtime *rt = self->rt;
+    if (rt != NULL && rt->hosted) {
+        turn_until(self, rt, wait, deadline);
+        return;
+    }
+    hf_env *env = rt != NULL ? rt->env : hf_env_posix();
+    while (atomic_load_explicit(&wait->word, memory_order_acquire) == 0) {
+        if (!env->ops->word_wait(env, &wait->word, 0, deadline)) {
+            return;
+        }
+    }
+}
+
+static hf_status park_thread(hf_fiber *self, hf_wait *wait, hf_instant deadline)
+{
+    bool can_abort = wait->kind->abort != NULL;
+    hf_spin_lock(&self->lock);
+    bool canceled = can_abort && hf_is_canceled(self);
+    if (!canceled) {
+        self->wait = wait;
+    }
+    hf_spin_unlock(&self->lock);
+    if (canceled && wait->kind->abort(wait)) {
+        return HF_ERR_CANCELED;
+    }
+    hf_instant until = can_abort ? deadline : HF_INSTANT_NEVER;
+    for (;;) {
+        sleep_thread(self, wait, until);
+        if (atomic_load_explicit(&wait->word, memory_order_acquire) != 0) {
+            break;
+        }
+        if (wait->kind->abort(wait)) {
+            wait->status = HF_ERR_TIMEOUT;
+            break;
+        }
+        until = HF_INSTANT_NEVER; /* claimed by somebody: the wake-up is on its way */
+    }
+    hf_spin_lock(&self->lock);
+    self->wait = NULL;
+    hf_spin_unlock(&self->lock);
+    return wait->status;
+}
+
+hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline)
+{
+    hf_status status =
+        self->kind == HF_FIBER_THREAD ? park_thread(self, wait, deadline) : park_fiber(self, wait, deadline);
+    if (HF_UNLIKELY(status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT)) {
+        hf_self_note(self, status, wait->kind->verb);
+    }
+    return status;
+}
+
+hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options)
+{
+    (void)self;
+    if (options == NULL || options->timeout.ns == 0) {
+        return HF_INSTANT_NEVER;
+    }
+    return hf_rt_deadline(rt, options->timeout);
+}
+
+hf_status hf_may_wait(hf_fiber *self, const char *verb)
+{
+    if (HF_UNLIKELY(self->hook_depth != 0)) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
+    }
+    if (HF_UNLIKELY(hf_is_canceled(self))) {
+        hf_self_note(self, HF_ERR_CANCELED, verb);
+        return HF_ERR_CANCELED;
+    }
+    return HF_OK;
+}
+
+/* ---- hf_sleep ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody but the alarm and a cancel wakes a sleeper; both come on its own scheduler's thread. A plain thread has a
+ * canceling home as its only rival, so a flag under its lock decides. */
+static bool abort_sleep(hf_wait *wait)
+{
+    int64_t expected = 0;
+    return __atomic_compare_exchange_n(&wait->number, &expected, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+static const hf_wait_kind SLEEP = {"hf_sleep", abort_sleep};
+
+hf_status hf_sleep(hf_span span)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_status status = hf_may_wait(self, "hf_sleep");
+    if (status != HF_OK || span.ns <= 0) {
+        hf_leave(self);
+        return status != HF_OK ? status : hf_yield();
+    }
+    hf_env *env = self->rt != NULL ? self->rt->env : hf_env_posix();
+    hf_instant now = env->ops->now(env);
+    hf_instant until = {span.ns > INT64_MAX - 1 - now.ns ? INT64_MAX - 1 : now.ns + span.ns};
+    hf_wait wait;
+    hf_wait_init(&wait, self, &SLEEP, NULL, "");
+    wait.number = 0;
+    status = hf_park(self, &wait, until);
+    if (status == HF_ERR_TIMEOUT) { /* which is what a sleeper wants */
+        self->last_status = HF_OK;
+        self->last_where = NULL;
+        status = HF_OK;
+    }
+    HF_LEAVE(self, status);
+}
