@@ -3,20 +3,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static _Thread_local hf_self *current __attribute__((tls_model("initial-exec")));
+_Thread_local hf_self *hf_current __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+#if !defined(__x86_64__)
 HF_NOINLINE hf_self *hf_self_get(void)
 {
-    hf_self *self = current;
+    hf_self *self = hf_current;
     __asm__ volatile("" : "+r"(self));
     return self;
 }
-
-HF_NOINLINE void hf_self_set(hf_self *self)
-{
-    current = self;
-    __asm__ volatile("" ::: "memory");
-}
+#endif
 
 void hf_panic(const char *what, const char *file, int line)
 {

@@ -1,8 +1,8 @@
 /* The only global of the library: who runs on this thread.
  *
  * Every fiber, and every plain thread that calls the library, has an hf_self; the thread-local pointer names the one
- * that runs. The accessor is not inlined: a compiler may keep the address of a thread-local across a call, and a fiber
- * may continue on another thread when its own was lost to a zombie. */
+ * that runs. It is read by an instruction the compiler cannot move or remember: a compiler may keep the address of a
+ * thread-local across a call, and a fiber may continue on another thread when its own was lost to a zombie. */
 #ifndef HF_BASE_CURRENT_H
 #define HF_BASE_CURRENT_H
 
@@ -14,7 +14,23 @@ struct hf_self {
     void (*fatal)(hf_self *self, const char *message, int exit_code);
 };
 
+extern _Thread_local hf_self *hf_current __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#if defined(__x86_64__)
+static inline hf_self *hf_self_get(void)
+{
+    hf_self *self;
+    __asm__ volatile("movq hf_current@GOTTPOFF(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(self) : : "memory");
+    return self;
+}
+#else
 hf_self *hf_self_get(void);
-void hf_self_set(hf_self *self);
+#endif
+
+static inline void hf_self_set(hf_self *self)
+{
+    hf_current = self;
+    __asm__ volatile("" ::: "memory");
+}
 
 #endif

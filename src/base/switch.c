@@ -16,8 +16,7 @@ void hf_context_make(hf_context *context, void *lo, void *hi, void (*main)(void 
     void **sp = (void **)top;
     *--sp = NULL; /* ends frame-pointer walks; keeps the entry aligned */
     *--sp = NULL;
-    sp -= FRAME_WORDS;
-    memset(sp, 0, FRAME_WORDS * sizeof *sp);
+    sp -= FRAME_WORDS; /* what is not set below may hold anything: a new context has no registers to restore */
     void (*entry)(void) = hf_switch_entry;
 #if defined(__x86_64__)
     /* Layout, low to high: [fpu] r15 r14 r13 r12 rbx rbp pc */
@@ -27,11 +26,13 @@ void hf_context_make(hf_context *context, void *lo, void *hi, void (*main)(void 
 #endif
     memcpy(&sp[HF_SWITCH_FPU + 3], &main, sizeof main); /* r12 */
     sp[HF_SWITCH_FPU + 2] = arg;                        /* r13 */
+    sp[HF_SWITCH_FPU + 5] = NULL;                       /* rbp: ends frame-pointer walks */
     memcpy(&sp[HF_SWITCH_FPU + 6], &entry, sizeof entry);
 #else
     /* Layout: d8-d15, x19-x28, x29, x30 */
     memcpy(&sp[8], &main, sizeof main); /* x19 */
     sp[9] = arg;                        /* x20 */
+    sp[18] = NULL;                      /* x29 */
     memcpy(&sp[19], &entry, sizeof entry);
 #endif
     context->sp = sp;

@@ -6,6 +6,7 @@
  *     has come back. A child that has not started gets a flag, seen by whoever starts it.
  * C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
  * The walk keeps a work list through the jobs themselves: a deep tree must not become a deep recursion. */
+#include "fiber/job.h"
 #include "fiber/wait.h"
 
 typedef struct walk {
@@ -41,8 +42,10 @@ static void push_children(walk *w, hf_scope *scope)
     HF_LIST_EACH(node, &scope->children)
     {
         hf_job *job = HF_CONTAINER(node, hf_job, siblings);
-        job->walk = w->head;
-        w->head = job;
+        if (!job->pinned) { /* pinned: its cancel is on the way */
+            job->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
+            w->head = job;
+        }
     }
 }
 
@@ -95,10 +98,11 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
         }
     }
     for (hf_scope *scope = from; inside && scope != until; scope = scope->outer) {
-        hf_scope_cancel_post(scope, w->cause, w->reason);
+        hf_scope_cancel_post(scope, w->cause, w->reason, true);
     }
+    /* With a scope inside, the wait is ended by that scope's own cancel: not before it can be seen to be canceled. */
     hf_wait *wait = thread->wait;
-    if (inside && from == thread->scope && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
+    if (thread->scope == until && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         claimed = wait;
     }
     hf_spin_unlock(&thread->lock);
@@ -123,7 +127,7 @@ static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_job *job = HF_CONTAINER(msg, hf_job, cancel_msg);
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
-        walk w = {NULL, (hf_cause)job->request_cause, job->request_reason, NULL, sched};
+        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched};
         mark_cx(&w, &job->cx, true);
         interrupt_fiber(&w, job->fiber, NULL);
         run_walk(&w);
@@ -135,8 +139,8 @@ static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 static void cancel_job(walk *w, hf_job *job)
 {
     if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
-        job->request_cause = (uint8_t)w->cause;
-        job->request_reason = w->reason;
+        job->cx.cause = (uint8_t)w->cause;
+        job->cx.reason = w->reason;
         atomic_store(&job->cancel_requested, true);
     } else if (job->pinned) {
         return; /* on its way already */
@@ -165,8 +169,8 @@ static void run_walk(walk *w)
 {
     while (w->head != NULL) {
         hf_job *job = w->head;
-        w->head = job->walk;
-        job->walk = NULL;
+        hf_msg *next = job->cancel_msg.next;
+        w->head = next != NULL ? HF_CONTAINER(next, hf_job, cancel_msg) : NULL;
         cancel_job(w, job);
     }
 }
@@ -196,13 +200,13 @@ void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reaso
 
 void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
 {
-    walk w = {NULL, (hf_cause)job->request_cause, job->request_reason, NULL, sched};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched};
     interrupt_thread(&w, thread, NULL, &job->cx, true);
 }
 
 void hf_job_start_cx(hf_job *job)
 {
-    walk w = {NULL, (hf_cause)job->request_cause, job->request_reason, NULL, NULL};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL};
     mark_cx(&w, &job->cx, true);
 }
 
@@ -212,12 +216,15 @@ static void on_scope_cancel(hf_sched *sched, hf_msg *msg)
     hf_cause cause = scope->cancel_cause;
     const char *reason = scope->cancel_reason;
     atomic_store(&scope->cancel_posted, false);
-    hf_scope_mark(sched, scope, cause, reason, NULL, cause == HF_CAUSE_SHUTDOWN);
+    hf_scope_mark(sched, scope, cause, reason, NULL, atomic_load(&scope->cancel_inherited));
     atomic_fetch_sub(&scope->pending, 1);
 }
 
-void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason)
+void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited)
 {
+    if (inherited) { /* also when another cancel is on its way already */
+        atomic_store(&scope->cancel_inherited, true);
+    }
     if (atomic_exchange(&scope->cancel_posted, true)) {
         return;
     }

@@ -14,7 +14,7 @@ static inline void copy_value(void *to, const void *from, size_t len)
 }
 
 /* Takes the first waiter that can still be had out of the queue. `*ret_wake` is who to wake for it. */
-static inline hf_wait *claim_first(hf_list *queue, const void *not_me, hf_status status, hf_wait **ret_wake)
+static HF_NOINLINE hf_wait *claim_search(hf_list *queue, const void *not_me, hf_status status, hf_wait **ret_wake)
 {
     HF_LIST_EACH(node, queue)
     {
@@ -33,6 +33,21 @@ static inline hf_wait *claim_first(hf_list *queue, const void *not_me, hf_status
         }
     }
     return NULL;
+}
+
+static inline hf_wait *claim_first(hf_list *queue, const void *not_me, hf_status status, hf_wait **ret_wake)
+{
+    hf_node *node = queue->head.next;
+    if (node == &queue->head) {
+        return NULL;
+    }
+    hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+    if (HF_UNLIKELY(wait->kind == &hf_select_case)) {
+        return claim_search(queue, not_me, status, ret_wake);
+    }
+    hf_list_remove(node);
+    *ret_wake = wait;
+    return wait;
 }
 
 static inline unsigned char *slot(hf_chan *chan, size_t at)
@@ -92,7 +107,7 @@ static inline hf_status transfer_now(hf_chan *chan, void *value, direction dir, 
                           : hf_chan_recv_now(chan, value, NULL, ret_wake);
 }
 
-static inline hf_status transfer(hf_chan *chan, void *value, direction dir, const hf_wait_options *options)
+static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, void *value, direction dir, const hf_wait_options *options)
 {
     hf_fiber *self = hf_enter(chan != NULL ? chan->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
@@ -123,7 +138,9 @@ static inline hf_status transfer(hf_chan *chan, void *value, direction dir, cons
     wait.value = value;
     hf_list_push_back(dir == SENDING ? &chan->senders : &chan->receivers, &wait.node);
     hf_spin_unlock(&chan->lock);
-    status = hf_park(self, &wait, hf_wait_deadline(self, chan->rt, options));
+    status = HF_LIKELY(options == NULL || options->timeout.ns == 0)
+                 ? hf_park_hot(self, &wait)
+                 : hf_park(self, &wait, hf_wait_deadline(self, chan->rt, options));
     if (HF_UNLIKELY(status == HF_ERR_CLOSED)) {
         hf_self_note(self, status, kind->verb);
     }

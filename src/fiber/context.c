@@ -67,7 +67,7 @@ hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
     if (self->rt == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "this thread belongs to no runtime: nothing can cancel it"));
     }
-    hf_scope_options options = {.size = sizeof options, .name = "shield", .timeout = bound};
+    hf_scope_options options = {.size = sizeof options, .timeout = bound};
     hf_scope *scope = NULL;
     hf_status status = hf_scope_open_on(self, self->rt, &scope, &options, true);
     if (status == HF_OK) {

@@ -62,35 +62,33 @@ typedef enum hf_job_state {
     HF_JOB_DONE
 } hf_job_state;
 
+/* Three cache lines: a job that is forked, runs and ends touches the first two. A free job is clean (hf_job_free). */
 struct hf_job {
-    hf_cx cx;
-    hf_node siblings; /* in scope->children while not done, in scope->kept with a handle */
+    _Alignas(64) hf_node siblings; /* in scope->children while not done, in scope->kept with a handle */
     hf_scope *scope;
     hf_body body;
     void *arg;
-    void (*drop)(void *arg);
-    hf_fiber *fiber;               /* while running */
-    _Atomic(hf_sched *) at;        /* scheduler that runs it; NULL = not started, or on a pool */
-    hf_job *next;                  /* in a queue of unstarted jobs, a pool's queue, a free list */
-    hf_job *walk;                  /* in the work list of a cancel */
-    hf_msg msg;                    /* fork from elsewhere, completion from elsewhere */
-    hf_msg cancel_msg;             /* cancel on its way to where the job runs, and the answer */
-    atomic_bool cancel_requested;  /* seen by who starts it */
-    uint8_t request_cause;         /* of that cancel */
-    uint8_t state;                 /* hf_job_state */
+    hf_fiber *fiber;              /* while running */
+    _Atomic(hf_sched *) at;       /* scheduler that runs it; NULL = not started, or on a pool */
+    atomic_bool cancel_requested; /* cx.cause and cx.reason are set; seen by who starts it */
+    uint8_t state;                /* hf_job_state */
     uint8_t stack_class;
-    bool keep;      /* a handle was given out */
-    bool has_index; /* counted in the scope's tally */
-    bool pinned;    /* cancel_msg is under way: not freed before it is back */
+    bool keep;                    /* a handle was given out */
+    bool pinned;                  /* cancel_msg is under way: not freed before it is back */
+    hf_job *next;                 /* in a queue of unstarted jobs, a free list */
     hf_status status;
-    hf_failure_box *failure; /* owned */
-    hf_dispatcher *on;       /* pool or serial; NULL = fiber threads */
-    const char *request_reason;
-    const char *name; /* borrowed */
+    hf_failure_box *failure;      /* owned */
+    void (*drop)(void *arg);
+    hf_dispatcher *on;            /* pool or serial; NULL = fiber threads */
+    const char *name;             /* borrowed */
     uint64_t index;
-    int64_t born_ns;             /* by the coarse clock of the scheduler that made it */
-    struct hf_job_extra *extra;  /* delay alarm; NULL for most */
+    int64_t born_ns;              /* by the coarse clock of the scheduler that made it */
+    hf_cx cx;
+    hf_msg msg;                   /* fork from elsewhere, completion from elsewhere */
+    hf_msg cancel_msg;            /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
+    struct hf_job_extra *extra;   /* delay, place in a pool's queue; NULL for most */
 };
+_Static_assert(sizeof(hf_job) == 192, "a queued job must stay small");
 
 /* ---- Scopes ------------------------------------------------------------------------------------------------------ */
 
@@ -126,10 +124,10 @@ struct hf_scope {
     hf_node roots;         /* in rt->roots when by_thread */
     hf_msg cancel_msg;     /* cancel from elsewhere */
     atomic_bool cancel_posted;
+    atomic_bool cancel_inherited; /* it came from further out */
     hf_cause cancel_cause;
     const char *cancel_reason;
     atomic_uint pending;   /* messages about this scope that are under way */
-    hf_fiber *thread_owner;/* by_thread: owner as a thread */
 };
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
@@ -175,7 +173,7 @@ struct hf_fiber {
     hf_wait *wait;           /* while parked */
     volatile uint8_t in_lib; /* 0 = user code; own thread writes, safepoints read */
     volatile uint8_t lost;   /* its thread was taken away while it ran: set in the signal handler */
-    uint8_t kind;            /* hf_fiber_kind */
+    _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
     uint8_t hook_depth;      /* inside a hook: must not wait */
     hf_status last_status;   /* of the last failure when it has no box */
@@ -202,7 +200,7 @@ typedef struct hf_thread_fiber {
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_counters {
-    uint64_t forks, joins, switches, steals, wakes_remote, fibers, jobs_done, scopes_opened, scopes_closed;
+    uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened, scopes_closed;
 } hf_counters;
 
 struct hf_sched {
@@ -242,7 +240,7 @@ struct hf_sched {
     atomic_uint ring_tail;              /* put here by the owner */
     atomic_uint overflow_count;
     hf_spin jobs_lock;
-    _Atomic(hf_job *) ring[256];
+    _Atomic(hf_job *) ring[HF_JOB_RING_COUNT];
 };
 
 struct hf_runtime {
@@ -273,7 +271,6 @@ struct hf_runtime {
     int64_t guards;          /* protect guards made so far */
     int64_t guards_max;      /* HF_ERR_LIMIT beyond */
     int64_t fibers_max;
-    _Atomic(int64_t) fiber_count; /* stacks handed out */
     hf_dispatcher *pool;     /* default pool */
     int pool_max;
     size_t stack_size;
@@ -350,10 +347,11 @@ uint8_t hf_stack_class_of(size_t stack_size); /* smallest that fits */
 size_t hf_stack_trim(hf_runtime *rt, size_t count_max); /* gives memory of unused stacks back */
 bool hf_stack_is_guard(hf_runtime *rt, const void *address);
 uint64_t hf_stacks_bytes(hf_runtime *rt);
+int64_t hf_stacks_used(hf_runtime *rt); /* fibers that hold one now */
 
 /* ---- job.c ------------------------------------------------------------------------------------------------------- */
-hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched_or_null);
-void hf_job_free(hf_runtime *rt, hf_sched *sched_or_null, hf_job *job);
+hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched_or_null);
+void hf_job_free_many(hf_sched *sched);
 hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched_or_null);
 void hf_scope_release(hf_runtime *rt, hf_sched *sched_or_null, hf_scope *scope);
 void hf_slabs_deinit(hf_runtime *rt);
@@ -374,7 +372,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 /* On the home's thread of the job's scope. */
 void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure);
 /* From any thread. */
-void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason);
+void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited);
 /* When a job starts: applies a cancel that came before. */
 void hf_job_start_cx(hf_job *job);
 void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);

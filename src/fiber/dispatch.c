@@ -239,8 +239,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
 typedef struct block_call {
     hf_spin lock; /* first: hf_wait.object points here */
     hf_task task;
-    hf_wait wait;
-    hf_list waiters; /* the caller, while it waits */
+    hf_list waiters; /* the caller, while it waits; its hf_wait is on its own stack, which it may leave first */
     hf_body body;
     void *arg;
     void (*drop)(void *arg);
@@ -265,7 +264,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_node *node = hf_list_pop_front(&call->waiters);
     hf_spin_unlock(&call->lock);
     if (node != NULL) {
-        hf_wake(&call->wait, HF_OK); /* from here on a call on the caller's stack is gone */
+        hf_wake(HF_CONTAINER(node, hf_wait, node), HF_OK); /* from here on a call on the caller's stack is gone */
         return;
     }
     hf_assert(call->on_heap); /* abandoned: the result goes, and what the call owned */
@@ -289,12 +288,14 @@ static bool abort_call(hf_wait *wait)
 
 static const hf_wait_kind BLOCK = {"hf_block", abort_call};
 
-static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline)
+/* `*ret_unused`: nobody began the call, or ever will. */
+static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline, bool *ret_unused)
 {
     hf_runtime *rt = self->rt;
     hf_list_init(&call->waiters);
-    hf_wait_init(&call->wait, self, &BLOCK, call, on->name);
-    hf_list_push_back(&call->waiters, &call->wait.node);
+    hf_wait wait;
+    hf_wait_init(&wait, self, &BLOCK, call, on->name);
+    hf_list_push_back(&call->waiters, &wait.node);
     call->task.run = run_call;
     call->rt = rt;
     bool on_heap = call->on_heap;
@@ -302,11 +303,12 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
         if (on_heap) {
             hf_rt_free(rt, call, sizeof *call);
         }
+        *ret_unused = true;
         return hf_refuse_at(self, HF_ERR_LIMIT, "hf_block",
                             "pool '%s' takes no more calls: its queue is full, or no thread could be started", on->name);
     }
-    hf_status status = hf_park(self, &call->wait, deadline);
-    bool is_ours = status == HF_OK || call->wait.number == 1;
+    hf_status status = hf_park(self, &wait, deadline);
+    bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */
     if (status == HF_OK) {
         status = call->status;
         if (call->failure != NULL) {
@@ -314,9 +316,19 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
         }
     }
     if (is_ours && on_heap) {
+        *ret_unused = wait.number == 1;
         hf_rt_free(rt, call, sizeof *call);
     }
     return status;
+}
+
+/* What an abandonable call owns is released whenever its own result is not what hf_block returns: here when it never
+ * began, else by run_call. */
+static void drop_unused(void *arg, const hf_block_options *options)
+{
+    if (options->abandonable && options->drop != NULL) {
+        options->drop(arg);
+    }
 }
 
 hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
@@ -332,7 +344,9 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_block needs a call, and a pool or a view to run it on");
     }
     if (status != HF_OK) {
-        HF_LEAVE(self, status);
+        hf_leave(self);
+        drop_unused(arg, options);
+        return status;
     }
     if (self->kind == HF_FIBER_THREAD) {
         hf_leave(self);
@@ -343,7 +357,10 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
     if (options->abandonable) {
         call = hf_rt_alloc(self->rt, sizeof *call);
         if (call == NULL) {
-            HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for an abandonable call"));
+            status = hf_refuse(self, HF_ERR_NOMEM, "no memory for an abandonable call");
+            hf_leave(self);
+            drop_unused(arg, options);
+            return status;
         }
     } else {
         memset(call, 0, sizeof *call);
@@ -353,6 +370,11 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
     call->arg = arg;
     call->drop = options->drop;
     hf_instant deadline = options->abandonable ? hf_rt_deadline(self->rt, options->timeout) : HF_INSTANT_NEVER;
-    status = block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline);
-    HF_LEAVE(self, status);
+    bool is_unused = false;
+    status = block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline, &is_unused);
+    hf_leave(self);
+    if (is_unused) {
+        drop_unused(arg, options);
+    }
+    return status;
 }

@@ -214,7 +214,8 @@ const char *hf_error_text(void)
     return failure->message;
 }
 
-static hf_status raise(hf_status status, const char *type, bool with_cause, const char *format, va_list args)
+static HF_PRINTF(4, 0) hf_status raise(hf_status status, const char *type, bool with_cause, const char *format,
+                                       va_list args)
 {
     if (status == HF_OK) {
         return HF_OK;

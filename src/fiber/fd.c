@@ -131,37 +131,40 @@ void hf_fd_poll(hf_sched *sched, hf_instant deadline)
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-static bool abort_fd(hf_wait *wait)
+/* Under the bucket's lock. */
+static bool unlink_waiter(fd_slot *slot, const hf_wait *wait)
+{
+    bool found = false;
+    for (int i = 0; i < 2; i++) {
+        if (slot->waiter[i] == wait) {
+            slot->waiter[i] = NULL;
+            found = true;
+        }
+    }
+    return found;
+}
+
+bool hf_fd_abort(hf_wait *wait)
 {
     fd_bucket *bucket = wait->object;
     bool claimed = false;
     hf_spin_lock(&bucket->lock);
     for (fd_slot *slot = bucket->slots; slot != NULL; slot = slot->next) {
-        for (int i = 0; i < 2; i++) {
-            if (slot->waiter[i] == wait) {
-                slot->waiter[i] = NULL;
-                claimed = true;
-            }
-        }
+        claimed = unlink_waiter(slot, wait) || claimed;
     }
     hf_spin_unlock(&bucket->lock);
     return claimed;
 }
 
-static const hf_wait_kind FD_WAIT = {"hf_fd_wait", abort_fd};
-static const hf_wait_kind CONN_READ = {"hf_conn_read", abort_fd};
-static const hf_wait_kind CONN_WRITE = {"hf_conn_write", abort_fd};
-
-/* Finds or makes the slot. Called without the lock; nobody frees a slot while its descriptor is in use. */
-static fd_slot *slot_for(hf_runtime *rt, int fd)
+/* Locks the bucket and finds or makes the slot in it. NULL: no memory, and the lock is not held. */
+static fd_slot *lock_slot(hf_runtime *rt, fd_bucket *bucket, int fd)
 {
-    fd_bucket *bucket = bucket_of(rt, fd);
     hf_spin_lock(&bucket->lock);
     fd_slot *slot = find(bucket, fd);
-    hf_spin_unlock(&bucket->lock);
     if (slot != NULL) {
         return slot;
     }
+    hf_spin_unlock(&bucket->lock);
     fd_slot *fresh = hf_rt_alloc(rt, sizeof *fresh);
     if (fresh == NULL) {
         return NULL;
@@ -173,15 +176,15 @@ static fd_slot *slot_for(hf_runtime *rt, int fd)
     if (slot == NULL) {
         fresh->next = bucket->slots;
         bucket->slots = fresh;
-        slot = fresh;
-        fresh = NULL;
+        return fresh;
     }
-    hf_spin_unlock(&bucket->lock);
+    hf_spin_unlock(&bucket->lock); /* somebody else made it meanwhile, and might have dropped it again by now */
     hf_rt_free(rt, fresh, sizeof *fresh);
-    return slot;
+    return lock_slot(rt, bucket, fd);
 }
 
-/* Makes the scheduler's poller watch the slot, and report what is ready by now if `again`. */
+/* Makes the scheduler's poller watch the slot, and report what is ready by now if `again`. Under the bucket's lock: a
+ * reader and a writer on two threads may both want the watch, and the one who closes takes it away. */
 static hf_status watch(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched, bool again)
 {
     hf_env *env = rt->env;
@@ -201,60 +204,66 @@ static hf_status watch(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
     return HF_OK;
 }
 
-static const hf_wait_kind *kind_of(const char *verb, int events)
+static bool is_taken(const fd_slot *slot, int events)
 {
-    if (verb == NULL) {
-        return &FD_WAIT;
-    }
-    return events == HF_READABLE ? &CONN_READ : &CONN_WRITE;
+    return ((events & HF_READABLE) != 0 && slot->waiter[0] != NULL) ||
+           ((events & HF_WRITABLE) != 0 && slot->waiter[1] != NULL);
 }
 
-/* verb NULL: level-triggered, for descriptors whose reads and writes the library does not see. */
-hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_instant deadline, const char *verb)
+/* Under the bucket's lock. HF_OK: ready by now; HF_ERR_AGAIN: `wait` is linked, and its fiber has to park. */
+static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched, const hf_fd_user *user, hf_wait *wait)
 {
-    const hf_wait_kind *kind = kind_of(verb, events);
-    HF_TRY(hf_may_wait(self, kind->verb));
-    fd_slot *slot = slot_for(rt, fd);
-    if (slot == NULL) {
-        return hf_refuse_at(self, HF_ERR_NOMEM, kind->verb, "no memory to wait for a descriptor");
+    int events = (int)wait->number;
+    if (user->closed != NULL && atomic_load(user->closed)) {
+        return HF_ERR_CLOSED;
     }
-    hf_sched *sched = self->sched != NULL && self->rt == rt ? self->sched : rt->scheds[0];
-    fd_bucket *bucket = bucket_of(rt, fd);
-    hf_wait wait;
-    hf_wait_init(&wait, self, kind, bucket, verb != NULL ? verb : "descriptor");
-    wait.number = events;
-    hf_spin_lock(&bucket->lock);
-    if (verb != NULL && (slot->ready & events) != 0 && slot->watched) {
+    if (is_taken(slot, events)) {
+        return hf_fail(op, HF_ERR_MISUSE, "somebody else waits for the same direction of %s (descriptor %d)",
+                       user->object, slot->fd);
+    }
+    if (!user->level && slot->watched && (slot->ready & events) != 0) {
         slot->ready &= ~events;
-        hf_spin_unlock(&bucket->lock);
         return HF_OK;
     }
-    bool taken = false;
+    slot->ready &= ~events;
+    HF_TRY(watch(rt, op, slot, sched, user->level));
     for (int i = 0; i < 2; i++) {
         if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
-            taken = taken || slot->waiter[i] != NULL;
+            slot->waiter[i] = wait;
         }
     }
-    if (!taken) {
-        slot->ready &= ~events;
-        for (int i = 0; i < 2; i++) {
-            if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
-                slot->waiter[i] = &wait;
-            }
-        }
-    }
-    hf_spin_unlock(&bucket->lock);
-    if (taken) {
-        return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb, "somebody else waits for the same direction of descriptor %d",
-                            fd);
+    return HF_ERR_AGAIN;
+}
+
+hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_instant deadline, const hf_fd_user *user)
+{
+    const char *verb = user->kind->verb;
+    HF_TRY(hf_may_wait(self, verb));
+    hf_sched *sched = self->sched != NULL && self->rt == rt ? self->sched : rt->scheds[0];
+    fd_bucket *bucket = bucket_of(rt, fd);
+    fd_slot *slot = lock_slot(rt, bucket, fd);
+    if (slot == NULL) {
+        return hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory to wait for a descriptor");
     }
     hf_op op;
     hf_op_init(&op);
-    hf_status status = watch(rt, &op, slot, sched, verb == NULL);
-    if (status != HF_OK && abort_fd(&wait)) {
-        return hf_op_end(self, &op);
+    hf_wait wait;
+    hf_wait_init(&wait, self, user->kind, bucket, user->object);
+    wait.number = events;
+    hf_status status = begin(rt, &op, slot, sched, user, &wait);
+    hf_spin_unlock(&bucket->lock);
+    if (status == HF_ERR_AGAIN) {
+        status = hf_park(self, &wait, deadline);
+        if (status == HF_ERR_NOMEM) {
+            return hf_refuse_at(self, status, verb, "no memory for the deadline of a wait");
+        }
+    } else if (op.status != HF_OK) {
+        return hf_refuse_at(self, op.status, verb, "%s", op.message);
     }
-    return hf_park(self, &wait, deadline);
+    if (status == HF_ERR_CLOSED) {
+        hf_self_note(self, status, verb);
+    }
+    return status;
 }
 
 void hf_fd_drop(hf_runtime *rt, int fd)

@@ -1,16 +1,14 @@
 /* Nodes of the tree: jobs and scopes, in dense slabs. A free node goes to the scheduler that freed it; what piles up there
  * moves to the runtime's depot in batches, so that forking on one thread and finishing on another does not drift. */
-#include "fiber/core.h"
+#include "fiber/job.h"
 
 #include <string.h>
 
-enum { SLAB_LEN = 64 * 1024, CACHE_MAX = 512, BATCH = 256 };
+enum { SLAB_LEN = 64 * 1024, BATCH = 512 };
 
 typedef struct slab {
     struct slab *next;
 } slab;
-
-_Static_assert(sizeof(hf_job) <= 256, "a queued job must stay small");
 
 /* Under depot_lock: carves a slab into jobs and chains them in front of the depot. */
 static void carve_jobs(hf_runtime *rt, slab *fresh)
@@ -20,6 +18,7 @@ static void carve_jobs(hf_runtime *rt, slab *fresh)
     hf_job *jobs = (hf_job *)(void *)((char *)fresh + 64);
     size_t count = (SLAB_LEN - 64) / sizeof *jobs;
     for (size_t i = count; i-- > 0;) {
+        memset(&jobs[i], 0, sizeof jobs[i]);
         jobs[i].next = rt->depot_jobs;
         rt->depot_jobs = &jobs[i];
     }
@@ -52,29 +51,14 @@ static hf_job *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
     return first;
 }
 
-hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched)
+hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched)
 {
-    hf_job *job = NULL;
-    if (sched != NULL) {
-        if (HF_UNLIKELY(sched->free_jobs == NULL)) {
-            unsigned count = 0;
-            sched->free_jobs = depot_take(rt, BATCH, &count);
-            sched->free_job_count = sched->free_jobs == NULL ? 0 : count;
-            if (sched->free_jobs == NULL) {
-                return NULL;
-            }
-        }
-        job = sched->free_jobs;
+    unsigned count = 0;
+    hf_job *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
+    if (job != NULL && sched != NULL) {
         sched->free_jobs = job->next;
-        sched->free_job_count--;
-    } else {
-        unsigned count = 0;
-        job = depot_take(rt, 1, &count);
-        if (job == NULL) {
-            return NULL;
-        }
+        sched->free_job_count = count - 1;
     }
-    memset(job, 0, sizeof *job);
     return job;
 }
 
@@ -86,29 +70,21 @@ static void depot_give(hf_runtime *rt, hf_job *first, hf_job *last)
     hf_spin_unlock(&rt->depot_lock);
 }
 
-void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
+void hf_job_free_slow(hf_runtime *rt, hf_job *job)
 {
-    hf_assert(!hf_node_is_linked(&job->siblings));
-    if (job->failure != NULL) {
-        hf_box_unref(job->failure);
-        job->failure = NULL;
+    depot_give(rt, job, job);
+}
+
+void hf_job_free_many(hf_sched *sched)
+{
+    hf_job *first = sched->free_jobs;
+    hf_job *last = first;
+    for (unsigned i = 1; i < BATCH; i++) {
+        last = last->next;
     }
-    if (sched == NULL) {
-        depot_give(rt, job, job);
-        return;
-    }
-    job->next = sched->free_jobs;
-    sched->free_jobs = job;
-    if (HF_UNLIKELY(++sched->free_job_count > CACHE_MAX)) {
-        hf_job *first = sched->free_jobs;
-        hf_job *last = first;
-        for (unsigned i = 1; i < BATCH; i++) {
-            last = last->next;
-        }
-        sched->free_jobs = last->next;
-        sched->free_job_count -= BATCH;
-        depot_give(rt, first, last);
-    }
+    sched->free_jobs = last->next;
+    sched->free_job_count -= BATCH;
+    depot_give(sched->rt, first, last);
 }
 
 /* Scopes are fewer: a list per scheduler, the rest straight from the allocator. */
@@ -119,8 +95,7 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
     if (sched != NULL && sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;
         sched->free_scopes = scope->outer;
-        memset(scope, 0, sizeof *scope);
-        return scope;
+        return scope; /* hf_scope_init sets every field */
     }
     return hf_rt_alloc(rt, sizeof(hf_scope));
 }

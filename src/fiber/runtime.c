@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void *hf_rt_alloc(hf_runtime *rt, size_t len)
@@ -95,7 +96,7 @@ static void fatal_default(void *state, const char *message, int exit_code)
     char line[640];
     (void)snprintf(line, sizeof line, "%s\n", message);
     rt->env->ops->print(rt->env, line);
-    __builtin_trap();
+    abort();
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------------------- */
@@ -334,7 +335,7 @@ static void cancel_roots(hf_runtime *rt)
     HF_LIST_EACH(node, &rt->roots)
     {
         hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
-        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime");
+        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime", true);
     }
     hf_spin_unlock(&rt->roots_lock);
 }
@@ -500,7 +501,7 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
     }
     stats.jobs += stats.forks;
     stats.scopes += atomic_load(&rt->ids);
-    stats.fibers = (uint64_t)atomic_load_explicit(&rt->fiber_count, memory_order_relaxed);
+    stats.fibers = (uint64_t)hf_stacks_used(rt);
     stats.stack_bytes = hf_stacks_bytes(rt);
     stats.pool_calls = atomic_load(&rt->pool_calls);
     stats.pool_depth = atomic_load(&rt->pool_depth);

@@ -11,15 +11,14 @@
 #include "fiber/core.h"
 #include "fiber/enter.h"
 #include "fiber/fd.h"
+#include "fiber/leave.h"
 #include "fiber/safepoint.h"
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
 #include <string.h>
 
-enum { RING = 256, JOB_TURN = 16, LOOK_TURN = 32, SPIN_ROUNDS = 200 };
-
-_Static_assert(RING == HF_JOB_RING_COUNT, "ring size is a named limit");
+enum { RING = HF_JOB_RING_COUNT, SPIN_ROUNDS = 200 };
 
 /* ---- Inbox ------------------------------------------------------------------------------------------------------- */
 
@@ -72,22 +71,11 @@ void hf_sched_drain(hf_sched *sched)
 
 /* ---- Ready fibers ------------------------------------------------------------------------------------------------ */
 
-static inline void ready_push(hf_sched *sched, hf_fiber *fiber)
-{
-    fiber->next = NULL;
-    if (sched->ready_tail != NULL) {
-        sched->ready_tail->next = fiber;
-    } else {
-        sched->ready_head = fiber;
-    }
-    sched->ready_tail = fiber;
-}
-
 static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
     fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
-    ready_push(sched, fiber);
+    hf_sched_ready_push(sched, fiber);
 }
 
 void hf_fiber_ready(hf_fiber *fiber)
@@ -96,7 +84,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     hf_sched *at = here();
     if (at == home) {
         fiber->wait = NULL;
-        ready_push(home, fiber);
+        hf_sched_ready_push(home, fiber);
         return;
     }
     if (at != NULL) {
@@ -313,7 +301,6 @@ static void run_job(hf_fiber *self)
 }
 
 static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job);
-static void switch_to(hf_sched *sched, hf_fiber *from, hf_fiber *to, bool dying);
 
 /* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up. */
 static void runner_main(void *arg)
@@ -336,9 +323,8 @@ static void runner_main(void *arg)
             next = &sched->idle;
         }
         sched->counters.fibers--;
-        atomic_fetch_sub_explicit(&sched->rt->fiber_count, 1, memory_order_relaxed);
         hf_stack_put(sched, self);
-        switch_to(sched, self, next, true);
+        hf_sched_switch(sched, self, next, true);
         __builtin_unreachable();
     }
 }
@@ -368,7 +354,6 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
         return NULL;
     }
     sched->counters.fibers++;
-    atomic_fetch_add_explicit(&sched->rt->fiber_count, 1, memory_order_relaxed);
 #if HF_ASAN
     __asan_unpoison_memory_region(fiber->stack_lo, (size_t)(fiber->stack_hi - fiber->stack_lo));
 #endif
@@ -399,11 +384,11 @@ static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
     if (HF_UNLIKELY(atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL)) {
         hf_sched_drain(sched);
     }
-    if (HF_UNLIKELY(tick % LOOK_TURN == 0)) {
+    if (HF_UNLIKELY(tick % HF_LOOK_TURN == 0)) {
         look_around(sched);
     }
     hf_fiber *fiber = sched->ready_head;
-    if (fiber == NULL || HF_UNLIKELY(tick % JOB_TURN == 0)) {
+    if (fiber == NULL || HF_UNLIKELY(tick % HF_JOB_TURN == 0)) {
         hf_job *job = pop_job(sched);
         if (job != NULL) {
             *ret_job = job;
@@ -421,7 +406,7 @@ static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
     return true;
 }
 
-static hf_fiber *next_fiber(hf_sched *sched)
+HF_NOINLINE hf_fiber *hf_sched_next(hf_sched *sched)
 {
     for (;;) {
         hf_fiber *fiber = NULL;
@@ -435,29 +420,15 @@ static hf_fiber *next_fiber(hf_sched *sched)
     }
 }
 
-static inline void switch_to(hf_sched *sched, hf_fiber *from, hf_fiber *to, bool dying)
-{
-    sched->counters.switches++;
-    sched->current = to;
-    sched->left = from;
-    hf_self_set(&to->self);
-    hf_context_switch(&from->context, &to->context, dying);
-    hf_context_arrived(&from->context, from->sched->left != NULL ? &from->sched->left->context : NULL);
-}
-
 void hf_sched_leave(hf_sched *sched, hf_fiber *self)
 {
-    hf_fiber *next = next_fiber(sched);
-    if (next == self) {
-        return;
-    }
-    switch_to(sched, self, next != NULL ? next : &sched->idle, false);
+    hf_sched_leave_inline(sched, self);
 }
 
 void hf_yield_in(hf_fiber *self)
 {
     if (self->kind == HF_FIBER_PLAIN) {
-        ready_push(self->sched, self);
+        hf_sched_ready_push(self->sched, self);
         hf_sched_leave(self->sched, self);
         return;
     }
@@ -476,13 +447,9 @@ hf_status hf_yield(void)
         hf_self_note(self, HF_ERR_CANCELED, "hf_yield");
         HF_LEAVE(self, HF_ERR_CANCELED);
     }
-    if (self->kind == HF_FIBER_PLAIN && self->hook_depth == 0) {
-        ready_push(self->sched, self);
-        hf_sched_leave(self->sched, self);
-        if (HF_UNLIKELY(hf_is_canceled(self))) {
-            hf_self_note(self, HF_ERR_CANCELED, "hf_yield");
-            HF_LEAVE(self, HF_ERR_CANCELED);
-        }
+    if (HF_LIKELY(self->kind == HF_FIBER_PLAIN && self->hook_depth == 0)) {
+        hf_sched_ready_push(self->sched, self);
+        hf_sched_leave_inline(self->sched, self);
     }
     HF_LEAVE(self, HF_OK);
 }
@@ -561,10 +528,10 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
             sched->coarse_ns = now.ns;
             (void)hf_alarms_run(sched, now);
         }
-        hf_fiber *next = next_fiber(sched);
+        hf_fiber *next = hf_sched_next(sched);
         if (next != NULL) {
             ran = true;
-            switch_to(sched, idle, next, false);
+            hf_sched_switch(sched, idle, next, false);
             continue;
         }
         if (is_stopping(sched) || (sched->rt->hosted && (ran || waited))) {

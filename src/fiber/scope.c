@@ -11,6 +11,7 @@
  * J2  the joiner is woken by the end of the last child and by nothing else;
  * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
 #include "fiber/dispatch.h"
+#include "fiber/job.h"
 #include "fiber/metrics.h"
 #include "fiber/wait.h"
 
@@ -94,16 +95,33 @@ static hf_cx *outer_cx(hf_fiber *self, hf_runtime *rt)
 
 static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf_scope_options *options, bool is_shield)
 {
+    atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
+    scope->cx.inherited = false;
+    scope->cx.cause = HF_CAUSE_NONE;
+    scope->cx.reason = "";
+    scope->cx.failure = NULL;
     scope->rt = rt;
     scope->owner = self;
     scope->is_shield = is_shield;
-    scope->name = options->name != NULL ? options->name : (is_shield ? "shield" : "scope");
+    scope->by_thread = false;
+    scope->closing = false;
+    scope->own_deadline = false;
+    scope->deadline_fired = false;
+    scope->joiner = NULL;
+    scope->first = NULL;
+    scope->failures = NULL;
+    scope->failure_count = 0;
+    scope->alarm.pos = 0;
+    scope->roots.next = NULL;
+    atomic_store_explicit(&scope->cancel_posted, false, memory_order_relaxed);
+    atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
+    atomic_store_explicit(&scope->pending, 0, memory_order_relaxed);
+    scope->name = options->name != NULL ? options->name : (is_shield ? hf_unnamed_shield : hf_unnamed_scope);
     scope->policy = options->join;
     if (scope->policy.hooks == NULL) {
         scope->policy.hooks = &hf_join_all_hooks;
     }
-    scope->tally.n = scope->policy.n;
-    scope->tally.state = scope->policy.state;
+    scope->tally = (hf_tally){.n = scope->policy.n, .state = scope->policy.state};
     scope->jobs_max = options->jobs_max > 0 ? options->jobs_max : INT64_MAX;
     scope->on = options->on;
     scope->locals = self->locals;
@@ -218,23 +236,23 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
-/* Runs a hook of the policy; a hook must not wait. */
-#define IN_HOOK(expression)                                         \
-    do {                                                            \
-        hf_fiber *hook_self_ = (hf_fiber *)(void *)hf_self_get();   \
-        hook_self_->hook_depth++;                                   \
-        expression;                                                 \
-        hook_self_->hook_depth--;                                   \
+/* Runs a hook of the policy, on the home's thread; a hook must not wait. */
+#define IN_HOOK(sched, expression)              \
+    do {                                        \
+        hf_fiber *in_hook_ = (sched)->current;  \
+        in_hook_->hook_depth++;                 \
+        expression;                             \
+        in_hook_->hook_depth--;                 \
     } while (0)
 
-static hf_status may_add(hf_scope *scope)
+static inline hf_status may_add(hf_sched *sched, hf_scope *scope)
 {
     if (scope->tally.running >= (uint64_t)scope->jobs_max) {
         return HF_ERR_LIMIT;
     }
     hf_status status = HF_OK;
     if (HF_UNLIKELY(scope->policy.hooks->on_fork != NULL)) {
-        IN_HOOK(status = scope->policy.hooks->on_fork(&scope->tally));
+        IN_HOOK(sched, status = scope->policy.hooks->on_fork(&scope->tally));
     }
     return status;
 }
@@ -271,8 +289,8 @@ static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
     hf_list_push_back(&scope->children, &job->siblings);
     sched->counters.forks++;
     if (HF_UNLIKELY(atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed))) {
-        job->request_cause = scope->cx.cause;
-        job->request_reason = scope->cx.reason;
+        job->cx.cause = scope->cx.cause;
+        job->cx.reason = scope->cx.reason;
         atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
     }
     if (HF_UNLIKELY(job->extra != NULL)) {
@@ -298,7 +316,7 @@ static void on_fork_msg(hf_sched *sched, hf_msg *msg)
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
 {
-    call->status = may_add(scope);
+    call->status = may_add(sched, scope);
     if (call->status == HF_OK) {
         add_child(sched, scope, call->job);
     }
@@ -308,7 +326,7 @@ static bool fork_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
 static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
 {
     if (HF_LIKELY(is_home(self, scope))) {
-        hf_status status = may_add(scope);
+        hf_status status = may_add(self->sched, scope);
         if (HF_LIKELY(status == HF_OK)) {
             add_child(self->sched, scope, job);
         }
@@ -402,6 +420,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
                 hf_rt_free(scope->rt, job->extra, sizeof(hf_job_extra));
+                job->extra = NULL;
                 hf_job_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
             }
             (void)fork_failed(self, scope, status);
@@ -455,7 +474,7 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
     hf_outcome outcome = {job->index, job->name, job->arg, job->status,
                           job->failure != NULL ? &job->failure->failure : NULL};
     hf_verdict verdict = HF_GO_ON;
-    IN_HOOK(verdict = scope->policy.hooks->on_done(tally, &outcome));
+    IN_HOOK(sched, verdict = scope->policy.hooks->on_done(tally, &outcome));
     if (HF_UNLIKELY(verdict == HF_STOP) && !atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         hf_scope_mark(sched, scope, failed ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER,
                       job->name != NULL ? job->name : scope->name, outcome.failure, false);
@@ -507,36 +526,78 @@ void hf_job_ended(hf_sched *sched, hf_job *job)
 static const hf_wait_kind JOIN = {"hf_join", NULL};
 static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
 
-static bool join_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+/* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
+static bool begin_join(hf_sched *sched, hf_scope *scope)
 {
     scope->tally.joining = true;
     hf_verdict verdict = HF_GO_ON;
     if (scope->policy.hooks->on_done != NULL) {
-        IN_HOOK(verdict = scope->policy.hooks->on_done(&scope->tally, NULL));
+        IN_HOOK(sched, verdict = scope->policy.hooks->on_done(&scope->tally, NULL));
     }
-    if (verdict == HF_STOP && scope->tally.running > 0) {
+    if (HF_UNLIKELY(verdict == HF_STOP) && scope->tally.running > 0) {
         hf_scope_mark(sched, scope, scope->tally.failed > 0 ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER, scope->name,
                       scope->first != NULL ? &scope->first->failure : NULL, false);
     }
     sched->counters.joins++;
-    if (scope->tally.running == 0) {
+    return scope->tally.running == 0;
+}
+
+static bool join_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+{
+    if (begin_join(sched, scope)) {
         return true;
     }
     scope->joiner = &call->wait;
     return false;
 }
 
-/* Everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
-static bool settle_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+/* At home, everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
+static inline void settle(hf_sched *sched, hf_scope *scope)
 {
-    (void)call;
     scope->tally.joining = false;
     hf_alarm_disarm(sched, &scope->alarm);
     if (!scope->cx.inherited) {
         atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
         scope->cx.cause = HF_CAUSE_NONE;
     }
+}
+
+static bool settle_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+{
+    (void)call;
+    settle(sched, scope);
     return true;
+}
+
+static inline __attribute__((always_inline)) void park_joiner(hf_fiber *self, hf_scope *scope, const hf_wait_kind *kind)
+{
+    hf_wait wait;
+    hf_wait_init(&wait, self, kind, scope, scope->name);
+    scope->joiner = &wait;
+    (void)hf_park_hot(self, &wait);
+}
+
+/* Waits for the last child; forks from elsewhere that are on their way count. */
+static inline __attribute__((always_inline)) void await_children(hf_fiber *self, hf_scope *scope)
+{
+    do {
+        if (HF_LIKELY(is_home(self, scope))) {
+            if (!begin_join(self->sched, scope)) {
+                park_joiner(self, scope, &JOIN);
+            }
+        } else {
+            home_call call;
+            call.fn = join_at_home;
+            call_home(self, scope, &call, &JOIN);
+        }
+    } while (HF_UNLIKELY(atomic_load(&scope->pending) != 0) && (hf_yield_in(self), true));
+    if (HF_LIKELY(is_home(self, scope))) {
+        settle(self->sched, scope);
+    } else {
+        home_call call;
+        call.fn = settle_at_home;
+        call_home(self, scope, &call, &CALL);
+    }
 }
 
 static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
@@ -548,7 +609,7 @@ static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
     return HF_ERR_TIMEOUT;
 }
 
-/* In the owner's own context, outside the library: the result hook may raise. */
+/* In the owner's own context. */
 static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_timeout)
 {
     const hf_join_hooks *hooks = scope->policy.hooks;
@@ -596,29 +657,26 @@ hf_status hf_join(hf_scope *scope)
     if (HF_UNLIKELY(self->hook_depth != 0)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_join may wait, and a hook of a join must not"));
     }
-    home_call call;
-    do {
-        call.fn = join_at_home;
-        call_home(self, scope, &call, &JOIN);
-    } while (atomic_load(&scope->pending) != 0 && (hf_yield_in(self), true)); /* forks from elsewhere on their way */
-    call.fn = settle_at_home;
-    call_home(self, scope, &call, &CALL);
-    hf_tally tally = scope->tally;
+    await_children(self, scope);
     bool is_timeout = false;
-    hf_leave(self);
-    hf_status status = verdict_of(scope, &tally, &is_timeout);
-    self = hf_enter(scope->rt);
-    hf_assert(self != NULL);
-    HF_LEAVE(self, report(self, scope, status, is_timeout));
+    self->hook_depth++; /* the result hook may raise, and must not wait */
+    hf_status status = verdict_of(scope, &scope->tally, &is_timeout);
+    self->hook_depth--;
+    HF_LEAVE(self, HF_LIKELY(status == HF_OK) ? HF_OK : report(self, scope, status, is_timeout));
 }
 
-static bool close_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static inline bool begin_close(hf_sched *sched, hf_scope *scope)
 {
     scope->closing = true;
     if (scope->tally.running > 0) {
         hf_scope_mark(sched, scope, HF_CAUSE_CLOSED, scope->name, NULL, false);
     }
-    if (scope->tally.running == 0) {
+    return scope->tally.running == 0;
+}
+
+static bool close_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+{
+    if (begin_close(sched, scope)) {
         return true;
     }
     scope->joiner = &call->wait;
@@ -626,9 +684,8 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
 }
 
 /* At home: nobody is left; alarms go, kept jobs go. */
-static bool finish_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static void finish(hf_sched *sched, hf_scope *scope)
 {
-    (void)call;
     hf_alarm_disarm(sched, &scope->alarm);
     HF_LIST_EACH(node, &scope->kept)
     {
@@ -641,6 +698,12 @@ static bool finish_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
     }
     sched->counters.scopes_closed++;
     hf_metrics_scope(sched, scope);
+}
+
+static bool finish_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+{
+    (void)call;
+    finish(sched, scope);
     return true;
 }
 
@@ -653,6 +716,24 @@ static void free_failures(hf_scope *scope)
     hf_rt_free(scope->rt, scope->failures, HF_SCOPE_FAILURES_MAX * sizeof(hf_failure_box *));
 }
 
+static void close_by_thread(hf_fiber *self, hf_scope *scope)
+{
+    home_call call;
+    do {
+        call.fn = close_at_home;
+        call_home(self, scope, &call, &CLOSE);
+    } while (atomic_load(&scope->pending) != 0 && (hf_yield_in(self), true));
+    hf_spin_lock(&scope->rt->roots_lock);
+    hf_list_remove(&scope->roots);
+    hf_spin_unlock(&scope->rt->roots_lock);
+    unlink_scope(self, scope);
+    while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
+        hf_yield_in(self);
+    }
+    call.fn = finish_at_home;
+    call_home(self, scope, &call, &CALL);
+}
+
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
 {
     while (self->scope != scope) { /* inner ones first */
@@ -660,26 +741,21 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
         hf_log(scope->rt, HF_LOG_WARN, "scope_left_open", "scope=%s closed_with=%s", self->scope->name, scope->name);
         (void)hf_scope_close_on(self, self->scope);
     }
-    home_call call;
-    do {
-        call.fn = close_at_home;
-        call_home(self, scope, &call, &CLOSE);
-    } while (atomic_load(&scope->pending) != 0 && (hf_yield_in(self), true));
     if (scope->by_thread) {
-        hf_spin_lock(&scope->rt->roots_lock);
-        hf_list_remove(&scope->roots);
-        hf_spin_unlock(&scope->rt->roots_lock);
-        unlink_scope(self, scope);
-        while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
-            hf_yield_in(self);
-        }
+        close_by_thread(self, scope);
     } else {
+        do {
+            if (!begin_close(self->sched, scope)) {
+                park_joiner(self, scope, &CLOSE);
+            }
+        } while (HF_UNLIKELY(atomic_load(&scope->pending) != 0) && (hf_yield_in(self), true));
         self->scope = scope->outer;
         self->cx = scope->parent_cx;
+        finish(self->sched, scope);
     }
-    call.fn = finish_at_home;
-    call_home(self, scope, &call, &CALL);
-    free_failures(scope);
+    if (HF_UNLIKELY(scope->first != NULL || scope->failures != NULL)) {
+        free_failures(scope);
+    }
     hf_scope_release(scope->rt, self->rt == scope->rt ? self->sched : NULL, scope);
     return HF_OK;
 }
@@ -738,7 +814,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
     if (is_home(self, scope)) {
         hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
     } else {
-        hf_scope_cancel_post(scope, HF_CAUSE_EXPLICIT, reason);
+        hf_scope_cancel_post(scope, HF_CAUSE_EXPLICIT, reason, false);
         hf_point_rt(scope->rt, HF_POINT_POST, 0);
     }
     HF_LEAVE(self, HF_OK);

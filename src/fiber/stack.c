@@ -195,16 +195,16 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
 
 hf_fiber *hf_stack_get(hf_sched *sched, uint8_t index, hf_status *ret_why)
 {
+    if (HF_UNLIKELY(sched->rt->fibers_max > 0 && hf_stacks_used(sched->rt) >= sched->rt->fibers_max)) {
+        *ret_why = HF_ERR_LIMIT;
+        return NULL;
+    }
     hf_fiber *fiber = sched->free_fibers[index];
     if (HF_LIKELY(fiber != NULL)) {
         sched->free_fibers[index] = fiber->next;
         sched->free_fiber_count[index]--;
     } else {
         hf_runtime *rt = sched->rt;
-        if (rt->fibers_max > 0 && atomic_load_explicit(&rt->fiber_count, memory_order_relaxed) >= rt->fibers_max) {
-            *ret_why = HF_ERR_LIMIT;
-            return NULL;
-        }
         fiber = depot_take(sched, index);
         if (fiber == NULL) {
             fiber = carve(sched, index, ret_why);
@@ -318,6 +318,15 @@ bool hf_stack_is_guard(hf_runtime *rt, const void *address)
     return false;
 }
 
+int64_t hf_stacks_used(hf_runtime *rt)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < rt->sched_count; i++) {
+        sum += (int64_t)__atomic_load_n(&rt->scheds[i]->counters.fibers, __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
 uint64_t hf_stacks_bytes(hf_runtime *rt)
 {
     uint64_t sum = 0;
@@ -343,7 +352,7 @@ void hf_stacks_deinit(hf_runtime *rt)
     for (int i = 0; i < CLASS_COUNT; i++) {
         hf_stack_class *class = &rt->classes[i];
         for (int s = 0; s < rt->sched_count; s++) {
-            if (rt->scheds[s] != NULL) {
+            if (rt->scheds != NULL && rt->scheds[s] != NULL) {
                 retire_all(rt->scheds[s]->free_fibers[i]);
                 rt->scheds[s]->free_fibers[i] = NULL;
             }

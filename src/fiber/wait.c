@@ -130,16 +130,7 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline)
     return status;
 }
 
-hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options)
-{
-    (void)self;
-    if (options == NULL || options->timeout.ns == 0) {
-        return HF_INSTANT_NEVER;
-    }
-    return hf_rt_deadline(rt, options->timeout);
-}
-
-hf_status hf_may_wait(hf_fiber *self, const char *verb)
+hf_status hf_may_not_wait(hf_fiber *self, const char *verb)
 {
     if (HF_UNLIKELY(self->hook_depth != 0)) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);

@@ -15,6 +15,7 @@
 
 #include "fiber/core.h"
 #include "fiber/enter.h"
+#include "fiber/leave.h"
 
 static inline void hf_wait_init(hf_wait *wait, hf_fiber *self, const hf_wait_kind *kind, void *object,
                                 const char *object_name)
@@ -39,13 +40,36 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline);
  * a plain thread is woken by a system call, and a simulation may let others run here. */
 void hf_wake(hf_wait *wait, hf_status status);
 
+/* The same for verbs that park often: no deadline, inline to the switch (leave.h). */
+static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *self, hf_wait *wait)
+{
+    if (HF_UNLIKELY(self->kind != HF_FIBER_PLAIN || self->sched->has_point)) {
+        return hf_park(self, wait, HF_INSTANT_NEVER);
+    }
+    self->wait = wait;
+    hf_sched_leave_inline(self->sched, self);
+    self->wait = NULL;
+    if (HF_UNLIKELY(wait->status == HF_ERR_CANCELED)) {
+        hf_self_note(self, wait->status, wait->kind->verb);
+    }
+    return wait->status;
+}
+
 /* The usual abort for objects that start with an hf_spin: locks it, unlinks. */
 bool hf_wait_abort_linked(hf_wait *wait);
 
 /* The deadline of a wait option struct (may be NULL). */
-hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options);
+static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options)
+{
+    (void)self;
+    return options == NULL || options->timeout.ns == 0 ? HF_INSTANT_NEVER : hf_rt_deadline(rt, options->timeout);
+}
 /* HF_OK or why this context must not wait: canceled, inside a hook. */
-hf_status hf_may_wait(hf_fiber *self, const char *verb);
+hf_status hf_may_not_wait(hf_fiber *self, const char *verb);
+static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
+{
+    return HF_UNLIKELY(self->hook_depth != 0 || hf_is_canceled(self)) ? hf_may_not_wait(self, verb) : HF_OK;
+}
 
 /* Lets others run, canceled or not; for loops that wait for something that is certain to come. */
 void hf_yield_in(hf_fiber *self);

@@ -3,12 +3,13 @@
  *     host --clone--> middle --clone--> helper          both share the host's memory and stop it until they are done
  *                     exits             execs           (CLONE_VM | CLONE_VFORK): no page tables are copied
  *
- * The middle process never execs, so it keeps the exit signal it was made with: none. The host reaps it and sees no SIGCHLD.
- * The helper would get SIGCHLD as its exit signal by its exec; but by then the middle process is its parent, and later
- * whoever adopts it. A host that is itself a subreaper or process 1 adopts it, and helper_close reaps it there.
+ * The middle process never execs, so it keeps the exit signal it was made with: none. The host reaps it and sees no
+ * SIGCHLD. The helper would get SIGCHLD as its exit signal by its exec; but by then the middle process is its parent,
+ * and later whoever adopts it. A host that is itself a subreaper or process 1 adopts it, and helper_close reaps it
+ * there.
  *
- * The two functions run in a process that shares everything with a suspended thread. They call nothing but the kernel, and
- * are not instrumented: a sanitizer would take them for that thread. */
+ * The two functions run in a process that shares everything with a suspended thread. They call nothing but the
+ * kernel, and are not instrumented: a sanitizer would take them for that thread. */
 #include "env/posix/helper_start.h"
 
 #include "env/posix/clone.h"
@@ -101,8 +102,9 @@ static int launch_helper(hf_launch *launch)
     launch->stack_end = stacks + STACK_LEN;
     launch->pid_fd = -1;
     launch->error = 0;
-    /* No handler of the host may run in a process that shares its memory. The mask is the kernel's, with the signals that
-     * the C library keeps for itself. The middle process shares the descriptors too, so that it can leave one here. */
+    /* No handler of the host may run in a process that shares its memory. The mask is the kernel's, with the signals
+     * that the C library keeps for itself. The middle process shares the descriptors too, so that it can leave one
+     * here. */
     uint64_t all = ~(uint64_t)0;
     uint64_t before = 0;
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);

@@ -22,8 +22,8 @@ typedef struct hf_helper_start {
     int pid_fd;    /* out: the same as a descriptor; -1 on a kernel without them */
 } hf_helper_start;
 
-/* Starts the helper, with the program in `first` or a later place. It is not a child of this process, so neither SIGCHLD
- * nor a wait() of the host meets it. */
+/* Starts the helper, with the program in `first` or a later place. It is not a child of this process, so neither
+ * SIGCHLD nor a wait() of the host meets it. */
 hf_status hf_posix_helper_start(hf_op *op, hf_image_place first, hf_helper_start *start);
 
 /* helper_open from a given place on. Here for its test. */

@@ -1,8 +1,9 @@
 /* Memory: the heap, pages for stacks with their guards, and the word that tells a forked process apart.
  *
- * A guard of the kind MARKER is an entry in the page table (Linux 6.13): it costs no mapping, so a million guarded stacks
- * fit under vm.max_map_count. A guard of the kind PROTECT splits its mapping. Some emulators accept every advice and do
- * nothing; therefore the first marker is tried on a page of our own, by asking the kernel to write there. */
+ * A guard of the kind MARKER is an entry in the page table (Linux 6.13): it costs no mapping, so a million guarded
+ * stacks fit under vm.max_map_count. A guard of the kind PROTECT splits its mapping. Some emulators accept every
+ * advice and do nothing; therefore the first marker is tried on a page of our own, by asking the kernel to write
+ * there. */
 #include "env/posix/posix.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* Telling an overflowed stack from any other crash.
  *
- * One handler per process for SIGSEGV and SIGBUS asks each runtime whether a fault's address is one of its guards. Whatever
- * they answer, the process then crashes as it would have without us, at the same instruction: the old action is put back
- * and the instruction runs again. The handler needs a stack that did not overflow, so threads get an alternate one; it is
- * freed when the thread ends. Where a thread has one already (a host's, a sanitizer's), that one is used. */
+ * One handler per process for SIGSEGV and SIGBUS asks each runtime whether a fault's address is one of its guards.
+ * Whatever they answer, the process then crashes as it would have without us, at the same instruction: the old action
+ * is put back and the instruction runs again. The handler needs a stack that did not overflow, so threads get an
+ * alternate one; it is freed when the thread ends. Where a thread has one already (a host's, a sanitizer's), that one
+ * is used. */
 #include "env/posix/posix.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
-/* Waiting for descriptors, a bell and a deadline at once: epoll, an eventfd, and a timerfd when a host's loop waits for us.
+/* Waiting for descriptors, a bell and a deadline at once: epoll, an eventfd, and a timerfd when a host's loop waits
+ * for us.
  *
- * Everything is edge-triggered, also the bell and the timer, so nobody has to read them empty: each write to the eventfd and
- * each expiry makes a new edge. `rung` merges the rings that come before the waiter has heard the first:
+ * Everything is edge-triggered, also the bell and the timer, so nobody has to read them empty: each write to the
+ * eventfd and each expiry makes a new edge. `rung` merges the rings that come before the waiter has heard the first:
  *
  *     ringer   its message is out, rung 0 -> 1, write the eventfd     (rung was 1: nothing more to do)
  *     waiter   hears the edge, rung 1 -> 0, then looks for messages

@@ -125,6 +125,7 @@ static size_t count_strings(const char *const *strings, size_t *len)
 
 static uint64_t put_string(hf_payload *payload, const char *text)
 {
+    hf_assert(text != NULL);
     size_t len = strlen(text) + 1;
     hf_assert(len <= payload->len - payload->at);
     memcpy(payload->bytes + payload->at, text, len);

@@ -1,11 +1,11 @@
 /* Signals, in two roles: those a host asked to receive, and those a host granted for interrupting our own threads.
  *
- * A slot per signal number says who has it. Handlers only read slots; open and close change them under one lock. A received
- * signal becomes a byte in a pipe. Closing waits until no handler is between looking at the slot and writing, else a late
- * one could write into whatever got the pipe's number next.
+ * A slot per signal number says who has it. Handlers only read slots; open and close change them under one lock. A
+ * received signal becomes a byte in a pipe. Closing waits until no handler is between looking at the slot and
+ * writing, else a late one could write into whatever got the pipe's number next.
  *
- * A process that the host forked inherits handlers and pipes but is not ours: there a received signal is given back to the
- * action that was in place before, so that such a child can be ended like any other. */
+ * A process that the host forked inherits handlers and pipes but is not ours: there a received signal is given back
+ * to the action that was in place before, so that such a child can be ended like any other. */
 #include "env/posix/posix.h"
 
 #include <errno.h>

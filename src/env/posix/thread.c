@@ -1,8 +1,8 @@
 /* Threads of the library.
  *
- * They block all signals but faults and the library's own interrupts: a host's handler must not run on a fiber's small
- * stack, and a host's sigwait must get what it waits for. A thread's record has two owners, the thread itself and the one
- * who started it; the last to let go frees it. */
+ * They block all signals but faults and the library's own interrupts: a host's handler must not run on a fiber's
+ * small stack, and a host's sigwait must get what it waits for. A thread's record has two owners, the thread itself
+ * and the one who started it; the last to let go frees it. */
 #include "env/posix/posix.h"
 
 #include <errno.h>

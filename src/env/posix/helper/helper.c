@@ -10,8 +10,8 @@
  *                         +--exec fails--> REFUSED --told and reaped--> FREE
  *
  * H1. Only this process reaps, and a RUNNING child is not reaped: its pid and group cannot be somebody else's.
- * H2. Nothing here waits for the host or for a child: replies that do not fit stay in the table, and the outcome of an exec
- *     arrives through a pipe that the exec closes. So the end of the host is always noticed.
+ * H2. Nothing here waits for the host or for a child: replies that do not fit stay in the table, and the outcome of an
+ *     exec arrives through a pipe that the exec closes. So the end of the host is always noticed.
  * H3. The helper is a session leader, and its children make groups of their own. Every group below it consists of its
  *     descendants only, and may be killed as a whole.
  * H4. All signals are blocked, and their actions are the default ones: a child starts with a clean slate. */
@@ -194,7 +194,7 @@ static void finish_start(hf_child *child)
 
 static void start(hf_child *child, const hf_plan *plan)
 {
-    int status[2];
+    int status[2] = {-1, -1};
     long result = sys2(SYS_pipe2, SYS_PTR(status), O_CLOEXEC);
     if (result < 0) {
         refuse(child, (int)-result);
@@ -278,8 +278,8 @@ static int take_fds(struct msghdr *message, int *ret_fds)
 /* Handles one request. False: the host is gone. */
 static bool take_request(void)
 {
-    hf_wire_request request;
-    hf_control control;
+    hf_wire_request request = {0};
+    hf_control control = {.bytes = {0}};
     struct iovec part = {.iov_base = &request, .iov_len = sizeof request};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
@@ -290,7 +290,7 @@ static bool take_request(void)
     if (got <= 0) {
         return false;
     }
-    int fds[HF_WIRE_FDS_MAX];
+    int fds[HF_WIRE_FDS_MAX] = {-1, -1, -1, -1, -1};
     int fd_count = take_fds(&message, fds);
     if (got == (long)sizeof request && request.kind == HF_WIRE_START) {
         handle_start(&request, fds, fd_count);

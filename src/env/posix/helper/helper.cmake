@@ -1,6 +1,6 @@
 # The helper program of env/posix, as bytes inside the library.
 #
-#   hf_posix_helper(<target>)                                builds it for the target's machine, adds the bytes to <target>
+#   hf_posix_helper(<target>)                                builds it for the target's machine, embeds it in <target>
 #   hf_posix_helper_image(<compiler> <folder> <ret_source>)  the same for another compiler: `ret_source` is the file to
 #                                                            assemble, `ret_source`_PROGRAM what it depends on
 #

@@ -1,14 +1,15 @@
 /* The end of everything that descends from the helper.
  *
- * An orphan becomes the helper's own child, so it is enough to kill children until there are none. They are found without
- * any table: every number that /proc lists is tried with waitid, which refuses those that are not ours. */
+ * An orphan becomes the helper's own child, so it is enough to kill children until there are none. They are found
+ * without any table: every number that /proc lists is tried with waitid, which refuses those that are not ours. */
 #include "env/posix/helper/helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 
-#define PID_MAX 4194304 /* the kernel's highest limit of process numbers */
+#define PID_MAX 4194304     /* the kernel's highest limit of process numbers */
+#define DENIED_ROUNDS_MAX 3 /* then the rest is left to itself */
 
 static bool is_child(int pid)
 {
@@ -16,15 +17,22 @@ static bool is_child(int pid)
     return sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }
 
-/* Kills a child with its group, so that a child that forks all the time cannot run away (H3). True: it was allowed. */
-static bool kill_child(int pid)
+/* What a look at all children came to. */
+typedef struct hf_sweep {
+    int found_count;
+    int killed_count; /* less than found: some belong to another user */
+} hf_sweep;
+
+/* Kills a child with its group, so that a child that forks all the time cannot run away (H3). */
+static void kill_child(int pid, hf_sweep *sweep)
 {
     long own_group = sys1(SYS_getpgid, 0); /* a child that has not made its own yet is in this one */
     long group = sys1(SYS_getpgid, pid);
     if (group > 1 && group != own_group) {
         (void)sys2(SYS_kill, -group, SIGKILL);
     }
-    return sys2(SYS_kill, pid, SIGKILL) == 0;
+    sweep->found_count++;
+    sweep->killed_count += sys2(SYS_kill, pid, SIGKILL) == 0 ? 1 : 0;
 }
 
 static int parse_pid(const char *name)
@@ -44,12 +52,11 @@ typedef struct hf_entry { /* of a directory, as the kernel writes it */
     char name[];
 } hf_entry;
 
-/* Kills every child that /proc shows. Returns how many it could. */
-static int kill_seen(void)
+/* Kills every child that /proc shows. */
+static void kill_seen(hf_sweep *sweep)
 {
     static _Alignas(hf_entry) char buffer[32768];
     long fd = sys4(SYS_openat, AT_FDCWD, SYS_PTR("/proc"), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-    int count = 0;
     for (;;) {
         long len = fd < 0 ? 0 : sys3(SYS_getdents64, fd, SYS_PTR(buffer), sizeof buffer);
         if (len <= 0) {
@@ -58,32 +65,41 @@ static int kill_seen(void)
         for (long at = 0; at < len;) {
             const hf_entry *entry = (const hf_entry *)(const void *)(buffer + at);
             int pid = parse_pid(entry->name);
-            count += pid > 0 && is_child(pid) && kill_child(pid) ? 1 : 0;
+            if (pid > 0 && is_child(pid)) {
+                kill_child(pid, sweep);
+            }
             at += entry->len;
         }
     }
     close_fd((int)fd);
-    return count;
 }
 
 /* The same without /proc: asks for every number there can be. Slow, half a second, and needs nothing. */
-static int kill_unseen(void)
+static void kill_unseen(hf_sweep *sweep)
 {
-    int count = 0;
     for (int pid = 1; pid <= PID_MAX; pid++) {
-        count += is_child(pid) && kill_child(pid) ? 1 : 0;
+        if (is_child(pid)) {
+            kill_child(pid, sweep);
+        }
     }
-    return count;
 }
 
-/* Kills children until there are none. Those of a killed one become ours and are next; each round kills whole groups. */
+/* Those of a killed child become ours and are next; each round kills whole groups. */
 void hf_helper_kill_all(void)
 {
-    while (hf_helper_reap()) {
-        if (kill_seen() == 0 && kill_unseen() == 0 && hf_helper_reap()) {
-            return; /* what is left belongs to another user: not ours to kill, nor to wait for */
+    int denied_count = 0; /* rounds in a row that found only what we may not kill */
+    while (hf_helper_reap() && denied_count < DENIED_ROUNDS_MAX) {
+        hf_sweep sweep = {0};
+        kill_seen(&sweep);
+        if (sweep.killed_count == 0) {
+            kill_unseen(&sweep);
         }
-        siginfo_t info;
-        (void)sys5(SYS_waitid, P_ALL, 0, SYS_PTR(&info), WEXITED | WNOWAIT | __WALL, 0);
+        if (sweep.killed_count > 0) {
+            siginfo_t info;
+            (void)sys5(SYS_waitid, P_ALL, 0, SYS_PTR(&info), WEXITED | WNOWAIT | __WALL, 0);
+            denied_count = 0;
+        } else if (sweep.found_count > 0) {
+            denied_count++; /* they belong to another user: not ours to kill, nor to wait for */
+        }
     }
 }

@@ -1,0 +1,3 @@
+module holdfast.bench/go
+
+go 1.19

@@ -1,0 +1,45 @@
+# hf_layer(<name> [USES <layer>...] [WITHOUT <folder>...]): the sources under src/<name> as one object library, hf_<name>,
+# but for the folders that hold programs of their own.
+#
+# Its include path is include/ and one folder of the build tree, layers/<name>, with a link for each layer that it may
+# use and one for itself. There is nothing else to find, so a layer cannot include what it does not name under USES.
+
+set(HF_LAYERS "")
+set(HF_LAYER_TABLE "") # lines "<name>\t<layers it may include, itself too>", for the tools that check them
+
+function(hf_layer name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;WITHOUT")
+    set(farm "${PROJECT_BINARY_DIR}/layers/${name}")
+    set(seen ${arg_USES} ${name})
+
+    file(MAKE_DIRECTORY "${farm}")
+    file(GLOB links LIST_DIRECTORIES true RELATIVE "${farm}" "${farm}/*")
+    foreach(link IN LISTS links)
+        if(NOT link IN_LIST seen AND IS_SYMLINK "${farm}/${link}")
+            file(REMOVE "${farm}/${link}") # a layer that is no longer used
+        endif()
+    endforeach()
+    foreach(layer IN LISTS seen)
+        if(NOT EXISTS "${farm}/${layer}")
+            file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/${layer}" "${farm}/${layer}" SYMBOLIC)
+        endif()
+    endforeach()
+
+    list(JOIN seen " " seen_text)
+    set(HF_LAYER_TABLE "${HF_LAYER_TABLE}${name}\t${seen_text}\n" PARENT_SCOPE)
+
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c"
+         "${PROJECT_SOURCE_DIR}/src/${name}/*.S")
+    foreach(folder IN LISTS arg_WITHOUT)
+        list(FILTER sources EXCLUDE REGEX "/src/${name}/${folder}/")
+    endforeach()
+    if(NOT sources)
+        message(STATUS "layer ${name} has no sources yet")
+        return()
+    endif()
+    add_library(hf_${name} OBJECT ${sources})
+    target_include_directories(hf_${name} PRIVATE "${farm}" "${PROJECT_SOURCE_DIR}/include")
+    target_link_libraries(hf_${name} PRIVATE hf_flags hf_warnings Threads::Threads)
+    set(HF_SOURCES_${name} ${sources} PARENT_SCOPE)
+    set(HF_LAYERS ${HF_LAYERS} ${name} PARENT_SCOPE)
+endfunction()

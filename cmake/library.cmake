@@ -1,0 +1,27 @@
+# The two libraries, made of the same objects. Only what is marked HF_API leaves the shared one.
+
+set(objects "")
+foreach(layer IN LISTS HF_LAYERS)
+    list(APPEND objects $<TARGET_OBJECTS:hf_${layer}>)
+endforeach()
+
+add_library(holdfast SHARED ${objects})
+add_library(holdfast_static STATIC ${objects})
+add_library(Holdfast::holdfast ALIAS holdfast)
+add_library(Holdfast::holdfast_static ALIAS holdfast_static)
+
+foreach(library holdfast holdfast_static)
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME holdfast LINKER_LANGUAGE C)
+    target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                                    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(${library} PUBLIC Threads::Threads)
+endforeach()
+
+set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+target_link_libraries(holdfast PRIVATE $<BUILD_INTERFACE:hf_flags>)
+target_link_options(holdfast PRIVATE -Wl,-Bsymbolic-functions -Wl,-z,relro,-z,now,-z,noexecstack)
+if(NOT HF_SANITIZE)
+    target_link_options(holdfast PRIVATE -Wl,--no-undefined) # with a sanitizer the program brings its runtime
+endif()
+# Calls and threads that are still inside must find the code: the library stays loaded.
+target_link_options(holdfast PRIVATE -Wl,-z,nodelete)

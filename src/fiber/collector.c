@@ -1,0 +1,310 @@
+/* Collecting. The collector of a cold flow opens a scope on its own fiber, for the source, from open to close: such
+ * collectors are closed in the reverse order of opening, and before any scope around them. */
+#include "fiber/flow.h"
+
+#include <string.h>
+
+enum { ON_STACK = 256 };
+
+/* ---- Open -------------------------------------------------------------------------------------------------------- */
+
+static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collect_options *options, hf_status *ret_status)
+{
+    size_t capacity = options->capacity == 0 || options->mode == HF_FLOW_CONFLATE ? 1 : options->capacity;
+    if (capacity > HF_CHAN_LEN_MAX || (flow->value_len > 0 && capacity > HF_CHAN_LEN_MAX / flow->value_len)) {
+        *ret_status = hf_refuse_at(self, HF_ERR_INVALID, "hf_collector_open", "a collector buffers 1 GiB in all");
+        return NULL;
+    }
+    hf_collector *collector = hf_rt_alloc(flow->rt, sizeof *collector + capacity * flow->value_len);
+    if (collector == NULL) {
+        *ret_status = hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a collector of '%s'", flow->name);
+        return NULL;
+    }
+    collector->owner = hf_owner_of(self);
+    collector->mode = options->mode;
+    collector->capacity = capacity;
+    hf_list_init(&collector->receiver);
+    return collector;
+}
+
+static void collector_free(hf_flow *flow, hf_collector *collector)
+{
+    hf_rt_free(flow->rt, collector, sizeof *collector + collector->capacity * flow->value_len);
+}
+
+/* Links the collector to the run that goes on, else to `*fresh`, which becomes NULL. False: neither is there. */
+static bool join_run(hf_flow *flow, hf_collector *collector, hf_emitter **fresh)
+{
+    hf_spin_lock(&flow->lock);
+    hf_emitter *run = flow->current;
+    if (run == NULL && *fresh != NULL) {
+        run = *fresh;
+        *fresh = NULL;
+        hf_list_push_back(&flow->runs, &run->runs);
+        flow->current = flow->share != NULL ? run : NULL;
+    }
+    if (run != NULL) {
+        collector->run = run;
+        hf_list_push_back(&run->collectors, &collector->node);
+        atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
+    }
+    hf_spin_unlock(&flow->lock);
+    return run != NULL;
+}
+
+/* HF_OK: the collector has its run; `*ret_starts`: and has to start it. */
+static hf_status find_run(hf_fiber *self, hf_flow *flow, hf_collector *collector, bool *ret_starts)
+{
+    hf_emitter *fresh = NULL;
+    *ret_starts = false;
+    hf_sync_point(self);
+    if (join_run(flow, collector, &fresh)) {
+        return HF_OK;
+    }
+    fresh = hf_flow_run_new(flow);
+    if (fresh == NULL) {
+        return hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a run of '%s'", flow->name);
+    }
+    if (collector->scope != NULL) {
+        fresh->work.scope = collector->scope;
+    }
+    (void)join_run(flow, collector, &fresh);
+    *ret_starts = fresh == NULL;
+    hf_flow_run_unref(fresh); /* somebody else was faster */
+    return HF_OK;
+}
+
+/* Enters and leaves by itself: the scope of a cold collector, and the fork, are public verbs. */
+static hf_status open_on(hf_flow *flow, hf_collector *collector)
+{
+    if (!hf_flow_is_hot(flow) && flow->share == NULL) {
+        HF_TRY(hf_scope_open(&collector->scope, .name = flow->name, .runtime = flow->rt));
+    }
+    hf_fiber *self = hf_enter(flow->rt);
+    hf_assert(self != NULL);
+    bool starts = false;
+    hf_status status = find_run(self, flow, collector, &starts);
+    hf_leave(self);
+    if (status != HF_OK) {
+        (void)hf_scope_close(collector->scope);
+        return status;
+    }
+    return starts ? hf_work_start(&collector->run->work) : HF_OK;
+}
+
+hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options)
+{
+    static const hf_collect_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (flow == NULL || ret_collector == NULL || self->hook_depth != 0) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a collector needs a flow, and is not opened by a hook of a join"));
+    }
+    hf_status status = HF_OK;
+    hf_collector *collector = make(self, flow, options, &status);
+    hf_leave(self);
+    if (collector == NULL) {
+        return status;
+    }
+    status = open_on(flow, collector);
+    if (status == HF_OK) {
+        *ret_collector = collector;
+    } else if (collector->run != NULL) { /* the source could not start */
+        (void)hf_collector_close(collector);
+    } else {
+        collector_free(flow, collector);
+    }
+    return status;
+}
+
+/* ---- Next -------------------------------------------------------------------------------------------------------- */
+
+static const hf_wait_kind NEXT = {"hf_collector_next", hf_wait_abort_linked};
+
+static hf_status end_of(hf_fiber *self, const hf_emitter *run, bool *ret_is_end)
+{
+    *ret_is_end = run->failure == NULL;
+    if (run->failure != NULL) {
+        hf_self_fail(self, hf_box_ref(run->failure));
+    } else {
+        hf_self_note(self, run->status, NEXT.verb);
+    }
+    return run->status;
+}
+
+/* `*ret_is_end`: the flow ended well, which is what HF_ERR_CLOSED then means. */
+static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_value, hf_instant deadline, bool *ret_is_end)
+{
+    hf_emitter *run = collector->run;
+    hf_flow *flow = run->flow;
+    hf_wait wait;
+    *ret_is_end = false;
+    HF_TRY(hf_may_wait(self, NEXT.verb));
+    hf_sync_point(self);
+    hf_spin_lock(&flow->lock);
+    if (collector->count > 0) {
+        hf_claimed claimed = {NULL, NULL};
+        if (flow->value_len > 0) {
+            memcpy(ret_value, hf_collector_slot(collector, collector->head), flow->value_len);
+        }
+        collector->head = (collector->head + 1) % collector->capacity;
+        collector->count--;
+        hf_flow_pump(run, &claimed);
+        hf_spin_unlock(&flow->lock);
+        hf_claimed_wake(&claimed, HF_OK);
+        return HF_OK;
+    }
+    bool has_ended = run->ended;
+    if (!has_ended) {
+        hf_wait_init(&wait, self, &NEXT, flow, flow->name);
+        wait.value = ret_value;
+        hf_list_push_back(&collector->receiver, &wait.node);
+    }
+    hf_spin_unlock(&flow->lock);
+    hf_status status = has_ended ? HF_ERR_CLOSED : hf_park(self, &wait, deadline);
+    return status == HF_ERR_CLOSED ? end_of(self, run, ret_is_end) : status;
+}
+
+static hf_status check_owner(hf_fiber *self, const hf_collector *collector, const char *verb)
+{
+    if (HF_UNLIKELY(collector == NULL || !hf_owner_is(collector->owner, self))) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a collector belongs to the fiber that opened it");
+    }
+    return HF_OK;
+}
+
+hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options)
+{
+    hf_fiber *self = hf_enter(collector != NULL ? collector->run->flow->rt : NULL);
+    if (HF_UNLIKELY(self == NULL)) {
+        return hf_forked();
+    }
+    hf_status status = check_owner(self, collector, NEXT.verb);
+    if (status == HF_OK && ret_value == NULL && collector->run->flow->value_len > 0) {
+        status = hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "a place for the value is needed");
+    }
+    if (status == HF_OK) {
+        bool is_end = false;
+        hf_instant deadline = hf_wait_deadline(self, collector->run->flow->rt, options);
+        status = next_on(self, collector, ret_value, deadline, &is_end);
+    }
+    HF_LEAVE(self, status);
+}
+
+uint64_t hf_collector_dropped(const hf_collector *collector)
+{
+    hf_flow *flow = collector->run->flow;
+    hf_fiber *self = hf_enter(flow->rt);
+    if (self == NULL) {
+        return 0;
+    }
+    hf_spin_lock(&flow->lock);
+    uint64_t dropped = collector->dropped;
+    hf_spin_unlock(&flow->lock);
+    hf_leave(self);
+    return dropped;
+}
+
+/* ---- Close ------------------------------------------------------------------------------------------------------- */
+
+/* Under the lock (W4). */
+static void leave_run(hf_collector *collector, hf_claimed *claimed)
+{
+    hf_emitter *run = collector->run;
+    hf_flow *flow = run->flow;
+    hf_list_remove(&collector->node);
+    if (!hf_flow_is_hot(flow) && hf_list_is_empty(&run->collectors)) {
+        if (flow->current == run) {
+            flow->current = NULL;
+        }
+        hf_work_abandon(&run->work);
+    }
+    hf_flow_pump(run, claimed);
+}
+
+hf_status hf_collector_close(hf_collector *collector)
+{
+    if (collector == NULL) {
+        return HF_OK;
+    }
+    hf_flow *flow = collector->run->flow;
+    hf_fiber *self = hf_enter(flow->rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_status status = check_owner(self, collector, "hf_collector_close");
+    if (status == HF_OK && collector->scope != NULL && self->scope != collector->scope) {
+        hf_log(flow->rt, HF_LOG_ERROR, "misuse", "verb=hf_collector_close flow=%s message=not_in_reverse_order", flow->name);
+        status = hf_refuse(self, HF_ERR_MISUSE, "scopes and collectors of cold flows close in the reverse order of opening");
+    }
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    hf_claimed claimed = {NULL, NULL};
+    hf_sync_point(self);
+    hf_spin_lock(&flow->lock);
+    leave_run(collector, &claimed);
+    hf_spin_unlock(&flow->lock);
+    hf_claimed_wake(&claimed, HF_OK);
+    hf_leave(self);
+    (void)hf_scope_close(collector->scope); /* joins the source of a cold flow */
+    hf_emitter *run = collector->run;
+    collector_free(flow, collector);
+    hf_flow_run_unref(run);
+    return HF_OK;
+}
+
+/* ---- Collect ----------------------------------------------------------------------------------------------------- */
+
+static hf_status next_by(hf_collector *collector, void *value, hf_instant deadline, bool *ret_is_end)
+{
+    hf_fiber *self = hf_enter(collector->run->flow->rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, next_on(self, collector, value, deadline, ret_is_end));
+}
+
+static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item item, void *ctx, hf_instant deadline)
+{
+    for (;;) {
+        bool is_end = false;
+        hf_status status = next_by(collector, value, deadline, &is_end);
+        if (is_end) {
+            return HF_OK;
+        }
+        HF_TRY(status);
+        HF_TRY(item(ctx, value));
+    }
+}
+
+hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options)
+{
+    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (flow == NULL || item == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_collect needs a flow and a function for its values"));
+    }
+    _Alignas(max_align_t) unsigned char small[ON_STACK];
+    size_t large_len = flow->value_len > sizeof small ? flow->value_len : 0;
+    void *large = large_len > 0 ? hf_rt_alloc(flow->rt, large_len) : NULL;
+    if (large_len > 0 && large == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a value of flow '%s'", flow->name));
+    }
+    hf_instant deadline = options != NULL ? hf_rt_deadline(flow->rt, options->timeout) : HF_INSTANT_NEVER;
+    hf_runtime *rt = flow->rt; /* the flow may be gone when the collector is */
+    hf_leave(self);
+    hf_collector *collector = NULL;
+    hf_status status = hf_collector_open_with(&collector, flow, options);
+    if (status == HF_OK) {
+        status = collect_into(collector, large != NULL ? large : small, item, ctx, deadline);
+        (void)hf_collector_close(collector);
+    }
+    hf_rt_free(rt, large, large_len);
+    return status;
+}

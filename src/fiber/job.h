@@ -1,0 +1,57 @@
+/* Making and freeing jobs: a list per scheduler, in line; the rest in job.c. */
+#ifndef HF_FIBER_JOB_H
+#define HF_FIBER_JOB_H
+
+#include "fiber/core.h"
+
+enum { HF_JOBS_CACHED_MAX = 2048 }; /* free jobs a scheduler keeps; more go to the depot */
+
+void hf_job_free_slow(hf_runtime *rt, hf_job *job);
+
+/* Clean: every field 0 or NULL but the links. sched NULL: not on a fiber thread of rt. */
+static inline hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched)
+{
+    if (HF_UNLIKELY(sched == NULL || sched->free_jobs == NULL)) {
+        return hf_job_new_slow(rt, sched);
+    }
+    hf_job *job = sched->free_jobs;
+    sched->free_jobs = job->next;
+    sched->free_job_count--;
+    return job;
+}
+
+static inline void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
+{
+    hf_assert(!hf_node_is_linked(&job->siblings) && job->extra == NULL);
+    if (HF_UNLIKELY(job->failure != NULL)) {
+        hf_box_unref(job->failure);
+        job->failure = NULL;
+    }
+    if (HF_UNLIKELY(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed))) {
+        atomic_store_explicit(&job->cancel_requested, false, memory_order_relaxed);
+        atomic_store_explicit(&job->cx.canceled, false, memory_order_relaxed);
+        job->cx.inherited = false;
+        job->cx.cause = HF_CAUSE_NONE;
+        job->cx.reason = NULL;
+        job->cx.failure = NULL;
+    }
+    atomic_store_explicit(&job->at, NULL, memory_order_relaxed);
+    job->fiber = NULL;
+    job->state = HF_JOB_NEW;
+    job->keep = false;
+    job->pinned = false;
+    job->drop = NULL;
+    job->name = NULL;
+    job->on = NULL;
+    if (HF_UNLIKELY(sched == NULL)) {
+        hf_job_free_slow(rt, job);
+        return;
+    }
+    job->next = sched->free_jobs;
+    sched->free_jobs = job;
+    if (HF_UNLIKELY(++sched->free_job_count > HF_JOBS_CACHED_MAX)) {
+        hf_job_free_many(sched);
+    }
+}
+
+#endif

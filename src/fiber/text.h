@@ -1,0 +1,13 @@
+/* What hf_dump and hf_metrics hand to the user. */
+#ifndef HF_FIBER_TEXT_H
+#define HF_FIBER_TEXT_H
+
+#include "base/buf.h"
+#include "fiber/core.h"
+
+#define HF_TEXT_LEN_MAX ((size_t)64 << 20) /* bytes of one text: what a person or a tool can still open */
+
+/* A copy of what is in `buf`, freed with hf_text_free. Fails: HF_ERR_NOMEM, the buffer's own status. */
+hf_status hf_text_give(hf_op *op, const hf_buf *buf, char **ret_text);
+
+#endif

@@ -1,0 +1,106 @@
+/* What the watchdog decides (PROMISES T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no clock, no
+ * thread and no memory but its own table; watch.c samples, steps and acts.
+ *
+ * A slot is a place where a fiber may be stuck: slots 0 .. sched_count-1 are the schedulers' threads, the others are threads
+ * that were lost to their fiber and replaced. Times are nanoseconds of any clock that does not go back. */
+#ifndef HF_FIBER_WATCH_POLICY_H
+#define HF_FIBER_WATCH_POLICY_H
+
+#include "base/limits.h"
+
+#include <holdfast/runtime.h>
+
+#define HF_LOST_MAX 128 /* lost threads of a runtime at once: each costs a kernel stack, and zombies_max acts far below */
+#define HF_WATCH_SLOTS_MAX (HF_THREADS_MAX + HF_LOST_MAX)
+#define HF_WATCH_PER_SLOT_MAX 6 /* actions of one step about one slot */
+#define HF_WATCH_ACTIONS_MAX (HF_WATCH_SLOTS_MAX * HF_WATCH_PER_SLOT_MAX + 2) /* the ladder moves two steps at most */
+#define HF_WATCH_NEVER INT64_MAX
+
+/* hf_watchdog_options with the defaults filled in. A part that is off is HF_WATCH_NEVER. */
+typedef struct hf_watch_figures {
+    int64_t stuck_ns;
+    int64_t zombie_ns;
+    int64_t interrupt_first_ns;
+    int64_t interrupt_max_ns;
+    int64_t give_up_ns;
+    int64_t grace_ns;
+    int64_t force_ns;
+    int64_t fatal_ns;
+    int zombies_max;    /* 0 = no limit */
+    bool may_interrupt; /* a signal was granted */
+} hf_watch_figures;
+
+hf_watch_figures hf_watch_figures_of(const hf_watchdog_options *options);
+
+/* What one slot looks like now. */
+typedef struct hf_watch_sample {
+    int slot;
+    uint64_t run;      /* which fiber runs; compared, not followed */
+    uint64_t progress; /* changes whenever the scheduler takes a turn */
+    bool in_user;      /* the fiber is in user code, not inside the library */
+    bool is_idle;      /* schedulers: runs no fiber */
+    bool is_gone;      /* lost threads: the fiber came back to its scheduler */
+} hf_watch_sample;
+
+typedef enum hf_watch_kind {
+    HF_WATCH_REPORT,     /* a fiber is stuck: say so, with its stack; once per episode */
+    HF_WATCH_CANCEL,     /* cancel its job, cause HF_CAUSE_STUCK; once */
+    HF_WATCH_INTERRUPT,  /* signal its thread */
+    HF_WATCH_REPLACE,    /* give its scheduler to a new thread; repeated until hf_watch_policy_replaced says so */
+    HF_WATCH_COUNT,      /* it is a zombie now; once, an error with its stack */
+    HF_WATCH_GIVE_UP,    /* no more interrupts; it stays counted */
+    HF_WATCH_UNCOUNT,    /* a zombie came back */
+    HF_WATCH_SHUTDOWN,   /* too many zombies: take no new work; once per runtime, as are the next two */
+    HF_WATCH_CANCEL_ALL, /* the grace is over */
+    HF_WATCH_FATAL       /* what is stuck will not end: call the fatal hook */
+} hf_watch_kind;
+
+typedef struct hf_watch_action {
+    hf_watch_kind kind;
+    int slot;   /* -1 for the ladder */
+    int64_t ns; /* how long the fiber has not yielded; ladder: since the threshold */
+} hf_watch_action;
+
+/* One slot. All zero: nothing is known. */
+typedef struct hf_watch_case {
+    uint64_t run;
+    uint64_t progress;
+    int64_t since_ns;    /* it has not moved since */
+    int64_t stuck_ns;    /* when it was found stuck; interrupts, grace and giving up count from here */
+    int64_t retry_after; /* next interrupt, so long after stuck_ns */
+    bool is_known;
+    bool is_stuck;
+    bool is_counted;
+    bool has_given_up;
+    bool is_replaced; /* the slot is a lost thread's */
+} hf_watch_case;
+
+/* The ladder (M12): serving -> draining -> canceling -> forced -> over. */
+typedef enum hf_watch_stage {
+    HF_WATCH_SERVING,
+    HF_WATCH_DRAINING,  /* no new work */
+    HF_WATCH_CANCELING, /* everything was canceled */
+    HF_WATCH_FORCED,    /* stuck fibers were given up: fatal as soon as nobody else runs */
+    HF_WATCH_OVER       /* fatal hook called, or no zombie left */
+} hf_watch_stage;
+
+typedef struct hf_watch_policy {
+    hf_watch_figures figures;
+    int sched_count;
+    int stuck_count; /* cases that are stuck, zombies included */
+    int zombie_count;
+    hf_watch_stage stage;
+    int64_t threshold_ns; /* when the ladder began */
+    hf_watch_case cases[HF_WATCH_SLOTS_MAX];
+} hf_watch_policy;
+
+void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count);
+/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX. Returns how many. */
+int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch_sample *samples, int sample_count,
+                         hf_watch_action *ret_actions);
+/* The stuck fiber of scheduler `slot` keeps its thread as `lost_slot`; the scheduler has a new one. */
+void hf_watch_policy_replaced(hf_watch_policy *policy, int slot, int lost_slot);
+/* Whether time alone can change nothing: nobody is stuck and no ladder is under way. */
+bool hf_watch_policy_is_calm(const hf_watch_policy *policy);
+
+#endif

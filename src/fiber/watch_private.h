@@ -1,0 +1,109 @@
+/* What watch.c (the monitor) and watch_lost.c (the signal, lost threads) share. */
+#ifndef HF_FIBER_WATCH_PRIVATE_H
+#define HF_FIBER_WATCH_PRIVATE_H
+
+#include "fiber/watch.h"
+#include "fiber/watch_policy.h"
+
+enum { HF_WATCH_NAME_LEN = 48 };
+
+/* What a signal handler saw. */
+typedef struct hf_evidence {
+    uint64_t id;                         /* of the fiber's job, as in dumps */
+    char name[HF_WATCH_NAME_LEN];        /* its name, cut; "" = it has none */
+    int pc_count;                        /* 0 = the stack was not taken */
+    void *pcs[HF_BACKTRACE_DEPTH_MAX];
+} hf_evidence;
+
+/* One question to a thread, carried by a signal. The monitor owns the other fields while it is free or answered, the
+ * handler while it is being answered. */
+typedef enum hf_ask_state {
+    HF_ASK_FREE,     /* nothing was asked */
+    HF_ASK_SENT,     /* a signal is on its way */
+    HF_ASK_TAKEN,    /* the handler is at it */
+    HF_ASK_SEEN,     /* evidence was taken, the thread stays as it is */
+    HF_ASK_GRANTED,  /* evidence was taken, and the thread has given its scheduler up */
+    HF_ASK_OUTDATED  /* the fiber had moved on */
+} hf_ask_state;
+
+typedef struct hf_lost hf_lost;
+
+typedef struct hf_ask {
+    atomic_uint state; /* hf_ask_state */
+    hf_fiber *fiber;   /* who is meant */
+    unsigned tick;     /* and in which turn of its scheduler */
+    hf_lost *lost;     /* where the thread finds itself afterwards; NULL = only the stack is wanted */
+    hf_evidence evidence;
+} hf_ask;
+
+/* A thread that lost its scheduler because its fiber does not come back. */
+struct hf_lost {
+    hf_fiber away;         /* its own stack, to end by: a copy of the scheduler's idle context */
+    hf_fiber *fiber;       /* who is stuck on it */
+    hf_sched *sched;       /* where that fiber belongs */
+    hf_thread *thread;     /* owned */
+    hf_ask ask;            /* later looks at the stack */
+    hf_msg cancel;         /* to the home of the job's scope */
+    hf_job *job;           /* for that message */
+    atomic_bool canceling; /* the message is under way */
+    atomic_bool has_ended; /* the fiber was carried back; the last thing the thread touches here */
+};
+
+/* The monitor's notes on one scheduler. */
+typedef struct hf_seat {
+    hf_ask ask;
+    hf_lost *spare;      /* for the next replacement; owned */
+    unsigned tick_seen;  /* as of the last sample */
+    hf_fiber *seen;      /* fiber of the last sample */
+    uint64_t id_seen;
+    bool wants_signal;   /* this step */
+    bool wants_replace;  /* this step */
+    bool wants_cancel;   /* of this episode, done when its thread is replaced */
+    bool owes_report;    /* the stuck fiber was not logged yet: its stack is on the way */
+    bool owes_thread;    /* it was replaced, but the new thread could not be started yet */
+    int64_t report_by;   /* then it is logged without a stack */
+    int64_t stuck_for;   /* for that line */
+} hf_seat;
+
+struct hf_watch {
+    hf_runtime *rt;
+    hf_thread *thread;  /* the monitor */
+    int signal;         /* 0 = none */
+    int64_t tick_ns;    /* between two looks */
+    int64_t step_max;   /* time of the watchdog's clock between two looks, at most */
+    int64_t clock_ns;   /* the watchdog's clock: stands still while the monitor itself could not run */
+    int64_t last_ns;    /* of the environment's clock, at the last look */
+    int64_t quiet_ns;   /* all schedulers have slept since, by the same clock; 0 = they do not */
+    int64_t used_since; /* the number of used stacks has been steady since */
+    int64_t used_last;
+    bool is_trimmed;    /* nothing to give back since then */
+    hf_word word;       /* the monitor sleeps on it */
+    atomic_bool is_asleep; /* for good, until a scheduler wakes up */
+    atomic_bool is_stopping;
+    _Atomic(uint64_t) stuck;   /* reported so far */
+    _Atomic(uint64_t) zombies; /* now */
+    hf_watch_policy policy;
+    hf_lost *lost[HF_LOST_MAX]; /* owned; slot = sched_count + index */
+    hf_watch_sample samples[HF_WATCH_SLOTS_MAX];
+    hf_watch_action actions[HF_WATCH_ACTIONS_MAX];
+    hf_seat seats[]; /* one per scheduler */
+};
+
+/* ---- watch_lost.c ------------------------------------------------------------------------------------------------ */
+hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op);
+void hf_watch_signal_close(hf_watch *watch);
+/* Asks the thread for its stack, and for its scheduler if `may_replace`. Nothing while an earlier question is open. */
+void hf_watch_ask(hf_watch *watch, int index, bool may_replace);
+/* Signals a lost thread, for EINTR and a newer stack. */
+void hf_watch_ask_lost(hf_watch *watch, hf_lost *lost);
+/* Takes the answers that have come: replaces threads. */
+void hf_watch_settle(hf_watch *watch, int index);
+/* Joins and forgets lost threads that have ended. `all`: waits for every one. */
+void hf_watch_reap(hf_watch *watch, bool all);
+static inline bool hf_ask_is_open(hf_ask *ask)
+{
+    unsigned state = atomic_load_explicit(&ask->state, memory_order_acquire);
+    return state == HF_ASK_SENT || state == HF_ASK_TAKEN;
+}
+
+#endif

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# Builds the consumer programs against an installed Holdfast, the way somebody else would, and runs them.
+#     consume.sh gcc|clang|find_package|throw <cmake> <prefix> <scratch folder>
+set -euo pipefail
+how=$1 cmake=$2 prefix=$3 scratch=$4
+here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$scratch"
+mkdir -p "$scratch"
+pc=$(find "$prefix" -name holdfast.pc | head -n 1)
+libdir=$(dirname "$(dirname "$pc")")
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+export LD_LIBRARY_PATH=$libdir
+warnings=(-Wall -Wextra -Wpedantic -Werror)
+read -ra cflags <<<"$(pkg-config --cflags holdfast)"
+read -ra shared <<<"$(pkg-config --libs holdfast)"
+read -ra static <<<"$(pkg-config --static --libs holdfast | sed 's/-lholdfast/-l:libholdfast.a/')"
+
+run()
+{
+    local name=$1
+    shift
+    mkdir -p "$scratch/files"
+    if ! timeout 120 "$@" "$scratch/files"; then
+        echo "FAILED: $name did not run to success"
+        exit 1
+    fi
+    echo "$name: ok"
+}
+
+# Each header alone, as the oldest standards: none leans on what another included before it.
+check_headers()
+{
+    local header language
+    for header in "$prefix"/include/holdfast/*.h; do
+        for language in c/c11 c++/c++11; do
+            if ! printf '#include <holdfast/%s>\n' "$(basename "$header")" |
+                "$1" -x "${language%/*}" -std="${language#*/}" "${warnings[@]}" "${cflags[@]}" -fsyntax-only -; then
+                echo "FAILED: $(basename "$header") is not complete by itself as ${language#*/}"
+                exit 1
+            fi
+        done
+    done
+    echo "$1: every header is complete by itself"
+}
+
+compile_all()
+{
+    local cc=$1 cxx=$2 std extra
+    check_headers "$cc"
+    for std in c11 c17; do
+        "$cc" -std=$std "${warnings[@]}" "${cflags[@]}" "$here/consumer.c" -o "$scratch/$std" "${shared[@]}"
+        run "$cc $std, shared" "$scratch/$std"
+    done
+    "$cc" -std=c17 "${warnings[@]}" "${cflags[@]}" "$here/consumer.c" -o "$scratch/static" "${static[@]}"
+    run "$cc c17, static" env -u LD_LIBRARY_PATH "$scratch/static"
+    for std in c++11 c++17 c++20; do
+        extra=()
+        # g++ calls fields that a designated initialiser leaves out missing; C and clang++ do not.
+        if [[ $cxx == g++ && $std == c++20 ]]; then
+            extra=(-Wno-missing-field-initializers)
+        fi
+        "$cxx" -std=$std "${warnings[@]}" "${extra[@]}" "${cflags[@]}" "$here/consumer.cpp" -o "$scratch/$std" \
+            "${shared[@]}"
+        run "$cxx $std, shared" "$scratch/$std"
+    done
+}
+
+# An exception that leaves a body must not wander through our stacks: the process stops and says why.
+check_throw()
+{
+    local cxx code
+    for cxx in g++ clang++; do
+        "$cxx" -std=c++17 "${warnings[@]}" "${cflags[@]}" "$here/throw.cpp" -o "$scratch/throw_$cxx" "${shared[@]}"
+        for where in fiber pool once caught; do
+            code=0
+            (ulimit -c 0 && timeout 60 "$scratch/throw_$cxx" $where) >"$scratch/log" 2>&1 || code=$?
+            if [[ $where == caught ]]; then
+                if ((code != 0)); then
+                    cat "$scratch/log"
+                    echo "FAILED: $cxx: an exception caught inside the body ended with code $code"
+                    exit 1
+                fi
+            elif ((code != 134)) || ! grep -q 'exception left' "$scratch/log"; then
+                cat "$scratch/log"
+                echo "FAILED: $cxx, $where: code $code instead of an abort with 'exception left' on stderr"
+                exit 1
+            fi
+            echo "$cxx, $where: $(head -n 1 "$scratch/log")"
+        done
+    done
+}
+
+case $how in
+gcc) compile_all gcc g++ ;;
+clang) compile_all clang clang++ ;;
+throw) check_throw ;;
+find_package)
+    "$cmake" -S "$here/cmake" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
+        { cat "$scratch/log" && exit 1; }
+    "$cmake" --build "$scratch/build" >"$scratch/log" || { cat "$scratch/log" && exit 1; }
+    for program in c_shared c_static cpp_shared cpp_static; do
+        run "find_package, $program" env -u LD_LIBRARY_PATH "$scratch/build/$program"
+    done
+    ;;
+*)
+    echo "unknown: $how"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,420 @@
+/* A program of somebody else's: uses the installed headers and library only, and calls every verb that takes options, once
+ * without and once with them (tools/check_verbs.sh counts). Compiled as C11 and C17 with all warnings as errors, and
+ * run: it ends with 0 when everything worked. Its one argument is a folder that it may write to. */
+#include <holdfast/holdfast.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+/* -std=c11 hides what is not C: the program declares what it takes from POSIX. */
+int kill(pid_t pid, int number);
+
+#define EXPECT(what)                                                        \
+    do {                                                                    \
+        if (!(what)) {                                                      \
+            return hf_raise(HF_ERR_FAILED, "line %d: %s", __LINE__, #what); \
+        }                                                                   \
+    } while (0)
+
+static const char *folder;
+
+static hf_status nothing(void *arg)
+{
+    (void)arg;
+    return HF_OK;
+}
+
+static hf_status add_one(void *arg)
+{
+    int *number = (int *)arg;
+    (*number)++;
+    return HF_OK;
+}
+
+static hf_status sleep_long(void *arg)
+{
+    (void)arg;
+    return hf_sleep(hf_hours(1));
+}
+
+static hf_status use_scopes(void)
+{
+    int count = 0;
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, add_one, &count));
+        HF_TRY(hf_join(scope));
+    }
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .name = "named", .join = HF_JOIN_COLLECT, .timeout = hf_minutes(1)));
+        hf_job *job = NULL;
+        HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_job = &job));
+        HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
+        (void)hf_join(scope);
+        EXPECT(hf_job_is_done(job));
+    }
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_TOLERATE(1)));
+    HF_TRY(hf_scope_cancel(scope));
+    EXPECT(hf_canceled() == HF_ERR_CANCELED);
+    EXPECT(count == 1);
+    return HF_OK;
+}
+
+static hf_status use_channels(void)
+{
+    int sent = 7;
+    int received = 0;
+    size_t taken = 9;
+    HF_AUTO(hf_chan_free) hf_chan *rendezvous = NULL;
+    HF_AUTO(hf_chan_free) hf_chan *buffered = NULL;
+    HF_TRY(hf_chan_new(&rendezvous, sizeof(int)));
+    HF_TRY(hf_chan_new(&buffered, sizeof(int), .name = "buffered", .capacity = 2));
+    HF_TRY(hf_chan_send(buffered, &sent));
+    HF_TRY(hf_chan_send(buffered, &sent, .timeout = hf_seconds(5)));
+    HF_TRY(hf_chan_recv(buffered, &received));
+    EXPECT(received == 7);
+    EXPECT(hf_chan_recv(rendezvous, &received, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+
+    hf_case cases[2] = {{HF_CASE_RECV, NULL, NULL, HF_OK}, {HF_CASE_RECV, NULL, NULL, HF_OK}};
+    cases[0].chan = rendezvous;
+    cases[0].value = &received;
+    cases[1].chan = buffered;
+    cases[1].value = &received;
+    HF_TRY(hf_select(cases, 2, &taken));
+    EXPECT(taken == 1);
+    EXPECT(hf_select(cases, 2, &taken, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+typedef struct gate {
+    hf_mutex *mutex;
+    hf_cond *cond;
+    bool open;
+} gate;
+
+static hf_status open_gate(void *arg)
+{
+    gate *g = (gate *)arg;
+    HF_TRY(hf_mutex_lock(g->mutex));
+    g->open = true;
+    HF_TRY(hf_cond_broadcast(g->cond));
+    return hf_mutex_unlock(g->mutex);
+}
+
+static hf_status use_gate(gate *g)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_mutex_lock(g->mutex, .timeout = hf_seconds(5)));
+    EXPECT(hf_cond_wait(g->cond, g->mutex, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    HF_TRY(hf_fork(scope, open_gate, g));
+    while (!g->open) {
+        HF_TRY(hf_cond_wait(g->cond, g->mutex));
+    }
+    HF_TRY(hf_mutex_unlock(g->mutex));
+    return hf_join(scope);
+}
+
+static hf_status use_locks(void)
+{
+    HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
+    HF_AUTO(hf_mutex_free) hf_mutex *named_mutex = NULL;
+    HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
+    HF_AUTO(hf_cond_free) hf_cond *named_cond = NULL;
+    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
+    HF_AUTO(hf_sem_free) hf_sem *named_sem = NULL;
+    HF_AUTO(hf_once_free) hf_once *once = NULL;
+    HF_AUTO(hf_once_free) hf_once *named_once = NULL;
+    HF_TRY(hf_mutex_new(&mutex));
+    HF_TRY(hf_mutex_new(&named_mutex, .name = "mutex"));
+    HF_TRY(hf_cond_new(&cond));
+    HF_TRY(hf_cond_new(&named_cond, .name = "cond"));
+    gate g = {NULL, NULL, false};
+    g.mutex = mutex;
+    g.cond = cond;
+    HF_TRY(use_gate(&g));
+
+    HF_TRY(hf_sem_new(&sem, 2));
+    HF_TRY(hf_sem_new(&named_sem, 1, .name = "sem"));
+    HF_TRY(hf_sem_acquire(sem, 2));
+    EXPECT(hf_sem_acquire(sem, 1, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    HF_TRY(hf_sem_release(sem, 2));
+
+    int count = 0;
+    HF_TRY(hf_once_new(&once));
+    HF_TRY(hf_once_new(&named_once, .name = "once"));
+    HF_TRY(hf_once_run(once, add_one, &count));
+    HF_TRY(hf_once_run(once, add_one, &count));
+    EXPECT(count == 1);
+    return HF_OK;
+}
+
+static hf_status make_value(void *arg, hf_value **ret_value)
+{
+    return hf_value_copy(ret_value, arg, strlen((const char *)arg));
+}
+
+static hf_status use_keys(void)
+{
+    char text[] = "value";
+    HF_AUTO(hf_keylock_free) hf_keylock *keylock = NULL;
+    HF_AUTO(hf_keylock_free) hf_keylock *named_keylock = NULL;
+    HF_TRY(hf_keylock_new(&keylock));
+    HF_TRY(hf_keylock_new(&named_keylock, .name = "keys", .idle_max = HF_OFF));
+    hf_key_guard *guard = NULL;
+    hf_key_guard *second = NULL;
+    HF_TRY(hf_keylock_lock(keylock, "a", 1, &guard));
+    HF_TRY(hf_keylock_lock(keylock, "b", 1, &second, .timeout = hf_seconds(5)));
+    HF_TRY(hf_key_unlock(second));
+    HF_TRY(hf_key_unlock(guard));
+
+    HF_AUTO(hf_cache_free) hf_cache *cache = NULL;
+    HF_AUTO(hf_cache_free) hf_cache *small_cache = NULL;
+    HF_TRY(hf_cache_new(&cache));
+    HF_TRY(hf_cache_new(&small_cache, .name = "small", .count_max = 1));
+
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "flights"));
+    HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
+    EXPECT(hf_flight_new(&flight) != HF_OK); /* the scope is required */
+    HF_TRY(hf_flight_new(&flight, .name = "flight", .scope = scope));
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    HF_TRY(hf_flight_run(flight, "k", 1, make_value, text, NULL));
+    HF_TRY(hf_flight_run(flight, "k", 1, make_value, text, &value, .timeout = hf_seconds(5)));
+    EXPECT(hf_value_len(value) == 5);
+    return hf_cache_put(small_cache, "k", 1, value, NULL);
+}
+
+static hf_status count_to_three(void *arg, hf_emitter *emitter)
+{
+    (void)arg;
+    for (int i = 1; i <= 3; i++) {
+        HF_TRY(hf_emit(emitter, &i));
+    }
+    return HF_OK;
+}
+
+static hf_status add_up(void *ctx, const void *value)
+{
+    *(int *)ctx += *(const int *)value;
+    return HF_OK;
+}
+
+static hf_status use_flows(void)
+{
+    int sum = 0;
+    HF_AUTO(hf_flow_free) hf_flow *cold = NULL;
+    HF_AUTO(hf_flow_free) hf_flow *hot = NULL;
+    HF_TRY(hf_flow_new(&cold, sizeof(int), .name = "cold", .source = count_to_three));
+    HF_TRY(hf_flow_new(&hot, sizeof(int)));
+    HF_TRY(hf_flow_collect(cold, add_up, &sum));
+    HF_TRY(hf_flow_collect(cold, add_up, &sum, .mode = HF_FLOW_BUFFER, .capacity = 4));
+    EXPECT(sum == 12);
+
+    int value = 5;
+    HF_AUTO(hf_collector_close) hf_collector *slow = NULL;
+    HF_AUTO(hf_collector_close) hf_collector *latest = NULL;
+    HF_TRY(hf_collector_open(&slow, hot));
+    HF_TRY(hf_collector_open(&latest, hot, .mode = HF_FLOW_CONFLATE));
+    HF_TRY(hf_flow_emit(hot, &value));
+    value = 0;
+    HF_TRY(hf_collector_next(slow, &value));
+    EXPECT(value == 5);
+    HF_TRY(hf_collector_next(latest, &value, .timeout = hf_seconds(5)));
+    EXPECT(hf_collector_next(latest, &value, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+static hf_status use_dispatchers(void)
+{
+    int count = 0;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *small_pool = NULL;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *view = NULL;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *wide_view = NULL;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *serial = NULL;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *named_serial = NULL;
+    HF_TRY(hf_pool_new(&pool));
+    HF_TRY(hf_pool_new(&small_pool, .name = "small", .limit = 2));
+    HF_TRY(hf_pool_view(&view, pool));
+    HF_TRY(hf_pool_view(&wide_view, small_pool, .limit = 2));
+    HF_TRY(hf_serial_new(&serial));
+    HF_TRY(hf_serial_new(&named_serial, .name = "serial"));
+    HF_TRY(hf_block(add_one, &count));
+    HF_TRY(hf_block(add_one, &count, .on = view));
+    EXPECT(count == 2);
+    return HF_OK;
+}
+
+static hf_status use_descriptors(void)
+{
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    hf_status status = hf_fd_wait(ends[1], HF_WRITABLE);
+    hf_status timed_out = hf_fd_wait(ends[0], HF_READABLE, .timeout = hf_milliseconds(1));
+    (void)hf_fd_forget(ends[0]);
+    (void)hf_fd_forget(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    HF_TRY(status);
+    EXPECT(timed_out == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+static hf_status greet(void *arg)
+{
+    HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
+    HF_TRY(hf_conn_open(&conn, (const char *)arg));
+    HF_TRY(hf_conn_write(conn, "hello", 5));
+    return hf_conn_write(conn, "hello", 5, .timeout = hf_seconds(5));
+}
+
+static hf_status read_greeting(hf_conn *conn)
+{
+    char text[16] = "";
+    size_t len = 0;
+    HF_TRY(hf_conn_read(conn, text, 1, &len));
+    EXPECT(len == 1 && text[0] == 'h');
+    HF_TRY(hf_conn_read(conn, text, sizeof text, &len, .timeout = hf_seconds(5)));
+    EXPECT(len >= 1 && text[0] == 'e');
+    return HF_OK;
+}
+
+static hf_status use_network(void)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "unix:%s/consumer.sock", folder);
+    HF_AUTO(hf_listener_close) hf_listener *tcp = NULL;
+    HF_AUTO(hf_listener_close) hf_listener *local = NULL;
+    HF_TRY(hf_listener_open(&tcp, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open(&local, path, .backlog = 8, .replace = true));
+    char address[HF_ADDRESS_LEN_MAX];
+    (void)snprintf(address, sizeof address, "%s", hf_listener_address(tcp));
+    HF_AUTO(hf_conn_close) hf_conn *served = NULL;
+    HF_AUTO(hf_conn_close) hf_conn *direct = NULL;
+    HF_AUTO(hf_conn_close) hf_conn *none = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, greet, address));
+    HF_TRY(hf_listener_accept(tcp, &served));
+    HF_TRY(read_greeting(served));
+    HF_TRY(hf_conn_open(&direct, path, .timeout = hf_seconds(5)));
+    EXPECT(hf_listener_accept(tcp, &none, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    return hf_join(scope);
+}
+
+static hf_status use_files(void)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/consumer.txt", folder);
+    HF_AUTO(hf_file_close) hf_file *out = NULL;
+    HF_AUTO(hf_file_close) hf_file *in = NULL;
+    HF_TRY(hf_file_open(&out, path, HF_FILE_WRITE));
+    HF_TRY(hf_file_write(out, "text", 4));
+    HF_TRY(hf_file_sync(out));
+    HF_TRY(hf_file_open(&in, path, HF_FILE_READ, .runtime = hf_runtime_current()));
+    char text[8] = "";
+    size_t len = 0;
+    HF_TRY(hf_file_read(in, text, sizeof text, &len));
+    EXPECT(len == 4 && memcmp(text, "text", 4) == 0);
+    return HF_OK;
+}
+
+static hf_status use_signals(void)
+{
+    static const int FIRST[] = {SIGUSR1};
+    static const int SECOND[] = {SIGUSR2};
+    int number = 0;
+    HF_AUTO(hf_signals_close) hf_signals *first = NULL;
+    HF_AUTO(hf_signals_close) hf_signals *second = NULL;
+    HF_TRY(hf_signals_open(&first, FIRST, 1));
+    HF_TRY(hf_signals_open(&second, SECOND, 1, .runtime = hf_runtime_current()));
+    EXPECT(kill(getpid(), SIGUSR1) == 0);
+    HF_TRY(hf_signals_next(first, &number));
+    EXPECT(number == SIGUSR1);
+    EXPECT(hf_signals_next(second, &number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+static hf_status use_processes(void)
+{
+    static const char *const TRUE_ARGV[] = {"true", NULL};
+    static const char *const ECHO_ARGV[] = {"echo", "hi", NULL};
+    hf_exit end = {-1, -1};
+    HF_AUTO(hf_process_close) hf_process *quiet = NULL;
+    HF_AUTO(hf_process_close) hf_process *echo = NULL;
+    HF_TRY(hf_process_start(&quiet, TRUE_ARGV));
+    HF_TRY(hf_process_wait(quiet, &end));
+    EXPECT(end.code == 0 && end.signal == 0);
+    HF_TRY(hf_process_start(&echo, ECHO_ARGV, .out = HF_STDIO_PIPE));
+    char text[8] = "";
+    size_t len = 0;
+    HF_TRY(hf_conn_read(hf_process_out(echo), text, sizeof text, &len));
+    EXPECT(len >= 1 && text[0] == 'h');
+    return hf_process_wait(echo, &end, .timeout = hf_seconds(30));
+}
+
+static hf_status use_dumps(void)
+{
+    HF_AUTO(hf_text_free) char *text = NULL;
+    HF_AUTO(hf_text_free) char *json = NULL;
+    HF_TRY(hf_dump(NULL, &text));
+    HF_TRY(hf_dump(NULL, &json, .json = true, .no_stacks = true));
+    EXPECT(strlen(text) > 0 && json[0] == '{');
+    return HF_OK;
+}
+
+static hf_status use_all(void *arg)
+{
+    (void)arg;
+    HF_TRY(use_scopes());
+    HF_TRY(use_channels());
+    HF_TRY(use_locks());
+    HF_TRY(use_keys());
+    HF_TRY(use_flows());
+    HF_TRY(use_dispatchers());
+    HF_TRY(use_descriptors());
+    HF_TRY(use_network());
+    HF_TRY(use_files());
+    HF_TRY(use_signals());
+    HF_TRY(use_processes());
+    return use_dumps();
+}
+
+static void use_runtimes(void)
+{
+    HF_AUTO(hf_runtime_free) hf_runtime *plain = NULL;
+    HF_AUTO(hf_runtime_free) hf_runtime *named = NULL;
+    HF_OR_DIE(hf_runtime_new(&plain));
+    HF_OR_DIE(hf_runtime_new(&named, .name = "named", .threads = 1));
+}
+
+static void use_simulation(void)
+{
+    hf_env *plain = NULL;
+    hf_env *seeded = NULL;
+    HF_OR_DIE(hf_sim_new(&plain));
+    HF_OR_DIE(hf_sim_new(&seeded, .seed = 42));
+    HF_OR_DIE(hf_run(nothing, NULL, .env = seeded, .threads = 2));
+    hf_sim_free(seeded);
+    hf_sim_free(plain);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || strcmp(hf_version(), HF_VERSION_TEXT) != 0) {
+        return 2;
+    }
+    folder = argv[1];
+    HF_OR_DIE(hf_run(use_all, NULL));
+    HF_OR_DIE(hf_run(use_all, NULL, .threads = 2));
+    use_runtimes();
+    use_simulation();
+    return 0;
+}

@@ -1,0 +1,591 @@
+// The same in C++: every verb with options, without them, with an options struct filled by hand (C++11 and later), and with
+// designated initialisers (C++20). Compiled as C++11, C++17 and C++20 with all warnings as errors, and run. Its one
+// argument is a folder that it may write to. tools/check_verbs.sh counts the calls.
+#include <holdfast/holdfast.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <unistd.h>
+
+#define EXPECT(what)                                                        \
+    do {                                                                    \
+        if (!(what)) {                                                      \
+            return hf_raise(HF_ERR_FAILED, "line %d: %s", __LINE__, #what); \
+        }                                                                   \
+    } while (0)
+
+namespace
+{
+
+std::string folder;
+
+// Waits that end at once, and waits that are long enough.
+hf_wait_options soon()
+{
+    hf_wait_options options = hf_wait_options();
+    options.timeout = hf_milliseconds(1);
+    return options;
+}
+
+hf_wait_options patient()
+{
+    hf_wait_options options = hf_wait_options();
+    options.timeout = hf_seconds(30);
+    return options;
+}
+
+const hf_wait_options soon_options = soon();
+const hf_wait_options patient_options = patient();
+
+hf_status nothing(void *)
+{
+    return HF_OK;
+}
+
+hf_status add_one(void *arg)
+{
+    ++*static_cast<int *>(arg);
+    return HF_OK;
+}
+
+hf_status use_scopes()
+{
+    int count = 0;
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, add_one, &count));
+        HF_TRY(hf_join(scope));
+        HF_TRY(hf_scope_cancel(scope));
+    }
+    {
+        hf_scope_options scope_options = hf_scope_options();
+        scope_options.name = "named";
+        scope_options.join = HF_JOIN_COLLECT;
+        hf_fork_options fork_options = hf_fork_options();
+        fork_options.name = "child";
+        hf_cancel_options cancel_options = hf_cancel_options();
+        cancel_options.reason = "enough";
+        HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+        HF_TRY(hf_scope_open(&scope, scope_options));
+        HF_TRY(hf_fork(scope, add_one, &count, fork_options));
+        HF_TRY(hf_join(scope));
+        HF_TRY(hf_scope_cancel(scope, cancel_options));
+    }
+#if __cplusplus >= 202002L
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+        HF_TRY(hf_scope_open(&scope, {.name = "named", .timeout = hf_minutes(1)}));
+        HF_TRY(hf_fork(scope, add_one, &count, {.name = "child"}));
+        HF_TRY(hf_join(scope));
+        HF_TRY(hf_scope_cancel(scope, {.reason = "enough"}));
+    }
+    count--;
+#endif
+    EXPECT(count == 2);
+    return HF_OK;
+}
+
+hf_status use_channels()
+{
+    int value = 7;
+    size_t taken = 9;
+    HF_AUTO(hf_chan_free) hf_chan *rendezvous = nullptr;
+    HF_AUTO(hf_chan_free) hf_chan *buffered = nullptr;
+    hf_chan_options chan_options = hf_chan_options();
+    chan_options.capacity = 2;
+    HF_TRY(hf_chan_new(&rendezvous, sizeof value));
+    HF_TRY(hf_chan_new(&buffered, sizeof value, chan_options));
+    HF_TRY(hf_chan_send(buffered, &value));
+    HF_TRY(hf_chan_send(buffered, &value, patient_options));
+    HF_TRY(hf_chan_recv(buffered, &value));
+    EXPECT(hf_chan_recv(rendezvous, &value, soon_options) == HF_ERR_TIMEOUT);
+    hf_case cases[1] = {hf_case()};
+    cases[0].kind = HF_CASE_RECV;
+    cases[0].chan = buffered;
+    cases[0].value = &value;
+    HF_TRY(hf_select(cases, 1, &taken));
+    EXPECT(hf_select(cases, 1, &taken, soon_options) == HF_ERR_TIMEOUT);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_chan_free) hf_chan *another = nullptr;
+    HF_TRY(hf_chan_new(&another, sizeof value, {.name = "another", .capacity = 1}));
+    HF_TRY(hf_chan_send(another, &value, {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_chan_recv(another, &value, {.timeout = hf_seconds(30)}));
+    EXPECT(hf_select(cases, 1, &taken, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
+#endif
+    EXPECT(value == 7 && taken == 0);
+    return HF_OK;
+}
+
+struct gate {
+    hf_mutex *mutex;
+    hf_cond *cond;
+    bool open;
+};
+
+hf_status open_gate(void *arg)
+{
+    gate *g = static_cast<gate *>(arg);
+    HF_TRY(hf_mutex_lock(g->mutex));
+    g->open = true;
+    HF_TRY(hf_cond_broadcast(g->cond));
+    return hf_mutex_unlock(g->mutex);
+}
+
+hf_status use_gate(gate *g)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_mutex_lock(g->mutex, patient_options));
+    EXPECT(hf_cond_wait(g->cond, g->mutex, soon_options) == HF_ERR_TIMEOUT);
+    HF_TRY(hf_fork(scope, open_gate, g));
+    while (!g->open) {
+        HF_TRY(hf_cond_wait(g->cond, g->mutex));
+    }
+    HF_TRY(hf_mutex_unlock(g->mutex));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_join(scope));
+    HF_TRY(hf_mutex_lock(g->mutex, {.timeout = hf_seconds(30)}));
+    EXPECT(hf_cond_wait(g->cond, g->mutex, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
+    return hf_mutex_unlock(g->mutex);
+#else
+    return hf_join(scope);
+#endif
+}
+
+hf_status use_mutexes()
+{
+    hf_sync_options sync_options = hf_sync_options();
+    sync_options.name = "named";
+    HF_AUTO(hf_mutex_free) hf_mutex *mutex = nullptr;
+    HF_AUTO(hf_mutex_free) hf_mutex *named_mutex = nullptr;
+    HF_AUTO(hf_cond_free) hf_cond *cond = nullptr;
+    HF_AUTO(hf_cond_free) hf_cond *named_cond = nullptr;
+    HF_TRY(hf_mutex_new(&mutex));
+    HF_TRY(hf_mutex_new(&named_mutex, sync_options));
+    HF_TRY(hf_cond_new(&cond));
+    HF_TRY(hf_cond_new(&named_cond, sync_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_mutex_free) hf_mutex *third_mutex = nullptr;
+    HF_AUTO(hf_cond_free) hf_cond *third_cond = nullptr;
+    HF_TRY(hf_mutex_new(&third_mutex, {.name = "third"}));
+    HF_TRY(hf_cond_new(&third_cond, {.name = "third"}));
+#endif
+    gate g = {mutex, named_cond, false};
+    return use_gate(&g);
+}
+
+hf_status use_semaphores()
+{
+    int count = 0;
+    hf_sync_options sync_options = hf_sync_options();
+    sync_options.name = "named";
+    HF_AUTO(hf_sem_free) hf_sem *sem = nullptr;
+    HF_AUTO(hf_sem_free) hf_sem *named_sem = nullptr;
+    HF_AUTO(hf_once_free) hf_once *once = nullptr;
+    HF_AUTO(hf_once_free) hf_once *named_once = nullptr;
+    HF_TRY(hf_sem_new(&sem, 2));
+    HF_TRY(hf_sem_new(&named_sem, 1, sync_options));
+    HF_TRY(hf_sem_acquire(sem, 2));
+    EXPECT(hf_sem_acquire(sem, 1, soon_options) == HF_ERR_TIMEOUT);
+    HF_TRY(hf_once_new(&once));
+    HF_TRY(hf_once_new(&named_once, sync_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_sem_free) hf_sem *third_sem = nullptr;
+    HF_AUTO(hf_once_free) hf_once *third_once = nullptr;
+    HF_TRY(hf_sem_new(&third_sem, 1, {.name = "third"}));
+    HF_TRY(hf_sem_acquire(third_sem, 1, {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_sem_release(third_sem, 1));
+    HF_TRY(hf_once_new(&third_once, {.name = "third"}));
+#endif
+    HF_TRY(hf_sem_release(sem, 2));
+    HF_TRY(hf_once_run(once, add_one, &count));
+    EXPECT(count == 1);
+    return HF_OK;
+}
+
+hf_status make_value(void *arg, hf_value **ret_value)
+{
+    return hf_value_copy(ret_value, arg, std::strlen(static_cast<const char *>(arg)));
+}
+
+hf_status use_key_locks()
+{
+    hf_keylock_options keylock_options = hf_keylock_options();
+    keylock_options.idle_max = HF_OFF;
+    hf_key_guard *guard = nullptr;
+    HF_AUTO(hf_keylock_free) hf_keylock *keylock = nullptr;
+    HF_AUTO(hf_keylock_free) hf_keylock *named_keylock = nullptr;
+    HF_TRY(hf_keylock_new(&keylock));
+    HF_TRY(hf_keylock_new(&named_keylock, keylock_options));
+    HF_TRY(hf_keylock_lock(keylock, "a", 1, &guard));
+    HF_TRY(hf_key_unlock(guard));
+    HF_TRY(hf_keylock_lock(named_keylock, "a", 1, &guard, patient_options));
+    HF_TRY(hf_key_unlock(guard));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_keylock_free) hf_keylock *third_keylock = nullptr;
+    HF_TRY(hf_keylock_new(&third_keylock, {.name = "third"}));
+    HF_TRY(hf_keylock_lock(third_keylock, "a", 1, &guard, {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_key_unlock(guard));
+#endif
+    return HF_OK;
+}
+
+hf_status use_flights()
+{
+    char text[] = "value";
+    HF_AUTO(hf_cache_free) hf_cache *cache = nullptr;
+    HF_AUTO(hf_cache_free) hf_cache *small_cache = nullptr;
+    hf_cache_options cache_options = hf_cache_options();
+    cache_options.count_max = 1;
+    HF_TRY(hf_cache_new(&cache));
+    HF_TRY(hf_cache_new(&small_cache, cache_options));
+
+    HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+    HF_TRY(hf_scope_open(&scope));
+    hf_flight_options flight_options = hf_flight_options();
+    flight_options.scope = scope;
+    HF_AUTO(hf_flight_free) hf_flight *flight = nullptr;
+    HF_AUTO(hf_value_unref) hf_value *value = nullptr;
+    EXPECT(hf_flight_new(&flight) != HF_OK); // the scope is required
+    HF_TRY(hf_flight_new(&flight, flight_options));
+    HF_TRY(hf_flight_run(flight, "k", 1, make_value, text, nullptr));
+    HF_TRY(hf_flight_run(flight, "k", 1, make_value, text, &value, patient_options));
+    EXPECT(hf_value_len(value) == 5);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_cache_free) hf_cache *third_cache = nullptr;
+    HF_AUTO(hf_flight_free) hf_flight *third_flight = nullptr;
+    HF_TRY(hf_cache_new(&third_cache, {.name = "third", .count_max = 3}));
+    HF_TRY(hf_flight_new(&third_flight, {.name = "third", .scope = scope}));
+    HF_TRY(hf_flight_run(third_flight, "k", 1, make_value, text, nullptr, {.timeout = hf_seconds(30)}));
+#endif
+    return hf_cache_put(small_cache, "k", 1, value, nullptr);
+}
+
+hf_status count_to_three(void *, hf_emitter *emitter)
+{
+    for (int i = 1; i <= 3; i++) {
+        HF_TRY(hf_emit(emitter, &i));
+    }
+    return HF_OK;
+}
+
+hf_status add_up(void *ctx, const void *value)
+{
+    *static_cast<int *>(ctx) += *static_cast<const int *>(value);
+    return HF_OK;
+}
+
+hf_status use_flows()
+{
+    int sum = 0;
+    hf_flow_options flow_options = hf_flow_options();
+    flow_options.source = count_to_three;
+    hf_collect_options collect_options = hf_collect_options();
+    collect_options.capacity = 4;
+    HF_AUTO(hf_flow_free) hf_flow *cold = nullptr;
+    HF_TRY(hf_flow_new(&cold, sizeof(int), flow_options));
+    HF_TRY(hf_flow_collect(cold, add_up, &sum));
+    HF_TRY(hf_flow_collect(cold, add_up, &sum, collect_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_flow_free) hf_flow *third_flow = nullptr;
+    HF_TRY(hf_flow_new(&third_flow, sizeof(int), {.name = "third", .source = count_to_three}));
+    HF_TRY(hf_flow_collect(third_flow, add_up, &sum, {.mode = HF_FLOW_BUFFER, .capacity = 2}));
+    sum -= 6;
+#endif
+    EXPECT(sum == 12);
+    return HF_OK;
+}
+
+hf_status use_collectors()
+{
+    int value = 5;
+    hf_collect_options collect_options = hf_collect_options();
+    collect_options.mode = HF_FLOW_CONFLATE;
+    HF_AUTO(hf_flow_free) hf_flow *hot = nullptr;
+    HF_TRY(hf_flow_new(&hot, sizeof(int)));
+    HF_AUTO(hf_collector_close) hf_collector *slow = nullptr;
+    HF_AUTO(hf_collector_close) hf_collector *latest = nullptr;
+    HF_TRY(hf_collector_open(&slow, hot));
+    HF_TRY(hf_collector_open(&latest, hot, collect_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_collector_close) hf_collector *third = nullptr;
+    HF_TRY(hf_collector_open(&third, hot, {.mode = HF_FLOW_DROP_OLDEST, .capacity = 2}));
+#endif
+    HF_TRY(hf_flow_emit(hot, &value));
+    value = 0;
+    HF_TRY(hf_collector_next(slow, &value));
+    EXPECT(value == 5);
+    HF_TRY(hf_collector_next(latest, &value, patient_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_collector_next(third, &value, {.timeout = hf_seconds(30)}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_dispatchers()
+{
+    int count = 0;
+    hf_dispatcher_options dispatcher_options = hf_dispatcher_options();
+    dispatcher_options.name = "named";
+    dispatcher_options.limit = 2;
+    hf_dispatcher_options serial_options = hf_dispatcher_options();
+    serial_options.name = "serial";
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *small_pool = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *view = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *wide_view = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *serial = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *named_serial = nullptr;
+    HF_TRY(hf_pool_new(&pool));
+    HF_TRY(hf_pool_new(&small_pool, dispatcher_options));
+    HF_TRY(hf_pool_view(&view, pool));
+    HF_TRY(hf_pool_view(&wide_view, small_pool, dispatcher_options));
+    HF_TRY(hf_serial_new(&serial));
+    HF_TRY(hf_serial_new(&named_serial, serial_options));
+    hf_block_options block_options = hf_block_options();
+    block_options.on = view;
+    HF_TRY(hf_block(add_one, &count));
+    HF_TRY(hf_block(add_one, &count, block_options));
+    EXPECT(count == 2);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *third_pool = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *third_view = nullptr;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *third_serial = nullptr;
+    HF_TRY(hf_pool_new(&third_pool, {.name = "third", .limit = 2}));
+    HF_TRY(hf_pool_view(&third_view, third_pool, {.limit = 1}));
+    HF_TRY(hf_serial_new(&third_serial, {.name = "third"}));
+    HF_TRY(hf_block(add_one, &count, {.on = third_view}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_descriptors()
+{
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    hf_status first = hf_fd_wait(ends[1], HF_WRITABLE);
+    hf_status second = hf_fd_wait(ends[0], HF_READABLE, soon_options);
+#if __cplusplus >= 202002L
+    second = hf_fd_wait(ends[0], HF_READABLE, {.timeout = hf_milliseconds(1)});
+#endif
+    (void)hf_fd_forget(ends[0]);
+    (void)hf_fd_forget(ends[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    HF_TRY(first);
+    EXPECT(second == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+hf_status greet(void *arg)
+{
+    hf_connect_options connect_options = hf_connect_options();
+    connect_options.timeout = hf_seconds(30);
+    HF_AUTO(hf_conn_close) hf_conn *conn = nullptr;
+    HF_TRY(hf_conn_open(&conn, static_cast<const char *>(arg), connect_options));
+    HF_TRY(hf_conn_write(conn, "he", 2));
+    HF_TRY(hf_conn_write(conn, "llo", 3, patient_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_conn_write(conn, "!", 1, {.timeout = hf_seconds(30)}));
+#endif
+    return HF_OK;
+}
+
+hf_status read_greeting(hf_conn *conn)
+{
+    char text[16] = "";
+    size_t len = 0;
+    HF_TRY(hf_conn_read(conn, text, 1, &len));
+    HF_TRY(hf_conn_read(conn, text, 1, &len, patient_options));
+#if __cplusplus >= 202002L
+    HF_TRY(hf_conn_read(conn, text + 1, 1, &len, {.timeout = hf_seconds(30)}));
+#endif
+    EXPECT(len == 1 && text[0] == 'e');
+    return HF_OK;
+}
+
+hf_status use_network()
+{
+    std::string path = "unix:" + folder + "/consumer.sock";
+    hf_listen_options listen_options = hf_listen_options();
+    listen_options.replace = true;
+    HF_AUTO(hf_listener_close) hf_listener *tcp = nullptr;
+    HF_AUTO(hf_listener_close) hf_listener *local = nullptr;
+    HF_TRY(hf_listener_open(&tcp, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open(&local, path.c_str(), listen_options));
+    std::string address = hf_listener_address(tcp);
+    HF_AUTO(hf_conn_close) hf_conn *served = nullptr;
+    HF_AUTO(hf_conn_close) hf_conn *direct = nullptr;
+    HF_AUTO(hf_conn_close) hf_conn *none = nullptr;
+    HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, greet, &address[0]));
+    HF_TRY(hf_listener_accept(tcp, &served));
+    HF_TRY(read_greeting(served));
+    HF_TRY(hf_conn_open(&direct, path.c_str()));
+    EXPECT(hf_listener_accept(tcp, &none, soon_options) == HF_ERR_TIMEOUT);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_listener_close) hf_listener *third = nullptr;
+    HF_AUTO(hf_conn_close) hf_conn *to_third = nullptr;
+    HF_AUTO(hf_conn_close) hf_conn *at_third = nullptr;
+    HF_TRY(hf_listener_open(&third, "tcp:127.0.0.1:0", {.backlog = 8}));
+    HF_TRY(hf_conn_open(&to_third, hf_listener_address(third), {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_listener_accept(third, &at_third, {.timeout = hf_seconds(30)}));
+#endif
+    return hf_join(scope);
+}
+
+hf_status use_files()
+{
+    std::string path = folder + "/consumer.txt";
+    hf_io_options io_options = hf_io_options();
+    io_options.runtime = hf_runtime_current();
+    HF_AUTO(hf_file_close) hf_file *out = nullptr;
+    HF_AUTO(hf_file_close) hf_file *in = nullptr;
+    HF_TRY(hf_file_open(&out, path.c_str(), HF_FILE_WRITE));
+    HF_TRY(hf_file_write(out, "text", 4));
+    HF_TRY(hf_file_open(&in, path.c_str(), HF_FILE_READ, io_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_file_close) hf_file *third = nullptr;
+    HF_TRY(hf_file_open(&third, path.c_str(), HF_FILE_APPEND, {.runtime = hf_runtime_current()}));
+#endif
+    char text[8] = "";
+    size_t len = 0;
+    HF_TRY(hf_file_read(in, text, sizeof text, &len));
+    EXPECT(len == 4);
+    return HF_OK;
+}
+
+hf_status use_signals()
+{
+    const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP};
+    int number = 0;
+    hf_io_options io_options = hf_io_options();
+    io_options.runtime = hf_runtime_current();
+    HF_AUTO(hf_signals_close) hf_signals *first = nullptr;
+    HF_AUTO(hf_signals_close) hf_signals *second = nullptr;
+    HF_TRY(hf_signals_open(&first, &numbers[0], 1));
+    HF_TRY(hf_signals_open(&second, &numbers[1], 1, io_options));
+    EXPECT(kill(getpid(), SIGUSR1) == 0);
+    HF_TRY(hf_signals_next(first, &number));
+    EXPECT(number == SIGUSR1);
+    EXPECT(hf_signals_next(second, &number, soon_options) == HF_ERR_TIMEOUT);
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_signals_close) hf_signals *third = nullptr;
+    HF_TRY(hf_signals_open(&third, &numbers[2], 1, {.runtime = hf_runtime_current()}));
+    EXPECT(hf_signals_next(third, &number, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
+#endif
+    return HF_OK;
+}
+
+hf_status use_processes()
+{
+    const char *const true_argv[] = {"true", nullptr};
+    const char *const cat_argv[] = {"cat", nullptr};
+    hf_exit end = hf_exit();
+    hf_process_options process_options = hf_process_options();
+    process_options.in = HF_STDIO_PIPE;
+    HF_AUTO(hf_process_close) hf_process *quiet = nullptr;
+    HF_AUTO(hf_process_close) hf_process *cat = nullptr;
+    HF_TRY(hf_process_start(&quiet, true_argv));
+    HF_TRY(hf_process_wait(quiet, &end));
+    EXPECT(end.code == 0 && end.signal == 0);
+    HF_TRY(hf_process_start(&cat, cat_argv, process_options));
+    HF_TRY(hf_process_close_in(cat));
+    HF_TRY(hf_process_wait(cat, &end, patient_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_process_close) hf_process *third = nullptr;
+    HF_TRY(hf_process_start(&third, true_argv, {.cwd = "/"}));
+    HF_TRY(hf_process_wait(third, &end, {.timeout = hf_seconds(30)}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_dumps()
+{
+    hf_dump_options dump_options = hf_dump_options();
+    dump_options.json = true;
+    HF_AUTO(hf_text_free) char *text = nullptr;
+    HF_AUTO(hf_text_free) char *json = nullptr;
+    HF_TRY(hf_dump(nullptr, &text));
+    HF_TRY(hf_dump(nullptr, &json, dump_options));
+    EXPECT(json[0] == '{');
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_text_free) char *third = nullptr;
+    HF_TRY(hf_dump(nullptr, &third, {.no_stacks = true}));
+#endif
+    return HF_OK;
+}
+
+hf_status use_all(void *)
+{
+    HF_TRY(use_scopes());
+    HF_TRY(use_channels());
+    HF_TRY(use_mutexes());
+    HF_TRY(use_semaphores());
+    HF_TRY(use_key_locks());
+    HF_TRY(use_flights());
+    HF_TRY(use_flows());
+    HF_TRY(use_collectors());
+    HF_TRY(use_dispatchers());
+    HF_TRY(use_descriptors());
+    HF_TRY(use_network());
+    HF_TRY(use_files());
+    HF_TRY(use_signals());
+    HF_TRY(use_processes());
+    return use_dumps();
+}
+
+void use_runtimes()
+{
+    hf_runtime_options runtime_options = hf_runtime_options();
+    runtime_options.threads = 1;
+    HF_AUTO(hf_runtime_free) hf_runtime *plain = nullptr;
+    HF_AUTO(hf_runtime_free) hf_runtime *named = nullptr;
+    HF_OR_DIE(hf_runtime_new(&plain));
+    HF_OR_DIE(hf_runtime_new(&named, runtime_options));
+#if __cplusplus >= 202002L
+    HF_AUTO(hf_runtime_free) hf_runtime *third = nullptr;
+    HF_OR_DIE(hf_runtime_new(&third, {.name = "third", .threads = 1}));
+    HF_OR_DIE(hf_run(nothing, nullptr, {.name = "third", .threads = 1}));
+#endif
+}
+
+void use_simulation()
+{
+    hf_env *plain = nullptr;
+    hf_env *seeded = nullptr;
+    hf_sim_options sim_options = hf_sim_options();
+    sim_options.seed = 42;
+    HF_OR_DIE(hf_sim_new(&plain));
+    HF_OR_DIE(hf_sim_new(&seeded, sim_options));
+    hf_runtime_options runtime_options = hf_runtime_options();
+    runtime_options.env = seeded;
+    runtime_options.threads = 2;
+    HF_OR_DIE(hf_run(nothing, nullptr, runtime_options));
+    hf_sim_free(seeded);
+    hf_sim_free(plain);
+#if __cplusplus >= 202002L
+    hf_env *third = nullptr;
+    HF_OR_DIE(hf_sim_new(&third, {.seed = 42}));
+    hf_sim_free(third);
+#endif
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || std::strcmp(hf_version(), HF_VERSION_TEXT) != 0) {
+        return 2;
+    }
+    folder = argv[1];
+    HF_OR_DIE(hf_run(use_all, nullptr));
+    use_runtimes();
+    use_simulation();
+    return 0;
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Installs the library into a scratch prefix and looks at what arrived.
+#     install.sh <cmake> <build tree> <prefix>
+set -euo pipefail
+cmake=$1 build=$2 prefix=$3
+rm -rf "$prefix"
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+
+version=$(sed -n 's/^#define HF_VERSION_TEXT "\(.*\)"/\1/p' "$prefix/include/holdfast/base.h")
+failed=0
+for pattern in 'include/holdfast/holdfast.h' 'lib*/libholdfast.a' 'lib*/libholdfast.so' "lib*/libholdfast.so.${version%%.*}" \
+    "lib*/libholdfast.so.$version" 'lib*/pkgconfig/holdfast.pc' 'lib*/cmake/Holdfast/HoldfastConfig.cmake' \
+    'lib*/cmake/Holdfast/HoldfastConfigVersion.cmake' 'share/doc/*/LICENSE'; do
+    # The libraries may lie in lib, lib64 or lib/<architecture>.
+    if [[ -z $(find "$prefix" -path "$prefix/$pattern" -o -path "$prefix/${pattern/lib\*/lib/*}") ]]; then
+        echo "FAILED: $pattern was not installed"
+        failed=1
+    fi
+done
+if grep -rIl "$build" "$prefix"; then
+    echo "FAILED: the files above name the build tree"
+    failed=1
+fi
+find "$prefix" -type f -o -type l | sed "s|^$prefix/||" | sort
+exit $failed

@@ -1,0 +1,708 @@
+/* Random trees of scopes against a twin that keeps nothing but times.
+ *
+ * Virtual time stands still while anything can run. So whatever the interleaving, a cancel, a failure or a deadline takes
+ * effect at the very nanosecond it happens, and the twin needs no copy of the runtime: for every level (a scope, a shield,
+ * a child) it keeps the instant from which waits inside must fail, and for every wait it compares.
+ *
+ *   M1  a body runs once, or its drop does, never both and never twice;
+ *   M2  when hf_join or hf_scope_close returns, every child has ended;
+ *   M3  a wait that succeeds ends on the nanosecond, and not after the instant from which it must fail;
+ *   M4  a wait that fails with HF_ERR_CANCELED has a reason around it, and ends at that instant; every later one at the
+ *       same level fails too, until hf_join clears what was the scope's own;
+ *   M5  inside a shield only its bound ends waits;
+ *   M6  the tally adds up, the failures are those the hooks saw in that order, and hf_join returns what the twin's own
+ *       few lines say about the policy;
+ *   M7  nothing is left allocated or running; the same seed gives the same trace. */
+#include "support/support.h"
+
+#include "base/rng.h"
+#include "env/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MAX = 18, LEVELS_MAX = 40, DEPTH_MAX = 3, POLICIES = 7 };
+
+static const int64_t NEVER = INT64_MAX;
+static const int64_t UNIT = 100 * 1000; /* spans are multiples of 100 us, so that many things happen at once */
+
+typedef struct level level;
+
+/* A body: a fiber, a job on a pool, or the main thread. */
+typedef struct node {
+    uint64_t id;
+    unsigned depth;
+    hf_rng rng;
+    level *in;           /* the scope it is a child of; NULL for the root */
+    level *inner;        /* its innermost open scope or shield */
+    hf_job *job;         /* a handle, for few */
+    int64_t not_before;  /* a delayed start */
+    int64_t must;        /* waits fail from here on: hf_job_cancel */
+    bool has_drop, on_pool, on_main, from_outside, refused;
+    bool seen;           /* a wait outside all its scopes failed */
+    bool ended, ended_canceled;
+    int runs, drops;
+    hf_status status;
+} node;
+
+/* A scope or a shield, from open to close. */
+struct level {
+    hf_scope *scope;
+    hf_shield *shield;
+    node *owner;
+    level *outer;        /* of the same owner */
+    int64_t must;        /* waits fail from here on: canceled for certain */
+    int64_t may;         /* or perhaps: a policy that the twin does not listen to may have stopped */
+    int64_t deadline;    /* own one, until hf_join */
+    int64_t nearest;     /* what hf_time_left counts down to */
+    bool seen;
+    bool was_late;       /* at a former hf_join: what the deadline ended stays ended */
+    bool is_listed;      /* strangers may cancel it or fork into it */
+    unsigned users;      /* strangers who are about to */
+    unsigned meddled;    /* times they did */
+    unsigned policy;
+    int64_t n;
+    int64_t jobs_max;
+    bool has_hooks;      /* the twin listens */
+    node *order[NODES_MAX]; /* children as they ended at home */
+    unsigned order_count;
+};
+
+static struct world {
+    hf_runtime *rt;
+    hf_dispatcher *pool;
+    node nodes[NODES_MAX];
+    unsigned node_count;
+    level levels[LEVELS_MAX];
+    unsigned level_count;
+    uint64_t result; /* hash over what came out */
+} world;
+
+static int64_t now(void)
+{
+    return hf_now(world.rt).ns;
+}
+
+static int64_t min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* With HF_SEED the story is told. */
+#define TELL(...) (is_telling ? tell(__VA_ARGS__) : (void)0)
+static bool is_telling;
+
+static void tell(const char *format, ...) HF_PRINTF(1, 2);
+static void tell(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)fprintf(stderr, "%8lld us ", (long long)(now() / 1000 % 10000000));
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+    va_end(args);
+}
+
+static uint64_t below(node *me, uint64_t bound)
+{
+    return hf_rng_below(&me->rng, bound);
+}
+
+static bool chance(node *me, int permille)
+{
+    return hf_rng_permille(&me->rng, permille);
+}
+
+/* ---- The twin of cancellation ------------------------------------------------------------------------------------- */
+
+/* The instant from which the waits of `who` must fail, or, with `perhaps`, may fail. */
+static int64_t due(const node *who, const level *at, bool perhaps)
+{
+    int64_t when = NEVER;
+    for (;;) {
+        if (at == NULL) {
+            when = min(when, who->must);
+            if (who->in == NULL) {
+                return when;
+            }
+            at = who->in;
+            who = at->owner;
+        }
+        when = min(when, min(at->must, at->deadline));
+        when = perhaps ? min(when, at->may) : when;
+        if (at->shield != NULL) {
+            return when;
+        }
+        at = at->outer;
+    }
+}
+
+static bool *seen_of(node *me)
+{
+    return me->inner != NULL ? &me->inner->seen : &me->seen;
+}
+
+/* After every wait: `start` is when it began, `end` when it would have ended by itself. */
+static bool check_wait(node *me, hf_status status, int64_t start, int64_t end, const char *verb)
+{
+    int64_t at = now();
+    int64_t must = due(me, me->inner, false);
+    bool *seen = seen_of(me);
+    TELL("node %d %s: %s", (int)me->id, verb, hf_status_name(status));
+    if (status == HF_OK) {
+        HF_CHECK_SAY(end == NEVER || at == end, "M3 node %d %s took %lld ns more", (int)me->id, verb,
+                     (long long)(at - end));
+        HF_CHECK_SAY(must >= at, "M3 node %d %s outlived its cancel by %lld ns", (int)me->id, verb,
+                     (long long)(at - must));
+        HF_CHECK_SAY(!*seen, "M4 node %d %s worked after a canceled wait", (int)me->id, verb);
+        return true;
+    }
+    HF_CHECK_SAY(status == HF_ERR_CANCELED, "node %d %s: %s", (int)me->id, verb, hf_status_name(status));
+    HF_CHECK_SAY(due(me, me->inner, true) <= at, "M4 node %d %s canceled without a reason", (int)me->id, verb);
+    HF_CHECK_SAY(end == NEVER || at <= end, "M4 node %d %s canceled late", (int)me->id, verb);
+    HF_CHECK_SAY(must == NEVER || at <= (must > start ? must : start), "M4 node %d %s canceled %lld ns late",
+                 (int)me->id, verb, (long long)(at - must));
+    HF_CHECK(hf_cancel_cause(NULL) != HF_CAUSE_NONE);
+    *seen = true;
+    return false;
+}
+
+static bool wait_a_while(node *me)
+{
+    int64_t start = now();
+    if (chance(me, 300)) {
+        return check_wait(me, hf_yield(), start, start, "hf_yield");
+    }
+    int64_t span = (int64_t)(1 + below(me, 20)) * UNIT;
+    return check_wait(me, hf_sleep(hf_nanoseconds(span)), start, start + span, "hf_sleep");
+}
+
+static hf_status call(void *arg)
+{
+    *(int *)arg += 1;
+    return HF_OK;
+}
+
+static void block(node *me)
+{
+    int64_t start = now();
+    int calls = 0;
+    hf_status status = hf_block(call, &calls);
+    HF_CHECK(calls == (status == HF_OK));
+    if (status != HF_OK) {
+        (void)check_wait(me, status, start, NEVER, "hf_block");
+    }
+}
+
+/* ---- The twin of joins --------------------------------------------------------------------------------------------- */
+
+static const hf_join_hooks *const HOOKS[POLICIES] = {
+    &hf_join_all_hooks,     &hf_join_any_hooks,     &hf_join_quorum_hooks, &hf_join_tolerate_hooks,
+    &hf_join_collect_hooks, &hf_join_discard_hooks, &hf_join_partial_hooks};
+enum { ALL, ANY, QUORUM, TOLERATE, COLLECT, DISCARD, PARTIAL };
+
+/* The library's own hooks with an ear at them. */
+static hf_verdict listen(const hf_tally *tally, const hf_outcome *outcome)
+{
+    level *at = tally->state;
+    const hf_join_hooks *own = HOOKS[at->policy];
+    if (outcome != NULL) {
+        node *child = outcome->arg;
+        HF_CHECK(outcome->status == child->status && child->in == at);
+        HF_CHECK((int64_t)tally->running < at->jobs_max);
+        if (HF_CHECK(at->order_count < NODES_MAX)) {
+            at->order[at->order_count++] = child;
+        }
+    }
+    hf_verdict verdict = own->on_done != NULL ? own->on_done(tally, outcome) : HF_GO_ON;
+    if (verdict == HF_STOP && (outcome != NULL || tally->running > 0)) {
+        at->must = min(at->must, now());
+    }
+    return verdict;
+}
+
+static hf_status accept(const hf_tally *tally)
+{
+    (void)tally;
+    return HF_OK;
+}
+
+static hf_join_hooks listening[POLICIES][2];
+
+static void make_listeners(void)
+{
+    for (unsigned i = 0; i < POLICIES; i++) {
+        for (unsigned asks = 0; asks < 2; asks++) {
+            listening[i][asks] = *HOOKS[i];
+            listening[i][asks].on_done = listen;
+            listening[i][asks].on_fork = asks != 0 ? accept : NULL;
+        }
+    }
+}
+
+static bool is_failure(const node *child)
+{
+    return child->status != HF_OK && !child->ended_canceled;
+}
+
+static hf_status expected(const level *at, const hf_tally *sum, hf_status first)
+{
+    hf_status usual = first != HF_OK ? first : (sum->canceled > 0 ? HF_ERR_CANCELED : HF_OK);
+    uint64_t n = (uint64_t)at->n;
+    switch (at->policy) {
+    case ANY:
+        return sum->ok > 0 ? HF_OK : (sum->forked == 0 ? HF_ERR_FAILED : usual);
+    case QUORUM:
+        return sum->ok >= n ? HF_OK : (first == HF_OK && sum->canceled > 0 ? HF_ERR_CANCELED : HF_ERR_FAILED);
+    case TOLERATE:
+        return sum->failed > n ? first : (sum->canceled > 0 ? HF_ERR_CANCELED : HF_OK);
+    case DISCARD:
+        return HF_OK;
+    default:
+        return usual;
+    }
+}
+
+static void check_outcome(level *at, hf_status status, int64_t others)
+{
+    hf_tally sum = {.n = 0};
+    bool strangers = false;
+    for (unsigned i = 0; i < world.node_count; i++) {
+        const node *child = &world.nodes[i];
+        if (child->in != at || child->refused) {
+            continue;
+        }
+        strangers |= child->from_outside;
+        sum.forked++;
+        sum.ok += child->status == HF_OK;
+        sum.failed += is_failure(child);
+        sum.canceled += child->ended_canceled;
+    }
+    if (strangers) {
+        return; /* they may come in after the join has returned */
+    }
+    hf_tally tally = hf_scope_tally(at->scope);
+    HF_CHECK_SAY(tally.forked == sum.forked && tally.ok == sum.ok && tally.failed == sum.failed &&
+                     tally.canceled == sum.canceled && tally.running == 0,
+                 "M6 tally %d=%d+%d+%d, twin %d=%d+%d+%d", (int)tally.forked, (int)tally.ok, (int)tally.failed,
+                 (int)tally.canceled, (int)sum.forked, (int)sum.ok, (int)sum.failed, (int)sum.canceled);
+    HF_CHECK(hf_scope_is_idle(at->scope));
+    const hf_failure *failure = hf_scope_failure(at->scope, 0);
+    hf_status first = failure != NULL ? failure->status : HF_OK;
+    size_t count = 0;
+    for (unsigned i = 0; i < at->order_count && at->policy != DISCARD; i++) {
+        if (is_failure(at->order[i])) {
+            const hf_failure *kept = hf_scope_failure(at->scope, count++);
+            HF_CHECK_SAY(kept != NULL && kept->status == at->order[i]->status, "M6 failure %d is another", (int)count);
+        }
+    }
+    HF_CHECK(!at->has_hooks || hf_scope_failure(at->scope, count) == NULL);
+    HF_CHECK((first != HF_OK) == (sum.failed > 0) || at->policy == DISCARD);
+    hf_status plain = expected(at, &sum, first);
+    bool accepts = at->policy == DISCARD || at->policy == PARTIAL;
+    hf_status late = plain == HF_OK || accepts ? HF_OK : HF_ERR_TIMEOUT;
+    bool must_be_late = at->deadline <= now() && sum.canceled > 0 && at->deadline < others;
+    at->was_late |= at->deadline <= now();
+    bool may_be_late = at->was_late && sum.canceled > 0;
+    HF_CHECK_SAY((status == plain && !must_be_late) || (status == late && may_be_late),
+                 "M6 hf_join (%s) says %s, the twin %s", HOOKS[at->policy]->name, hf_status_name(status),
+                 hf_status_name(must_be_late ? late : plain));
+}
+
+/* ---- Levels -------------------------------------------------------------------------------------------------------- */
+
+static level *level_new(node *me)
+{
+    level *at = &world.levels[world.level_count++];
+    memset(at, 0, sizeof *at);
+    at->owner = me;
+    at->outer = me->inner;
+    at->must = at->may = at->deadline = NEVER;
+    at->nearest = NEVER;
+    return at;
+}
+
+static int64_t nearest_of(const node *me)
+{
+    if (me->inner != NULL) {
+        return me->inner->nearest;
+    }
+    return me->in != NULL ? me->in->nearest : NEVER;
+}
+
+static level *open_scope(node *me)
+{
+    level *at = level_new(me);
+    at->policy = (unsigned)below(me, POLICIES);
+    at->n = (int64_t)below(me, 3) + (at->policy == QUORUM);
+    at->has_hooks = chance(me, 700);
+    at->jobs_max = chance(me, 100) ? 2 : NEVER;
+    hf_scope_options options = {.size = sizeof options};
+    options.join = hf_join_policy_of(at->has_hooks ? &listening[at->policy][chance(me, 200)] : HOOKS[at->policy], at->n,
+                                     at);
+    options.jobs_max = at->jobs_max == NEVER ? 0 : at->jobs_max;
+    options.runtime = me->on_main ? world.rt : NULL;
+    at->nearest = nearest_of(me);
+    if (chance(me, 300)) {
+        options.timeout = hf_nanoseconds((int64_t)(1 + below(me, 15)) * UNIT);
+        at->deadline = now() + options.timeout.ns;
+        at->nearest = min(at->nearest, at->deadline);
+    }
+    at->seen = *seen_of(me);
+    HF_CHECK(hf_scope_open_with(&at->scope, &options) == HF_OK);
+    me->inner = at;
+    at->is_listed = true;
+    TELL("node %d opens scope %d (%s), %lld us", (int)me->id, (int)(at - world.levels), HOOKS[at->policy]->name,
+         (long long)(options.timeout.ns / 1000));
+    int64_t left = hf_time_left().ns;
+    HF_CHECK_SAY(at->nearest == NEVER ? left == NEVER : left == (at->nearest > now() ? at->nearest - now() : 0),
+                 "the deadline is not the minimum: %lld ns left", (long long)left);
+    return at;
+}
+
+static void in_shield(node *me)
+{
+    level *at = level_new(me);
+    int64_t bound = (int64_t)(1 + below(me, 20)) * UNIT;
+    at->deadline = at->nearest = now() + bound;
+    TELL("node %d opens a shield for %lld us", (int)me->id, (long long)(bound / 1000));
+    HF_CHECK(hf_shield_open(&at->shield, hf_nanoseconds(bound)) == HF_OK);
+    me->inner = at;
+    HF_CHECK_SAY(hf_canceled() == HF_OK, "M5 canceled inside a new shield");
+    (void)wait_a_while(me);
+    if (chance(me, 500)) {
+        (void)wait_a_while(me);
+    }
+    me->inner = at->outer;
+    HF_CHECK(hf_shield_close(at->shield) == HF_OK);
+}
+
+static void cancel_level(level *at, int64_t when)
+{
+    at->must = min(at->must, when);
+    at->may = min(at->may, when);
+}
+
+static void check_children(const level *at, bool is_close)
+{
+    for (unsigned i = 0; i < world.node_count; i++) {
+        const node *child = &world.nodes[i];
+        if (child->in == at && !child->refused && (is_close || !child->from_outside)) {
+            HF_CHECK_SAY(child->ended, "M2 node %d has not ended", (int)child->id);
+            HF_CHECK_SAY(child->runs + child->drops == 1, "M1 node %d ran %d times, dropped %d times", (int)child->id,
+                         child->runs, child->drops);
+        }
+    }
+}
+
+static void join(node *me, level *at)
+{
+    unsigned meddled = at->meddled;
+    if (!at->has_hooks) {
+        at->may = min(at->may, now()); /* a quorum that became impossible */
+    }
+    TELL("node %d joins scope %d", (int)me->id, (int)(at - world.levels));
+    hf_status status = hf_join(at->scope);
+    TELL("node %d joined scope %d: %s", (int)me->id, (int)(at - world.levels), hf_status_name(status));
+    check_children(at, false);
+    int64_t outside = at->outer != NULL ? due(me, at->outer, true) : due(me, NULL, true);
+    check_outcome(at, status, min(outside, min(at->may, at->must)));
+    at->must = at->may = at->deadline = NEVER; /* its own hold has ended */
+    at->seen = at->outer != NULL ? at->outer->seen : me->seen;
+    if (at->meddled != meddled) {
+        at->may = now(); /* somebody canceled it meanwhile, perhaps after the end */
+    }
+    int64_t start = now();
+    (void)check_wait(me, hf_canceled(), start, NEVER, "hf_join, then hf_canceled");
+    world.result = hf_hash_mix(world.result, (uint64_t)status);
+}
+
+static void close_scope(node *me, level *at)
+{
+    at->is_listed = false;
+    hf_shield *shield = NULL;
+    if (at->users > 0) {
+        HF_CHECK(hf_shield_open(&shield, hf_seconds(100)) == HF_OK);
+        while (at->users > 0) {
+            HF_CHECK(hf_sleep(hf_nanoseconds(1)) == HF_OK);
+        }
+        HF_CHECK(hf_shield_close(shield) == HF_OK);
+    }
+    cancel_level(at, now());
+    TELL("node %d closes scope %d", (int)me->id, (int)(at - world.levels));
+    HF_CHECK(hf_scope_close(at->scope) == HF_OK);
+    check_children(at, true);
+    me->inner = at->outer;
+}
+
+/* ---- Bodies -------------------------------------------------------------------------------------------------------- */
+
+static void act(node *me, unsigned steps);
+
+static hf_status finish(node *me)
+{
+    hf_status canceled = hf_canceled();
+    hf_status status = HF_OK;
+    if (canceled != HF_OK && chance(me, 900)) {
+        status = canceled;
+    } else if (chance(me, 150)) {
+        status = hf_raise((hf_status)(HF_ERR_USER + (int)me->id), "node %d", (int)me->id);
+    } else if (chance(me, 20)) {
+        status = HF_ERR_CANCELED; /* a lie, unless it is true */
+    }
+    me->status = status;
+    me->ended_canceled = status == HF_ERR_CANCELED && canceled != HF_OK;
+    me->ended = true;
+    TELL("node %d ends: %s", (int)me->id, hf_status_name(status));
+    if (me->in != NULL && !me->in->has_hooks) {
+        me->in->may = min(me->in->may, now());
+    }
+    return status;
+}
+
+static hf_status body(void *arg)
+{
+    node *me = arg;
+    me->runs++;
+    HF_CHECK_SAY(me->runs == 1 && me->drops == 0 && !me->ended, "M1 node %d runs again", (int)me->id);
+    bool is_canceled = hf_canceled() != HF_OK;
+    TELL("node %d starts%s", (int)me->id, is_canceled ? " canceled" : "");
+    HF_CHECK_SAY(!me->has_drop || !is_canceled, "M1 node %d should have been dropped", (int)me->id);
+    HF_CHECK_SAY(is_canceled || now() == me->not_before || me->on_pool, "node %d starts %lld ns late", (int)me->id,
+                 (long long)(now() - me->not_before));
+    act(me, 1 + (unsigned)below(me, 3));
+    return finish(me);
+}
+
+static void drop(void *arg)
+{
+    node *me = arg;
+    me->drops++;
+    TELL("node %d is dropped", (int)me->id);
+    HF_CHECK_SAY(me->drops == 1 && me->runs == 0, "M1 node %d dropped again", (int)me->id);
+    HF_CHECK(me->refused || due(me, NULL, true) <= now());
+    me->ended = true;
+    me->status = HF_ERR_CANCELED;
+    me->ended_canceled = true;
+    if (!me->in->has_hooks) {
+        me->in->may = min(me->in->may, now());
+    }
+}
+
+/* A job on a pool of two threads that waits for another one there would be the test's own deadlock. */
+static bool is_below_pool(const level *at)
+{
+    for (; at != NULL; at = at->owner->in) {
+        if (at->owner->on_pool) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fork_into(node *me, level *at, bool from_outside)
+{
+    if (world.node_count == NODES_MAX) {
+        return;
+    }
+    node *child = &world.nodes[world.node_count];
+    memset(child, 0, sizeof *child);
+    child->id = world.node_count++;
+    child->depth = me->depth + 1;
+    child->rng.state = hf_rng_next(&me->rng);
+    child->in = at;
+    child->must = NEVER;
+    child->from_outside = from_outside;
+    child->has_drop = chance(me, 300);
+    child->on_pool = world.pool != NULL && !is_below_pool(at) && chance(me, 300);
+    hf_fork_options options = {.size = sizeof options};
+    options.drop = child->has_drop ? drop : NULL;
+    options.on = child->on_pool ? world.pool : NULL;
+    options.ret_job = at->owner == me && chance(me, 200) ? &child->job : NULL;
+    options.delay = hf_nanoseconds(chance(me, 150) ? (int64_t)(1 + below(me, 10)) * UNIT : 0);
+    child->not_before = now() + options.delay.ns;
+    child->refused = at->jobs_max != NEVER; /* until it is in, its drop means that */
+    TELL("node %d forks node %d into scope %d%s%s", (int)me->id, (int)child->id, (int)(at - world.levels),
+         child->on_pool ? " on the pool" : "", options.delay.ns > 0 ? " later" : "");
+    hf_status status = hf_fork_with(at->scope, body, child, &options);
+    HF_CHECK(status == HF_OK || (status == HF_ERR_LIMIT && at->jobs_max != NEVER));
+    HF_CHECK(status == HF_OK || (child->runs == 0 && child->drops == child->has_drop));
+    child->refused = status != HF_OK;
+    if (child->job != NULL && chance(me, 400)) {
+        child->must = now();
+        TELL("node %d cancels node %d", (int)me->id, (int)child->id);
+        HF_CHECK(hf_job_cancel(child->job) == HF_OK);
+    }
+}
+
+static void section(node *me, unsigned steps)
+{
+    level *at = open_scope(me);
+    for (uint64_t round = 1 + chance(me, 150); round > 0; round--) {
+        for (uint64_t count = below(me, 4); count > 0; count--) {
+            fork_into(me, at, false);
+        }
+        if (chance(me, 250)) {
+            act(me, steps);
+        }
+        if (chance(me, 850)) {
+            join(me, at);
+            (void)wait_a_while(me);
+        }
+    }
+    close_scope(me, at);
+}
+
+/* One of the scopes around `me`, or any that is open. */
+static level *some_level(node *me, bool *ret_outside)
+{
+    *ret_outside = true;
+    if (chance(me, 500)) {
+        level *at = &world.levels[below(me, world.level_count)];
+        return at->is_listed ? at : NULL;
+    }
+    *ret_outside = false;
+    level *at = me->inner != NULL ? me->inner : me->in;
+    while (at != NULL && (at->shield != NULL || chance(me, 400))) {
+        at = at->outer != NULL ? at->outer : at->owner->in;
+    }
+    return at;
+}
+
+static void meddle(node *me)
+{
+    bool outside = false;
+    level *at = world.level_count > 0 ? some_level(me, &outside) : NULL;
+    if (at == NULL || !at->is_listed) {
+        return;
+    }
+    at->users++;
+    at->meddled++;
+    if (chance(me, 500)) {
+        TELL("node %d cancels scope %d", (int)me->id, (int)(at - world.levels));
+        cancel_level(at, now());
+        HF_CHECK(hf_scope_cancel(at->scope, .reason = "meddler") == HF_OK);
+    } else {
+        fork_into(me, at, outside);
+    }
+    at->users--;
+}
+
+static void act(node *me, unsigned steps)
+{
+    for (; steps > 0; steps--) {
+        uint64_t what = below(me, 100);
+        if (what < 35) {
+            (void)wait_a_while(me);
+        } else if (what < 65 && me->depth < DEPTH_MAX && world.level_count + 4 < LEVELS_MAX) {
+            section(me, 1);
+        } else if (what < 80) {
+            meddle(me);
+        } else if (what < 92 && world.level_count + 4 < LEVELS_MAX) {
+            in_shield(me);
+        } else if (what < 95 && !me->on_pool) {
+            block(me);
+        }
+    }
+}
+
+/* ---- Runs ---------------------------------------------------------------------------------------------------------- */
+
+static hf_status root_body(void *arg)
+{
+    node *me = arg;
+    world.rt = me->on_main ? world.rt : hf_runtime_current();
+    if (chance(me, 300)) {
+        HF_CHECK(hf_pool_new(&world.pool, .runtime = me->on_main ? world.rt : NULL, .limit = 2) == HF_OK);
+    }
+    section(me, 2);
+    act(me, 2);
+    HF_CHECK(me->inner == NULL);
+    HF_CHECK(hf_dispatcher_free(world.pool) == HF_OK);
+    return HF_OK;
+}
+
+static uint64_t run(uint64_t seed)
+{
+    memset(&world, 0, sizeof world);
+    node *root = &world.nodes[world.node_count++];
+    root->rng.state = hf_hash_mix(77, seed);
+    root->must = NEVER;
+    root->on_main = chance(root, 300);
+    hf_env *env = hf_sim_begin(seed);
+    hf_runtime_options options = hf_sim_runtime_options(env, 1 + (int)below(root, 4));
+    options.guards = chance(root, 50) ? 0 : HF_OFF;
+    if (root->on_main) {
+        HF_CHECK(hf_runtime_new_with(&world.rt, &options) == HF_OK);
+        (void)root_body(root);
+        HF_CHECK(hf_runtime_free(world.rt) == HF_OK);
+    } else {
+        HF_CHECK(hf_run_with(root_body, root, &options) == HF_OK);
+    }
+    HF_CHECK(hf_sim_errors_logged() == 0);
+    uint64_t hash = 0;
+    hf_sim_end(env, &hash);
+    return hf_hash_mix(hash, world.result);
+}
+
+static void one_seed(uint64_t seed)
+{
+    uint64_t hash = run(seed);
+    if (seed % 20 == 0) {
+        HF_CHECK_SAY(run(seed) == hash, "M7 the same seed gave another trace");
+    }
+}
+
+static void scopes_do_what_their_twin_says(void **state)
+{
+    (void)state;
+    make_listeners();
+    is_telling = getenv("HF_SEED") != NULL;
+    hf_each_seed("scopes", 30000, one_seed);
+}
+
+/* ---- A scope that never ends --------------------------------------------------------------------------------------- */
+
+static hf_status short_lived(void *arg)
+{
+    (void)arg;
+    return hf_yield();
+}
+
+static hf_status supervisor(void *arg)
+{
+    hf_env *env = arg;
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_DISCARD));
+    uint64_t live = 0;
+    for (unsigned i = 0; i < 20000; i++) {
+        HF_TRY(hf_fork(scope, short_lived, NULL));
+        HF_TRY(i % 16 == 0 ? hf_sleep(hf_nanoseconds(1)) : HF_OK);
+        live = i == 1000 ? hf_sim_allocations_live(env) : live;
+    }
+    HF_CHECK(hf_sim_allocations_live(env) <= live + 4);
+    hf_status status = hf_join(scope);
+    (void)hf_scope_close(scope);
+    return status;
+}
+
+static void endless_scope_holds_constant_memory(void **state)
+{
+    (void)state;
+    for (int threads = 1; threads <= 4; threads++) {
+        hf_env *env = hf_sim_begin(1);
+        hf_runtime_options options = hf_sim_runtime_options(env, threads);
+        HF_CHECK(hf_run_with(supervisor, env, &options) == HF_OK);
+        hf_sim_end(env, NULL);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(scopes_do_what_their_twin_says),
+        cmocka_unit_test(endless_scope_holds_constant_memory),
+    };
+    return hf_test_main("scope_model", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
