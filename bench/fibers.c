@@ -78,9 +78,17 @@ static hf_status run_yield(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *pair = NULL;
     HF_TRY(hf_scope_open(&pair, .name = "yield"));
     HF_TRY(fork_many(pair, 2, body_yield, &each));
+    hf_stats before = {0};
+    hf_stats after = {0};
+    HF_TRY(hf_runtime_stats(hf_runtime_current(), &before));
     int64_t start = bench_cpu_ns();
     HF_TRY(hf_join(pair));
-    bench_print("yield", (double)(bench_cpu_ns() - start) / (double)(each * 2));
+    int64_t spent = bench_cpu_ns() - start;
+    HF_TRY(hf_runtime_stats(hf_runtime_current(), &after));
+    if (after.switches - before.switches < (uint64_t)each) {
+        return hf_raise(HF_ERR_FAILED, "the two fibers did not take turns: a yield that stays is no switch");
+    }
+    bench_print("yield", (double)spent / (double)(each * 2));
     return HF_OK;
 }
 

@@ -29,6 +29,7 @@ hf_self *hf_self_get(void);
 
 static inline void hf_self_set(hf_self *self)
 {
+    __asm__("" : "+r"(self)); /* who runs may well live on its own stack: not the compiler's business */
     hf_current = self;
     __asm__ volatile("" ::: "memory");
 }

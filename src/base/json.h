@@ -7,14 +7,14 @@
  *     hf_json_int(&json, 3);
  *     hf_json_end(&json);
  *
- * Whatever bytes a string holds, the output is valid JSON in valid UTF-8: control characters are escaped and what is not
- * UTF-8 becomes U+FFFD. The status is the buffer's. */
+ * Whatever bytes a string holds, the output is valid JSON in valid UTF-8: control characters are escaped and what is
+ * not UTF-8 becomes U+FFFD. The status is the buffer's. */
 #ifndef HF_BASE_JSON_H
 #define HF_BASE_JSON_H
 
 #include "base/buf.h"
 
-#define HF_JSON_DEPTH_MAX 64 /* objects and arrays in each other: what we write is flat, readers have limits of their own */
+#define HF_JSON_DEPTH_MAX 64 /* objects and arrays in each other: what we write is flat, and readers have limits */
 
 typedef struct hf_json {
     hf_buf *buf;

@@ -101,6 +101,9 @@ size_t hf_alarms_run(hf_sched *sched, hf_instant now)
         hf_alarm *alarm = alarms->slots[0].alarm;
         take_out(alarms, 0);
         alarm->fire(sched, alarm);
+        if (HF_CANARY(HF_BUG_ALARM_TWICE)) {
+            alarm->fire(sched, alarm);
+        }
         fired++;
     }
     return fired;

@@ -1,7 +1,7 @@
 /* Walking stacks with the C compiler's own unwinder.
  *
- * A parked fiber is walked from outside: hf_unwind_from (switch_*.S) calls us on our own stack, but describes itself to the
- * unwinder as if it had been called from where the fiber parked. The walk thus goes
+ * A parked fiber is walked from outside: hf_unwind_from (switch_*.S) calls us on our own stack, but describes itself to
+ * the unwinder as if it had been called from where the fiber parked. The walk thus goes
  *
  *     collect <- hf_unwind_from <- [ the fiber: hf_switch_raw's caller <- ... <- body ] <- hf_call_guarded <- ...
  *                                    `------------ what is kept -------------------'

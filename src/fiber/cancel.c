@@ -15,7 +15,12 @@ typedef struct walk {
     const char *reason;
     const hf_failure *failure;
     hf_sched *sched;
+    unsigned count; /* fibers interrupted so far */
 } walk;
+
+/* Fibers whose waits are claimed by the walk itself. Touching 100,000 stacks would hold the canceler up for long: beyond
+ * these a child is only marked, and interrupted by a message, like one that runs elsewhere, before anybody else runs. */
+enum { INTERRUPTED_AT_ONCE_MAX = 64 };
 
 static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
 {
@@ -65,14 +70,14 @@ static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
 {
     hf_scope *from = fiber->scope;
     for (hf_scope *scope = fiber->scope; scope != until; scope = scope->outer) {
-        if (scope->is_shield) {
+        if (scope->is_shield && !HF_CANARY(HF_BUG_SHIELD_IGNORED)) {
             from = scope->outer;
         }
     }
     for (hf_scope *scope = from; scope != until; scope = scope->outer) {
         mark_scope(w, scope, true);
     }
-    hf_wait *wait = fiber->wait;
+    hf_wait *wait = HF_CANARY(HF_BUG_CANCEL_AT_PARK) ? NULL : fiber->wait;
     if (from == fiber->scope && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         hf_wake(wait, HF_ERR_CANCELED);
     }
@@ -127,13 +132,17 @@ static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_job *job = HF_CONTAINER(msg, hf_job, cancel_msg);
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
-        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched};
+        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, 0};
         mark_cx(&w, &job->cx, true);
         interrupt_fiber(&w, job->fiber, NULL);
         run_walk(&w);
     }
+    if (job->cancel_home == sched) {
+        on_cancel_returned(sched, msg);
+        return;
+    }
     job->cancel_msg.run = on_cancel_returned;
-    hf_sched_post(job->scope->home, &job->cancel_msg);
+    hf_sched_post(job->cancel_home, &job->cancel_msg);
 }
 
 static void cancel_job(walk *w, hf_job *job)
@@ -148,20 +157,26 @@ static void cancel_job(walk *w, hf_job *job)
     if (job->on != NULL && hf_dispatch_cancel(w->sched, job)) {
         return;
     }
-    if (job->state == HF_JOB_DELAYED) {
+    if (__atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) { /* a thief may be starting it */
         hf_delay_end(w->sched, job);
         return;
     }
     hf_sched *at = atomic_load(&job->at);
-    if (at == w->sched) {
+    bool is_now = at == w->sched && (++w->count <= INTERRUPTED_AT_ONCE_MAX || job->fiber == at->current);
+    if (is_now) {
         if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
             mark_cx(w, &job->cx, true);
             interrupt_fiber(w, job->fiber, NULL);
         }
-    } else if (at != NULL && !job->pinned) {
+    } else if (at != NULL && !job->pinned && !HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
         job->pinned = true;
+        job->cancel_home = w->sched;
         job->cancel_msg.run = on_cancel_msg;
-        hf_sched_post(at, &job->cancel_msg);
+        if (at == w->sched) {
+            hf_sched_post_locked(at, &job->cancel_msg);
+        } else {
+            hf_sched_post(at, &job->cancel_msg);
+        }
     }
 }
 
@@ -178,7 +193,7 @@ static void run_walk(walk *w)
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited)
 {
-    walk w = {NULL, cause, reason, failure, sched};
+    walk w = {NULL, cause, reason, failure, sched, 0};
     bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
     mark_scope(&w, scope, inherited);
     if (!was) {
@@ -193,20 +208,20 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 
 void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
-    walk w = {NULL, cause, reason, failure, sched};
+    walk w = {NULL, cause, reason, failure, sched, 0};
     cancel_job(&w, job);
     run_walk(&w);
 }
 
 void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
 {
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, 0};
     interrupt_thread(&w, thread, NULL, &job->cx, true);
 }
 
 void hf_job_start_cx(hf_job *job)
 {
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, 0};
     mark_cx(&w, &job->cx, true);
 }
 

@@ -66,7 +66,7 @@ hf_status hf_chan_send_now(hf_chan *chan, const void *value, const void *not_me,
         copy_value(receiver->value, value, chan->value_len);
         return HF_OK;
     }
-    if (chan->count < chan->capacity) {
+    if (chan->count < chan->capacity + (HF_CANARY(HF_BUG_CAPACITY) && chan->capacity > 0)) {
         copy_value(slot(chan, chan->head + chan->count), value, chan->value_len);
         chan->count++;
         return HF_OK;
@@ -79,8 +79,14 @@ hf_status hf_chan_recv_now(hf_chan *chan, void *value, const void *not_me, hf_wa
     *ret_wake = NULL;
     if (chan->count > 0) {
         copy_value(value, slot(chan, chan->head), chan->value_len);
+        if (HF_CANARY(HF_BUG_CLOSE_DUPLICATES) && chan->closed) {
+            return HF_OK;
+        }
         chan->head = (chan->head + 1) % chan->capacity;
         chan->count--;
+        if (HF_CANARY(HF_BUG_SENDER_FORGOTTEN)) {
+            return HF_OK;
+        }
         hf_wait *sender = claim_first(&chan->senders, not_me, HF_OK, ret_wake);
         if (sender != NULL) { /* its value takes the place that became free */
             copy_value(slot(chan, chan->head + chan->count), sender->value, chan->value_len);

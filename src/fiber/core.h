@@ -16,6 +16,7 @@
 #ifndef HF_FIBER_CORE_H
 #define HF_FIBER_CORE_H
 
+#include "base/canary.h"
 #include "base/current.h"
 #include "base/env.h"
 #include "base/list.h"
@@ -74,19 +75,29 @@ struct hf_job {
     uint8_t state;                /* hf_job_state */
     uint8_t stack_class;
     bool keep;                    /* a handle was given out */
+    bool is_delayed;              /* delay_ns is set */
     bool pinned;                  /* cancel_msg is under way: not freed before it is back */
-    hf_job *next;                 /* in a queue of unstarted jobs, a free list */
+    union {
+        hf_job *next;             /* in a queue of unstarted jobs, a free list */
+        hf_sched *cancel_home;    /* while pinned: where cancel_msg returns to; the scope may be gone by then */
+    };
     hf_status status;
     hf_failure_box *failure;      /* owned */
     void (*drop)(void *arg);
     hf_dispatcher *on;            /* pool or serial; NULL = fiber threads */
     const char *name;             /* borrowed */
-    uint64_t index;
+    union {
+        uint64_t index;           /* in fork order; set at home */
+        int64_t delay_ns;         /* before: how long to wait, for a job that is to be delayed */
+    };
     int64_t born_ns;              /* by the coarse clock of the scheduler that made it */
     hf_cx cx;
-    hf_msg msg;                   /* fork from elsewhere, completion from elsewhere */
+    union {
+        hf_msg msg;               /* fork from elsewhere, completion from elsewhere */
+        hf_alarm alarm;           /* while delayed */
+    };
     hf_msg cancel_msg;            /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
-    struct hf_job_extra *extra;   /* delay, place in a pool's queue; NULL for most */
+    struct hf_job_extra *extra;   /* place in a pool's queue; NULL for most */
 };
 _Static_assert(sizeof(hf_job) == 192, "a queued job must stay small");
 
@@ -111,7 +122,8 @@ struct hf_scope {
     hf_instant deadline;   /* the nearest around, own one included */
     int64_t timeout_ns;    /* own timeout, for the sentence */
     bool own_deadline;     /* alarm was needed: own deadline is the nearest */
-    bool deadline_fired;
+    bool deadline_fired;   /* it ended children: hf_join says so */
+    bool deadline_passed;  /* it is why the scope is canceled: who is forked now ends by it too */
     bool is_shield;
     bool by_thread;        /* owned by a plain thread or pool thread */
     bool closing;
@@ -175,7 +187,7 @@ struct hf_fiber {
     volatile uint8_t lost;   /* its thread was taken away while it ran: set in the signal handler */
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
-    uint8_t hook_depth;      /* inside a hook: must not wait */
+    uint8_t hook_depth;      /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
     hf_status last_status;   /* of the last failure when it has no box */
     const char *last_where;
     hf_failure_box *failure; /* last failure; owned; of a thread: inside hf_thread_fiber */
@@ -203,6 +215,15 @@ typedef struct hf_counters {
     uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened, scopes_closed;
 } hf_counters;
 
+/* Hooks of a scope run on whatever fiber is at home. What they raise is theirs: the fiber gets its own last failure back. */
+enum { HF_HOOK_AWAY = 2 };
+typedef struct hf_hook_kept {
+    bool is_kept;
+    hf_failure_box *failure;
+    hf_status last_status;
+    const char *last_where;
+} hf_hook_kept;
+
 struct hf_sched {
     hf_runtime *rt;
     hf_env *env;
@@ -227,6 +248,7 @@ struct hf_sched {
     hf_counters counters;
     hf_fiber idle;         /* context of the thread itself */
     hf_fiber *left;        /* who was left by the last switch (for ASan) */
+    hf_hook_kept hook_kept; /* of the fiber on which a hook failed */
     hf_poller *poller;
     int fd_count;          /* descriptors watched here */
     hf_names *names;       /* scope durations by name */
@@ -277,6 +299,7 @@ struct hf_runtime {
     hf_fd_table *fds;
     hf_watch *watch;         /* watchdog and monitor; NULL when hosted or simulated */
     hf_watchdog_options watchdog;
+    atomic_bool is_draining; /* the watchdog's ladder: no new root scopes */
     hf_spin world_lock;
     hf_word world_word;      /* changes when a stopped world goes on */
     atomic_uint world_stops;
@@ -284,11 +307,16 @@ struct hf_runtime {
     hf_spin processes_lock;
     bool reports_overflow;
     atomic_bool turning;     /* hosted: somebody is in hf_runtime_turn */
+    atomic_bool thread_woken;/* hosted: a plain thread was woken, perhaps the one that turns it: it must not fall asleep */
     uint64_t driver;         /* hosted: thread that turns it */
     _Atomic(uint64_t) pool_calls;
     _Atomic(uint64_t) pool_depth;
     _Atomic(uint64_t) pool_threads;
 };
+
+/* Counters that one thread writes and others may read. */
+#define HF_BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
+#define HF_DROP(counter) __atomic_store_n(&(counter), (counter) - 1, __ATOMIC_RELAXED)
 
 /* ---- runtime.c --------------------------------------------------------------------------------------------------- */
 void *hf_rt_alloc(hf_runtime *rt, size_t len); /* zeroed; NULL = out of memory */
@@ -313,6 +341,7 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
 void hf_sched_deinit(hf_sched *sched);
 void hf_sched_thread_main(void *arg);
+hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched); /* as sched->thread */
 /* Runs what is ready; waits until `deadline` when there is nothing. Returns whether anything ran. */
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
 /* Leaves the running fiber (its state is set up by the caller) and runs the next. Returns when it is resumed. */

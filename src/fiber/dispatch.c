@@ -111,7 +111,8 @@ void hf_pool_shutdown(hf_runtime *rt)
 static void run_pool_job(hf_task *task, hf_fiber *thread)
 {
     hf_job *job = HF_CONTAINER(task, hf_job_extra, task)->job;
-    hf_dispatcher *pool = task->via->pool;
+    hf_dispatcher *via = task->via;
+    hf_dispatcher *pool = via->pool;
     hf_runtime *rt = thread->rt;
     thread->job = job;
     thread->locals = job->scope->locals;
@@ -138,7 +139,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
                                  : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
                                                 "the body returned with a scope still open; close every scope it opens");
     }
-    job->status = status;
+    job->status = HF_CANARY(HF_BUG_POOL_STATUS) ? HF_OK : status;
     if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
         job->failure = hf_self_take_failure(thread, rt, status, job->name);
     }
@@ -152,6 +153,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_spin_unlock(&thread->lock);
     hf_rt_free(rt, job->extra, sizeof *job->extra);
     job->extra = NULL;
+    hf_pool_done(via);
     hf_job_ended(NULL, job);
 }
 
@@ -257,6 +259,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
     hf_failure_box *failure =
         status != HF_OK ? hf_self_take_failure(thread, thread->rt, status, "hf_block") : NULL;
+    hf_pool_done(task->via);
     hf_spin_lock(&call->lock);
     call->status = status;
     call->failure = failure;

@@ -12,14 +12,13 @@ struct hf_task {
     hf_node node;                              /* in a queue, under the pool's lock */
     hf_dispatcher *via;                        /* pool or view that it was given to */
     bool in_pool;                              /* in the pool's queue, not in the view's */
-    void (*run)(hf_task *task, hf_fiber *thread); /* on a pool thread; the task may be gone when it returns */
+    /* On a pool thread; calls hf_pool_done before it tells who waits, and the task may be gone when it returns. */
+    void (*run)(hf_task *task, hf_fiber *thread);
 };
 
-/* What few jobs need: a delay, a place in a pool's queue. */
+/* What a job on a pool needs: a place in its queue. */
 typedef struct hf_job_extra {
     hf_job *job;
-    hf_alarm alarm;
-    hf_span delay;
     hf_task task;
 } hf_job_extra;
 
@@ -53,6 +52,8 @@ struct hf_dispatcher {
 
 /* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */
 hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task);
+/* On the pool's thread, at the end of a task and before anybody is told: who learns of the end may free the dispatcher. */
+void hf_pool_done(hf_dispatcher *via);
 /* Takes a task back that no thread has begun. */
 bool hf_pool_withdraw(hf_task *task);
 /* A pool thread finds the job it runs interrupted, and stays until nobody holds it: see P3. */

@@ -10,8 +10,8 @@
  *         scope 'workers' 1.1: join all, forked 2, ...
  *           fiber 'spin' #0: running in user code, 1.203 s old, thread 0
  *
- * The JSON form is flat: a list of nodes in the same order, each with its number, its parent's and its depth, because a tree
- * may be deeper than any reader of nested JSON goes. For the same reason the text is indented up to a bound only. */
+ * The JSON form is flat: a list of nodes in the same order, each with its number, its parent's and its depth, because a
+ * tree may be deeper than any reader of nested JSON goes. For the same reason the text is indented to a bound only. */
 #include "base/json.h"
 #include "fiber/backtrace.h"
 #include "fiber/enter.h"
@@ -149,9 +149,9 @@ static void text_scope(writer *w, const hf_snap_node *node)
     if (!is_shield) {
         const hf_tally *tally = &node->tally;
         hf_buf_putf(buf, "join %s, forked %llu, running %llu, ok %llu, failed %llu, canceled %llu, ",
-                    policy != NULL ? policy : "?", (unsigned long long)tally->forked, (unsigned long long)tally->running,
-                    (unsigned long long)tally->ok, (unsigned long long)tally->failed,
-                    (unsigned long long)tally->canceled);
+                    policy != NULL ? policy : "?", (unsigned long long)tally->forked,
+                    (unsigned long long)tally->running, (unsigned long long)tally->ok,
+                    (unsigned long long)tally->failed, (unsigned long long)tally->canceled);
     }
     hf_buf_puts(buf, "open ");
     put_span(buf, node->age_ns);
@@ -418,8 +418,8 @@ hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_optio
         return hf_forked();
     }
     if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_dump needs a place for the text, and may wait, which a hook of a "
-                                                      "join must not"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_dump needs a place for the text, and may wait, which a hook "
+                                                      "of a join must not"));
     }
     hf_op op;
     hf_op_init(&op);

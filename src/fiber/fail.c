@@ -96,8 +96,29 @@ static void flatten(const hf_failure *failure, char *text, size_t capacity)
     }
 }
 
+/* Puts the fiber's own last failure aside when a hook that runs on it fails. */
+static void keep_aside(hf_fiber *self)
+{
+    if (HF_LIKELY(self->hook_depth < HF_HOOK_AWAY) || self->sched == NULL || self->sched->hook_kept.is_kept) {
+        return;
+    }
+    self->sched->hook_kept = (hf_hook_kept){true, self->failure, self->last_status, self->last_where};
+    self->failure = NULL;
+}
+
+void hf_hook_restore(hf_fiber *self)
+{
+    hf_hook_kept *kept = &self->sched->hook_kept;
+    hf_box_unref(self->failure);
+    self->failure = kept->failure;
+    self->last_status = kept->last_status;
+    self->last_where = kept->last_where;
+    kept->is_kept = false;
+}
+
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 {
+    keep_aside(self);
     self->last_status = box->failure.status;
     self->last_where = NULL;
     if (self->kind == HF_FIBER_THREAD) {
@@ -116,6 +137,7 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 
 void hf_self_note(hf_fiber *self, hf_status status, const char *where)
 {
+    keep_aside(self);
     self->last_status = status;
     self->last_where = where;
 }

@@ -35,6 +35,8 @@ static inline hf_failure_box *hf_box_of(const hf_failure *failure)
 void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
 /* Remembers a failure that needs no sentence of its own: a canceled or timed-out wait. Costs nothing. */
 void hf_self_note(struct hf_fiber *self, hf_status status, const char *where);
+/* After a hook of a scope that failed: the fiber it ran on gets its own last failure back. */
+void hf_hook_restore(struct hf_fiber *self);
 /* Publishes what an operation recorded and returns its status. */
 hf_status hf_op_end(struct hf_fiber *self, const hf_op *op);
 /* A failure with a sentence, in one go, for public verbs. */

@@ -236,8 +236,11 @@ static void get_off(flying *one)
     hf_spin_lock(&flight->lock);
     flight->users--;
     one->waiter_count--;
-    if (one->waiter_count == 0 && !one->ended && !flight->detach) {
-        leave_table(one);
+    bool is_last = one->waiter_count == 0 || HF_CANARY(HF_BUG_FLIGHT_ANY_LEAVES);
+    if (is_last && !one->ended && !flight->detach && !HF_CANARY(HF_BUG_FLIGHT_NOT_CANCELED)) {
+        if (!HF_CANARY(HF_BUG_FLIGHT_STALE)) {
+            leave_table(one);
+        }
         hf_work_abandon(&one->work);
     }
     hf_spin_unlock(&flight->lock);

@@ -39,6 +39,7 @@ static inline void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
     job->fiber = NULL;
     job->state = HF_JOB_NEW;
     job->keep = false;
+    job->is_delayed = false;
     job->pinned = false;
     job->drop = NULL;
     job->name = NULL;

@@ -132,10 +132,10 @@ static hf_key_guard *entry_new(hf_keylock *keylock, shard *home, uint64_t hash, 
 /* Under the shard's lock: makes a free entry the caller's. */
 static bool take(hf_key_guard *entry, hf_fiber *self)
 {
-    if (entry->owner.fiber != NULL) {
+    if (entry->owner.fiber != NULL && !HF_CANARY(HF_BUG_TWO_HOLDERS)) {
         return false;
     }
-    if (hf_node_is_linked(&entry->idle)) {
+    if (hf_node_is_linked(&entry->idle) && !HF_CANARY(HF_BUG_EVICT_HELD)) {
         hf_list_remove(&entry->idle);
         entry->shard->idle_count--;
         atomic_fetch_sub_explicit(&entry->keylock->idle_count, 1, memory_order_relaxed);
@@ -291,6 +291,10 @@ hf_status hf_key_unlock(hf_key_guard *guard)
     bool is_held = hf_owner_is(guard->owner, self);
     if (HF_LIKELY(is_held)) {
         hf_node *node = hf_list_pop_front(&guard->waiters);
+        if (HF_CANARY(HF_BUG_NOT_FIFO) && node != NULL && !hf_list_is_empty(&guard->waiters)) {
+            hf_list_push_back(&guard->waiters, node);
+            node = hf_list_pop_front(&guard->waiters);
+        }
         if (node != NULL) {
             next = HF_CONTAINER(node, hf_wait, node);
             guard->owner = hf_owner_of(next->fiber);

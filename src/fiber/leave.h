@@ -46,7 +46,7 @@ static inline hf_fiber *hf_sched_pick_ready(hf_sched *sched)
 
 static inline void hf_sched_switch(hf_sched *sched, hf_fiber *from, hf_fiber *to, bool dying)
 {
-    sched->counters.switches++;
+    HF_BUMP(sched->counters.switches);
     __atomic_store_n(&sched->current, to, __ATOMIC_RELEASE);
 #if HF_ASAN
     sched->left = from;

@@ -1,7 +1,8 @@
 /* Metrics: the counters of hf_stats, and per scope name how many children it forked and how long it was open.
  *
- * Every scheduler has a table of its own, touched by its thread only when a named scope closes: no lock, no shared line.
- * Who asks stops the world (safepoint.h), adds the tables up into one of its own, lets the world go on, and writes.
+ * Every scheduler has a table of its own, touched by its thread only when a named scope closes: no lock, no shared
+ * line. Who asks stops the world (safepoint.h), adds the tables up into one of its own, lets the world go on, and
+ * writes.
  *
  *     name -- hash --> slots[] --> entry: count, forks, sum, max, histogram
  *
@@ -304,8 +305,8 @@ hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
         return hf_forked();
     }
     if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_metrics needs a place for the text, and may wait, which a hook "
-                                                      "of a join must not"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_metrics needs a place for the text, and may wait, which a "
+                                                      "hook of a join must not"));
     }
     hf_op op;
     hf_op_init(&op);

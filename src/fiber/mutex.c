@@ -88,7 +88,11 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_wait_init(&wait, self, kind, mutex, mutex->name);
     hf_list_push_back(&mutex->waiters, &wait.node);
     hf_spin_unlock(&mutex->lock);
-    return hf_park(self, &wait, hf_wait_deadline(self, mutex->rt, options));
+    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, mutex->rt, options));
+    if (HF_CANARY(HF_BUG_MUTEX_CANCELED) && status == HF_ERR_CANCELED) {
+        mutex->owner = hf_owner_of(self);
+    }
+    return status;
 }
 
 hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)

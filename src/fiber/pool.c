@@ -121,6 +121,13 @@ static void pass_on(hf_dispatcher *via)
     push_task(via->pool, HF_CONTAINER(node, hf_task, node));
 }
 
+void hf_pool_done(hf_dispatcher *via)
+{
+    hf_spin_lock(&via->pool->lock);
+    pass_on(via);
+    hf_spin_unlock(&via->pool->lock);
+}
+
 typedef enum help { HELP_NONE, HELP_WAKE, HELP_START } help;
 
 /* Under the lock: appoints a standby if there is work and none is there. What is left to do comes after unlocking. */
@@ -251,7 +258,6 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
     pool->working++;
     for (hf_node *node = NULL; (node = hf_list_first(&pool->queue)) != NULL;) {
         hf_task *task = HF_CONTAINER(node, hf_task, node);
-        hf_dispatcher *via = task->via;
         pop_task(pool, task);
         help what = appoint(pool);
         hf_spin_unlock(&pool->lock);
@@ -259,7 +265,6 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
         hf_point_rt(pool->rt, HF_POINT_HANDOFF, 2);
         task->run(task, &me->self.fiber);
         hf_spin_lock(&pool->lock);
-        pass_on(via);
     }
     pool->working--;
 }

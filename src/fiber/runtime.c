@@ -174,16 +174,17 @@ static hf_status make_scheds(hf_runtime *rt, hf_op *op)
     return HF_OK;
 }
 
+hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "hf-fiber-%d", sched->index % 1000);
+    return sched->env->ops->thread_start(sched->env, op, name, 256 * 1024, hf_sched_thread_main, sched, &sched->thread);
+}
+
 static hf_status start_threads(hf_runtime *rt, hf_op *op)
 {
-    if (rt->hosted) {
-        return HF_OK;
-    }
-    for (int i = 0; i < rt->sched_count; i++) {
-        char name[16];
-        (void)snprintf(name, sizeof name, "hf-fiber-%d", i % 1000);
-        hf_sched *sched = rt->scheds[i];
-        HF_TRY(rt->env->ops->thread_start(rt->env, op, name, 256 * 1024, hf_sched_thread_main, sched, &sched->thread));
+    for (int i = 0; i < rt->sched_count && !rt->hosted; i++) {
+        HF_TRY(hf_sched_thread_start(op, rt->scheds[i]));
     }
     return HF_OK;
 }
@@ -255,8 +256,9 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
         env->ops->overflow_open(env, NULL, on_fault, rt) == HF_OK) { /* not if the host has its own handler */
         rt->reports_overflow = true;
     }
-    status = status == HF_OK ? start_threads(rt, op) : status;
     status = status == HF_OK ? hf_watch_open(rt, op) : status;
+    status = status == HF_OK ? start_threads(rt, op) : status;
+    status = status == HF_OK ? hf_watch_start(rt, op) : status;
     if (status != HF_OK) {
         destroy(rt);
         return status;
@@ -294,6 +296,22 @@ static void stop_threads(hf_runtime *rt)
     }
 }
 
+/* Answers that came after the last turn, and the answers to them. */
+static void drain_all(hf_runtime *rt)
+{
+    bool any = true;
+    while (any) {
+        any = false;
+        for (int i = 0; rt->scheds != NULL && i < rt->sched_count; i++) {
+            hf_sched *sched = rt->scheds[i];
+            if (sched != NULL && atomic_load(&sched->inbox) != NULL) {
+                hf_sched_drain(sched);
+                any = true;
+            }
+        }
+    }
+}
+
 static void destroy(hf_runtime *rt)
 {
     hf_env *env = rt->env;
@@ -301,6 +319,8 @@ static void destroy(hf_runtime *rt)
     hf_processes_deinit(rt);
     hf_pool_shutdown(rt);
     stop_threads(rt);
+    drain_all(rt);
+    hf_watch_deinit(rt);
     if (rt->reports_overflow) {
         env->ops->overflow_close(env, rt);
     }
@@ -308,7 +328,6 @@ static void destroy(hf_runtime *rt)
     for (int i = 0; rt->scheds != NULL && i < rt->sched_count; i++) {
         hf_sched *sched = rt->scheds[i];
         if (sched != NULL) {
-            hf_sched_drain(sched); /* answers that came after the last turn */
             hf_metrics_deinit(sched);
             hf_sched_deinit(sched);
             if (sched->poller != NULL) {
@@ -428,13 +447,11 @@ hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "another thread is turning this runtime"));
     }
     hf_sched *sched = runtime->scheds[0];
-    hf_context_adopt(&sched->idle.context);
     hf_instant deadline = timeout.ns < 0 ? (hf_instant){1} : hf_rt_deadline(runtime, timeout);
     if (timeout.ns == 0) {
         deadline = (hf_instant){1};
     }
     bool ran = hf_sched_turn(sched, deadline);
-    runtime->env->ops->poller_arm(runtime->env, sched->poller, hf_alarms_next(&sched->alarms));
     hf_self_set(&self->self);
     atomic_store(&runtime->turning, false);
     if (!ran) {

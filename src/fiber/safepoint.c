@@ -7,7 +7,8 @@ static const int64_t RECHECK_NS = 50 * 1000;
 static bool is_quiet(hf_sched *sched)
 {
     hf_fiber *current = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
-    return __atomic_load_n(&current->in_lib, __ATOMIC_ACQUIRE) == 0;
+    return __atomic_load_n(&current->in_lib, __ATOMIC_ACQUIRE) == 0 &&
+           current == __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE); /* else its stack may have been wiped */
 }
 
 void hf_world_stop(hf_runtime *rt)
@@ -36,6 +37,7 @@ void hf_world_stop(hf_runtime *rt)
             (void)env->ops->word_wait(env, &never, 0, (hf_instant){hf_rt_now(rt).ns + RECHECK_NS});
         }
     }
+    env->ops->barrier_all(env); /* what they wrote before they left the library is visible now, on any machine */
 }
 
 void hf_world_start(hf_runtime *rt)

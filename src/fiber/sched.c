@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-enum { RING = HF_JOB_RING_COUNT, SPIN_ROUNDS = 200 };
+enum { RING = HF_JOB_RING_COUNT, SPIN_ROUNDS = 200, CLOCK_TURN = 1024 };
 
 /* ---- Inbox ------------------------------------------------------------------------------------------------------- */
 
@@ -30,6 +30,9 @@ static hf_sched *here(void)
 
 static void ring_if_sleeping(hf_sched *sched)
 {
+    if (HF_CANARY(HF_BUG_LOST_WAKE)) {
+        return;
+    }
     if (atomic_load(&sched->sleeping) != 0 && atomic_exchange(&sched->sleeping, 0) != 0) {
         sched->env->ops->poller_ring(sched->env, sched->poller);
     }
@@ -88,7 +91,7 @@ void hf_fiber_ready(hf_fiber *fiber)
         return;
     }
     if (at != NULL) {
-        at->counters.wakes_remote++;
+        HF_BUMP(at->counters.wakes_remote);
     }
     fiber->msg.run = on_wake_msg;
     hf_sched_post(home, &fiber->msg);
@@ -186,18 +189,35 @@ static inline hf_job *pop_job(hf_sched *sched)
     return HF_LIKELY(job != NULL) ? job : overflow_pop(sched);
 }
 
+static unsigned waiting_jobs(hf_sched *sched)
+{
+    unsigned count = atomic_load_explicit(&sched->ring_tail, memory_order_acquire) -
+                     atomic_load_explicit(&sched->ring_head, memory_order_acquire);
+    count = (int)count < 0 ? 0 : count;
+    return count + atomic_load_explicit(&sched->overflow_count, memory_order_relaxed);
+}
+
 /* Jobs that a thief may take from `victim` now (S4). */
 static unsigned stealable(const hf_sched *thief, hf_sched *victim)
 {
-    unsigned count = atomic_load_explicit(&victim->ring_tail, memory_order_acquire) -
-                     atomic_load_explicit(&victim->ring_head, memory_order_acquire);
-    count = (int)count < 0 ? 0 : count;
-    count += atomic_load_explicit(&victim->overflow_count, memory_order_relaxed);
+    unsigned count = waiting_jobs(victim);
     if (count < 2 && !thief->has_point && atomic_exchange_explicit(&victim->job_waited, 0, memory_order_relaxed) == 0) {
         return 0;
     }
     unsigned half = (count + 1) / 2;
     return half > HF_STEAL_COUNT_MAX ? HF_STEAL_COUNT_MAX : half;
+}
+
+/* A last look before going to sleep: who pushed while this one was searching saw a searcher and called nobody. */
+static bool anything_to_steal(hf_sched *thief)
+{
+    hf_runtime *rt = thief->rt;
+    for (int i = 0; thief->multi && i < rt->sched_count; i++) {
+        if (rt->scheds[i] != thief && waiting_jobs(rt->scheds[i]) >= 2) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static bool steal(hf_sched *thief)
@@ -212,7 +232,7 @@ static bool steal(hf_sched *thief)
             hf_sched_push_job(thief, job);
         }
         if (taken > 0) {
-            thief->counters.steals += taken;
+            __atomic_store_n(&thief->counters.steals, thief->counters.steals + taken, __ATOMIC_RELAXED);
             return true;
         }
     }
@@ -227,7 +247,7 @@ static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
     fiber->cx = &job->cx;
     fiber->scope = NULL;
     fiber->wait = NULL;
-    fiber->in_lib = 1;
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by who stops the world */
     fiber->hook_depth = 0;
     fiber->last_status = HF_OK;
     fiber->last_where = NULL;
@@ -235,13 +255,13 @@ static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
     fiber->own_locals = NULL;
     fiber->id = job->index;
     job->fiber = fiber;
-    job->state = HF_JOB_RUNNING;
+    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     if (job->scope->home == sched) {
         atomic_store_explicit(&job->at, sched, memory_order_relaxed);
     } else {
         atomic_store(&job->at, sched); /* against a cancel at home: one of us sees the other */
     }
-    if (HF_UNLIKELY(atomic_load(&job->cancel_requested))) {
+    if (HF_UNLIKELY(atomic_load(&job->cancel_requested) && !HF_CANARY(HF_BUG_CANCEL_BEFORE_START))) {
         hf_job_start_cx(job);
     }
 }
@@ -263,10 +283,6 @@ static void finish_job(hf_fiber *self, hf_status status)
         bool is_canceled = status == HF_ERR_CANCELED && atomic_load_explicit(&job->cx.canceled, memory_order_relaxed);
         job->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, job->name);
     }
-    if (HF_UNLIKELY(self->failure != NULL)) {
-        hf_box_unref(self->failure);
-        self->failure = NULL;
-    }
     if (HF_UNLIKELY(self->own_locals != NULL)) {
         hf_locals_drop(self);
     }
@@ -275,12 +291,16 @@ static void finish_job(hf_fiber *self, hf_status status)
     self->cx = NULL;
     job->fiber = NULL;
     hf_job_ended(sched, job);
+    if (HF_UNLIKELY(self->failure != NULL)) { /* of the body, or of a hook of the join */
+        hf_box_unref(self->failure);
+        self->failure = NULL;
+    }
 }
 
 static void run_job(hf_fiber *self)
 {
     hf_job *job = self->job;
-    if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self))) {
+    if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self) && !HF_CANARY(HF_BUG_DROP_FORGOTTEN))) {
         void (*drop)(void *) = job->drop;
         hf_leave(self);
         drop(job->arg);
@@ -322,7 +342,7 @@ static void runner_main(void *arg)
         if (next == NULL) {
             next = &sched->idle;
         }
-        sched->counters.fibers--;
+        HF_DROP(sched->counters.fibers);
         hf_stack_put(sched, self);
         hf_sched_switch(sched, self, next, true);
         __builtin_unreachable();
@@ -353,7 +373,7 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
         fail_start(sched, job, why);
         return NULL;
     }
-    sched->counters.fibers++;
+    HF_BUMP(sched->counters.fibers);
 #if HF_ASAN
     __asan_unpoison_memory_region(fiber->stack_lo, (size_t)(fiber->stack_hi - fiber->stack_lo));
 #endif
@@ -366,7 +386,7 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
 
 static HF_NOINLINE void look_around(hf_sched *sched)
 {
-    if (sched->alarms.count > 0) {
+    if (sched->alarms.count > 0 || sched->tick % CLOCK_TURN == 0) { /* ages in dumps need a clock that moves */
         hf_instant now = sched->env->ops->now(sched->env);
         sched->coarse_ns = now.ns;
         (void)hf_alarms_run(sched, now);
@@ -494,9 +514,10 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
     }
     atomic_store(&sched->sleeping, 1);
     atomic_fetch_add(&rt->idlers, 1);
-    hf_watch_idle(sched);
-    if (atomic_load(&sched->inbox) == NULL && !is_stopping(sched)) {
+    bool is_due = rt->hosted && atomic_exchange(&rt->thread_woken, false);
+    if (atomic_load(&sched->inbox) == NULL && !is_stopping(sched) && !is_due && !anything_to_steal(sched)) {
         hf_fd_poll(sched, deadline);
+        sched->coarse_ns = hf_rt_now(rt).ns;
     }
     atomic_fetch_sub(&rt->idlers, 1);
     atomic_store(&sched->sleeping, 0);
@@ -508,14 +529,47 @@ static hf_fiber *enter_idle(hf_sched *sched)
     hf_fiber *idle = &sched->idle;
     sched->current = idle;
     hf_self_set(&idle->self);
-    idle->in_lib = 0;
+    __atomic_store_n(&idle->in_lib, 0, __ATOMIC_RELAXED);
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == idle);
     return idle;
 }
 
+/* False: a fiber kept this thread and the scheduler went to another one (watch_lost.c). */
+static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
+{
+    HF_BUMP(sched->counters.switches);
+    __atomic_store_n(&sched->current, next, __ATOMIC_RELEASE);
+#if HF_ASAN
+    sched->left = idle;
+#endif
+    hf_self_set(&next->self);
+    hf_context_switch(&idle->context, &next->context, false);
+    hf_fiber *back = (hf_fiber *)(void *)hf_self_get();
+    if (HF_UNLIKELY(back != idle)) {
+        hf_watch_left(back);
+        return false;
+    }
+    hf_context_arrived(&idle->context, sched->left != NULL ? &sched->left->context : NULL);
+    return true;
+}
+
+/* Between turns the host's loop sleeps in our place: who posts rings, and the next alarm makes the descriptor readable. */
+static void leave_to_host(hf_sched *sched)
+{
+    sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
+    atomic_store(&sched->sleeping, 1);
+    if (atomic_load(&sched->inbox) != NULL) {
+        ring_if_sleeping(sched);
+    }
+}
+
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
 {
+    if (sched->rt->hosted) {
+        hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
+        atomic_store(&sched->sleeping, 0);
+    }
     hf_fiber *idle = enter_idle(sched);
     bool ran = false;
     bool waited = false;
@@ -531,7 +585,9 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
         hf_fiber *next = hf_sched_next(sched);
         if (next != NULL) {
             ran = true;
-            hf_sched_switch(sched, idle, next, false);
+            if (HF_UNLIKELY(!switch_from_idle(sched, idle, next))) {
+                return ran; /* nothing here is this thread's any more */
+            }
             continue;
         }
         if (is_stopping(sched) || (sched->rt->hosted && (ran || waited))) {
@@ -541,6 +597,9 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
             sleep_until(sched, deadline);
             waited = true;
         }
+    }
+    if (sched->rt->hosted) {
+        leave_to_host(sched);
     }
     hf_leave(idle);
     return ran;
@@ -552,6 +611,9 @@ void hf_sched_thread_main(void *arg)
     hf_context_adopt(&sched->idle.context);
     while (!is_stopping(sched)) {
         (void)hf_sched_turn(sched, HF_INSTANT_NEVER);
+        if (HF_UNLIKELY(hf_self_get() == NULL)) {
+            return; /* lost to a fiber; another thread runs the scheduler */
+        }
     }
     hf_self_set(NULL);
 }
@@ -577,11 +639,13 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
     sched->idle.sched = sched;
     sched->idle.rt = rt;
     sched->current = &sched->idle;
+    atomic_store(&sched->sleeping, rt->hosted ? 1 : 0); /* as leave_to_host leaves it */
 }
 
 void hf_sched_deinit(hf_sched *sched)
 {
     hf_assert(sched->ready_head == NULL);
+    hf_box_unref(sched->idle.failure); /* of a hook that ran for a message */
     while (sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;
         sched->free_scopes = scope->outer;

@@ -68,7 +68,8 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 {
     hf_scope *scope = HF_CONTAINER(alarm, hf_scope, alarm);
     if (!atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
-        scope->deadline_fired = true;
+        scope->deadline_passed = true;
+        scope->deadline_fired = scope->tally.running > 0;
     }
     hf_scope_mark(sched, scope, HF_CAUSE_DEADLINE, scope->name, NULL, false);
 }
@@ -107,6 +108,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->closing = false;
     scope->own_deadline = false;
     scope->deadline_fired = false;
+    scope->deadline_passed = false;
     scope->joiner = NULL;
     scope->first = NULL;
     scope->failures = NULL;
@@ -114,6 +116,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->alarm.pos = 0;
     scope->roots.next = NULL;
     atomic_store_explicit(&scope->cancel_posted, false, memory_order_relaxed);
+    atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
     atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
     atomic_store_explicit(&scope->pending, 0, memory_order_relaxed);
     scope->name = options->name != NULL ? options->name : (is_shield ? hf_unnamed_shield : hf_unnamed_scope);
@@ -127,7 +130,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->locals = self->locals;
     hf_list_init(&scope->children);
     hf_list_init(&scope->kept);
-    scope->deadline = is_shield ? HF_INSTANT_NEVER : outer_deadline(self);
+    scope->deadline = is_shield || HF_CANARY(HF_BUG_DEADLINE_NOT_MIN) ? HF_INSTANT_NEVER : outer_deadline(self);
     scope->timeout_ns = options->timeout.ns;
     if (options->timeout.ns != 0) {
         hf_instant own = hf_rt_deadline(rt, options->timeout);
@@ -138,7 +141,8 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     }
     if (self->sched != NULL) {
         scope->home = self->sched;
-        scope->id = ((uint64_t)self->sched->index << 48) | ++self->sched->counters.scopes_opened;
+        HF_BUMP(self->sched->counters.scopes_opened);
+        scope->id = ((uint64_t)self->sched->index << 48) | self->sched->counters.scopes_opened;
         scope->opened_ns = options->name != NULL ? hf_rt_now(rt).ns : self->sched->coarse_ns;
     } else {
         unsigned turn = atomic_fetch_add_explicit(&rt->round_robin, 1, memory_order_relaxed);
@@ -228,7 +232,7 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    if (self->sched == NULL && atomic_load(&rt->root_cx.canceled)) {
+    if (self->sched == NULL && (atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining))) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the runtime is stopping and takes no new scopes"));
     }
     HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
@@ -237,12 +241,15 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
 /* Runs a hook of the policy, on the home's thread; a hook must not wait. */
-#define IN_HOOK(sched, expression)              \
-    do {                                        \
-        hf_fiber *in_hook_ = (sched)->current;  \
-        in_hook_->hook_depth++;                 \
-        expression;                             \
-        in_hook_->hook_depth--;                 \
+#define IN_HOOK(sched, expression)                     \
+    do {                                               \
+        hf_fiber *in_hook_ = (sched)->current;         \
+        in_hook_->hook_depth += HF_HOOK_AWAY;          \
+        expression;                                    \
+        in_hook_->hook_depth -= HF_HOOK_AWAY;          \
+        if (HF_UNLIKELY((sched)->hook_kept.is_kept)) { \
+            hf_hook_restore(in_hook_);                 \
+        }                                              \
     } while (0)
 
 static inline hf_status may_add(hf_sched *sched, hf_scope *scope)
@@ -268,39 +275,47 @@ static void start_child(hf_sched *sched, hf_job *job)
 
 void hf_delay_end(hf_sched *sched, hf_job *job)
 {
-    hf_alarm_disarm(sched, &job->extra->alarm);
-    hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
-    job->extra = NULL; /* a pool makes its own */
+    hf_alarm_disarm(sched, &job->alarm);
     job->state = HF_JOB_NEW;
     start_child(sched, job);
 }
 
 static void on_delay(hf_sched *sched, hf_alarm *alarm)
 {
-    hf_delay_end(sched, HF_CONTAINER(alarm, hf_job_extra, alarm)->job);
+    hf_delay_end(sched, HF_CONTAINER(alarm, hf_job, alarm));
+}
+
+static void start_delayed(hf_sched *sched, hf_job *job, hf_span delay)
+{
+    job->state = HF_JOB_DELAYED;
+    job->alarm.pos = 0;
+    job->alarm.fire = on_delay;
+    if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) ||
+        hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay)) != HF_OK) {
+        hf_delay_end(sched, job); /* starting early beats losing it */
+    }
 }
 
 /* At home: the child is counted and put on its way. */
 static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
 {
-    job->index = scope->tally.forked++;
-    scope->tally.running++;
+    hf_span delay = {job->delay_ns};
+    job->index = scope->tally.forked;
+    HF_BUMP(scope->tally.forked);
+    if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
+        HF_BUMP(scope->tally.running);
+    }
     job->born_ns = sched->coarse_ns;
     hf_list_push_back(&scope->children, &job->siblings);
-    sched->counters.forks++;
+    HF_BUMP(sched->counters.forks);
     if (HF_UNLIKELY(atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed))) {
         job->cx.cause = scope->cx.cause;
         job->cx.reason = scope->cx.reason;
+        scope->deadline_fired |= scope->deadline_passed;
         atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
     }
-    if (HF_UNLIKELY(job->extra != NULL)) {
-        job->state = HF_JOB_DELAYED;
-        job->extra->alarm.fire = on_delay;
-        hf_instant at = hf_rt_deadline(sched->rt, job->extra->delay);
-        if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) ||
-            hf_alarm_arm(sched, &job->extra->alarm, at) != HF_OK) {
-            hf_delay_end(sched, job); /* starting early beats losing it */
-        }
+    if (HF_UNLIKELY(job->is_delayed)) {
+        start_delayed(sched, job, delay);
         return;
     }
     start_child(sched, job);
@@ -311,7 +326,7 @@ static void on_fork_msg(hf_sched *sched, hf_msg *msg)
     hf_job *job = HF_CONTAINER(msg, hf_job, msg);
     hf_scope *scope = job->scope;
     add_child(sched, scope, job);
-    atomic_fetch_sub(&scope->pending, 1);
+    atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
 }
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
@@ -339,7 +354,7 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
         call_home(self, scope, &call, &CALL);
         return call.status;
     }
-    atomic_fetch_add(&scope->pending, 1);
+    atomic_fetch_add(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
     job->msg.run = on_fork_msg;
     hf_sched_post(scope->home, &job->msg);
     return HF_OK;
@@ -383,13 +398,8 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
             job->stack_class = hf_stack_class_of(options->stack_size);
         }
         if (HF_UNLIKELY(options->delay.ns > 0)) {
-            job->extra = hf_rt_alloc(rt, sizeof *job->extra);
-            if (job->extra == NULL) {
-                hf_job_free(rt, sched, job);
-                return HF_ERR_NOMEM;
-            }
-            job->extra->job = job;
-            job->extra->delay = options->delay;
+            job->is_delayed = true;
+            job->delay_ns = options->delay.ns;
         }
     }
     *ret_job = job;
@@ -419,8 +429,6 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         }
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
-                hf_rt_free(scope->rt, job->extra, sizeof(hf_job_extra));
-                job->extra = NULL;
                 hf_job_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
             }
             (void)fork_failed(self, scope, status);
@@ -443,7 +451,8 @@ static void keep_failure(hf_scope *scope, hf_job *job)
                job->name != NULL ? job->name : "", hf_status_name(job->status), job->failure->failure.message);
         return;
     }
-    if (scope->first == NULL) {
+    if (scope->first == NULL || HF_CANARY(HF_BUG_FIRST_FAILURE)) {
+        hf_box_unref(scope->first);
         scope->first = hf_box_ref(job->failure);
     }
     if (scope->failures == NULL) {
@@ -460,11 +469,11 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
     hf_tally *tally = &scope->tally;
     bool failed = false;
     if (HF_LIKELY(job->status == HF_OK)) {
-        tally->ok++;
+        HF_BUMP(tally->ok);
     } else if (job->status == HF_ERR_CANCELED && job->failure == NULL) {
-        tally->canceled++;
+        HF_BUMP(tally->canceled);
     } else {
-        tally->failed++;
+        HF_BUMP(tally->failed);
         failed = true;
         keep_failure(scope, job);
     }
@@ -485,8 +494,8 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
 {
     hf_list_remove(&job->siblings);
     hf_assert(scope->tally.running > 0);
-    scope->tally.running--;
-    sched->counters.jobs_done++;
+    HF_DROP(scope->tally.running);
+    HF_BUMP(sched->counters.jobs_done);
     judge(sched, scope, job);
     __atomic_store_n(&job->state, HF_JOB_DONE, __ATOMIC_RELEASE);
     if (HF_UNLIKELY(job->keep)) {
@@ -494,7 +503,8 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
     } else if (HF_LIKELY(!job->pinned)) {
         hf_job_free(scope->rt, sched, job);
     }
-    if (scope->tally.running == 0 && scope->joiner != NULL) {
+    bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
+    if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
         scope->joiner = NULL;
         hf_wake(joiner, HF_OK);
@@ -538,7 +548,6 @@ static bool begin_join(hf_sched *sched, hf_scope *scope)
         hf_scope_mark(sched, scope, scope->tally.failed > 0 ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER, scope->name,
                       scope->first != NULL ? &scope->first->failure : NULL, false);
     }
-    sched->counters.joins++;
     return scope->tally.running == 0;
 }
 
@@ -551,12 +560,29 @@ static bool join_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
     return false;
 }
 
+/* The scope's own deadline ends with its alarm: what is opened inside later must not take one for its minimum that
+ * nothing stands for any more. */
+static HF_NOINLINE void end_deadline(hf_scope *scope)
+{
+    scope->own_deadline = false;
+    scope->deadline_passed = false;
+    if (scope->outer != NULL) {
+        scope->deadline = scope->outer->deadline;
+    } else {
+        scope->deadline = scope->owner->job != NULL ? scope->owner->job->scope->deadline : HF_INSTANT_NEVER;
+    }
+}
+
 /* At home, everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
 static inline void settle(hf_sched *sched, hf_scope *scope)
 {
     scope->tally.joining = false;
+    HF_BUMP(sched->counters.joins);
     hf_alarm_disarm(sched, &scope->alarm);
-    if (!scope->cx.inherited) {
+    if (HF_UNLIKELY(scope->own_deadline)) {
+        end_deadline(scope);
+    }
+    if (!scope->cx.inherited || HF_CANARY(HF_BUG_JOIN_CLEARS_OUTER)) {
         atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
         scope->cx.cause = HF_CAUSE_NONE;
     }
@@ -620,7 +646,7 @@ static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_ti
     } else if (first == HF_OK && tally->canceled > 0) {
         status = HF_ERR_CANCELED;
     }
-    if (status != HF_OK && scope->deadline_fired && tally->canceled > 0) {
+    if (status != HF_OK && scope->deadline_fired) {
         status = hooks->on_deadline != NULL ? hooks->on_deadline(tally) : HF_ERR_TIMEOUT;
         *ret_timeout = status == HF_ERR_TIMEOUT;
     }
@@ -696,7 +722,7 @@ static void finish(hf_sched *sched, hf_scope *scope)
             hf_job_free(scope->rt, sched, job);
         }
     }
-    sched->counters.scopes_closed++;
+    HF_BUMP(sched->counters.scopes_closed);
     hf_metrics_scope(sched, scope);
 }
 
@@ -822,7 +848,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
 
 static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
 {
-    if (call->job->state != HF_JOB_DONE) {
+    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_JOB_DONE) {
         hf_job_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
     }
     return true;
@@ -851,14 +877,19 @@ const char *hf_scope_name(const hf_scope *scope)
 
 hf_tally hf_scope_tally(const hf_scope *scope)
 {
-    hf_tally tally = scope->tally;
+    hf_tally tally = {.n = scope->tally.n, .state = scope->tally.state};
+    tally.forked = __atomic_load_n(&scope->tally.forked, __ATOMIC_RELAXED);
+    tally.running = __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED);
+    tally.ok = __atomic_load_n(&scope->tally.ok, __ATOMIC_RELAXED);
+    tally.failed = __atomic_load_n(&scope->tally.failed, __ATOMIC_RELAXED);
+    tally.canceled = __atomic_load_n(&scope->tally.canceled, __ATOMIC_RELAXED);
     return tally;
 }
 
 bool hf_scope_is_idle(const hf_scope *scope)
 {
     return atomic_load(&scope->pending) == 0 &&
-           __atomic_load_n(&scope->tally.running, __ATOMIC_ACQUIRE) == 0;
+           __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0;
 }
 
 const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)

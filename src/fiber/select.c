@@ -18,7 +18,7 @@ bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)
 {
     selection *sel = wait->object;
     int expected = 0;
-    if (!atomic_compare_exchange_strong(&sel->taken, &expected, 1)) {
+    if (!atomic_compare_exchange_strong(&sel->taken, &expected, 1) && !HF_CANARY(HF_BUG_SELECT_TWO_CASES)) {
         return false;
     }
     sel->winner = (size_t)wait->number;

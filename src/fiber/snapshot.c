@@ -1,12 +1,13 @@
 /* Taking the picture.
  *
- * While the world is stopped nobody but us touches what schedulers own: children lists, scope chains, waits, parked stacks.
- * Plain and pool threads are not stopped. What they may touch is read under the lock that they would hold: the list of
- * root scopes, a pool's lock for the job a thread runs, a thread's lock for its wait. A root scope that was in the list
- * after the stop stays until the world moves, because its end needs a turn of its home.
+ * While the world is stopped nobody but us touches what schedulers own: children lists, scope chains, waits, parked
+ * stacks. Plain and pool threads are not stopped. What they may touch is read under the lock that they would hold: the
+ * list of root scopes, a pool's lock for the job a thread runs, a thread's lock for its wait. A root scope that was in
+ * the list after the stop stays until the world moves, because its end needs a turn of its home.
  *
- * The tree may be deep and the stack we run on small, so there is no recursion: the array of nodes is its own work list.
- * Looking at a scope appends its children, looking at a job appends the scopes that its fiber has open, outermost first:
+ * The tree may be deep and the stack we run on small, so there is no recursion: the array of nodes is its own work
+ * list. Looking at a scope appends its children, looking at a job appends the scopes that its fiber has open, outermost
+ * first:
  *
  *     roots | children of root 1 | children of root 2 | scopes of child 1 | ...
  *              ^ cursor                                                     ^ end

@@ -1,5 +1,5 @@
-/* A picture of the scope tree, taken while the world stands still and read when it moves again. Holds copies of everything:
- * what it shows may be gone by then. */
+/* A picture of the scope tree, taken while the world stands still and read when it moves again. Holds copies of
+ * everything: what it shows may be gone by then. */
 #ifndef HF_FIBER_SNAPSHOT_H
 #define HF_FIBER_SNAPSHOT_H
 
@@ -55,7 +55,11 @@ typedef struct hf_snap_node {
     bool is_closing; /* scopes */
 } hf_snap_node;
 
-typedef enum hf_snap_thread_state { HF_SNAP_THREAD_IDLE, HF_SNAP_THREAD_USER, HF_SNAP_THREAD_CALLER } hf_snap_thread_state;
+typedef enum hf_snap_thread_state {
+    HF_SNAP_THREAD_IDLE,
+    HF_SNAP_THREAD_USER,  /* runs user code */
+    HF_SNAP_THREAD_CALLER /* runs who asked */
+} hf_snap_thread_state;
 
 typedef struct hf_snap_thread {
     hf_snap_thread_state state;
@@ -79,8 +83,8 @@ typedef struct hf_snapshot {
     void *pcs_here[HF_BACKTRACE_DEPTH_MAX];
 } hf_snapshot;
 
-/* Takes the picture; stops the world for it. `snap` is zeroed memory with `pcs_here` set. `with_stacks`: reads the stacks
- * of parked fibers. Fails: HF_ERR_NOMEM. */
+/* Takes the picture; stops the world for it. `snap` is zeroed memory with `pcs_here` set. `with_stacks`: reads the
+ * stacks of parked fibers. Fails: HF_ERR_NOMEM. */
 hf_status hf_snapshot_take(hf_op *op, hf_runtime *rt, hf_fiber *self, bool with_stacks, hf_snapshot *snap);
 void hf_snapshot_deinit(hf_snapshot *snap);
 

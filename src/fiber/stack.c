@@ -167,6 +167,7 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
     unsigned taken = 0;
     hf_fiber *last = NULL;
     for (hf_fiber *at = first; at != NULL && taken < BATCH; at = at->next) {
+        at->sched = sched; /* theirs from now on, also those that wait in the list */
         last = at;
         taken++;
     }
@@ -331,7 +332,10 @@ uint64_t hf_stacks_bytes(hf_runtime *rt)
 {
     uint64_t sum = 0;
     for (int i = 0; i < CLASS_COUNT; i++) {
-        sum += rt->classes[i].carved * rt->classes[i].slot_len;
+        hf_stack_class *class = &rt->classes[i];
+        hf_spin_lock(&class->lock);
+        sum += class->carved * class->slot_len;
+        hf_spin_unlock(&class->lock);
     }
     return sum;
 }

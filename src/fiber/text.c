@@ -1,7 +1,7 @@
 #include "fiber/text.h"
 
-/* hf_text_free gets a pointer and nothing else, so the memory is the operating system's, whichever allocator the runtime
- * was given. */
+/* hf_text_free gets a pointer and nothing else, so the memory is the operating system's, whichever allocator the
+ * runtime was given. */
 hf_status hf_text_give(hf_op *op, const hf_buf *buf, char **ret_text)
 {
     if (hf_buf_status(buf) == HF_ERR_TOO_BIG) {

@@ -23,9 +23,14 @@ void hf_wake(hf_wait *wait, hf_status status)
         return;
     }
     hf_env *env = fiber->rt != NULL ? fiber->rt->env : hf_env_posix();
+    hf_runtime *hosted = fiber->rt != NULL && fiber->rt->hosted ? fiber->rt : NULL;
     hf_word *word = &wait->word;
     atomic_store_explicit(word, 1, memory_order_release); /* from here on the wait may be gone */
     env->ops->word_wake(env, word, 1);
+    if (hosted != NULL) { /* it may be driving the runtime: then it sleeps in the poller, or is about to */
+        atomic_store(&hosted->thread_woken, true);
+        env->ops->poller_ring(env, hosted->scheds[0]->poller);
+    }
     if (env->ops->point != NULL) {
         env->ops->point(env, HF_POINT_WAKE, 0);
     }
@@ -35,7 +40,7 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 {
     (void)sched;
     hf_wait *wait = HF_CONTAINER(alarm, hf_wait, alarm);
-    if (wait->kind->abort(wait)) {
+    if (wait->kind->abort(wait) || HF_CANARY(HF_BUG_TIMEOUT_NOT_CLAIMED)) {
         hf_wake(wait, HF_ERR_TIMEOUT);
     }
 }

@@ -21,6 +21,8 @@
 #include "fiber/backtrace.h"
 #include "fiber/watch_private.h"
 
+#include <inttypes.h>
+
 /* ---- On the stuck thread ------------------------------------------------------------------------------------------- */
 
 static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
@@ -42,7 +44,7 @@ static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
     lost->away.context = self->sched->idle.context; /* suspended: where this thread left its own stack */
     lost->fiber = self;
     self->zombie_idle = &lost->away;
-    self->lost = 1;
+    __atomic_store_n(&self->lost, 1, __ATOMIC_RELEASE); /* a dump may be looking */
 }
 
 /* The signal handler. It may interrupt anything, on any thread of the process. */
@@ -85,7 +87,7 @@ static void on_carried(hf_sched *sched, hf_msg *msg)
 {
     (void)sched;
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
-    fiber->lost = 0;
+    __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
     hf_fiber_ready(fiber);
 }
@@ -125,14 +127,33 @@ void hf_watch_signal_close(hf_watch *watch)
     }
 }
 
-static int free_lost_slot(const hf_watch *watch)
+/* What the next replacement needs, made before the signal is sent: NULL when there is no room or memory for it. */
+static hf_lost *spare_of(hf_watch *watch, int index)
 {
-    for (int i = 0; i < HF_LOST_MAX; i++) {
-        if (watch->lost[i] == NULL) {
-            return i;
+    hf_seat *seat = &watch->seats[index];
+    for (int i = 0; i < HF_LOST_MAX && seat->spare == NULL; i++) {
+        if (watch->lost[i] != NULL) {
+            continue;
         }
+        hf_lost *lost = hf_rt_alloc(watch->rt, sizeof *lost);
+        if (lost == NULL) {
+            break;
+        }
+        lost->away.kind = HF_FIBER_IDLE;
+        lost->away.rt = watch->rt;
+        lost->away.in_lib = 1;
+        lost->sched = watch->rt->scheds[index];
+        lost->slot = watch->rt->sched_count + i;
+        watch->lost[i] = lost;
+        seat->spare = lost;
     }
-    return -1;
+    return seat->spare;
+}
+
+static void drop(hf_watch *watch, hf_lost *lost)
+{
+    watch->lost[lost->slot - watch->rt->sched_count] = NULL;
+    hf_rt_free(watch->rt, lost, sizeof *lost);
 }
 
 static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
@@ -140,7 +161,6 @@ static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
     hf_env *env = watch->rt->env;
     hf_op op;
     hf_op_init(&op);
-    ask->evidence.pc_count = 0;
     atomic_store(&ask->state, HF_ASK_SENT);
     if (env->ops->thread_signal(env, &op, thread, watch->signal) != HF_OK) {
         unsigned expected = HF_ASK_SENT;
@@ -148,33 +168,49 @@ static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
     }
 }
 
-void hf_watch_ask(hf_watch *watch, int index, bool may_replace)
+/* True: the question may be written. An open one about another turn is withdrawn, one about this turn stands. */
+static bool begin_ask(hf_watch *watch, int index, bool again)
 {
-    hf_runtime *rt = watch->rt;
     hf_seat *seat = &watch->seats[index];
-    if (hf_ask_is_open(&seat->ask) || seat->owes_thread) {
-        return;
+    hf_env *env = watch->rt->env;
+    unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
+    if (state == HF_ASK_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
+        return atomic_compare_exchange_strong(&seat->ask.state, &state, HF_ASK_FREE);
     }
-    if (may_replace && seat->spare == NULL && free_lost_slot(watch) >= 0) {
-        seat->spare = hf_rt_alloc(rt, sizeof *seat->spare);
-        if (seat->spare != NULL) {
-            seat->spare->away.kind = HF_FIBER_IDLE;
-            seat->spare->away.rt = rt;
-            seat->spare->away.in_lib = 1;
-            seat->spare->sched = rt->scheds[index];
-        }
+    if (state == HF_ASK_SENT && again) { /* the thread blocks it, or has been slow */
+        (void)env->ops->thread_signal(env, NULL, watch->rt->scheds[index]->thread, watch->signal);
+    }
+    return state != HF_ASK_SENT && state != HF_ASK_TAKEN && state != HF_ASK_GRANTED;
+}
+
+void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again)
+{
+    hf_seat *seat = &watch->seats[index];
+    if (seat->owes_thread || !begin_ask(watch, index, again)) {
+        return;
     }
     seat->ask.fiber = seat->seen;
     seat->ask.tick = seat->tick_seen;
-    seat->ask.lost = may_replace && free_lost_slot(watch) >= 0 ? seat->spare : NULL;
-    send(watch, rt->scheds[index]->thread, &seat->ask);
+    seat->ask.lost = may_replace ? spare_of(watch, index) : NULL;
+    seat->ask.evidence.pc_count = 0;
+    send(watch, watch->rt->scheds[index]->thread, &seat->ask);
 }
 
 void hf_watch_ask_lost(hf_watch *watch, hf_lost *lost)
 {
-    if (!hf_ask_is_open(&lost->ask)) {
+    (void)hf_watch_evidence(&lost->ask); /* withdraws an older question */
+    if (atomic_load_explicit(&lost->ask.state, memory_order_acquire) != HF_ASK_TAKEN) {
         send(watch, lost->thread, &lost->ask);
     }
+}
+
+const hf_evidence *hf_watch_evidence(hf_ask *ask)
+{
+    unsigned state = HF_ASK_SENT;
+    if (!atomic_compare_exchange_strong(&ask->state, &state, HF_ASK_FREE) && state == HF_ASK_TAKEN) {
+        return NULL;
+    }
+    return &ask->evidence;
 }
 
 /* ---- Replacing ----------------------------------------------------------------------------------------------------- */
@@ -210,8 +246,6 @@ static void replace(hf_watch *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
     hf_sched *sched = watch->rt->scheds[index];
-    int slot = free_lost_slot(watch);
-    hf_assert(slot >= 0); /* one was free when we asked, and only we use them up: see hf_watch_settle */
     if (!take_scheduler(watch->rt, sched)) {
         return;
     }
@@ -220,13 +254,13 @@ static void replace(hf_watch *watch, int index)
     lost->thread = sched->thread;
     lost->ask.evidence = seat->ask.evidence;
     sched->thread = NULL;
-    watch->lost[slot] = lost;
-    hf_watch_policy_replaced(&watch->policy, index, watch->rt->sched_count + slot);
+    hf_watch_policy_replaced(&watch->policy, index, lost->slot);
     if (seat->wants_cancel) {
         seat->wants_cancel = false;
         cancel_job(lost);
     }
     seat->owes_thread = true;
+    seat->has_failed = false;
     atomic_store(&seat->ask.state, HF_ASK_FREE);
 }
 
@@ -248,8 +282,12 @@ static void start_thread(hf_watch *watch, int index)
 void hf_watch_settle(hf_watch *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
-    if (atomic_load_explicit(&seat->ask.state, memory_order_acquire) == HF_ASK_GRANTED) {
+    unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
+    if (state == HF_ASK_GRANTED) {
         replace(watch, index);
+    } else if (state == HF_ASK_OUTDATED && seat->spare != NULL) {
+        drop(watch, seat->spare);
+        seat->spare = NULL;
     }
     if (seat->owes_thread) {
         start_thread(watch, index);
@@ -261,12 +299,11 @@ void hf_watch_reap(hf_watch *watch, bool all)
     hf_env *env = watch->rt->env;
     for (int i = 0; i < HF_LOST_MAX; i++) {
         hf_lost *lost = watch->lost[i];
-        if (lost == NULL || (!all && (!atomic_load(&lost->has_ended) || atomic_load(&lost->canceling)))) {
+        if (lost == NULL || (!all && (!lost->is_over || atomic_load(&lost->canceling)))) {
             continue;
         }
-        env->ops->thread_join(env, lost->thread);
+        env->ops->thread_join(env, lost->thread); /* NULL for a spare */
         hf_assert(!atomic_load(&lost->canceling)); /* L4 */
-        watch->lost[i] = NULL;
-        hf_rt_free(watch->rt, lost, sizeof *lost);
+        drop(watch, lost);
     }
 }

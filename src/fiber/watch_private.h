@@ -39,28 +39,32 @@ typedef struct hf_ask {
 /* A thread that lost its scheduler because its fiber does not come back. */
 struct hf_lost {
     hf_fiber away;         /* its own stack, to end by: a copy of the scheduler's idle context */
+    int slot;              /* in the policy's eyes */
     hf_fiber *fiber;       /* who is stuck on it */
     hf_sched *sched;       /* where that fiber belongs */
-    hf_thread *thread;     /* owned */
+    hf_thread *thread;     /* owned; NULL = a spare: nothing is lost yet */
     hf_ask ask;            /* later looks at the stack */
     hf_msg cancel;         /* to the home of the job's scope */
     hf_job *job;           /* for that message */
     atomic_bool canceling; /* the message is under way */
     atomic_bool has_ended; /* the fiber was carried back; the last thing the thread touches here */
+    bool is_over;          /* the policy knows that */
 };
 
 /* The monitor's notes on one scheduler. */
 typedef struct hf_seat {
     hf_ask ask;
-    hf_lost *spare;      /* for the next replacement; owned */
+    hf_lost *spare;      /* for the next replacement; in watch->lost, so that there will be room for it */
     unsigned tick_seen;  /* as of the last sample */
     hf_fiber *seen;      /* fiber of the last sample */
     uint64_t id_seen;
+    uint64_t stuck_id;   /* of the fiber that was reported last */
     bool wants_signal;   /* this step */
     bool wants_replace;  /* this step */
     bool wants_cancel;   /* of this episode, done when its thread is replaced */
     bool owes_report;    /* the stuck fiber was not logged yet: its stack is on the way */
     bool owes_thread;    /* it was replaced, but the new thread could not be started yet */
+    bool has_failed;     /* and that was said */
     int64_t report_by;   /* then it is logged without a stack */
     int64_t stuck_for;   /* for that line */
 } hf_seat;
@@ -92,18 +96,16 @@ struct hf_watch {
 /* ---- watch_lost.c ------------------------------------------------------------------------------------------------ */
 hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op);
 void hf_watch_signal_close(hf_watch *watch);
-/* Asks the thread for its stack, and for its scheduler if `may_replace`. Nothing while an earlier question is open. */
-void hf_watch_ask(hf_watch *watch, int index, bool may_replace);
+/* Asks the thread for its stack, and for its scheduler if `may_replace`. While the same question is open, it is sent once
+ * more if `again`. */
+void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again);
 /* Signals a lost thread, for EINTR and a newer stack. */
 void hf_watch_ask_lost(hf_watch *watch, hf_lost *lost);
+/* What was seen last, and no handler is about to change it: an open question is withdrawn. NULL: one is at it. */
+const hf_evidence *hf_watch_evidence(hf_ask *ask);
 /* Takes the answers that have come: replaces threads. */
 void hf_watch_settle(hf_watch *watch, int index);
-/* Joins and forgets lost threads that have ended. `all`: waits for every one. */
+/* Joins and forgets lost threads that have ended. `all`: waits for every one, and drops the spares. */
 void hf_watch_reap(hf_watch *watch, bool all);
-static inline bool hf_ask_is_open(hf_ask *ask)
-{
-    unsigned state = atomic_load_explicit(&ask->state, memory_order_acquire);
-    return state == HF_ASK_SENT || state == HF_ASK_TAKEN;
-}
 
 #endif

@@ -1,10 +1,10 @@
-/* Names for addresses. dladdr knows exported functions only, and a program's own are seldom exported; so the symbol table
- * of each module's file is read once, when the first address in it is asked for:
+/* Names for addresses. dladdr knows exported functions only, and a program's own are seldom exported; so the symbol
+ * table of each module's file is read once, when the first address in it is asked for:
  *
  *     file:  .symtab (or .dynsym) + its strings  --read-->  table: functions sorted by address + strings, in memory
  *
- * A table belongs to a module, which is a load address and a name. Tables are kept for the life of the process, unless a
- * module was unloaded: then another may have come to lie in its place, and all tables go. */
+ * A table belongs to a module, which is a load address and a name. Tables are kept for the life of the process, unless
+ * a module was unloaded: then another may have come to lie in its place, and all tables go. */
 #include "env/symbols.h"
 
 #include <dlfcn.h>

@@ -39,9 +39,12 @@ typedef struct node {
     hf_job *job;         /* a handle, for few */
     int64_t not_before;  /* a delayed start */
     int64_t must;        /* waits fail from here on: hf_job_cancel */
-    bool has_drop, on_pool, on_main, from_outside, refused;
+    bool has_drop, on_pool, on_main, refused;
+    bool from_outside;   /* forked by who does not live in the scope: hf_join may just have returned */
+    bool is_tainted;     /* lives in one who was */
     bool seen;           /* a wait outside all its scopes failed */
     bool ended, ended_canceled;
+    int64_t ended_at;
     int runs, drops;
     hf_status status;
 } node;
@@ -268,16 +271,19 @@ static void check_outcome(level *at, hf_status status, int64_t others)
 {
     hf_tally sum = {.n = 0};
     bool strangers = false;
+    bool ended_late = false;
+    at->was_late |= at->deadline <= now();
     for (unsigned i = 0; i < world.node_count; i++) {
         const node *child = &world.nodes[i];
+        strangers |= child->in == at && child->from_outside;
         if (child->in != at || child->refused) {
             continue;
         }
-        strangers |= child->from_outside;
         sum.forked++;
         sum.ok += child->status == HF_OK;
         sum.failed += is_failure(child);
         sum.canceled += child->ended_canceled;
+        ended_late |= child->ended_canceled && child->ended_at >= at->deadline;
     }
     if (strangers) {
         return; /* they may come in after the join has returned */
@@ -287,7 +293,7 @@ static void check_outcome(level *at, hf_status status, int64_t others)
                      tally.canceled == sum.canceled && tally.running == 0,
                  "M6 tally %d=%d+%d+%d, twin %d=%d+%d+%d", (int)tally.forked, (int)tally.ok, (int)tally.failed,
                  (int)tally.canceled, (int)sum.forked, (int)sum.ok, (int)sum.failed, (int)sum.canceled);
-    HF_CHECK(hf_scope_is_idle(at->scope));
+    HF_CHECK(hf_scope_is_idle(at->scope) || at->owner->on_pool || at->owner->on_main); /* a cancel may be on its way */
     const hf_failure *failure = hf_scope_failure(at->scope, 0);
     hf_status first = failure != NULL ? failure->status : HF_OK;
     size_t count = 0;
@@ -302,9 +308,8 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     hf_status plain = expected(at, &sum, first);
     bool accepts = at->policy == DISCARD || at->policy == PARTIAL;
     hf_status late = plain == HF_OK || accepts ? HF_OK : HF_ERR_TIMEOUT;
-    bool must_be_late = at->deadline <= now() && sum.canceled > 0 && at->deadline < others;
-    at->was_late |= at->deadline <= now();
-    bool may_be_late = at->was_late && sum.canceled > 0;
+    bool may_be_late = at->was_late;
+    bool must_be_late = ended_late && at->deadline < others;
     HF_CHECK_SAY((status == plain && !must_be_late) || (status == late && may_be_late),
                  "M6 hf_join (%s) says %s, the twin %s", HOOKS[at->policy]->name, hf_status_name(status),
                  hf_status_name(must_be_late ? late : plain));
@@ -409,6 +414,7 @@ static void join(node *me, level *at)
     int64_t outside = at->outer != NULL ? due(me, at->outer, true) : due(me, NULL, true);
     check_outcome(at, status, min(outside, min(at->may, at->must)));
     at->must = at->may = at->deadline = NEVER; /* its own hold has ended */
+    at->nearest = at->outer != NULL ? at->outer->nearest : (me->in != NULL ? me->in->nearest : NEVER);
     at->seen = at->outer != NULL ? at->outer->seen : me->seen;
     if (at->meddled != meddled) {
         at->may = now(); /* somebody canceled it meanwhile, perhaps after the end */
@@ -454,6 +460,7 @@ static hf_status finish(node *me)
     me->status = status;
     me->ended_canceled = status == HF_ERR_CANCELED && canceled != HF_OK;
     me->ended = true;
+    me->ended_at = now();
     TELL("node %d ends: %s", (int)me->id, hf_status_name(status));
     if (me->in != NULL && !me->in->has_hooks) {
         me->in->may = min(me->in->may, now());
@@ -483,6 +490,7 @@ static void drop(void *arg)
     HF_CHECK_SAY(me->drops == 1 && me->runs == 0, "M1 node %d dropped again", (int)me->id);
     HF_CHECK(me->refused || due(me, NULL, true) <= now());
     me->ended = true;
+    me->ended_at = now();
     me->status = HF_ERR_CANCELED;
     me->ended_canceled = true;
     if (!me->in->has_hooks) {
@@ -513,7 +521,8 @@ static void fork_into(node *me, level *at, bool from_outside)
     child->rng.state = hf_rng_next(&me->rng);
     child->in = at;
     child->must = NEVER;
-    child->from_outside = from_outside;
+    child->from_outside = from_outside || (at->owner != me && me->is_tainted);
+    child->is_tainted = child->from_outside || at->owner->is_tainted;
     child->has_drop = chance(me, 300);
     child->on_pool = world.pool != NULL && !is_below_pool(at) && chance(me, 300);
     hf_fork_options options = {.size = sizeof options};
