@@ -1,7 +1,8 @@
 /* The smallest program: two fibers in one scope.
  *
- * A fiber is a function that may wait without holding a thread. A scope owns the fibers forked into it: it cannot be
- * left before they have ended, so nothing here can leak, and a failure in one of them is what hf_join returns. */
+ * A fiber is a function that may wait without holding a thread. A scope owns the fibers forked
+ * into it: it cannot be left before they have ended, so nothing here can leak, and a failure in
+ * one of them is what hf_join returns. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* Fetching from several sites at once, with a deadline for all of them together.
  *
- * The scope has a timeout and the join HF_JOIN_PARTIAL: at the deadline whoever is not done is canceled, and what is done
- * is accepted. One of the four sites never answers; the page is made with the other three. Nobody polls a flag and nobody
- * closes sockets from outside: the wait inside the hanging fetch fails, and the function returns. */
+ * The scope has a timeout and the join HF_JOIN_PARTIAL: at the deadline whoever is not done is
+ * canceled, and what is done is accepted. One of the four sites never answers; the page is made
+ * with the other three. Nobody polls a flag and nobody closes sockets from outside: the wait
+ * inside the hanging fetch fails, and the function returns. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static site sites[COUNT] = {{.name = "north", .delay_ms = 20},
                             {.name = "east", .delay_ms = -1},
                             {.name = "west", .delay_ms = 10}};
 
-/* ---- The sites: a stand-in for the world outside, on one port of loopback ------------------------------------------- */
+/* ---- The sites: a stand-in for the world outside, on one port of loopback -------------------- */
 
 static hf_status answer(void *arg)
 {
@@ -57,7 +58,7 @@ static hf_status world(void *arg)
     }
 }
 
-/* ---- The fetches ---------------------------------------------------------------------------------------------------- */
+/* ---- The fetches ----------------------------------------------------------------------------- */
 
 static hf_status fetch(void *arg)
 {

@@ -1,8 +1,9 @@
 /* A race: ask all mirrors, take the first good answer, stop the others.
  *
- * HF_JOIN_ANY ends the scope with the first success. A mirror that fails does not end the race; only when all have failed
- * hf_join returns a failure, the first one. The losers are canceled: the wait they are in fails, they can ask why, and
- * their functions return by the ordinary path, so whatever they opened is closed. */
+ * HF_JOIN_ANY ends the scope with the first success. A mirror that fails does not end the race;
+ * only when all have failed hf_join returns a failure, the first one. The losers are canceled:
+ * the wait they are in fails, they can ask why, and their functions return by the ordinary path,
+ * so whatever they opened is closed. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -58,7 +59,8 @@ static hf_status app(void *arg)
         }
     }
 
-    mirror all_broken[] = {{.name = "first", .ms = 5, .is_broken = true}, {.name = "second", .ms = 10, .is_broken = true}};
+    mirror all_broken[] = {{.name = "first", .ms = 5, .is_broken = true},
+                           {.name = "second", .ms = 10, .is_broken = true}};
     printf("asking two broken ones:\n");
     hf_status status = race(all_broken, 2);
     printf("the race fails with %s: %s\n", hf_status_name(status), hf_error_text());

@@ -1,6 +1,8 @@
-/* A quorum: three replicas vote, two equal votes decide, and one replica that hangs delays nobody.
+/* A quorum: three replicas vote, two equal votes decide, and one replica that hangs delays
+ * nobody.
  *
- * HF_JOIN_QUORUM(2) ends the scope with the second success, and also as soon as two successes have become impossible. */
+ * HF_JOIN_QUORUM(2) ends the scope with the second success, and also as soon as two successes
+ * have become impossible. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -57,12 +59,16 @@ static hf_status app(void *arg)
     HF_TRY(decide(one_hung));
     printf("  decided after %lld ms by", (long long)((hf_now(NULL).ns - start.ns) / 1000000));
     for (int i = 0; i < REPLICAS; i++) {
-        printf("%s%s", one_hung[i].has_voted ? " " : "", one_hung[i].has_voted ? one_hung[i].name : "");
+        if (one_hung[i].has_voted) {
+            printf(" %s", one_hung[i].name);
+        }
     }
     printf("\n");
 
-    /* The hung one is not waited for either when the outcome is certain: one of two failures is one too many. */
-    replica two_down[REPLICAS] = {{.name = "a", .mood = DOWN, .ms = 10}, {.name = "b", .mood = DOWN}, {.name = "c", .mood = HUNG}};
+    /* The hung one is not waited for either when the outcome is certain: one of two failures is
+     * one too many. */
+    replica two_down[REPLICAS] = {
+        {.name = "a", .mood = DOWN, .ms = 10}, {.name = "b", .mood = DOWN}, {.name = "c", .mood = HUNG}};
     printf("three replicas, two of them down, one hung:\n");
     hf_status status = decide(two_down);
     printf("  no decision: %s: %s\n", hf_status_name(status), hf_error_text());

@@ -1,11 +1,12 @@
 /* A pipeline with back-pressure: read a file, number its lines, write another file.
  *
- *     reader --lines--> numberer --numbered--> writer        each a fiber, each channel holds at most LINES_AHEAD
+ *     reader --lines--> numberer --numbered--> writer
  *
- * A stage that is slow makes the one before it wait, so memory is bounded whatever the size of the file. The end travels
- * down the pipe by closing channels. A failure anywhere cancels the other stages, and hf_join returns it.
+ * Each stage is a fiber, each channel holds at most LINES_AHEAD. A stage that is slow makes the
+ * one before it wait, so memory is bounded whatever the size of the file. The end travels down the
+ * pipe by closing channels. A failure anywhere cancels the other stages, and hf_join returns it.
  *
- *     05_pipeline [input output]        without arguments: makes an input of its own first, shows, and cleans up */
+ *     05_pipeline [input output]        without arguments: makes an input of its own, and cleans up */
 #include <holdfast/holdfast.h>
 
 #include <ctype.h>

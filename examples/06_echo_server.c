@@ -5,9 +5,10 @@
  *
  *     app -- scope "server" -- accept_all -- scope "connections" -- echo, echo, echo, ...
  *
- * Shutting down is canceling the scope "server", whatever the reason. Accepting ends at once. A connection that waits for
- * its client ends at once. A message that was read is still answered: the reply is written inside a shield, for two
- * seconds at most. When hf_join has returned, every connection is closed. */
+ * Shutting down is canceling the scope "server", whatever the reason. Accepting ends at once. A
+ * connection that waits for its client ends at once. A message that was read is still answered:
+ * the reply is written inside a shield, for two seconds at most. When hf_join has returned,
+ * every connection is closed. */
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
@@ -78,7 +79,7 @@ static hf_status wait_for_signal(void)
     return HF_OK;
 }
 
-/* ---- The demonstration's clients ------------------------------------------------------------------------------------ */
+/* ---- The demonstration's clients ------------------------------------------------------------- */
 
 static hf_status ask(hf_conn *conn, const char *text, size_t len)
 {
@@ -126,7 +127,7 @@ static hf_status run_clients(server *s)
     return status;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static hf_status app(void *arg)
 {

@@ -1,11 +1,13 @@
-/* A background service under a supervisor: a worker that fails is started again, later and later, while the others go on.
+/* A background service under a supervisor: a worker that fails is started again, later and
+ * later, while the others go on.
  *
  *     scope "service" (discard) -- supervise -- scope "attempt" -- worker
  *                               -- supervise -- scope "attempt" -- worker
  *
- * Each attempt has a scope of its own: whatever a failing worker had forked is gone before the next attempt starts. The
- * supervisor is a loop of a few lines because a failure is a value, and because stopping the service is the same for all:
- * the scope is left, and every wait in it fails. */
+ * Each attempt has a scope of its own: whatever a failing worker had forked is gone before the
+ * next attempt starts. The supervisor is a loop of a few lines because a failure is a value, and
+ * because stopping the service is the same for all: the scope is left, and every wait in it
+ * fails. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -63,21 +65,25 @@ static hf_status supervise(void *arg)
     }
 }
 
+/* Returning from here cancels the service and waits until everybody in it has ended. */
+static hf_status run_service(worker *workers, size_t count)
+{
+    HF_AUTO(hf_scope_close) hf_scope *service = NULL;
+    HF_TRY(hf_scope_open(&service, .name = "service", .join = HF_JOIN_DISCARD));
+    for (size_t i = 0; i < count; i++) {
+        HF_TRY(hf_fork(service, supervise, &workers[i], .name = workers[i].name));
+    }
+    return hf_sleep(hf_milliseconds(300)); /* the program's own work */
+}
+
 static hf_status app(void *arg)
 {
     (void)arg;
     worker workers[] = {{.name = "indexer", .body = indexer}, {.name = "heartbeat", .body = heartbeat}};
     printf("the service runs for 300 ms\n");
-    {
-        HF_AUTO(hf_scope_close) hf_scope *service = NULL;
-        HF_TRY(hf_scope_open(&service, .name = "service", .join = HF_JOIN_DISCARD));
-        for (size_t i = 0; i < 2; i++) {
-            HF_TRY(hf_fork(service, supervise, &workers[i], .name = workers[i].name));
-        }
-        HF_TRY(hf_sleep(hf_milliseconds(300))); /* the program's own work */
-    } /* here the service is canceled and waited for */
+    HF_TRY(run_service(workers, 2));
     for (size_t i = 0; i < 2; i++) {
-        printf("%-9s %d attempts, %s\n", workers[i].name, workers[i].attempts,
+        printf("%-9s attempts: %d, %s\n", workers[i].name, workers[i].attempts,
                workers[i].done > 0 ? "worked until the end" : "got nothing done");
     }
     return HF_OK;

@@ -1,8 +1,9 @@
 /* A host with its own event loop, here poll(2), that runs fibers without giving up a thread.
  *
- * A runtime with .threads = HF_OFF has no fiber threads. Its one descriptor becomes readable when there is something to
- * run, an I/O event or an alarm that is due included; hf_runtime_turn then runs it and comes back. The host's descriptors
- * stand beside it in the same poll. Any loop that can watch a descriptor works the same way: GLib, libuv, Qt. */
+ * A runtime with .threads = HF_OFF has no fiber threads. Its one descriptor becomes readable
+ * when there is something to run, an I/O event or an alarm that is due included; hf_runtime_turn
+ * then runs it and comes back. The host's descriptors stand beside it in the same poll. Any loop
+ * that can watch a descriptor works the same way: GLib, libuv, Qt. */
 #include <holdfast/holdfast.h>
 
 #include <poll.h>

@@ -1,7 +1,8 @@
 /* A cache in front of something slow: a hundred fibers want the same thing, it is fetched once.
  *
- * hf_flight lets concurrent calls for one key share one run of the work; hf_cache keeps the result, bounded, the least
- * recently used entry goes first. Values are counted: one that was evicted lives on for who still holds it. */
+ * hf_flight lets concurrent calls for one key share one run of the work; hf_cache keeps the
+ * result, bounded, the least recently used entry goes first. Values are counted: one that was
+ * evicted lives on for who still holds it. */
 #include <holdfast/holdfast.h>
 
 #include <stdatomic.h>
@@ -22,8 +23,8 @@ typedef struct request {
     size_t got; /* bytes; the client's until the join */
 } request;
 
-/* The slow thing. It runs as a fiber of the flight's scope, not of the client that happened to come first: that one may
- * be canceled without spoiling it for the others. */
+/* The slow thing. It runs as a fiber of the flight's scope, not of the client that happened to
+ * come first: that one may be canceled without spoiling it for the others. */
 static hf_status fetch(void *arg, hf_value **ret_value)
 {
     request *r = arg;

@@ -28,7 +28,7 @@
     X(HF_BUG_SENDER_FORGOTTEN, "chan", "a receiver that made room does not let a sender in")      \
     X(HF_BUG_TWO_HOLDERS, "keylock", "a key that is held is given to another one")                \
     X(HF_BUG_EVICT_HELD, "keylock", "a key that is held stays among the idle ones and is dropped at the bound") \
-    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came last")                                  \
+    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came second")                                \
     X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")          \
     X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")            \
     X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")        \

@@ -8,7 +8,6 @@
 #define HF_TYPE_LEN_MAX 48          /* bytes of a failure's type word */
 #define HF_CAUSE_DEPTH_MAX 8        /* links of a cause chain: more is noise */
 #define HF_LOCALS_MAX 64            /* fiber-local bindings of one fiber */
-#define HF_JOB_RING_COUNT 1024      /* unstarted jobs that thieves can take without a lock */
 #define HF_STEAL_COUNT_MAX 64       /* jobs taken by one steal */
 #define HF_EVENTS_PER_POLL 64       /* descriptors handled per look at the poller */
 #define HF_BACKTRACE_DEPTH_MAX 32   /* frames of a stack in a dump */

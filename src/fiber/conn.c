@@ -1,6 +1,6 @@
 /* Connections: every operation is tried first and waits only when it would block, on the fiber's own thread.
  *
- *     hf_conn_open     name? --pool--> addresses --connect, wait until writable, ask how it went--> the first that works
+ *     hf_conn_open     name? --pool--> addresses --connect, wait until writable, ask how it went--> the first to work
  *     hf_conn_read     read; would block: wait, read again
  *     hf_conn_write    the same until all of it is written
  *
@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum {
-    HOST_LEN_MAX = 256,    /* a name of the DNS has 253 bytes at most */
+    HOST_LEN_MAX = 256, /* a name of the DNS has 253 bytes at most */
     PORT_LEN_MAX = 8,
-    ADDRESSES_MAX = 8,     /* of one name: tried in order, more would only wait longer */
+    ADDRESSES_MAX = 8, /* of one name: tried in order, more would only wait longer */
     PAUSE_FIRST_NS = 1000000,
     PAUSE_MAX_NS = 50000000
 };
@@ -30,7 +30,7 @@ static const hf_wait_kind READ = {"hf_conn_read", hf_fd_abort};
 static const hf_wait_kind WRITE = {"hf_conn_write", hf_fd_abort};
 static const hf_wait_kind OPEN = {"hf_conn_open", hf_fd_abort};
 
-/* ---- Making and closing -------------------------------------------------------------------------------------------- */
+/* ---- Making and closing ------------------------------------------------------------------------------------------ */
 
 hf_conn *hf_conn_wrap(hf_runtime *rt, int fd, const char *peer, bool is_owned)
 {
@@ -68,8 +68,10 @@ hf_status hf_conn_close(hf_conn *conn)
         return hf_forked();
     }
     if (conn->is_owned) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "%s belongs to its process: hf_process_close closes it, "
-                                                      "hf_process_close_in the input alone", conn->peer));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "%s belongs to its process: hf_process_close closes it, "
+                                 "hf_process_close_in the input alone",
+                                 conn->peer));
     }
     hf_conn_drop(conn);
     HF_LEAVE(self, HF_OK);
@@ -80,7 +82,7 @@ const char *hf_conn_peer(const hf_conn *conn)
     return conn->peer;
 }
 
-/* ---- Reading and writing ------------------------------------------------------------------------------------------- */
+/* ---- Reading and writing ----------------------------------------------------------------------------------------- */
 
 /* When the operation has to end; asked for only once it has to wait. */
 static hf_instant deadline_of(hf_fiber *self, const hf_conn *conn, const hf_wait_options *options, hf_instant known)
@@ -116,8 +118,8 @@ hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_le
         return hf_forked();
     }
     if (HF_UNLIKELY(conn == NULL || buf == NULL || len == 0 || ret_len == NULL)) {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, READ.verb,
-                                    "a connection and room for at least 1 byte are needed"));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, HF_ERR_MISUSE, READ.verb, "a connection and room for at least 1 byte are needed"));
     }
     hf_status status = hf_handle_use(self, &conn->handle, HF_READABLE, READ.verb);
     if (status == HF_OK) {
@@ -196,7 +198,7 @@ hf_status hf_conn_shutdown(hf_conn *conn)
     HF_LEAVE(self, status);
 }
 
-/* ---- Connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- Connecting -------------------------------------------------------------------------------------------------- */
 
 static hf_status finish_connect(hf_fiber *self, hf_runtime *rt, int fd, const char *address, hf_instant deadline)
 {
@@ -215,7 +217,8 @@ static hf_status finish_connect(hf_fiber *self, hf_runtime *rt, int fd, const ch
 }
 
 /* HF_ERR_AGAIN: the queue of a unix listener is full, try again later. */
-static hf_status connect_once(hf_fiber *self, hf_runtime *rt, const char *address, hf_instant deadline, hf_conn **ret_conn)
+static hf_status connect_once(hf_fiber *self, hf_runtime *rt, const char *address, hf_instant deadline,
+                              hf_conn **ret_conn)
 {
     HF_TRY(hf_may_wait(self, OPEN.verb));
     hf_env *env = rt->env;

@@ -95,6 +95,7 @@ struct hf_job {
     union {
         hf_msg msg;               /* fork from elsewhere, completion from elsewhere */
         hf_alarm alarm;           /* while delayed */
+        hf_job *prev;             /* in a queue of unstarted jobs */
     };
     hf_msg cancel_msg;            /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
     struct hf_job_extra *extra;   /* place in a pool's queue; NULL for most */
@@ -224,14 +225,22 @@ typedef struct hf_hook_kept {
     const char *last_where;
 } hf_hook_kept;
 
+/* Unstarted jobs: see runq.h. */
+typedef struct hf_runq {
+    _Alignas(64) hf_spin lock; /* taken only where there are thieves */
+    atomic_uint count;
+    hf_job *front;
+    hf_job *back;
+    hf_job *fresh;  /* the newest fork of the owner's fresh_turn, or NULL */
+    uint64_t taken; /* ever: the monitor sees by it whether the queue moves */
+} hf_runq;
+
 struct hf_sched {
     hf_runtime *rt;
     hf_env *env;
     hf_fiber *current;     /* who runs; its in_lib says whether it is in user code */
     hf_fiber *ready_head;  /* fibers that have run and can go on, first in first out */
     hf_fiber *ready_tail;
-    hf_job *overflow_head; /* unstarted jobs that did not fit into the ring; under jobs_lock */
-    hf_job *overflow_tail;
     unsigned tick;         /* turns taken */
     int index;
     bool multi;            /* there are thieves */
@@ -253,16 +262,13 @@ struct hf_sched {
     int fd_count;          /* descriptors watched here */
     hf_names *names;       /* scope durations by name */
     hf_thread *thread;     /* NULL when hosted */
-    uint64_t waited_head;  /* the monitor's last sample of ring_head */
+    uint64_t waited_taken; /* the monitor's last sample of jobs.taken */
+    unsigned fresh_turn;   /* turn in which jobs.fresh was forked */
     _Alignas(64) _Atomic(hf_msg *) inbox;
     atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
     atomic_uint stop_request;  /* safepoint wanted */
     atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
-    _Alignas(64) atomic_uint ring_head; /* unstarted jobs: taken from here by owner and thieves */
-    atomic_uint ring_tail;              /* put here by the owner */
-    atomic_uint overflow_count;
-    hf_spin jobs_lock;
-    _Atomic(hf_job *) ring[HF_JOB_RING_COUNT];
+    hf_runq jobs; /* unstarted */
 };
 
 struct hf_runtime {

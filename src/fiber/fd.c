@@ -15,9 +15,9 @@ typedef struct fd_slot {
     struct fd_slot *next;
     int fd;
     uint32_t generation;
-    int ready;         /* events seen and not consumed */
+    int ready; /* events seen and not consumed */
     bool watched;
-    hf_sched *sched;   /* whose poller watches it */
+    hf_sched *sched;    /* whose poller watches it */
     hf_wait *waiter[2]; /* for HF_READABLE, for HF_WRITABLE; the same one when it waits for both */
 } fd_slot;
 

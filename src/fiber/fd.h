@@ -18,7 +18,8 @@ void hf_fds_deinit(hf_runtime *rt);
  * sleeps the scheduler is quiet (safepoint.h). */
 void hf_fd_poll(hf_sched *sched, hf_instant deadline);
 /* Waits until fd is readable or writable. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_CLOSED, HF_ERR_MISUSE. */
-hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_instant deadline, const hf_fd_user *user);
+hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_instant deadline,
+                        const hf_fd_user *user);
 bool hf_fd_abort(hf_wait *wait);
 /* Stops watching and wakes who still waits with HF_ERR_CLOSED. Before the descriptor is closed. */
 void hf_fd_drop(hf_runtime *rt, int fd);

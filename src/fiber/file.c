@@ -1,5 +1,5 @@
-/* Files: every call may block, so a pool thread makes it. Its arguments are on the caller's stack: a call that has begun is
- * waited for, canceled or not, and one that has not is withdrawn. */
+/* Files: every call may block, so a pool thread makes it. Its arguments are on the caller's stack: a call that has
+ * begun is waited for, canceled or not, and one that has not is withdrawn. */
 #include "fiber/wait.h"
 
 #include <string.h>

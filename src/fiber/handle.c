@@ -24,7 +24,8 @@ hf_status hf_handle_use(hf_fiber *self, hf_handle *handle, int direction, const 
         hf_self_note(self, HF_ERR_CLOSED, verb);
         return HF_ERR_CLOSED;
     }
-    return is_busy ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "somebody else is in %s on it: one at a time", verb) : HF_OK;
+    return is_busy ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "somebody else is in %s on it: one at a time", verb)
+                   : HF_OK;
 }
 
 bool hf_handle_hold(hf_handle *handle)
@@ -62,8 +63,8 @@ void hf_handle_end(hf_handle *handle)
     handle->rt->env->ops->close(handle->rt->env, handle->fd);
 }
 
-hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline, const hf_wait_kind *kind,
-                         const char *object)
+hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline,
+                         const hf_wait_kind *kind, const char *object)
 {
     hf_fd_user user = {kind, object, &handle->closed, false};
     handle->streak[direction == HF_READABLE ? 0 : 1] = 0;

@@ -1,8 +1,8 @@
 /* A descriptor that one verb may close while others use it.
  *
- * Who is inside a verb holds the handle. Closing marks it, wakes who waits (HF_ERR_CLOSED) and lets go; whoever lets go last
- * closes the descriptor and frees the object around it. So neither the memory nor the descriptor's number can be somebody
- * else's while anybody is inside.
+ * Who is inside a verb holds the handle. Closing marks it, wakes who waits (HF_ERR_CLOSED) and lets go; whoever lets go
+ * last closes the descriptor and frees the object around it. So neither the memory nor the descriptor's number can be
+ * somebody else's while anybody is inside.
  *
  *     HF_TRY(hf_handle_use(self, &conn->handle, HF_READABLE, verb));
  *     ... try, hf_handle_wait, try again ...
@@ -36,8 +36,8 @@ bool hf_handle_close(hf_handle *handle);
 void hf_handle_end(hf_handle *handle);
 
 /* Waits until the descriptor is ready in a direction. */
-hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline, const hf_wait_kind *kind,
-                         const char *object);
+hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline,
+                         const hf_wait_kind *kind, const char *object);
 /* After an operation that did not have to wait: now and then lets others run, or a busy peer would keep the thread. */
 void hf_handle_pace(hf_fiber *self, hf_handle *handle, int direction);
 

@@ -56,7 +56,8 @@ hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
         HF_LEAVE(self, hf_op_end(self, &op));
     }
     if (ret_listener == NULL || address == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_listener_open needs an address and a place for the listener"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_listener_open needs an address and a place for the listener"));
     }
     hf_status status = listen_on(rt, &op, address, options, ret_listener);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_listener_open", "%s", op.message));
@@ -65,12 +66,14 @@ hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
 static hf_status accept_failed(hf_fiber *self, const hf_listener *listener, hf_status status)
 {
     if (status == HF_ERR_LIMIT) {
-        return hf_refuse_at(self, status, ACCEPT.verb,
-                            "no descriptor is left for a connection to %s: it stays in the queue; close some, or raise the "
-                            "limit of open files, and accept again",
-                            listener->address);
+        return hf_refuse_at(
+            self, status, ACCEPT.verb,
+            "no descriptor is left for a connection to %s: it stays in the queue; close some, or raise the "
+            "limit of open files, and accept again",
+            listener->address);
     }
-    return hf_refuse_at(self, status, ACCEPT.verb, "cannot accept on %s: %s", listener->address, hf_status_text(status));
+    return hf_refuse_at(self, status, ACCEPT.verb, "cannot accept on %s: %s", listener->address,
+                        hf_status_text(status));
 }
 
 static hf_status accept_one(hf_fiber *self, hf_listener *listener, const hf_wait_options *options, hf_conn **ret_conn)
@@ -108,8 +111,9 @@ hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, con
         return hf_forked();
     }
     if (listener == NULL || ret_conn == NULL) {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, ACCEPT.verb, "a listener and a place for the connection are "
-                                                                      "needed"));
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, ACCEPT.verb,
+                                    "a listener and a place for the connection are "
+                                    "needed"));
     }
     hf_status status = hf_handle_use(self, &listener->handle, HF_READABLE, ACCEPT.verb);
     if (status == HF_OK) {
@@ -141,7 +145,7 @@ hf_status hf_listener_close(hf_listener *listener)
     HF_LEAVE(self, HF_OK);
 }
 
-/* ---- The user's own descriptors ------------------------------------------------------------------------------------ */
+/* ---- The user's own descriptors ---------------------------------------------------------------------------------- */
 
 hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 {
@@ -153,7 +157,8 @@ hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, NULL);
     if (rt == NULL) {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, FD_WAIT.verb, "hf_fd_wait is for fibers: a plain thread has poll"));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, HF_ERR_MISUSE, FD_WAIT.verb, "hf_fd_wait is for fibers: a plain thread has poll"));
     }
     if (fd < 0 || events == 0 || (events & ~(HF_READABLE | HF_WRITABLE)) != 0) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, FD_WAIT.verb,

@@ -1,5 +1,5 @@
-/* Child processes as users see them. They belong to the helper process, which is started with the first of them; what it
- * tells is read in process_events.c. */
+/* Child processes as users see them. They belong to the helper process, which is started with the first of them; what
+ * it tells is read in process_events.c. */
 #include "fiber/process_private.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static const hf_wait_kind START = {"hf_process_start", hf_wait_abort_linked};
 static const hf_wait_kind WAIT = {"hf_process_wait", hf_wait_abort_linked};
 static const hf_wait_kind CLOSE = {"hf_process_close", hf_wait_abort_linked};
 
-/* ---- The helper ---------------------------------------------------------------------------------------------------- */
+/* ---- The helper -------------------------------------------------------------------------------------------------- */
 
 static void close_helper(hf_processes *all)
 {
@@ -49,7 +49,7 @@ static hf_status open_helper(hf_runtime *rt, hf_op *op, hf_processes **ret_all)
     return HF_OK;
 }
 
-/* The runtime's helper, opened with its first process. Two that come at once both open one, and one of them is closed. */
+/* The runtime's helper, opened with its first process. Two that come at once both open one; one of them is closed. */
 static hf_status get_processes(hf_runtime *rt, hf_op *op, hf_processes **ret_all)
 {
     hf_spin_lock(&rt->processes_lock);
@@ -104,7 +104,7 @@ static void close_shield(hf_fiber *self, hf_scope *shield)
     }
 }
 
-/* ---- Starting ------------------------------------------------------------------------------------------------------ */
+/* ---- Starting ---------------------------------------------------------------------------------------------------- */
 
 static hf_status make_pipe(hf_process *process, hf_op *op, int idx, hf_spawn *spawn)
 {
@@ -253,13 +253,14 @@ hf_status hf_process_start_with(hf_process **ret_process, const char *const *arg
         HF_LEAVE(self, hf_op_end(self, &op));
     }
     if (ret_process == NULL || argv == NULL || argv[0] == NULL || argv[0][0] == '\0') {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, START.verb, "a program to start and a place for it are needed"));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, HF_ERR_MISUSE, START.verb, "a program to start and a place for it are needed"));
     }
     hf_status status = hf_may_wait(self, START.verb);
     HF_LEAVE(self, status != HF_OK ? status : start(self, rt, argv, options, ret_process));
 }
 
-/* ---- Using --------------------------------------------------------------------------------------------------------- */
+/* ---- Using ------------------------------------------------------------------------------------------------------- */
 
 int64_t hf_process_pid(const hf_process *process)
 {

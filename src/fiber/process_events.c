@@ -1,10 +1,10 @@
 /* News from the helper: which child runs, which has ended.
  *
- * Nobody's only work is to read them, or a fiber would have to live as long as the runtime. One of those who wait reads for
- * all, and hands the role on when it leaves:
+ * Nobody's only work is to read them, or a fiber would have to live as long as the runtime. One of those who wait reads
+ * for all, and hands the role on when it leaves:
  *
  *     wait:   my news is there? done.   nobody reads? I do.   else I sleep until my news, or the role, comes to me
- *     reader: read all there is, wake whom it is about, wait for more;  leaving, for whatever reason: wake one who waits
+ *     reader: read all there is, wake whom it is about, wait for more;  leaving, for any reason: wake one who waits
  *
  * E1. has_reader is false only while nobody waits, or somebody was woken who will look again.
  * E2. While nobody waits the news stays in the helper's socket, and then in the helper.
@@ -13,7 +13,7 @@
 
 enum { STALL_NS = 2000000 }; /* how long a busy helper is left alone */
 
-/* ---- Processes ----------------------------------------------------------------------------------------------------- */
+/* ---- Processes --------------------------------------------------------------------------------------------------- */
 
 void hf_process_ref(hf_process *process)
 {
@@ -69,7 +69,7 @@ void hf_process_orphan(hf_process *process)
     }
 }
 
-/* ---- Reading ------------------------------------------------------------------------------------------------------- */
+/* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 /* Wakes everybody who waits for this process; NULL = everybody. One at a time: never under the lock. */
 static void wake_waiters(hf_processes *all, const hf_process *process)
@@ -171,7 +171,7 @@ static void give_role(hf_processes *all)
     }
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------------------------- */
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
 /* Under the lock. */
 static bool has_news(const hf_process *process, bool end)
@@ -226,7 +226,8 @@ hf_status hf_process_await(hf_fiber *self, hf_process *process, bool end, hf_ins
         }
         if (is_lost) {
             return hf_refuse_at(self, HF_ERR_CLOSED, kind->verb,
-                                "the helper process has ended, and %s with it; nothing is known of its end", process->name);
+                                "the helper process has ended, and %s with it; nothing is known of its end",
+                                process->name);
         }
         HF_TRY(reads ? read_until(self, process, end, deadline) : hf_park(self, &wait, deadline));
     }

@@ -32,16 +32,17 @@ struct hf_process {
     hf_exit exit;     /* once it has ended */
     bool is_started;  /* or failed to */
     bool has_ended;
-    bool is_orphan;   /* nobody holds it any more: it goes with its end */
-    unsigned refs;    /* verbs inside, and one for who started it; under the lock */
-    hf_conn *io[3];   /* our ends of its pipes; NULL unless asked for */
+    bool is_orphan; /* nobody holds it any more: it goes with its end */
+    unsigned refs;  /* verbs inside, and one for who started it; under the lock */
+    hf_conn *io[3]; /* our ends of its pipes; NULL unless asked for */
     hf_span kill_after;
-    char name[64];    /* argv[0], for messages and dumps */
+    char name[64]; /* argv[0], for messages and dumps */
 };
 
-/* Waits until it is started (or could not be), or has ended. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_CLOSED when the
- * helper has ended. */
-hf_status hf_process_await(hf_fiber *self, hf_process *process, bool end, hf_instant deadline, const hf_wait_kind *kind);
+/* Waits until it is started (or could not be), or has ended. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_CLOSED when
+ * the helper has ended. */
+hf_status hf_process_await(hf_fiber *self, hf_process *process, bool end, hf_instant deadline,
+                           const hf_wait_kind *kind);
 /* Waits a moment because the helper is busy, and reads its news meanwhile. Fails: HF_ERR_CANCELED. */
 hf_status hf_processes_stall(hf_fiber *self, hf_processes *all);
 void hf_process_ref(hf_process *process);

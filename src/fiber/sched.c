@@ -2,8 +2,8 @@
  *
  * Who runs next (hf_sched order, S1-S4):
  *   S1  ready fibers, first in first out;
- *   S2  every 16th turn, and when no fiber is ready, an unstarted job, oldest first: a runner takes it on its own hot
- *       stack, without a switch, and the job keeps that stack only if it parks;
+ *   S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
+ *       order): a runner takes it on its own hot stack, without a switch, and the job keeps that stack only if it parks;
  *   S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
  *   S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
  *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
@@ -12,13 +12,14 @@
 #include "fiber/enter.h"
 #include "fiber/fd.h"
 #include "fiber/leave.h"
+#include "fiber/runq.h"
 #include "fiber/safepoint.h"
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
 #include <string.h>
 
-enum { RING = HF_JOB_RING_COUNT, SPIN_ROUNDS = 200, CLOCK_TURN = 1024 };
+enum { SPIN_ROUNDS = 200, CLOCK_TURN = 1024 };
 
 /* ---- Inbox ------------------------------------------------------------------------------------------------------- */
 
@@ -112,95 +113,20 @@ static void call_thief(hf_runtime *rt, const hf_sched *except)
     }
 }
 
-static void overflow_push(hf_sched *sched, hf_job *job)
-{
-    job->next = NULL;
-    hf_spin_lock(&sched->jobs_lock);
-    if (sched->overflow_tail != NULL) {
-        sched->overflow_tail->next = job;
-    } else {
-        sched->overflow_head = job;
-    }
-    sched->overflow_tail = job;
-    atomic_fetch_add_explicit(&sched->overflow_count, 1, memory_order_relaxed);
-    hf_spin_unlock(&sched->jobs_lock);
-}
-
-static hf_job *overflow_pop(hf_sched *sched)
-{
-    if (atomic_load_explicit(&sched->overflow_count, memory_order_relaxed) == 0) {
-        return NULL;
-    }
-    hf_spin_lock(&sched->jobs_lock);
-    hf_job *job = sched->overflow_head;
-    if (job != NULL) {
-        sched->overflow_head = job->next;
-        if (job->next == NULL) {
-            sched->overflow_tail = NULL;
-        }
-        atomic_fetch_sub_explicit(&sched->overflow_count, 1, memory_order_relaxed);
-    }
-    hf_spin_unlock(&sched->jobs_lock);
-    return job;
-}
-
 void hf_sched_push_job(hf_sched *sched, hf_job *job)
 {
-    unsigned tail = atomic_load_explicit(&sched->ring_tail, memory_order_relaxed);
-    unsigned head = atomic_load_explicit(&sched->ring_head, memory_order_acquire);
-    if (HF_UNLIKELY(tail - head >= RING ||
-                    atomic_load_explicit(&sched->overflow_count, memory_order_relaxed) != 0)) {
-        overflow_push(sched, job); /* and everything after it, to keep the order */
-    } else {
-        atomic_store_explicit(&sched->ring[tail % RING], job, memory_order_relaxed);
-        atomic_store_explicit(&sched->ring_tail, tail + 1, memory_order_release);
-    }
+    hf_runq_push(sched, job);
     hf_runtime *rt = sched->rt;
-    if (sched->multi && tail - head >= 1 && atomic_load_explicit(&rt->idlers, memory_order_relaxed) > 0 &&
+    if (sched->multi && hf_runq_count(sched) >= 2 && atomic_load_explicit(&rt->idlers, memory_order_relaxed) > 0 &&
         atomic_load_explicit(&rt->searchers, memory_order_relaxed) == 0) {
         call_thief(rt, sched);
     }
 }
 
-/* By the owner and by thieves alike. */
-static hf_job *ring_pop(hf_sched *sched)
-{
-    unsigned head = atomic_load_explicit(&sched->ring_head, memory_order_acquire);
-    for (;;) {
-        unsigned tail = atomic_load_explicit(&sched->ring_tail, memory_order_acquire);
-        if ((int)(tail - head) <= 0) {
-            return NULL;
-        }
-        hf_job *job = atomic_load_explicit(&sched->ring[head % RING], memory_order_relaxed);
-        if (!sched->multi) { /* nobody else takes from it */
-            atomic_store_explicit(&sched->ring_head, head + 1, memory_order_relaxed);
-            return job;
-        }
-        if (atomic_compare_exchange_weak_explicit(&sched->ring_head, &head, head + 1, memory_order_acq_rel,
-                                                  memory_order_acquire)) {
-            return job;
-        }
-    }
-}
-
-static inline hf_job *pop_job(hf_sched *sched)
-{
-    hf_job *job = ring_pop(sched);
-    return HF_LIKELY(job != NULL) ? job : overflow_pop(sched);
-}
-
-static unsigned waiting_jobs(hf_sched *sched)
-{
-    unsigned count = atomic_load_explicit(&sched->ring_tail, memory_order_acquire) -
-                     atomic_load_explicit(&sched->ring_head, memory_order_acquire);
-    count = (int)count < 0 ? 0 : count;
-    return count + atomic_load_explicit(&sched->overflow_count, memory_order_relaxed);
-}
-
 /* Jobs that a thief may take from `victim` now (S4). */
 static unsigned stealable(const hf_sched *thief, hf_sched *victim)
 {
-    unsigned count = waiting_jobs(victim);
+    unsigned count = hf_runq_count(victim);
     if (count < 2 && !thief->has_point && atomic_exchange_explicit(&victim->job_waited, 0, memory_order_relaxed) == 0) {
         return 0;
     }
@@ -213,7 +139,7 @@ static bool anything_to_steal(hf_sched *thief)
 {
     hf_runtime *rt = thief->rt;
     for (int i = 0; thief->multi && i < rt->sched_count; i++) {
-        if (rt->scheds[i] != thief && waiting_jobs(rt->scheds[i]) >= 2) {
+        if (rt->scheds[i] != thief && hf_runq_count(rt->scheds[i]) >= 2) {
             return true;
         }
     }
@@ -228,8 +154,8 @@ static bool steal(hf_sched *thief)
         hf_sched *victim = rt->scheds[(thief->index + i) % rt->sched_count];
         unsigned count = stealable(thief, victim);
         unsigned taken = 0;
-        for (hf_job *job = NULL; taken < count && (job = pop_job(victim)) != NULL; taken++) {
-            hf_sched_push_job(thief, job);
+        for (hf_job *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
+            hf_runq_push_back(thief, job);
         }
         if (taken > 0) {
             __atomic_store_n(&thief->counters.steals, thief->counters.steals + taken, __ATOMIC_RELAXED);
@@ -391,7 +317,7 @@ static HF_NOINLINE void look_around(hf_sched *sched)
         sched->coarse_ns = now.ns;
         (void)hf_alarms_run(sched, now);
     }
-    if (sched->fd_count > 0) {
+    if (__atomic_load_n(&sched->fd_count, __ATOMIC_RELAXED) > 0) { /* others add to it */
         hf_fd_poll(sched, (hf_instant){0});
     }
 }
@@ -409,7 +335,7 @@ static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
     }
     hf_fiber *fiber = sched->ready_head;
     if (fiber == NULL || HF_UNLIKELY(tick % HF_JOB_TURN == 0)) {
-        hf_job *job = pop_job(sched);
+        hf_job *job = hf_runq_pop(sched);
         if (job != NULL) {
             *ret_job = job;
             return true;
@@ -526,12 +452,10 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
 
 static hf_fiber *enter_idle(hf_sched *sched)
 {
-    hf_fiber *idle = &sched->idle;
-    sched->current = idle;
+    hf_fiber *idle = &sched->idle; /* is `current`, outside the library, and maybe being looked at by a dump */
     hf_self_set(&idle->self);
-    __atomic_store_n(&idle->in_lib, 0, __ATOMIC_RELAXED);
     hf_fiber *self = hf_enter(NULL);
-    hf_assert(self == idle);
+    hf_assert(self == idle && sched->current == idle);
     return idle;
 }
 

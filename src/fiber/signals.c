@@ -59,7 +59,8 @@ hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, siz
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
     hf_status status = op.status;
     if (rt != NULL && (ret_signals == NULL || numbers == NULL || count == 0 || count > NUMBERS_MAX)) {
-        status = hf_fail(&op, HF_ERR_MISUSE, "hf_signals_open needs 1 to %d signals and a place for the result", NUMBERS_MAX);
+        status = hf_fail(&op, HF_ERR_MISUSE, "hf_signals_open needs 1 to %d signals and a place for the result",
+                         NUMBERS_MAX);
     } else if (rt != NULL) {
         status = open_on(rt, &op, numbers, count, ret_signals);
     }
@@ -90,7 +91,8 @@ hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wa
         return hf_forked();
     }
     if (signals == NULL || ret_number == NULL) {
-        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "open signals and a place for the number are needed"));
+        HF_LEAVE(self,
+                 hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "open signals and a place for the number are needed"));
     }
     hf_status status = hf_handle_use(self, &signals->handle, HF_READABLE, NEXT.verb);
     if (status == HF_OK) {

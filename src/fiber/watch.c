@@ -225,14 +225,13 @@ static void offer_waiting_jobs(hf_runtime *rt)
 {
     for (int i = 0; i < rt->sched_count && rt->sched_count > 1; i++) {
         hf_sched *sched = rt->scheds[i];
-        unsigned head = atomic_load_explicit(&sched->ring_head, memory_order_relaxed);
-        bool waits = head != atomic_load_explicit(&sched->ring_tail, memory_order_relaxed) ||
-                     atomic_load_explicit(&sched->overflow_count, memory_order_relaxed) != 0;
-        if (waits && sched->waited_head == head) {
+        uint64_t taken = __atomic_load_n(&sched->jobs.taken, __ATOMIC_RELAXED);
+        bool waits = atomic_load_explicit(&sched->jobs.count, memory_order_relaxed) != 0;
+        if (waits && sched->waited_taken == taken) {
             atomic_store_explicit(&sched->job_waited, 1, memory_order_relaxed);
             wake_thief(rt);
         }
-        sched->waited_head = waits ? head : UINT64_MAX;
+        sched->waited_taken = waits ? taken : UINT64_MAX;
     }
 }
 
@@ -364,7 +363,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
     watch->tick_ns = is_on && figures.stuck_ns / 4 < TICK_NS ? figures.stuck_ns / 4 : TICK_NS;
     watch->step_max = is_on ? figures.stuck_ns / 4 : TICK_NS;
     for (int i = 0; i < rt->sched_count; i++) {
-        rt->scheds[i]->waited_head = UINT64_MAX;
+        rt->scheds[i]->waited_taken = UINT64_MAX;
     }
     hf_watch_policy_init(&watch->policy, &figures, rt->sched_count);
     rt->watch = watch;

@@ -1,5 +1,6 @@
-/* The echo server of the examples, unmodified, on a network that delays, splits, fills up, refuses and resets. Whatever it
- * does: an echo that arrives is right, and the server ends with everything closed. */
+/* The echo server of the examples, unmodified, on a network that delays, splits, fills up,
+ * refuses and resets. Whatever it does: an echo that arrives is right, and the server ends with
+ * everything closed. */
 #include "sim/example.h"
 
 #include "../../examples/06_echo_server.c"
@@ -8,7 +9,8 @@
 
 enum { SEEDS = 1000, TALKERS = 4, TALK_LEN = 40 };
 
-/* Every other seed has a network that loses nothing: slow, in pieces, but everybody must be served. */
+/* Every other seed has a network that loses nothing: slow, in pieces, but everybody must be
+ * served. */
 static bool is_harsh(uint64_t seed)
 {
     return seed % 2 == 0;
@@ -92,7 +94,7 @@ static void every_client_that_was_not_cut_off_is_served(void **state)
     print_message("%u clients were served, %u cut off\n", clients_served, clients_cut_off);
 }
 
-/* ---- A signal in the middle ----------------------------------------------------------------------------------------- */
+/* ---- A signal in the middle ------------------------------------------------------------------ */
 
 typedef struct stage {
     hf_env *env;

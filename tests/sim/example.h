@@ -1,4 +1,5 @@
-/* To include an example's source, unmodified, into a test: its main gets another name, and what it prints is kept. */
+/* To include an example's source, unmodified, into a test: its main gets another name, and what
+ * it prints is kept. */
 #ifndef HF_TESTS_SIM_EXAMPLE_H
 #define HF_TESTS_SIM_EXAMPLE_H
 
@@ -37,10 +38,11 @@ static int example_printf(const char *format, ...)
     return len;
 }
 
-/* Which seeds are run twice, to see that they leave the same trace: the first fifty, then one in twenty. */
+/* Which seeds are run twice, to see that they leave the same trace: the first fifty, then one in
+ * nineteen (an odd number: faults go by even ones). */
 static inline bool example_is_repeated(uint64_t seed)
 {
-    return seed <= 50 || seed % 20 == 0;
+    return seed <= 50 || seed % 19 == 0;
 }
 
 #undef printf

@@ -1,5 +1,6 @@
-/* The pipeline of the examples, unmodified, on a disk that gives short reads, fails, fills up and loses power. Whatever it
- * does: success means that the output is complete, right and safe, and a run after a restart succeeds. */
+/* The pipeline of the examples, unmodified, on a disk that gives short reads, fails, fills up
+ * and loses power. Whatever it does: success means that the output is complete, right and safe,
+ * and a run after a restart succeeds. */
 #include "sim/example.h"
 
 #include "../../examples/05_pipeline.c"

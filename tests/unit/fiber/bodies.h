@@ -80,6 +80,12 @@ static inline hf_status fail_at_once(void *arg)
     return hf_raise(HF_ERR_FAILED, "%s", arg != NULL ? (const char *)arg : "it failed");
 }
 
+/* For loops that wait for something to become so. Sleeps: virtual time moves only while nobody can run. */
+static inline hf_status a_moment(void)
+{
+    return hf_sleep(hf_microseconds(50));
+}
+
 /* Milliseconds since `then`, on the runtime's clock. */
 static inline int64_t ms_since(hf_instant then)
 {

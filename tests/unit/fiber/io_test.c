@@ -1,5 +1,6 @@
-/* Connections, listeners, descriptors, files, names and signals. Nearly every test is one body that runs twice: simulated
- * for many seeds, with short reads and writes, full buffers and latency, and on real sockets with two threads. */
+/* Connections, listeners, descriptors, files, names and signals. Nearly every test is one body that runs twice:
+ * simulated for many seeds, with short reads and writes, full buffers and latency, and on real sockets with two
+ * threads. */
 /* labels: threads */
 #include "support/support.h"
 
@@ -16,9 +17,9 @@
 #include <unistd.h>
 
 static const hf_sim_options FAULTS = {.short_io_permille = 200, .full_permille = 100};
-static hf_env *sim;        /* of the run at hand; NULL = the operating system */
-static hf_body body_now;   /* what hf_each_seed runs */
-static char folder[64];    /* for sockets and files of real runs */
+static hf_env *sim;      /* of the run at hand; NULL = the operating system */
+static hf_body body_now; /* what hf_each_seed runs */
+static char folder[64];  /* for sockets and files of real runs */
 
 static void one_seed(uint64_t seed)
 {
@@ -105,7 +106,7 @@ static void close_pair(pair *p)
     HF_CHECK(hf_listener_close(p->listener) == HF_OK);
 }
 
-/* ---- Echo and back-pressure ---------------------------------------------------------------------------------------- */
+/* ---- Echo and back-pressure -------------------------------------------------------------------------------------- */
 
 enum { CLIENTS = 3 };
 
@@ -272,7 +273,7 @@ static void a_failed_allocation_is_reported_and_leaks_nothing(void **state)
     hf_each_seed("poor", 7, one_poor_seed);
 }
 
-/* ---- Cancel, timeout, close ---------------------------------------------------------------------------------------- */
+/* ---- Cancel, timeout, close -------------------------------------------------------------------------------------- */
 
 typedef struct blocked {
     pair p;
@@ -493,7 +494,7 @@ static void misuse_is_refused_with_a_sentence(void **state)
     run_both("misuse", 50, misuse_body);
 }
 
-/* ---- Connecting ---------------------------------------------------------------------------------------------------- */
+/* ---- Connecting -------------------------------------------------------------------------------------------------- */
 
 static hf_status refused_body(void *arg)
 {
@@ -612,7 +613,7 @@ static void names_are_looked_up_on_the_pool(void **state)
     run_both("lookup_cancel", 200, lookup_cancel_body);
 }
 
-/* ---- Descriptors used up ------------------------------------------------------------------------------------------- */
+/* ---- Descriptors used up ----------------------------------------------------------------------------------------- */
 
 enum { HELD_MAX = 4000 };
 
@@ -678,7 +679,7 @@ static void accept_reports_used_up_descriptors_and_recovers(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* ---- Plain threads ------------------------------------------------------------------------------------------------- */
+/* ---- Plain threads ----------------------------------------------------------------------------------------------- */
 
 static hf_status echo_one(void *arg)
 {
@@ -739,7 +740,7 @@ static void a_plain_thread_reads_and_writes_too(void **state)
     }
 }
 
-/* ---- The user's descriptors ---------------------------------------------------------------------------------------- */
+/* ---- The user's descriptors -------------------------------------------------------------------------------------- */
 
 typedef struct waiter {
     int fd;
@@ -796,7 +797,7 @@ static void a_descriptor_of_the_users_is_waited_for(void **state)
     assert_int_equal(hf_fd_wait(0, HF_READABLE), HF_ERR_MISUSE); /* a plain thread has poll */
 }
 
-/* ---- Files --------------------------------------------------------------------------------------------------------- */
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
 
 static hf_status read_back(const char *path, const char *expected)
 {
@@ -902,10 +903,10 @@ static void a_failing_disk_is_reported(void **state)
     hf_each_seed("bad_disk", 50, one_bad_disk_seed);
 }
 
-/* ---- Signals ------------------------------------------------------------------------------------------------------- */
+/* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
-/* The library's own threads take no signals. A thread that does gets it at once; any other, such as one that sleeps while
- * ThreadSanitizer holds its signals back, would make the test wait. */
+/* The library's own threads take no signals. A thread that does gets it at once; any other, such as one that sleeps
+ * while ThreadSanitizer holds its signals back, would make the test wait. */
 static void *raise_main(void *arg)
 {
     const int *number = arg;
@@ -981,7 +982,7 @@ static void signals_queue_up_for_a_fiber(void **state)
     run_both("signals", 100, signals_body);
 }
 
-/* ---- Determinism --------------------------------------------------------------------------------------------------- */
+/* ---- Determinism ------------------------------------------------------------------------------------------------- */
 
 static void one_twin_seed(uint64_t seed)
 {

@@ -1,5 +1,5 @@
-/* Child processes, on the real system: exits, pipes with back-pressure, signals, cancel and timeout, many at once, and that
- * nothing is left behind. */
+/* Child processes, on the real system: exits, pipes with back-pressure, signals, cancel and timeout, many at once, and
+ * that nothing is left behind. */
 /* labels: threads */
 #include "support/support.h"
 
@@ -42,7 +42,8 @@ static hf_status read_all(hf_conn *conn, char *text, size_t capacity, size_t *re
 }
 
 /* Runs a script to its end and gives what it wrote. */
-static hf_status capture(const char *script, const hf_process_options *options, char *text, size_t capacity, int *ret_code)
+static hf_status capture(const char *script, const hf_process_options *options, char *text, size_t capacity,
+                         int *ret_code)
 {
     HF_AUTO(hf_process_close) hf_process *process = NULL;
     hf_process_options own = options != NULL ? *options : (hf_process_options){0};
@@ -58,7 +59,7 @@ static hf_status capture(const char *script, const hf_process_options *options, 
     return HF_OK;
 }
 
-/* ---- Exits --------------------------------------------------------------------------------------------------------- */
+/* ---- Exits ------------------------------------------------------------------------------------------------------- */
 
 static hf_status exits_body(void *arg)
 {
@@ -67,7 +68,10 @@ static hf_status exits_body(void *arg)
         const char *script;
         int code;
         int signal;
-    } CASES[] = {{"exit 0", 0, 0}, {"exit 7", 7, 0}, {"exit 255", 255, 0}, {"kill -9 $$", -1, SIGKILL},
+    } CASES[] = {{"exit 0", 0, 0},
+                 {"exit 7", 7, 0},
+                 {"exit 255", 255, 0},
+                 {"kill -9 $$", -1, SIGKILL},
                  {"kill -TERM $$", -1, SIGTERM}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         hf_process *process = NULL;
@@ -127,7 +131,8 @@ static hf_status surroundings_body(void *arg)
     char text[256];
     int code = -1;
     const char *const env[] = {"HF_ONE=1", "HF_TWO=two words", NULL};
-    HF_TRY(capture("echo \"$HF_ONE-$HF_TWO-$HF_TEST_HOST\"", &(hf_process_options){.env = env}, text, sizeof text, &code));
+    HF_TRY(
+        capture("echo \"$HF_ONE-$HF_TWO-$HF_TEST_HOST\"", &(hf_process_options){.env = env}, text, sizeof text, &code));
     HF_CHECK_SAY(strcmp(text, "1-two words-\n") == 0 && code == 0, "'%s'", text);
     HF_TRY(capture("echo \"$HF_TEST_HOST\"", NULL, text, sizeof text, &code)); /* the host's own */
     HF_CHECK_SAY(strcmp(text, "from the host\n") == 0, "'%s'", text);
@@ -149,7 +154,7 @@ static void environment_and_folder_are_as_asked(void **state)
     run_real(surroundings_body);
 }
 
-/* ---- Pipes --------------------------------------------------------------------------------------------------------- */
+/* ---- Pipes ------------------------------------------------------------------------------------------------------- */
 
 enum { MANY = 10000000 };
 
@@ -210,7 +215,7 @@ static void pipes_carry_megabytes_with_back_pressure(void **state)
     run_real(broken_pipe_body);
 }
 
-/* ---- Waiting and ending -------------------------------------------------------------------------------------------- */
+/* ---- Waiting and ending ------------------------------------------------------------------------------------------ */
 
 static hf_status wait_for(void *arg)
 {
@@ -315,7 +320,8 @@ static hf_status see_all_gone(int fd)
 static hf_status start_family(hf_process **ret_process, const char *path, const char *trap, hf_span kill_after)
 {
     char script[400];
-    (void)snprintf(script, sizeof script, "exec 9>'%s'; %s; sleep 1000 & echo up >&9; while :; do wait; done", path, trap);
+    (void)snprintf(script, sizeof script, "exec 9>'%s'; %s; sleep 1000 & echo up >&9; while :; do wait; done", path,
+                   trap);
     return hf_process_start(ret_process, SHELL(script), .kill_after = kill_after);
 }
 
@@ -425,7 +431,7 @@ static void canceled_starts_lose_no_child(void **state)
     run_real(canceled_starts_body);
 }
 
-/* ---- Elsewhere ----------------------------------------------------------------------------------------------------- */
+/* ---- Elsewhere --------------------------------------------------------------------------------------------------- */
 
 static void a_plain_thread_starts_processes_too(void **state)
 {
@@ -437,7 +443,8 @@ static void a_plain_thread_starts_processes_too(void **state)
         char text[16] = "";
         size_t len = 0;
         assert_int_equal(hf_runtime_new(&rt, .threads = threads), HF_OK);
-        assert_int_equal(hf_process_start(&process, SHELL("echo hi; exit 3"), .runtime = rt, .out = HF_STDIO_PIPE), HF_OK);
+        assert_int_equal(hf_process_start(&process, SHELL("echo hi; exit 3"), .runtime = rt, .out = HF_STDIO_PIPE),
+                         HF_OK);
         assert_int_equal(read_all(hf_process_out(process), text, sizeof text, &len), HF_OK);
         assert_string_equal(text, "hi\n");
         assert_int_equal(hf_process_wait(process, &end), HF_OK);

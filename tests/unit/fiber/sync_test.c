@@ -472,6 +472,15 @@ static hf_status signal_and_broadcast(void *arg)
     HF_TRY(hf_mutex_unlock(mutex));
     let_settle();
     HF_CHECK(woken == 2 && w[4].status == HF_ERR_CANCELED);
+    HF_TRY(hf_mutex_lock(mutex));
+    HF_TRY(hf_cond_signal(cond));
+    let_settle();
+    HF_TRY(hf_job_cancel(jobs[1])); /* signaled, it waits for the mutex: a cancel does not get it out of there */
+    let_settle();
+    HF_CHECK(woken == 2);
+    HF_TRY(hf_mutex_unlock(mutex));
+    let_settle();
+    HF_CHECK(woken == 3 && w[1].status == HF_OK);
     HF_TRY(hf_cond_broadcast(cond));
     (void)hf_join(scope);
     HF_CHECK(woken == 5);

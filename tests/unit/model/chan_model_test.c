@@ -4,7 +4,8 @@
  *   M2  a receiver sees the values of one sender in the order in which they were sent;
  *   M3  sends that succeeded are at most capacity ahead of receives that succeeded or are under way: a channel of
  *       capacity 0 is a rendezvous;
- *   M4  virtual time never passes while a sender and a receiver wait on the same channel;
+ *   M4  virtual time never passes while a sender and a receiver wait on the same channel, nor while one of them waits and
+ *       the buffer is not full, or not empty;
  *   M5  a select does one case, the first that was ready, and leaves the others alone;
  *   M6  what fails moves nothing: timeouts come on the nanosecond, cancels have a reason, a closed channel gives what is
  *       buffered and then the end;
@@ -38,6 +39,7 @@ typedef struct chan {
     bool is_closed;  /* and has returned */
     unsigned sent, received;
     unsigned receiving; /* receives under way */
+    int64_t touched_at; /* somebody began or ended something */
 } chan;
 
 /* What an actor is waiting for; M4 looks at the others'. */
@@ -120,7 +122,25 @@ static void value_received(actor *me, unsigned c, uint64_t number)
     me->last_seq[c][sender] = seq;
 }
 
-/* Both wait since before now: somebody forgot them. */
+static void touch(unsigned c)
+{
+    world.chans[c].touched_at = now();
+}
+
+/* It waited since before now although it could have gone on: somebody forgot it. */
+static void check_buffers(const actor *me)
+{
+    for (unsigned c = 0; c < world.chan_count && me->op.start < now(); c++) {
+        const chan *at = &world.chans[c];
+        if (at->touched_at < now() && !at->is_closing) {
+            size_t count = hf_chan_count(at->chan);
+            HF_CHECK_SAY(!me->op.sends[c] || count == at->capacity, "M4 a sender waited for a channel with room");
+            HF_CHECK_SAY(!me->op.receives[c] || count == 0, "M4 a receiver waited for a channel with values");
+        }
+    }
+}
+
+/* Both wait since before now: the same. */
 static void check_pairs(const actor *me)
 {
     for (unsigned i = 0; i < world.actor_count; i++) {
@@ -141,6 +161,9 @@ static void begin(actor *me)
     me->op.start = now();
     for (unsigned c = 0; c < world.chan_count; c++) {
         world.chans[c].receiving += me->op.receives[c];
+        if (me->op.receives[c] || me->op.sends[c]) {
+            touch(c);
+        }
     }
 }
 
@@ -151,10 +174,13 @@ static void check_end(actor *me, hf_status status, int64_t end)
     bool is_late = status == HF_ERR_TIMEOUT;
     if (is_late || status == HF_ERR_CANCELED) {
         check_pairs(me);
+        check_buffers(me);
     }
-    me->op.is_waiting = false;
     for (unsigned c = 0; c < world.chan_count; c++) {
         world.chans[c].receiving -= me->op.receives[c];
+        if (me->op.receives[c] || me->op.sends[c]) {
+            touch(c);
+        }
     }
     memset(&me->op, 0, sizeof me->op);
     HF_CHECK_SAY(is_late ? at == end : at <= end, "M6 %s %lld ns off", hf_status_name(status), (long long)(at - end));
@@ -189,6 +215,7 @@ static void send(actor *me, unsigned c, bool is_try)
     int64_t end = NEVER;
     hf_wait_options options = some_timeout(me, &end);
     hf_status status = HF_OK;
+    touch(c);
     if (is_try) {
         status = hf_chan_try_send(at->chan, &number);
     } else {
@@ -211,6 +238,7 @@ static void receive(actor *me, unsigned c, bool is_try)
     int64_t end = NEVER;
     hf_wait_options options = some_timeout(me, &end);
     hf_status status = HF_OK;
+    touch(c);
     if (is_try) {
         at->receiving++; /* it may take a place in the middle of the call */
         status = hf_chan_try_recv(at->chan, &number);
