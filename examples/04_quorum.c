@@ -65,8 +65,7 @@ static hf_status app(void *arg)
     }
     printf("\n");
 
-    /* The hung one is not waited for either when the outcome is certain: one of two failures is
-     * one too many. */
+    /* Two votes have become impossible: the hung replica is not waited for. */
     replica two_down[REPLICAS] = {
         {.name = "a", .mood = DOWN, .ms = 10}, {.name = "b", .mood = DOWN}, {.name = "c", .mood = HUNG}};
     printf("three replicas, two of them down, one hung:\n");

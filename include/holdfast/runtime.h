@@ -88,8 +88,8 @@ HF_BEGIN_DECLS
 
 /* Makes a runtime. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (threads, descriptors), HF_ERR_INVALID. */
 HF_API hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options);
-/* Cancels what still runs, waits for it, ends the threads and frees everything. Accepts NULL.
- * Not from one of its own fibers: HF_ERR_MISUSE. */
+/* Ends the threads and frees everything, once every scope of plain threads in it is closed (closing waits for the
+ * children, also for one that is stuck): HF_ERR_MISUSE before, and from one of its own fibers. Accepts NULL. */
 HF_API hf_status hf_runtime_free(hf_runtime *runtime);
 /* Cancels everything that runs in the runtime, with cause "shutdown", and refuses new root scopes. Does not wait. */
 HF_API hf_status hf_runtime_stop(hf_runtime *runtime);

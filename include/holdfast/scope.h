@@ -13,7 +13,13 @@
  * deadline has passed. Only hf_join returns the children's outcome; it also ends the scope's own hold over the owner,
  * so that code after it can wait again. A cancel that came from further out stays pending.
  *
- * Cancellation is level-triggered: every wait fails until the scope is left. Cleanup that must wait opens a shield. */
+ * Cancellation is level-triggered: every wait fails until the scope is left. Cleanup that must wait opens a shield.
+ *
+ * A fiber stays on its thread, with one exception: when the watchdog takes the thread from a fiber that does not yield, the
+ * other fibers of that thread go on elsewhere. So keep no address of errno or of a thread-local, and no pthread_self(), over
+ * a call that may wait.
+ *
+ * Options are macro arguments: put a compound literal with commas into parentheses, hf_fork(scope, body, (&(T){1, 2})). */
 #ifndef HOLDFAST_SCOPE_H
 #define HOLDFAST_SCOPE_H
 
@@ -186,7 +192,8 @@ HF_API hf_cause hf_cancel_cause(const char **ret_reason);
 /* Time left until the nearest deadline around, HF_SPAN_UNLIMITED when there is none. */
 HF_API hf_span hf_time_left(void);
 
-/* A shield: inside it waits are not canceled from outside, for at most `bound`; then they are. For cleanup.
+/* A shield: inside it waits are not canceled from outside. For cleanup; its bound is a deadline of its own: when it has
+ * passed, waits inside fail with HF_ERR_CANCELED, whether or not anybody canceled from outside.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
  *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
 typedef struct hf_shield hf_shield;

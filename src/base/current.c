@@ -12,6 +12,12 @@ HF_NOINLINE hf_self *hf_self_get(void)
     __asm__ volatile("" : "+r"(self));
     return self;
 }
+
+HF_NOINLINE void hf_self_set(hf_self *self)
+{
+    hf_current = self;
+    __asm__ volatile("" ::: "memory");
+}
 #endif
 
 void hf_panic(const char *what, const char *file, int line)

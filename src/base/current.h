@@ -23,15 +23,15 @@ static inline hf_self *hf_self_get(void)
     __asm__ volatile("movq hf_current@GOTTPOFF(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(self) : : "memory");
     return self;
 }
-#else
-hf_self *hf_self_get(void);
-#endif
-
 static inline void hf_self_set(hf_self *self)
 {
     __asm__("" : "+r"(self)); /* who runs may well live on its own stack: not the compiler's business */
     hf_current = self;
     __asm__ volatile("" ::: "memory");
 }
+#else
+hf_self *hf_self_get(void);
+void hf_self_set(hf_self *self);
+#endif
 
 #endif

@@ -1,5 +1,5 @@
-/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are in no order, so the next one
- * to go is always the first of the list. What goes is told and let go after the lock was released.
+/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are in no order, so the
+ * next one to go is always the first of the list. What goes is told and let go after the lock was released.
  *
  * C1  after every put: count <= count_max and bytes <= bytes_max;
  * C2  an entry is either in `order` or pinned, never both;
@@ -269,7 +269,8 @@ static entry *entry_new(hf_cache *cache, uint64_t hash, const void *key, size_t 
     return fresh;
 }
 
-/* `*fresh` is used, and set to NULL, when the key is new. HF_ERR_NOT_FOUND: it is new and there is no fresh entry yet. */
+/* `*fresh` is used, and set to NULL, when the key is new. HF_ERR_NOT_FOUND: it is new and there is no fresh entry
+ * yet. */
 static hf_status put_locked(hf_cache *cache, uint64_t hash, const void *key, size_t key_len, hf_value *value,
                             entry **fresh, leftovers *left)
 {
@@ -305,7 +306,8 @@ static void clean_up(hf_cache *cache, leftovers *left, entry *fresh)
     entry_free(cache, fresh);
 }
 
-static hf_status check_put(hf_fiber *self, const hf_cache *cache, const void *key, size_t key_len, const hf_value *value)
+static hf_status check_put(hf_fiber *self, const hf_cache *cache, const void *key, size_t key_len,
+                           const hf_value *value)
 {
     HF_TRY(check(self, cache, key, key_len, "hf_cache_put"));
     if (value == NULL) {
@@ -313,7 +315,8 @@ static hf_status check_put(hf_fiber *self, const hf_cache *cache, const void *ke
     }
     uint64_t len = hf_value_len(value);
     if (len > cache->bytes_max || key_len > cache->bytes_max - len) {
-        return hf_refuse_at(self, HF_ERR_TOO_BIG, "hf_cache_put", "an entry of %llu bytes is over the bound of cache '%s'",
+        return hf_refuse_at(self, HF_ERR_TOO_BIG, "hf_cache_put",
+                            "an entry of %llu bytes is over the bound of cache '%s'",
                             (unsigned long long)(len + key_len), cache->name);
     }
     return HF_OK;
@@ -342,7 +345,8 @@ hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_valu
         is_new = fresh == NULL;
     }
     if (status == HF_ERR_LIMIT) {
-        (void)hf_refuse(self, status, "cache '%s' is full of pinned entries: unpin some, or raise its bounds", cache->name);
+        (void)hf_refuse(self, status, "cache '%s' is full of pinned entries: unpin some, or raise its bounds",
+                        cache->name);
     } else if (status == HF_ERR_NOMEM) {
         (void)hf_refuse(self, status, "no memory for an entry of cache '%s'", cache->name);
     }
@@ -403,7 +407,8 @@ hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
     }
     hf_spin_unlock(&cache->lock);
     if (is_pinned) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the entry of cache '%s' is pinned: unpin it first", cache->name));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "the entry of cache '%s' is pinned: unpin it first", cache->name));
     }
     if (found == NULL) {
         hf_self_note(self, HF_ERR_NOT_FOUND, "hf_cache_remove");

@@ -17,7 +17,8 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collect_option
     }
     hf_collector *collector = hf_rt_alloc(flow->rt, sizeof *collector + capacity * flow->value_len);
     if (collector == NULL) {
-        *ret_status = hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a collector of '%s'", flow->name);
+        *ret_status =
+            hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a collector of '%s'", flow->name);
         return NULL;
     }
     collector->owner = hf_owner_of(self);
@@ -101,7 +102,8 @@ hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, co
         return hf_forked();
     }
     if (flow == NULL || ret_collector == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a collector needs a flow, and is not opened by a hook of a join"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "a collector needs a flow, and is not opened by a hook of a join"));
     }
     hf_status status = HF_OK;
     hf_collector *collector = make(self, flow, options, &status);
@@ -136,7 +138,8 @@ static hf_status end_of(hf_fiber *self, const hf_emitter *run, bool *ret_is_end)
 }
 
 /* `*ret_is_end`: the flow ended well, which is what HF_ERR_CLOSED then means. */
-static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_value, hf_instant deadline, bool *ret_is_end)
+static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_value, hf_instant deadline,
+                         bool *ret_is_end)
 {
     hf_emitter *run = collector->run;
     hf_flow *flow = run->flow;
@@ -237,8 +240,10 @@ hf_status hf_collector_close(hf_collector *collector)
     }
     hf_status status = check_owner(self, collector, "hf_collector_close");
     if (status == HF_OK && collector->scope != NULL && self->scope != collector->scope) {
-        hf_log(flow->rt, HF_LOG_ERROR, "misuse", "verb=hf_collector_close flow=%s message=not_in_reverse_order", flow->name);
-        status = hf_refuse(self, HF_ERR_MISUSE, "scopes and collectors of cold flows close in the reverse order of opening");
+        hf_log(flow->rt, HF_LOG_ERROR, "misuse", "verb=hf_collector_close flow=%s message=not_in_reverse_order",
+               flow->name);
+        status =
+            hf_refuse(self, HF_ERR_MISUSE, "scopes and collectors of cold flows close in the reverse order of opening");
     }
     if (status != HF_OK) {
         HF_LEAVE(self, status);

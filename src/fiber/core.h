@@ -189,6 +189,7 @@ struct hf_fiber {
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
     uint8_t hook_depth;      /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
+    bool is_made;             /* its context exists: it rests in runner_main */
     hf_status last_status;   /* of the last failure when it has no box */
     const char *last_where;
     hf_failure_box *failure; /* last failure; owned; of a thread: inside hf_thread_fiber */
@@ -208,6 +209,7 @@ struct hf_fiber {
 typedef struct hf_thread_fiber {
     hf_fiber fiber;
     hf_failure_box box;
+    hf_runtime *home; /* of a pool thread: whose pool; NULL for foreign threads */
 } hf_thread_fiber;
 
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */

@@ -113,7 +113,8 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_job *job = HF_CONTAINER(task, hf_job_extra, task)->job;
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
-    hf_runtime *rt = thread->rt;
+    hf_runtime *rt = job->scope->rt;
+    thread->rt = rt; /* an earlier call may have talked to another one */
     thread->job = job;
     thread->locals = job->scope->locals;
     thread->last_status = HF_OK;
@@ -258,7 +259,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     thread->last_status = HF_OK;
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
     hf_failure_box *failure =
-        status != HF_OK ? hf_self_take_failure(thread, thread->rt, status, "hf_block") : NULL;
+        status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
     hf_pool_done(task->via);
     hf_spin_lock(&call->lock);
     call->status = status;
@@ -275,7 +276,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     if (call->drop != NULL) {
         call->drop(call->arg);
     }
-    hf_rt_free(thread->rt, call, sizeof *call);
+    hf_rt_free(call->rt, call, sizeof *call);
 }
 
 /* A canceled or late caller: a call that nobody has begun is withdrawn; one that runs is left, if it may be. */

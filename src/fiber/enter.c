@@ -35,11 +35,15 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         self = hf_thread_adopt();
     }
     if (self->sched == NULL) { /* a plain or pool thread: owns nothing of a scheduler */
-        if (rt != NULL && hf_rt_is_forked(rt)) {
-            return NULL;
+        if (self->job == NULL) {
+            /* The runtime it talks to now: where its waits and its memory come from. Not the one of an earlier call,
+             * which may be gone. */
+            hf_runtime *home =
+                self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
+            self->rt = rt != NULL ? rt : home;
         }
-        if (rt != NULL && self->job == NULL) {
-            self->rt = rt; /* the runtime it talks to now: where its waits and its memory come from */
+        if ((rt != NULL && hf_rt_is_forked(rt)) || (self->rt != NULL && hf_rt_is_forked(self->rt))) {
+            return NULL;
         }
         self->in_lib = 1;
         return self;

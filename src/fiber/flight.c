@@ -4,8 +4,8 @@
  *   (none) ----------------> in table ---------------------------------> out of the table --last ref--> gone
  *
  * G1  a flight in the table is under way: neither ended nor abandoned. Who finds one there gets its result;
- * G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while the work
- *     of an abandoned flight still winds down (N8);
+ * G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while
+ *     the work of an abandoned flight still winds down (N8);
  * G3  a waiter is counted from finding the flight until it has its result or gives up. Canceled waiters are unlinked by
  *     the canceler and leave by themselves;
  * G4  the result is written before the first waiter is woken and does not change. */
@@ -16,8 +16,8 @@
 #include <string.h>
 
 struct hf_flight {
-    hf_spin lock; /* first: hf_wait.object points here */
-    hf_keys keys; /* flights under way */
+    hf_spin lock;     /* first: hf_wait.object points here */
+    hf_keys keys;     /* flights under way */
     unsigned users;   /* verbs that wait */
     atomic_uint refs; /* the creator's, and one per flight */
     hf_runtime *rt;

@@ -322,7 +322,8 @@ hf_status hf_flow_emit(hf_flow *flow, const void *value)
         return hf_forked();
     }
     if (HF_UNLIKELY(flow == NULL || !hf_flow_is_hot(flow) || (value == NULL && flow->value_len > 0))) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_emit needs a hot flow and a value; a source uses hf_emit"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_flow_emit needs a hot flow and a value; a source uses hf_emit"));
     }
     HF_LEAVE(self, emit(self, flow->current, value));
 }

@@ -1,8 +1,9 @@
-/* Flows inside the library. A flow has runs: a hot one has a single run for its whole life, a shared one has one while it
- * has collectors, a cold one has one per collector. A run takes values from its emitters to its collectors.
+/* Flows inside the library. A flow has runs: a hot one has a single run for its whole life, a shared one has one
+ * while it has collectors, a cold one has one per collector. A run takes values from its emitters to its
+ * collectors.
  *
- * W1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is full,
- *     so a canceled emit has not happened, and all collectors see all values in the same order;
+ * W1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
+ *     full, so a canceled emit has not happened, and all collectors see all values in the same order;
  * W2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
  * W3  an ended run takes no values; what its collectors have buffered they still get;
  * W4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
@@ -31,7 +32,7 @@ struct hf_emitter {
     hf_node runs; /* in flow->runs */
     hf_flow *flow;
     hf_list collectors;
-    hf_list emitters;        /* waiting; hf_wait.value is what they emit */
+    hf_list emitters; /* waiting; hf_wait.value is what they emit */
     bool ended;
     hf_status status;        /* what collectors get after the end: HF_ERR_CLOSED, or the failure's */
     hf_failure_box *failure; /* of the source; owned; NULL = it ended well */

@@ -8,8 +8,8 @@
  *      +----------- idle        in the shard's list, oldest first
  *
  * K1  an entry that is held is never dropped, whatever the bound says; only who holds it has waiters behind it;
- * K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that went
- *     over: an idle entry remembers nothing, so nobody can tell it from a new one;
+ * K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that
+ *     went over: an idle entry remembers nothing, so nobody can tell it from a new one;
  * K3  waiters wait under the shard's lock, which lives as long as the whole. */
 #include "fiber/keys.h"
 #include "fiber/sync.h"
@@ -21,7 +21,7 @@ enum { SHARDS = 16, IDLE_DEFAULT = 1000 };
 typedef struct shard {
     hf_spin lock; /* first: hf_wait.object points here */
     hf_keys keys;
-    hf_list idle;      /* least recently used first */
+    hf_list idle; /* least recently used first */
     size_t idle_count;
 } shard;
 

@@ -40,8 +40,8 @@ uint64_t hf_key_hash(uint64_t seed, const void *bytes, size_t len)
     return mix(hash);
 }
 
-/* The place in a node where a path goes on, and the rest of the path. The hash is turned, not shifted: equal hashes go on
- * below each other instead of ending. */
+/* The place in a node where a path goes on, and the rest of the path. The hash is turned, not shifted: equal hashes
+ * go on below each other instead of ending. */
 static unsigned next_turn(uint64_t *path)
 {
     unsigned turn = (unsigned)(*path & 3);

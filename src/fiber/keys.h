@@ -1,8 +1,8 @@
-/* A set of byte keys, intrusive: whoever has a key to find embeds an hf_key. It allocates nothing and never has to grow,
- * so every step is fit to be done under an hf_spin.
+/* A set of byte keys, intrusive: whoever has a key to find embeds an hf_key. It allocates nothing and never has to
+ * grow, so every step is fit to be done under an hf_spin.
  *
- * It is a trie over the bits of the keys' hashes, two bits a level, with a key in every node: a new key goes to the first
- * free place on its path. A node that is removed is replaced by any leaf below it, which shares its path. */
+ * It is a trie over the bits of the keys' hashes, two bits a level, with a key in every node: a new key goes to the
+ * first free place on its path. A node that is removed is replaced by any leaf below it, which shares its path. */
 #ifndef HF_FIBER_KEYS_H
 #define HF_FIBER_KEYS_H
 

@@ -82,8 +82,8 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     }
     if (HF_UNLIKELY(hf_owner_is(mutex->owner, self))) {
         hf_spin_unlock(&mutex->lock);
-        return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb, "mutex '%s' is held by the caller already and is not recursive",
-                            mutex->name);
+        return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb,
+                            "mutex '%s' is held by the caller already and is not recursive", mutex->name);
     }
     hf_wait_init(&wait, self, kind, mutex, mutex->name);
     hf_list_push_back(&mutex->waiters, &wait.node);

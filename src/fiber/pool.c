@@ -56,6 +56,7 @@ static bool start_thread(hf_dispatcher *pool)
         fresh->pool = pool;
         fresh->self.fiber.kind = HF_FIBER_THREAD;
         fresh->self.fiber.rt = rt;
+        fresh->self.home = rt;
         char name[16];
         (void)snprintf(name, sizeof name, "hf-%.11s", pool->name);
         hf_spin_lock(&pool->lock); /* it is among the living before it can end */

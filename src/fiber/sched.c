@@ -248,7 +248,8 @@ static void run_job(hf_fiber *self)
 
 static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job);
 
-/* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up. */
+/* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up and rests, ready
+ * to be resumed with another job. */
 static void runner_main(void *arg)
 {
     hf_fiber *self = arg;
@@ -270,8 +271,7 @@ static void runner_main(void *arg)
         }
         HF_DROP(sched->counters.fibers);
         hf_stack_put(sched, self);
-        hf_sched_switch(sched, self, next, true);
-        __builtin_unreachable();
+        hf_sched_switch(sched, self, next, false); /* resumed here by start_job, bound to its next job */
     }
 }
 
@@ -300,10 +300,10 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
         return NULL;
     }
     HF_BUMP(sched->counters.fibers);
-#if HF_ASAN
-    __asan_unpoison_memory_region(fiber->stack_lo, (size_t)(fiber->stack_hi - fiber->stack_lo));
-#endif
-    hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
+    if (HF_UNLIKELY(!fiber->is_made)) {
+        hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
+        fiber->is_made = true;
+    }
     bind_job(sched, fiber, job);
     return fiber;
 }

@@ -603,6 +603,17 @@ static inline __attribute__((always_inline)) void park_joiner(hf_fiber *self, hf
     (void)hf_park_hot(self, &wait);
 }
 
+/* Nobody is left, and nothing is on its way. The end of the last child woke the owner, but a fork from elsewhere may have
+ * come in before its turn. */
+static inline bool is_over(hf_fiber *self, hf_scope *scope)
+{
+    if (HF_UNLIKELY(atomic_load(&scope->pending) != 0)) {
+        hf_yield_in(self);
+        return false;
+    }
+    return __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0 || HF_CANARY(HF_BUG_JOIN_EARLY);
+}
+
 /* Waits for the last child; forks from elsewhere that are on their way count. */
 static inline __attribute__((always_inline)) void await_children(hf_fiber *self, hf_scope *scope)
 {
@@ -616,7 +627,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
             call.fn = join_at_home;
             call_home(self, scope, &call, &JOIN);
         }
-    } while (HF_UNLIKELY(atomic_load(&scope->pending) != 0) && (hf_yield_in(self), true));
+    } while (HF_UNLIKELY(!is_over(self, scope)));
     if (HF_LIKELY(is_home(self, scope))) {
         settle(self->sched, scope);
     } else {
@@ -748,7 +759,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
     do {
         call.fn = close_at_home;
         call_home(self, scope, &call, &CLOSE);
-    } while (atomic_load(&scope->pending) != 0 && (hf_yield_in(self), true));
+    } while (!is_over(self, scope));
     hf_spin_lock(&scope->rt->roots_lock);
     hf_list_remove(&scope->roots);
     hf_spin_unlock(&scope->rt->roots_lock);
@@ -774,7 +785,7 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
             if (!begin_close(self->sched, scope)) {
                 park_joiner(self, scope, &CLOSE);
             }
-        } while (HF_UNLIKELY(atomic_load(&scope->pending) != 0) && (hf_yield_in(self), true));
+        } while (HF_UNLIKELY(!is_over(self, scope)));
         self->scope = scope->outer;
         self->cx = scope->parent_cx;
         finish(self->sched, scope);

@@ -19,7 +19,8 @@ hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_optio
         return hf_forked();
     }
     if (permits < 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a semaphore cannot start with %lld permits", (long long)permits));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_INVALID, "a semaphore cannot start with %lld permits", (long long)permits));
     }
     hf_runtime *rt = NULL;
     hf_status status = HF_OK;

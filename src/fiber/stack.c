@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#if defined(HF_VALGRIND)
+#if defined(__has_include) && __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
 #define VALGRIND_STACK_REGISTER(lo, hi) 0u

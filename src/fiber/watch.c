@@ -1,15 +1,15 @@
 /* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is at work.
  *
- * A look: take the answers of signalled threads, sample every slot, let the policy decide, act, and then the chores: a job
- * that has waited for a whole tick is offered to thieves, unused stacks give their memory back.
+ * A look: take the answers of signalled threads, sample every slot, let the policy decide, act, and then the chores:
+ * a job that has waited for a whole tick is offered to thieves, unused stacks give their memory back.
  *
  * W1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
  *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
- * W2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that was
- *     stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
+ * W2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
+ *     was stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
  * W3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
- *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before it
- *     looks at is_asleep: one of the two sees the other. */
+ *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before
+ *     it looks at is_asleep: one of the two sees the other. */
 #include "fiber/watch.h"
 
 #include "fiber/backtrace.h"
@@ -22,11 +22,12 @@
 enum { TRIM_COUNT = 1024, USED_STEADY = 64, STACK_LEN_MAX = 760, MONITOR_STACK_LEN = 256 * 1024 };
 
 static const int64_t TICK_NS = 20 * INT64_C(1000000);
+static const int64_t TICK_NS_MIN = INT64_C(1000000); /* however short stuck_after is */
 static const int64_t LINGER_NS = INT64_C(1000000000);
 static const int64_t REPORT_WAIT_NS = INT64_C(1000000000); /* for the stack of a stuck fiber */
 static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do not end; the process should";
 
-/* ---- Samples ------------------------------------------------------------------------------------------------------- */
+/* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
 /* See W1. Not instrumented: the races are meant. */
 __attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched, hf_watch_sample *ret)
@@ -67,7 +68,7 @@ static int sample_all(hf_watch *watch, int64_t *ret_used)
     return count;
 }
 
-/* ---- Actions ------------------------------------------------------------------------------------------------------- */
+/* ---- Actions ----------------------------------------------------------------------------------------------------- */
 
 static hf_lost *lost_of(hf_watch *watch, int slot)
 {
@@ -106,7 +107,8 @@ static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, c
 {
     hf_lost *lost = lost_of(watch, action->slot);
     if (lost != NULL) {
-        const hf_evidence *seen = action->kind == HF_WATCH_UNCOUNT ? &lost->ask.evidence : hf_watch_evidence(&lost->ask);
+        const hf_evidence *seen =
+            action->kind == HF_WATCH_UNCOUNT ? &lost->ask.evidence : hf_watch_evidence(&lost->ask);
         log_fiber(watch, level, event, lost->sched->index, 0, action->ns, seen);
         return;
     }
@@ -207,7 +209,7 @@ static void act(hf_watch *watch, int count)
     }
 }
 
-/* ---- Chores -------------------------------------------------------------------------------------------------------- */
+/* ---- Chores ------------------------------------------------------------------------------------------------------ */
 
 static void wake_thief(hf_runtime *rt)
 {
@@ -248,7 +250,7 @@ static void give_memory_back(hf_watch *watch, int64_t now, int64_t used)
     }
 }
 
-/* ---- The thread ---------------------------------------------------------------------------------------------------- */
+/* ---- The thread -------------------------------------------------------------------------------------------------- */
 
 static void look(hf_watch *watch, int64_t now)
 {
@@ -341,7 +343,7 @@ void hf_watch_busy(hf_sched *sched)
     }
 }
 
-/* ---- Making and ending --------------------------------------------------------------------------------------------- */
+/* ---- Making and ending ------------------------------------------------------------------------------------------- */
 
 static size_t watch_len(const hf_runtime *rt)
 {
@@ -360,8 +362,9 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
     watch->rt = rt;
     hf_watch_figures figures = hf_watch_figures_of(&rt->watchdog);
     bool is_on = figures.stuck_ns != HF_WATCH_NEVER;
-    watch->tick_ns = is_on && figures.stuck_ns / 4 < TICK_NS ? figures.stuck_ns / 4 : TICK_NS;
-    watch->step_max = is_on ? figures.stuck_ns / 4 : TICK_NS;
+    int64_t quarter = is_on ? figures.stuck_ns / 4 : TICK_NS;
+    watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
+    watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
     for (int i = 0; i < rt->sched_count; i++) {
         rt->scheds[i]->waited_taken = UINT64_MAX;
     }

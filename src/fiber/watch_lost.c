@@ -23,7 +23,7 @@
 
 #include <inttypes.h>
 
-/* ---- On the stuck thread ------------------------------------------------------------------------------------------- */
+/* ---- On the stuck thread ----------------------------------------------------------------------------------------- */
 
 static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
 {
@@ -103,7 +103,7 @@ void hf_watch_left(hf_fiber *away)
     atomic_store(&lost->has_ended, true);
 }
 
-/* ---- Asking -------------------------------------------------------------------------------------------------------- */
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
 hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op)
 {
@@ -213,7 +213,7 @@ const hf_evidence *hf_watch_evidence(hf_ask *ask)
     return &ask->evidence;
 }
 
-/* ---- Replacing ----------------------------------------------------------------------------------------------------- */
+/* ---- Replacing --------------------------------------------------------------------------------------------------- */
 
 static void on_cancel(hf_sched *home, hf_msg *msg)
 {
@@ -302,7 +302,7 @@ void hf_watch_reap(hf_watch *watch, bool all)
         if (lost == NULL || (!all && (!lost->is_over || atomic_load(&lost->canceling)))) {
             continue;
         }
-        env->ops->thread_join(env, lost->thread); /* NULL for a spare */
+        env->ops->thread_join(env, lost->thread);  /* NULL for a spare */
         hf_assert(!atomic_load(&lost->canceling)); /* L4 */
         drop(watch, lost);
     }

@@ -9,14 +9,14 @@
  *     next interrupt (X13).
  * P2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
  * P3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
- * P4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work any
- *     more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
+ * P4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
+ *     any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
  * A late step does what is due once, and plans on as if it had been in time. */
 #include "fiber/watch_policy.h"
 
 #include "base/base.h"
 
-/* ---- Figures ------------------------------------------------------------------------------------------------------- */
+/* ---- Figures ----------------------------------------------------------------------------------------------------- */
 
 static int64_t span_or(hf_span span, int64_t seconds)
 {
@@ -51,7 +51,7 @@ static int64_t sum(int64_t a, int64_t b)
     return a > HF_WATCH_NEVER - b ? HF_WATCH_NEVER : a + b;
 }
 
-/* ---- Cases --------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ------------------------------------------------------------------------------------------------------- */
 
 typedef struct step {
     hf_watch_policy *policy;
@@ -83,10 +83,8 @@ static void begin_again(step *s, hf_watch_case *c, const hf_watch_sample *sample
         act(s, HF_WATCH_UNCOUNT, sample->slot, c->since_ns);
     }
     policy->stuck_count -= c->is_stuck;
-    *c = (hf_watch_case){.run = sample->run,
-                         .progress = sample->progress,
-                         .since_ns = s->now_ns,
-                         .is_known = !sample->is_gone};
+    *c = (hf_watch_case){
+        .run = sample->run, .progress = sample->progress, .since_ns = s->now_ns, .is_known = !sample->is_gone};
 }
 
 /* True: an interrupt is due. Plans the next: at 1, 2, 4, 8 ... times the first, at most interrupt_max_ns apart. */
@@ -146,7 +144,7 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
     }
 }
 
-/* ---- The ladder ---------------------------------------------------------------------------------------------------- */
+/* ---- The ladder -------------------------------------------------------------------------------------------------- */
 
 /* Whether nobody runs but zombies. */
 static bool is_quiet(const hf_watch_policy *policy, const hf_watch_sample *samples, int sample_count)
@@ -204,7 +202,7 @@ static void step_ladder(step *s, const hf_watch_sample *samples, int sample_coun
     }
 }
 
-/* ---- The step ------------------------------------------------------------------------------------------------------ */
+/* ---- The step ---------------------------------------------------------------------------------------------------- */
 
 void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count)
 {

@@ -1,8 +1,8 @@
-/* What the watchdog decides (PROMISES T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no clock, no
- * thread and no memory but its own table; watch.c samples, steps and acts.
+/* What the watchdog decides (PROMISES T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no
+ * clock, no thread and no memory but its own table; watch.c samples, steps and acts.
  *
- * A slot is a place where a fiber may be stuck: slots 0 .. sched_count-1 are the schedulers' threads, the others are threads
- * that were lost to their fiber and replaced. Times are nanoseconds of any clock that does not go back. */
+ * A slot is a place where a fiber may be stuck: slots 0 .. sched_count-1 are the schedulers' threads, the others are
+ * threads that were lost to their fiber and replaced. Times are nanoseconds of any clock that does not go back. */
 #ifndef HF_FIBER_WATCH_POLICY_H
 #define HF_FIBER_WATCH_POLICY_H
 
@@ -10,9 +10,9 @@
 
 #include <holdfast/runtime.h>
 
-#define HF_LOST_MAX 128 /* lost threads of a runtime at once: each costs a kernel stack, and zombies_max acts far below */
+#define HF_LOST_MAX 128 /* lost threads of a runtime at once: each costs a stack, and zombies_max acts far below */
 #define HF_WATCH_SLOTS_MAX (HF_THREADS_MAX + HF_LOST_MAX)
-#define HF_WATCH_PER_SLOT_MAX 6 /* actions of one step about one slot */
+#define HF_WATCH_PER_SLOT_MAX 6                                               /* actions of one step about one slot */
 #define HF_WATCH_ACTIONS_MAX (HF_WATCH_SLOTS_MAX * HF_WATCH_PER_SLOT_MAX + 2) /* the ladder moves two steps at most */
 #define HF_WATCH_NEVER INT64_MAX
 
@@ -95,7 +95,8 @@ typedef struct hf_watch_policy {
 } hf_watch_policy;
 
 void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count);
-/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX. Returns how many. */
+/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX.
+ * Returns how many there are. */
 int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch_sample *samples, int sample_count,
                          hf_watch_action *ret_actions);
 /* The stuck fiber of scheduler `slot` keeps its thread as `lost_slot`; the scheduler has a new one. */

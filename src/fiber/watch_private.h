@@ -9,21 +9,21 @@ enum { HF_WATCH_NAME_LEN = 48 };
 
 /* What a signal handler saw. */
 typedef struct hf_evidence {
-    uint64_t id;                         /* of the fiber's job, as in dumps */
-    char name[HF_WATCH_NAME_LEN];        /* its name, cut; "" = it has none */
-    int pc_count;                        /* 0 = the stack was not taken */
+    uint64_t id;                  /* of the fiber's job, as in dumps */
+    char name[HF_WATCH_NAME_LEN]; /* its name, cut; "" = it has none */
+    int pc_count;                 /* 0 = the stack was not taken */
     void *pcs[HF_BACKTRACE_DEPTH_MAX];
 } hf_evidence;
 
 /* One question to a thread, carried by a signal. The monitor owns the other fields while it is free or answered, the
  * handler while it is being answered. */
 typedef enum hf_ask_state {
-    HF_ASK_FREE,     /* nothing was asked */
-    HF_ASK_SENT,     /* a signal is on its way */
-    HF_ASK_TAKEN,    /* the handler is at it */
-    HF_ASK_SEEN,     /* evidence was taken, the thread stays as it is */
-    HF_ASK_GRANTED,  /* evidence was taken, and the thread has given its scheduler up */
-    HF_ASK_OUTDATED  /* the fiber had moved on */
+    HF_ASK_FREE,    /* nothing was asked */
+    HF_ASK_SENT,    /* a signal is on its way */
+    HF_ASK_TAKEN,   /* the handler is at it */
+    HF_ASK_SEEN,    /* evidence was taken, the thread stays as it is */
+    HF_ASK_GRANTED, /* evidence was taken, and the thread has given its scheduler up */
+    HF_ASK_OUTDATED /* the fiber had moved on */
 } hf_ask_state;
 
 typedef struct hf_lost hf_lost;
@@ -54,19 +54,19 @@ struct hf_lost {
 /* The monitor's notes on one scheduler. */
 typedef struct hf_seat {
     hf_ask ask;
-    hf_lost *spare;      /* for the next replacement; in watch->lost, so that there will be room for it */
-    unsigned tick_seen;  /* as of the last sample */
-    hf_fiber *seen;      /* fiber of the last sample */
+    hf_lost *spare;     /* for the next replacement; in watch->lost, so that there will be room for it */
+    unsigned tick_seen; /* as of the last sample */
+    hf_fiber *seen;     /* fiber of the last sample */
     uint64_t id_seen;
-    uint64_t stuck_id;   /* of the fiber that was reported last */
-    bool wants_signal;   /* this step */
-    bool wants_replace;  /* this step */
-    bool wants_cancel;   /* of this episode, done when its thread is replaced */
-    bool owes_report;    /* the stuck fiber was not logged yet: its stack is on the way */
-    bool owes_thread;    /* it was replaced, but the new thread could not be started yet */
-    bool has_failed;     /* and that was said */
-    int64_t report_by;   /* then it is logged without a stack */
-    int64_t stuck_for;   /* for that line */
+    uint64_t stuck_id;  /* of the fiber that was reported last */
+    bool wants_signal;  /* this step */
+    bool wants_replace; /* this step */
+    bool wants_cancel;  /* of this episode, done when its thread is replaced */
+    bool owes_report;   /* the stuck fiber was not logged yet: its stack is on the way */
+    bool owes_thread;   /* it was replaced, but the new thread could not be started yet */
+    bool has_failed;    /* and that was said */
+    int64_t report_by;  /* then it is logged without a stack */
+    int64_t stuck_for;  /* for that line */
 } hf_seat;
 
 struct hf_watch {
@@ -80,8 +80,8 @@ struct hf_watch {
     int64_t quiet_ns;   /* all schedulers have slept since, by the same clock; 0 = they do not */
     int64_t used_since; /* the number of used stacks has been steady since */
     int64_t used_last;
-    bool is_trimmed;    /* nothing to give back since then */
-    hf_word word;       /* the monitor sleeps on it */
+    bool is_trimmed;       /* nothing to give back since then */
+    hf_word word;          /* the monitor sleeps on it */
     atomic_bool is_asleep; /* for good, until a scheduler wakes up */
     atomic_bool is_stopping;
     _Atomic(uint64_t) stuck;   /* reported so far */
@@ -96,8 +96,8 @@ struct hf_watch {
 /* ---- watch_lost.c ------------------------------------------------------------------------------------------------ */
 hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op);
 void hf_watch_signal_close(hf_watch *watch);
-/* Asks the thread for its stack, and for its scheduler if `may_replace`. While the same question is open, it is sent once
- * more if `again`. */
+/* Asks the thread for its stack, and for its scheduler if `may_replace`. While the same question is open, it is sent
+ * once more if `again`. */
 void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again);
 /* Signals a lost thread, for EINTR and a newer stack. */
 void hf_watch_ask_lost(hf_watch *watch, hf_lost *lost);

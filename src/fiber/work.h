@@ -1,6 +1,6 @@
-/* Work that others wait for: the shared fetch of a flight, the source of a flow. It runs once, as a child of a scope, and
- * ends exactly once: when its function returned, when it was canceled before it started, or when it could not start.
- * Whoever shares it may abandon it, which cancels it alone and not its siblings. */
+/* Work that others wait for: the shared fetch of a flight, the source of a flow. It runs once, as a child of a
+ * scope, and ends exactly once: when its function returned, when it was canceled before it started, or when it
+ * could not start. Whoever shares it may abandon it, which cancels it alone and not its siblings. */
 #ifndef HF_FIBER_WORK_H
 #define HF_FIBER_WORK_H
 
@@ -29,8 +29,8 @@ struct hf_work {
     bool abandoned;
 };
 
-/* Forks it into work->scope. Outside the library. Whatever goes wrong ends the work with a failure. The caller must hold
- * the memory until this returns. */
+/* Forks it into work->scope. Outside the library. Whatever goes wrong ends the work with a failure. The caller must
+ * hold the memory until this returns. */
 hf_status hf_work_start(hf_work *work);
 /* Under work->lock: cancels it, with cause "abandoned". */
 void hf_work_abandon(hf_work *work);

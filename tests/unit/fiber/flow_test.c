@@ -229,8 +229,8 @@ typedef struct source_log {
     atomic_int started;
     atomic_int ended;
     atomic_int canceled;
-    int count;          /* values to emit; -1 = for ever */
-    hf_status then;     /* what it returns at the end */
+    int count;      /* values to emit; -1 = for ever */
+    hf_status then; /* what it returns at the end */
 } source_log;
 
 static hf_status emit_numbers(void *arg, hf_emitter *emitter)

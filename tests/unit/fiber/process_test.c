@@ -237,7 +237,7 @@ static hf_status waits_body(void *arg)
     for (int i = 0; i < 5; i++) { /* one of them reads for all; the cancel takes them all away */
         HF_TRY(hf_fork(scope, wait_for, process));
     }
-    HF_TRY(hf_sleep(hf_milliseconds(1)));
+    HF_CHECK(hf_process_wait(process, &end, .timeout = hf_milliseconds(2)) == HF_ERR_TIMEOUT); /* perhaps it reads */
     HF_TRY(hf_scope_cancel(scope));
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
     HF_CHECK(hf_scope_close(scope) == HF_OK);
@@ -245,7 +245,7 @@ static hf_status waits_body(void *arg)
     for (int i = 0; i < 5; i++) { /* and these hear of the end */
         HF_TRY(hf_fork(scope, wait_for, process));
     }
-    HF_TRY(hf_sleep(hf_milliseconds(1)));
+    HF_CHECK(hf_process_wait(process, &end, .timeout = hf_milliseconds(2)) == HF_ERR_TIMEOUT); /* perhaps it reads */
     HF_CHECK(hf_process_kill(process, SIGTERM) == HF_OK);
     HF_CHECK(hf_join(scope) == HF_OK);
     return hf_scope_close(scope);

@@ -490,9 +490,9 @@ static hf_status serve_for_ever(void *arg)
     for (long long i = 0; i < e->count; i++) {
         HF_TRY(hf_fork(scope, serve_request, e));
         if (i % 256 == 255) {
-            while (i - atomic_load_explicit(&e->ran, memory_order_relaxed) > 512) {
-                HF_TRY(hf_yield()); /* as fast as they are served */
-            }
+            do { /* as fast as they are served, and their ends are seen */
+                HF_TRY(hf_yield());
+            } while (i - atomic_load_explicit(&e->ran, memory_order_relaxed) > 512);
         }
         if (i == e->count / 100) {
             e->bytes_early = e->memory.bytes;
@@ -500,10 +500,11 @@ static hf_status serve_for_ever(void *arg)
         }
     }
     HF_TRY(hf_join(scope));
-    HF_CHECK_SAY(e->memory.bytes <= e->bytes_early + 65536, "allocated %lld bytes early, %lld late", e->bytes_early,
+    HF_CHECK_SAY(e->memory.bytes <= e->bytes_early + (1 << 20), "allocated %lld bytes early, %lld late", e->bytes_early,
                  (long long)e->memory.bytes);
-    HF_CHECK_SAY(resident_pages() <= e->rss_early + 1024, "resident %ld pages early, %ld late", e->rss_early,
-                 resident_pages());
+    bool is_plain = hf_test_scale() == 1; /* a sanitizer keeps notes of its own */
+    HF_CHECK_SAY(!is_plain || resident_pages() <= e->rss_early + 1024, "resident %ld pages early, %ld late",
+                 e->rss_early, resident_pages());
     HF_CHECK(hf_scope_tally(scope).forked == (uint64_t)e->count);
     return HF_OK;
 }
@@ -543,7 +544,7 @@ static hf_status compute(void *arg)
 {
     paced *p = arg;
     unsigned counter = 0;
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 10000; i++) {
         int before = p->others;
         HF_TRY(hf_pace(&counter, 100));
         p->turns += p->others != before;
@@ -560,7 +561,7 @@ static hf_status cpu_loops(void *arg)
     HF_TRY(hf_fork(scope, compute, &p));
     HF_TRY(hf_fork(scope, other_work, &p));
     HF_TRY(hf_join(scope));
-    HF_CHECK(p.others == 5 && p.turns >= 4); /* others ran between, at every hundredth item */
+    HF_CHECK(p.others == 5 && p.turns == 5); /* the other ran between, at every hundredth item */
     HF_TRY(hf_scope_cancel(scope));
     unsigned counter = 0;
     int items = 0;

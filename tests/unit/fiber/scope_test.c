@@ -188,6 +188,7 @@ static hf_status get_two(void *arg)
 static hf_status supervisor(void *arg)
 {
     (void)arg;
+    atomic_int later = 0;
     HF_AUTO(hf_chan_free) hf_chan *answers = NULL;
     HF_TRY(hf_chan_new(&answers, sizeof(int), .capacity = 1));
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
@@ -201,8 +202,10 @@ static hf_status supervisor(void *arg)
     HF_CHECK(value == 2);
     HF_CHECK(hf_join(store) == HF_ERR_FAILED && hf_job_status(one) == HF_ERR_FAILED);
     HF_CHECK(hf_scope_tally(store).ok == 1 && hf_scope_tally(store).failed == 1);
-    HF_TRY(hf_fork(store, count_one, &(atomic_int){0})); /* and it still takes work */
-    return hf_scope_tally(store).canceled == 0 ? HF_OK : HF_ERR_FAILED;
+    HF_TRY(hf_fork(store, count_one, &later)); /* and it still takes work */
+    (void)hf_join(store);
+    HF_CHECK(later == 1 && hf_scope_tally(store).canceled == 0);
+    return HF_OK;
 }
 
 static void S2_in_a_supervisor_scope_a_failing_get_leaves_the_others_running(void **state)

@@ -20,8 +20,8 @@ typedef struct world {
     int64_t tick;
     int threads;
     struct {
-        bool spins;   /* does not yield; otherwise it takes a turn between any two looks */
-        bool in_lib;  /* and is inside the library */
+        bool spins;  /* does not yield; otherwise it takes a turn between any two looks */
+        bool in_lib; /* and is inside the library */
         bool idle;
         uint64_t run;
         uint64_t progress;
@@ -145,7 +145,7 @@ static void is_about(const world *w, int64_t when, int64_t due)
     }
 }
 
-/* ---- T18: a fiber that does not yield is reported -------------------------------------------------------------------- */
+/* ---- T18: a fiber that does not yield is reported ---------------------------------------------------------------- */
 
 static void T18_a_fiber_that_does_not_yield_is_reported_once(void **state)
 {
@@ -208,7 +208,7 @@ static void T18_stuck_after_off_switches_everything_off(void **state)
     free(w);
 }
 
-/* ---- T13: cancel and interrupt at once, then again and again ----------------------------------------------------------- */
+/* ---- T13: cancel and interrupt at once, then again and again ----------------------------------------------------- */
 
 static void T13_cancel_and_interrupt_come_at_once_and_the_interrupt_again_at_1_2_4_8(void **state)
 {
@@ -276,7 +276,7 @@ static void T13_retries_can_be_switched_off(void **state)
     free(w);
 }
 
-/* ---- T14, X13: zombies -------------------------------------------------------------------------------------------------- */
+/* ---- T14, X13: zombies ------------------------------------------------------------------------------------------- */
 
 static void T14_zombie_is_counted_once_after_the_grace_period(void **state)
 {
@@ -365,7 +365,7 @@ static void T15_without_a_signal_a_zombie_is_uncounted_when_its_thread_moves(voi
     free(w);
 }
 
-/* ---- T17: slots are free ------------------------------------------------------------------------------------------------ */
+/* ---- T17: slots are free ----------------------------------------------------------------------------------------- */
 
 static void T17_the_thread_of_a_zombie_is_replaced_and_serves_on(void **state)
 {
@@ -407,7 +407,7 @@ static void T17_a_fiber_inside_the_library_is_not_replaced(void **state)
     free(w);
 }
 
-/* ---- T16, X12: the ladder ------------------------------------------------------------------------------------------------ */
+/* ---- T16, X12: the ladder ---------------------------------------------------------------------------------------- */
 
 /* Makes `count` zombies on one scheduler after the other. */
 static void make_zombies(world *w, int count)
@@ -502,9 +502,8 @@ static void T20_the_figures_of_the_ladder_can_be_set(void **state)
         int grace, force, fatal;
         int64_t cancel_at, fatal_at;
     } ROWS[] = {
-        {0, 0, 0, 10, 15},   {1, 1, 0, 1, 2},     {-1, 0, 0, 0, 5},     {-1, 2, 0, 0, 2},
-        {0, -1, 0, 10, 60},  {0, 0, -1, 10, -1},  {30, 40, 20, -1, 20}, {100, 0, 0, -1, 60},
-        {5, -1, -1, 5, -1},  {0, 45, 12, 10, 12},
+        {0, 0, 0, 10, 15},  {1, 1, 0, 1, 2},      {-1, 0, 0, 0, 5},    {-1, 2, 0, 0, 2},   {0, -1, 0, 10, 60},
+        {0, 0, -1, 10, -1}, {30, 40, 20, -1, 20}, {100, 0, 0, -1, 60}, {5, -1, -1, 5, -1}, {0, 45, 12, 10, 12},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         hf_watchdog_options options = {.zombies_max = 1,
@@ -536,7 +535,7 @@ static void T20_the_figures_of_the_ladder_can_be_set(void **state)
     }
 }
 
-/* ---- The promises as they are written ----------------------------------------------------------------------------------- */
+/* ---- The promises as they are written ---------------------------------------------------------------------------- */
 
 static void N1_a_fiber_that_ignores_cancel_and_spins(void **state)
 {
@@ -604,7 +603,7 @@ static void N3_give_up_leaves_a_counted_zombie_and_a_free_slot(void **state)
     free(w);
 }
 
-/* ---- Random worlds against what must always hold ------------------------------------------------------------------------ */
+/* ---- Random worlds against what must always hold ----------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *seed)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- What was logged ------------------------------------------------------------------------------------------------ */
+/* ---- What was logged --------------------------------------------------------------------------------------------- */
 
 enum { LINES_MAX = 256, LINE_LEN_MAX = 1100 };
 
@@ -76,7 +76,7 @@ static void check_order(const char *field, const char *const *events)
     }
 }
 
-/* ---- A runtime to watch --------------------------------------------------------------------------------------------- */
+/* ---- A runtime to watch ------------------------------------------------------------------------------------------ */
 
 static atomic_bool release;
 static atomic_int spinning;
@@ -117,9 +117,9 @@ static hf_stats stats_of(hf_runtime *rt)
 }
 
 /* Polls on the test's own thread. */
-#define WAIT_UNTIL(condition)                      \
-    while (!(condition)) {                         \
-        (void)hf_sleep(hf_milliseconds(1));        \
+#define WAIT_UNTIL(condition)               \
+    while (!(condition)) {                  \
+        (void)hf_sleep(hf_milliseconds(1)); \
     }
 
 static hf_scope *open_scope(hf_runtime *rt)
@@ -138,7 +138,7 @@ static void end(hf_runtime *rt, hf_scope *scope, hf_chan *chan)
     assert_int_equal(hf_runtime_free(rt), HF_OK);
 }
 
-/* ---- Bodies --------------------------------------------------------------------------------------------------------- */
+/* ---- Bodies ------------------------------------------------------------------------------------------------------ */
 
 static HF_NOINLINE void spin(void)
 {
@@ -186,7 +186,7 @@ static hf_status neighbour(void *arg)
     return status;
 }
 
-/* ---- Tests ---------------------------------------------------------------------------------------------------------- */
+/* ---- Tests ------------------------------------------------------------------------------------------------------- */
 
 static void N1_fibers_of_a_stuck_thread_run_again_once_it_is_replaced(void **state)
 {
@@ -328,7 +328,7 @@ static void T16_too_many_zombies_shut_the_runtime_down(void **state)
     end(rt, scope, chan);
 }
 
-/* ---- The monitor's chores ------------------------------------------------------------------------------------------- */
+/* ---- The monitor's chores ---------------------------------------------------------------------------------------- */
 
 static atomic_bool child_ran;
 

@@ -659,8 +659,11 @@ static uint64_t run(uint64_t seed)
     hf_runtime_options options = hf_sim_runtime_options(env, 1 + (int)below(root, 4));
     options.guards = chance(root, 50) ? 0 : HF_OFF;
     if (root->on_main) {
+        hf_scope *around = NULL; /* outside all scopes a plain thread has no runtime, and no virtual time */
         HF_CHECK(hf_runtime_new_with(&world.rt, &options) == HF_OK);
+        HF_CHECK(hf_scope_open(&around, .runtime = world.rt) == HF_OK);
         (void)root_body(root);
+        HF_CHECK(hf_scope_close(around) == HF_OK);
         HF_CHECK(hf_runtime_free(world.rt) == HF_OK);
     } else {
         HF_CHECK(hf_run_with(root_body, root, &options) == HF_OK);

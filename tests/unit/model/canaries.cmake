@@ -1,0 +1,28 @@
+# The library once more, with seeded bugs in src/fiber that sleep until a test wakes one (src/base/canary.h), and the model
+# tests linked with it. unit/model/canaries runs them. Plain builds only.
+
+get_target_property(fiber_includes hf_fiber INCLUDE_DIRECTORIES)
+add_library(hf_fiber_canary OBJECT ${HF_SOURCES_fiber})
+target_include_directories(hf_fiber_canary PRIVATE ${fiber_includes})
+target_compile_definitions(hf_fiber_canary PRIVATE HF_CANARIES=1)
+target_link_libraries(hf_fiber_canary PRIVATE hf_flags hf_warnings Threads::Threads)
+
+add_library(holdfast_canary STATIC $<TARGET_OBJECTS:hf_base> $<TARGET_OBJECTS:hf_env> $<TARGET_OBJECTS:hf_fiber_canary>)
+set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
+
+foreach(model scope chan keylock flight)
+    add_executable(canary_${model} unit/model/${model}_model_test.c ${support})
+    target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1)
+    target_include_directories(canary_${model} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
+                                                       "${CMAKE_CURRENT_SOURCE_DIR}")
+    target_include_directories(canary_${model} SYSTEM PRIVATE "${CMOCKA_INCLUDE_DIR}")
+    target_link_libraries(canary_${model} PRIVATE holdfast_canary hf_flags hf_test_warnings "${CMOCKA_LIBRARY}"
+                                                  Threads::Threads ${CMAKE_DL_LIBS} m)
+    set_target_properties(canary_${model} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/canaries")
+    add_dependencies(test_unit_model_canaries canary_${model})
+endforeach()
+target_compile_definitions(
+    test_unit_model_canaries
+    PRIVATE HF_CANARY_DIR="${CMAKE_CURRENT_BINARY_DIR}/canaries" HF_CANARY_LIBRARY="$<TARGET_FILE:holdfast_canary>"
+            HF_PLAIN_LIBRARY="$<TARGET_FILE:holdfast_static>")
+add_dependencies(test_unit_model_canaries holdfast_static holdfast_canary)
