@@ -1,5 +1,6 @@
 /* Child processes: argv, never a shell. They live in a group of their own under one small helper process per runtime;
- * when the host dies, even by kill -9, the helper kills them and all their descendants. */
+ * when a child ends, the helper kills what is left of its group; when the host dies, even by kill -9, it kills them all and
+ * all their descendants. */
 #ifndef HOLDFAST_PROCESS_H
 #define HOLDFAST_PROCESS_H
 

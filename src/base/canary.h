@@ -1,37 +1,37 @@
-/* Seeded bugs: do the model tests notice? Each is one marked line in the library, and sleeps. In a library it is not even
- * there: HF_CANARY is the constant 0. Only the build made with -DHF_CANARIES=1 (tests/model/canaries) can wake one, by
- * hf_canary, and a test expects that the model named here then fails.
- *
- *        name                  model      what goes wrong */
+/* Seeded bugs: do the model tests notice? Each is a marked line in the library, and sleeps. In a library that is
+ * shipped it is not even there: HF_CANARY is the constant 0. Only the build made with -DHF_CANARIES=1, by
+ * tests/unit/model/canaries.cmake, can wake one, through hf_canary; a test expects that the model named here then
+ * fails. */
 #ifndef HF_BASE_CANARY_H
 #define HF_BASE_CANARY_H
 
-#define HF_BUG_MAP(X)                                                                             \
-    X(HF_BUG_LOST_WAKE, "scope", "a message does not wake the scheduler it was posted to")        \
-    X(HF_BUG_CANCEL_AT_PARK, "scope", "a cancel does not wake who is parked")                     \
-    X(HF_BUG_JOIN_EARLY, "scope", "a join goes on before the last child has ended")               \
-    X(HF_BUG_CHILD_NOT_COUNTED, "scope", "a child with a drop is not counted as running")         \
-    X(HF_BUG_ALARM_TWICE, "scope", "an alarm fires twice")                                        \
-    X(HF_BUG_SHIELD_IGNORED, "scope", "a cancel reaches into a shield")                           \
-    X(HF_BUG_DEADLINE_NOT_MIN, "scope", "a scope does not take over the nearer deadline around it") \
-    X(HF_BUG_CANCEL_MSG_DROPPED, "scope", "a cancel does not reach a stolen child")               \
+/*    name, model, what goes wrong */
+#define HF_BUG_MAP(X)                                                                                           \
+    X(HF_BUG_LOST_WAKE, "scope", "a message does not wake the scheduler it was posted to")                      \
+    X(HF_BUG_CANCEL_AT_PARK, "scope", "a cancel does not wake who is parked")                                   \
+    X(HF_BUG_JOIN_EARLY, "scope", "a join goes on before the last child has ended")                             \
+    X(HF_BUG_CHILD_NOT_COUNTED, "scope", "a child with a drop is not counted as running")                       \
+    X(HF_BUG_ALARM_TWICE, "scope", "an alarm fires twice")                                                      \
+    X(HF_BUG_SHIELD_IGNORED, "scope", "a cancel reaches into a shield")                                         \
+    X(HF_BUG_DEADLINE_NOT_MIN, "scope", "a scope does not take over the nearer deadline around it")             \
+    X(HF_BUG_CANCEL_MSG_DROPPED, "scope", "a cancel does not reach a stolen child")                             \
     X(HF_BUG_CANCEL_BEFORE_START, "scope", "a child that was canceled early starts as if nothing had happened") \
-    X(HF_BUG_JOIN_CLEARS_OUTER, "scope", "a join clears a cancel that came from further out")     \
-    X(HF_BUG_FORK_NOT_PENDING, "scope", "a close does not wait for a fork that is on its way")    \
-    X(HF_BUG_DROP_FORGOTTEN, "scope", "a canceled child with a drop runs its body")               \
-    X(HF_BUG_POOL_STATUS, "scope", "the status of a job on a pool is lost")                       \
-    X(HF_BUG_FIRST_FAILURE, "scope", "the last failure is taken for the first")                   \
-    X(HF_BUG_SELECT_TWO_CASES, "chan", "two peers take two cases of one select")                  \
-    X(HF_BUG_CLOSE_DUPLICATES, "chan", "a closed channel gives its last value twice")             \
-    X(HF_BUG_CAPACITY, "chan", "a channel takes one value more than fits")                        \
-    X(HF_BUG_TIMEOUT_NOT_CLAIMED, "chan", "a timeout wakes who was woken by a peer already")      \
-    X(HF_BUG_SENDER_FORGOTTEN, "chan", "a receiver that made room does not let a sender in")      \
-    X(HF_BUG_TWO_HOLDERS, "keylock", "a key that is held is given to another one")                \
+    X(HF_BUG_JOIN_CLEARS_OUTER, "scope", "a join clears a cancel that came from further out")                   \
+    X(HF_BUG_FORK_NOT_PENDING, "scope", "a close does not wait for a fork that is on its way")                  \
+    X(HF_BUG_DROP_FORGOTTEN, "scope", "a canceled child with a drop runs its body")                             \
+    X(HF_BUG_POOL_STATUS, "scope", "the status of a job on a pool is lost")                                     \
+    X(HF_BUG_FIRST_FAILURE, "scope", "the last failure is taken for the first")                                 \
+    X(HF_BUG_SELECT_TWO_CASES, "chan", "two peers take two cases of one select")                                \
+    X(HF_BUG_CLOSE_DUPLICATES, "chan", "a closed channel gives its last value twice")                           \
+    X(HF_BUG_CAPACITY, "chan", "a channel takes one value more than fits")                                      \
+    X(HF_BUG_TIMEOUT_NOT_CLAIMED, "chan", "a timeout wakes who was woken by a peer already")                    \
+    X(HF_BUG_SENDER_FORGOTTEN, "chan", "a receiver that made room does not let a sender in")                    \
+    X(HF_BUG_TWO_HOLDERS, "keylock", "a key that is held is given to another one")                              \
     X(HF_BUG_EVICT_HELD, "keylock", "a key that is held stays among the idle ones and is dropped at the bound") \
-    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came second")                                \
-    X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")          \
-    X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")            \
-    X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")        \
+    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came second")                                              \
+    X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")                        \
+    X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")                          \
+    X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                      \
     X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")
 
 typedef enum hf_bug {
@@ -39,7 +39,7 @@ typedef enum hf_bug {
 #define HF_BUG_ENUM(name, model, text) name,
     HF_BUG_MAP(HF_BUG_ENUM)
 #undef HF_BUG_ENUM
-    HF_BUG_COUNT /* the first that does not exist */
+        HF_BUG_COUNT /* the first that does not exist */
 } hf_bug;
 
 #if defined(HF_CANARIES) && HF_CANARIES

@@ -100,8 +100,9 @@ hf_status hf_local_set(const hf_local *key, void *value)
     if (self == NULL) {
         return hf_forked();
     }
-    if (self->kind != HF_FIBER_PLAIN || key == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "local values belong to fibers: a plain thread has thread-locals"));
+    if (self->kind != HF_FIBER_PLAIN || self->hook_depth != 0 || key == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "local values belong to fibers: a plain thread has thread-locals, "
+                                                      "and a hook runs on somebody else's fiber"));
     }
     size_t count = 0;
     for (const hf_binding *at = self->own_locals; at != NULL; at = at->own_next) {

@@ -348,6 +348,9 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
         return status;
     }
     if (scope->policy.hooks->on_fork != NULL || scope->jobs_max != INT64_MAX) { /* the answer matters */
+        if (self->hook_depth != 0) {
+            return HF_ERR_MISUSE; /* it would have to wait for it */
+        }
         home_call call;
         call.fn = fork_at_home;
         call.job = job;
@@ -368,6 +371,10 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, hf_status status)
     if (status == HF_ERR_LIMIT) {
         return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
                             (long long)scope->jobs_max);
+    }
+    if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
+        return hf_refuse_at(self, status, "hf_fork",
+                            "a hook must not wait, and scope '%s' of another thread has to be asked first", scope->name);
     }
     return hf_refuse_at(self, status, "hf_fork", "the join '%s' of scope '%s' refused the child",
                         scope->policy.hooks->name, scope->name);

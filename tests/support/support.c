@@ -1,7 +1,7 @@
 /* One process runs one test program, and simulated threads share one thread of the system: the state here is global.
  *
- * When a run cannot go on (stuck, endless, a broken invariant, a crash) the process ends, because stacks are left behind
- * that nobody can unwind. The last lines then say which seed it was, so that HF_SEED=n repeats it. */
+ * When a run cannot go on (stuck, endless, a broken invariant, a crash) the process ends, because stacks are left
+ * behind that nobody can unwind. The last lines then say which seed it was, so that HF_SEED=n repeats it. */
 #include "support/support.h"
 
 #include "env/sim/sim.h"
@@ -34,12 +34,12 @@ enum { SAID_MAX = 20, STEPS_MAX = 1000000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t failed;
-static bool has_seed;          /* a seed is being tried */
+static bool has_seed; /* a seed is being tried */
 static uint64_t seed_now;
-static uint64_t seeds_tried;   /* by hf_each_seed, the current one included */
+static uint64_t seeds_tried; /* by hf_each_seed, the current one included */
 static unsigned errors_logged;
 
-/* ---- Checks -------------------------------------------------------------------------------------------------------- */
+/* ---- Checks ------------------------------------------------------------------------------------------------------ */
 
 bool hf_check_say(const char *file, int line, const char *format, ...)
 {
@@ -81,7 +81,7 @@ void hf_checks_reset(void)
     (void)pthread_mutex_unlock(&lock);
 }
 
-/* ---- Main ---------------------------------------------------------------------------------------------------------- */
+/* ---- Main -------------------------------------------------------------------------------------------------------- */
 
 /* cmocka calls setup, test and teardown with one state; the shims stand before and behind, and find the test by it. */
 static const struct CMUnitTest *running;
@@ -165,13 +165,14 @@ uint64_t hf_test_seeds(uint64_t full)
     return count > 0 ? count : 1;
 }
 
-/* ---- Runs that cannot go on ---------------------------------------------------------------------------------------- */
+/* ---- Runs that cannot go on -------------------------------------------------------------------------------------- */
 
-/* Also from a signal handler: nothing but write(2). */
+/* Also from a signal handler, where stdio is not to be trusted. */
 static void tell_seed(void)
 {
     char text[160];
-    int len = snprintf(text, sizeof text, "FAILED at seed %" PRIu64 ", the %" PRIu64 ". tried; repeat with HF_SEED=%" PRIu64 "\n",
+    int len = snprintf(text, sizeof text,
+                       "FAILED at seed %" PRIu64 ", the %" PRIu64 ". tried; repeat with HF_SEED=%" PRIu64 "\n",
                        seed_now, seeds_tried, seed_now);
     if (has_seed && len > 0 && write(STDERR_FILENO, text, (size_t)len) < 0) {
         return;
@@ -204,7 +205,8 @@ static void on_crash(int number)
     (void)raise(number);
 }
 
-/* Only for simulated runs: a test of the real overflow report needs SIGSEGV for itself. Sanitizers report by themselves. */
+/* Only for simulated runs: a test of the real overflow report needs SIGSEGV for itself. Sanitizers report by
+ * themselves. */
 static void watch_crashes(void)
 {
     static bool done;
@@ -222,7 +224,7 @@ static void watch_crashes(void)
     }
 }
 
-/* ---- Simulated runs ------------------------------------------------------------------------------------------------ */
+/* ---- Simulated runs ---------------------------------------------------------------------------------------------- */
 
 hf_env *hf_sim_begin_with(uint64_t seed, hf_sim_options options)
 {

@@ -37,8 +37,8 @@ int hf_test_main(const char *suite, const struct CMUnitTest *tests, size_t count
 unsigned hf_test_scale(void);
 uint64_t hf_test_seeds(uint64_t full);
 
-/* A simulated environment for this seed: what gets stuck, runs for ever or breaks an invariant ends the process with the
- * seed on stderr. The hook may be replaced by hf_sim_on_stuck. */
+/* A simulated environment for this seed: what gets stuck, runs for ever or breaks an invariant ends the process with
+ * the seed on stderr. The hook may be replaced by hf_sim_on_stuck. */
 hf_env *hf_sim_begin(uint64_t seed);
 /* The same with options of one's own; .size and .seed are filled in. */
 hf_env *hf_sim_begin_with(uint64_t seed, hf_sim_options options);

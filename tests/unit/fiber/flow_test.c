@@ -605,6 +605,50 @@ static void the_failure_of_a_shared_source_is_its_collectors(void **state)
     everywhere("shared failure", 50, shared_failure);
 }
 
+typedef struct deaf {
+    hf_sem *left; /* released when the collector has left */
+    hf_status status;
+} deaf;
+
+static hf_status emit_behind_a_shield(void *arg, hf_emitter *emitter)
+{
+    deaf *d = arg;
+    int value = 1;
+    HF_TRY(hf_emit(emitter, &value));
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_TRY(hf_shield_open(&shield, hf_seconds(60)));
+    HF_CHECK(hf_sem_acquire(d->left, 1) == HF_OK);
+    d->status = hf_emit(emitter, &value);
+    return d->status;
+}
+
+static hf_status leave_a_deaf_source(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_sem_free) hf_sem *left = NULL;
+    HF_TRY(hf_sem_new(&left, 0));
+    deaf d = {left, HF_OK};
+    HF_AUTO(hf_scope_close) hf_scope *store = NULL;
+    HF_TRY(hf_scope_open(&store));
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_behind_a_shield, .arg = &d, .share = store));
+    hf_collector *collector = NULL;
+    HF_TRY(hf_collector_open(&collector, flow));
+    int value = 0;
+    HF_TRY(hf_collector_next(collector, &value));
+    HF_TRY(hf_collector_close(collector));
+    HF_TRY(hf_sem_release(left, 1));
+    HF_TRY(hf_join(store));
+    HF_CHECK(d.status == HF_ERR_CANCELED);
+    return HF_OK;
+}
+
+static void S18_a_source_that_nobody_collects_cannot_emit(void **state)
+{
+    (void)state;
+    everywhere("deaf source", 100, leave_a_deaf_source);
+}
+
 /* Collectors come and go while the source runs: each sees numbers in order, and every source ends. */
 static hf_status look_in(void *arg)
 {
@@ -665,6 +709,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(S15_three_collectors_of_one_key_get_every_update_from_one_fetch),
         cmocka_unit_test(S13_a_shared_source_is_canceled_when_its_last_collector_leaves),
         cmocka_unit_test(the_failure_of_a_shared_source_is_its_collectors),
+        cmocka_unit_test(S18_a_source_that_nobody_collects_cannot_emit),
         cmocka_unit_test(S15_collectors_come_and_go_and_every_source_ends),
     };
     return hf_test_main("flow", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);

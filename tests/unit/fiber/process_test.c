@@ -374,6 +374,24 @@ static void closing_leaves_no_orphan(void **state)
     run_real(canceled_close_body);
 }
 
+/* The background child holds the pipe: its end is read only when it was killed with the rest of the group. */
+static hf_status left_behind_body(void *arg)
+{
+    (void)arg;
+    char text[64];
+    int code = -1;
+    HF_TRY(capture("sleep 1000 & echo gone; exit 3", NULL, text, sizeof text, &code));
+    HF_CHECK(strcmp(text, "gone\n") == 0);
+    HF_CHECK(code == 3);
+    return HF_OK;
+}
+
+static void what_a_child_leaves_in_its_group_ends_with_it(void **state)
+{
+    (void)state;
+    run_real(left_behind_body);
+}
+
 typedef struct forgotten {
     int fd;
     char path[128];
@@ -481,6 +499,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pipes_carry_megabytes_with_back_pressure),
         cmocka_unit_test(many_wait_at_once_and_each_hears_its_own),
         cmocka_unit_test(closing_leaves_no_orphan),
+        cmocka_unit_test(what_a_child_leaves_in_its_group_ends_with_it),
         cmocka_unit_test(a_runtime_takes_forgotten_children_along),
         cmocka_unit_test(canceled_starts_lose_no_child),
         cmocka_unit_test(a_plain_thread_starts_processes_too),

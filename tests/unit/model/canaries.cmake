@@ -1,5 +1,5 @@
-# The library once more, with seeded bugs in src/fiber that sleep until a test wakes one (src/base/canary.h), and the model
-# tests linked with it. unit/model/canaries runs them. Plain builds only.
+# The library once more, with seeded bugs in src/fiber that sleep until a test wakes one (src/base/canary.h), and the
+# model tests linked with it. unit/model/canaries runs them. Plain builds only.
 
 get_target_property(fiber_includes hf_fiber INCLUDE_DIRECTORIES)
 add_library(hf_fiber_canary OBJECT ${HF_SOURCES_fiber})

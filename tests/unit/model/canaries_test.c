@@ -1,5 +1,5 @@
-/* Are the model tests any good? Runs each of them against a library with one bug in it (base/canary.h) and expects it to
- * fail, soon. A model that hangs has noticed too, but a model that is merely slow to notice has not. */
+/* Are the model tests any good? Runs each of them against a library with one bug in it (base/canary.h) and expects it
+ * to fail, soon. */
 /* labels: plainonly */
 #include "support/support.h"
 
@@ -27,10 +27,9 @@ typedef struct bug {
     const char *text;
 } bug;
 
-static const bug BUGS[] = {
-    {"HF_BUG_NONE", "", ""},
+static const bug BUGS[] = {{"HF_BUG_NONE", "", ""},
 #define BUG_ROW(name, model, text) {#name, model, text},
-    HF_BUG_MAP(BUG_ROW)
+                           HF_BUG_MAP(BUG_ROW)
 #undef BUG_ROW
 };
 _Static_assert(sizeof BUGS / sizeof *BUGS == HF_BUG_COUNT, "one row for each");

@@ -4,11 +4,11 @@
  *   M2  a receiver sees the values of one sender in the order in which they were sent;
  *   M3  sends that succeeded are at most capacity ahead of receives that succeeded or are under way: a channel of
  *       capacity 0 is a rendezvous;
- *   M4  virtual time never passes while a sender and a receiver wait on the same channel, nor while one of them waits and
- *       the buffer is not full, or not empty;
+ *   M4  virtual time never passes while a sender and a receiver wait on the same channel, nor while one of them waits
+ *       and the buffer is not full, or not empty;
  *   M5  a select does one case, the first that was ready, and leaves the others alone;
- *   M6  what fails moves nothing: timeouts come on the nanosecond, cancels have a reason, a closed channel gives what is
- *       buffered and then the end;
+ *   M6  what fails moves nothing: timeouts come on the nanosecond, cancels have a reason, a closed channel gives what
+ *       is buffered and then the end;
  *   M7  nothing is left allocated or running; the same seed gives the same trace. A lost wake-up stops the run. */
 #include "support/support.h"
 
@@ -84,7 +84,7 @@ static bool chance(actor *me, int permille)
     return hf_rng_permille(&me->rng, permille);
 }
 
-/* ---- The twin ------------------------------------------------------------------------------------------------------ */
+/* ---- The twin ---------------------------------------------------------------------------------------------------- */
 
 static uint64_t value_new(actor *me, unsigned c)
 {
@@ -191,7 +191,7 @@ static void check_end(actor *me, hf_status status, int64_t end)
     }
 }
 
-/* ---- Operations ---------------------------------------------------------------------------------------------------- */
+/* ---- Operations -------------------------------------------------------------------------------------------------- */
 
 static hf_wait_options some_timeout(actor *me, int64_t *ret_end)
 {
@@ -377,7 +377,7 @@ static hf_status act(void *arg)
     return HF_OK;
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------------------------------- */
+/* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
 static void open_chans(actor *root)
 {
@@ -406,8 +406,8 @@ static void settle(actor *root)
     }
     for (unsigned i = 0; i < ACTORS_MAX * SEQ_MAX; i++) {
         const value *v = &world.values[i];
-        HF_CHECK_SAY(v->fate != TRYING && v->got == (v->fate == SENT), "M1 value %d was %s and received %d times", (int)i,
-                     v->fate == SENT ? "sent" : "not sent", v->got);
+        HF_CHECK_SAY(v->fate != TRYING && v->got == (v->fate == SENT), "M1 value %d was %s and received %d times",
+                     (int)i, v->fate == SENT ? "sent" : "not sent", v->got);
     }
 }
 

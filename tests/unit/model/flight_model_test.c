@@ -24,16 +24,16 @@ typedef struct body {
     hf_rng rng;
     int key;
     bool has_started, has_ended;
-    bool is_over;      /* nobody waits for it any more: another one has started */
+    bool is_over; /* nobody waits for it any more: another one has started */
     int64_t ended_at;
-    int64_t must;      /* waits fail from here on: everybody had left */
+    int64_t must; /* waits fail from here on: everybody had left */
     hf_status status;
 } body;
 
 typedef struct actor {
     int id;
     hf_rng rng;
-    int key;       /* in a call for it, or -1 */
+    int key; /* in a call for it, or -1 */
     int64_t start;
 } actor;
 
@@ -56,8 +56,8 @@ static int64_t now(void)
     return hf_now(world.rt).ns;
 }
 
-/* Somebody has been in a call for the key since before now, and so is aboard; unless a body just ended, and it is aboard
- * that one, on its way out. */
+/* Somebody has been in a call for the key since before now, and so is aboard; unless a body just ended, and it is
+ * aboard that one, on its way out. */
 static bool has_waiters(int key)
 {
     for (int i = 0; i < world.body_count; i++) {
@@ -74,7 +74,7 @@ static bool has_waiters(int key)
     return false;
 }
 
-/* ---- The work ------------------------------------------------------------------------------------------------------- */
+/* ---- The work ---------------------------------------------------------------------------------------------------- */
 
 static void start_body(body *me)
 {
@@ -134,7 +134,7 @@ static hf_status fly(void *arg, hf_value **ret_value)
     return status;
 }
 
-/* ---- The callers ---------------------------------------------------------------------------------------------------- */
+/* ---- The callers ------------------------------------------------------------------------------------------------- */
 
 static void check_result(const actor *me, int key, hf_status status, const body *from)
 {
@@ -212,7 +212,7 @@ static hf_status act(void *arg)
     return HF_OK;
 }
 
-/* ---- Runs ----------------------------------------------------------------------------------------------------------- */
+/* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
 static void run_callers(actor *root, hf_scope *work, hf_runtime *given)
 {

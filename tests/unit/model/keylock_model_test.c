@@ -1,5 +1,5 @@
-/* Random lockers against a twin that knows who holds what: keys of a keyed lock, and a mutex and a semaphore of one permit
- * that promise the same.
+/* Random lockers against a twin that knows who holds what: keys of a keyed lock, and a mutex and a semaphore of one
+ * permit that promise the same.
  *
  *   M1  at most one holder per lock, also when the table of idle keys is at its bound (N9);
  *   M2  first come, first served: who waits since before another one's call gets the lock first, or gives up;
@@ -29,9 +29,9 @@ typedef struct actor {
     int id;
     hf_rng rng;
     hf_key_guard *guards[LOCKS];
-    int wants;        /* lock it is asking for, or -1 */
-    int64_t start;    /* since when */
-    bool was_passed;  /* somebody who came later was served: it must be giving up */
+    int wants;       /* lock it is asking for, or -1 */
+    int64_t start;   /* since when */
+    bool was_passed; /* somebody who came later was served: it must be giving up */
 } actor;
 
 static struct world {
@@ -65,7 +65,7 @@ static bool chance(actor *me, int permille)
     return hf_rng_permille(&me->rng, permille);
 }
 
-/* ---- The verbs, whichever lock it is -------------------------------------------------------------------------------- */
+/* ---- The verbs, whichever lock it is ----------------------------------------------------------------------------- */
 
 static hf_status lock_it(actor *me, int which, const hf_wait_options *options)
 {
@@ -100,7 +100,7 @@ static hf_status unlock_it(actor *me, int which)
     return hf_key_unlock(me->guards[which]);
 }
 
-/* ---- The twin ------------------------------------------------------------------------------------------------------- */
+/* ---- The twin ---------------------------------------------------------------------------------------------------- */
 
 static void got(actor *me, int which)
 {
@@ -165,7 +165,8 @@ static bool acquire(actor *me, int which, bool is_try)
                  (long long)(at - end));
     HF_CHECK_SAY(status != HF_ERR_TIMEOUT || !is_free(me, which), "M3 actor %d waited for a free lock", me->id);
     HF_CHECK_SAY(status == HF_ERR_CANCELED ? world.canceled_at <= at : world.canceled_at >= at,
-                 "M4 %s, and the cancel %s", hf_status_name(status), world.canceled_at <= at ? "is past" : "is to come");
+                 "M4 %s, and the cancel %s", hf_status_name(status),
+                 world.canceled_at <= at ? "is past" : "is to come");
     return status == HF_OK;
 }
 
@@ -179,7 +180,7 @@ static void release(actor *me, int which)
     world.key_users -= which < KEYS; /* only now: it may be an entry of its own until the end of the call */
 }
 
-/* ---- Actors --------------------------------------------------------------------------------------------------------- */
+/* ---- Actors ------------------------------------------------------------------------------------------------------ */
 
 static void hold(actor *me, int which)
 {

@@ -331,14 +331,20 @@ bool hf_helper_reap(void)
 {
     for (;;) {
         siginfo_t info = {0};
-        long result = sys5(SYS_waitid, P_ALL, 0, SYS_PTR(&info), WEXITED | WNOHANG | __WALL, 0);
+        long result = sys5(SYS_waitid, P_ALL, 0, SYS_PTR(&info), WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
         if (result == -ECHILD) {
             return false;
         }
         if (result < 0 || info.si_pid == 0) {
             return true;
         }
-        handle_end(&info);
+        int32_t pid = info.si_pid;
+        if (find_pid(pid) != NULL) { /* H1: not reaped yet, so the group is still its own; what it left behind ends too */
+            (void)sys2(SYS_kill, -pid, SIGKILL);
+        }
+        if (sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | __WALL, 0) == 0) {
+            handle_end(&info);
+        }
     }
 }
 

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Prints docs/verbs.md, made from the table of verbs.
+#     verbs_doc.sh <src/fiber/verbs.def>
+set -euo pipefail
+cat <<'TOP'
+<!-- Made by tools/verbs_doc.sh from src/fiber/verbs.def; do not edit. -->
+# Every verb, and where it may be called
+
+The running fiber or thread is the context: the same verb may park a fiber, block a thread, become a part of a workflow's
+history, or be refused. A refusal is `HF_ERR_MISUSE` with a sentence in `hf_error_text()`, never silence.
+
+| answer | meaning |
+|---|---|
+| works | returns at once |
+| blocks | may wait: a fiber parks and its thread goes on with others, a thread blocks |
+| durable | may wait, and the wait is part of the run's history: it survives the process |
+| misuse | `HF_ERR_MISUSE` and a sentence |
+
+| place | what it is |
+|---|---|
+| fiber | the body of a fiber |
+| workflow | the main fiber of a workflow and what it forks (with the worker) |
+| handler | a handler of signals or updates (with the worker) |
+| query | a query, a validator or a condition: looks, and changes nothing (with the worker) |
+| activity | a job on a pool thread: `hf_fork` with `.on` a pool |
+| thread | a thread that is not the library's; makers need `.runtime` |
+| forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside |
+| hook | a hook of a join: runs on whatever fiber is at home, must not wait and owns nothing |
+
+Verbs with options are listed without `_with`.
+TOP
+awk '
+    /^HF_VERBS\(/ {
+        split($0, part, "\"")
+        printf "\n## %s\n\n%s\n\n", part[4], "`" part[2] "`"
+        print "| verb | fiber | workflow | handler | query | activity | thread | forked | hook |"
+        print "|---|---|---|---|---|---|---|---|---|"
+    }
+    /^HF_VERB\(/ {
+        sub(/^HF_VERB\(/, "")
+        sub(/\).*/, "")
+        count = split($0, cell, / *, */)
+        printf "| `%s`", cell[1]
+        for (i = 2; i <= count; i++) {
+            printf " | %s", cell[i]
+        }
+        print " |"
+    }' "$1"
