@@ -30,6 +30,8 @@ target_compile_options(
         # Stacks are walked by hf_dump, and a C++ exception may pass through our frames on its way out of a body.
         $<${c}:-fasynchronous-unwind-tables>
         $<${c}:-fexceptions>
+        # A 16-byte load over two fields that were just stored one by one stalls the processor for a dozen cycles.
+        $<${c}:-fno-tree-slp-vectorize>
         # The same objects serve both libraries: without this, -fPIC would forbid inlining our own public functions.
         $<${c}:-fno-semantic-interposition>
         # Messages name files as src/..., wherever the tree was built.

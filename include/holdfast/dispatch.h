@@ -19,7 +19,8 @@ typedef struct hf_block_options {
     hf_dispatcher *on;       /* a pool or a view; NULL = the runtime's pool */
     bool abandonable;        /* a canceled caller returns at once; the call goes on and its result is dropped. `arg` must
                                 then be owned by the call: `drop` is called with it when it is over. */
-    void (*drop)(void *arg); /* with abandonable: releases `arg` once an abandoned call has ended */
+    void (*drop)(void *arg); /* with abandonable: releases `arg` whenever what hf_block returns is not the call's own
+                                result: once an abandoned call has ended, or when it never ran */
     hf_span timeout;         /* with abandonable: as if canceled, but HF_ERR_TIMEOUT */
 } hf_block_options;
 

@@ -47,15 +47,17 @@ HF_API hf_status hf_flow_free(hf_flow *flow);
 /* Ends a hot flow: collectors get what is buffered, then the end. */
 HF_API hf_status hf_flow_close(hf_flow *flow);
 
-/* Gives a value to every collector of a hot flow; waits for those whose buffer is full. HF_ERR_CLOSED, HF_ERR_CANCELED. */
+/* Gives a value to every collector of a hot flow, or to none: first waits until no buffer is full. HF_ERR_CLOSED,
+ * HF_ERR_CANCELED. */
 HF_API hf_status hf_flow_emit(hf_flow *flow, const void *value);
-/* Inside a source. */
+/* Inside a source. HF_ERR_CANCELED, also inside a shield, once nobody collects any more. */
 HF_API hf_status hf_emit(hf_emitter *emitter, const void *value);
 
 /* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */
 HF_API hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options);
 
-/* The same by hand. A collector belongs to the fiber that opened it. */
+/* The same by hand. A collector belongs to the fiber that opened it. One of a cold flow holds a scope open in that fiber,
+ * so it is closed in reverse order with other scopes and collectors; out of order is HF_ERR_MISUSE, and closes nothing. */
 HF_API hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options);
 HF_API hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options);
 HF_API uint64_t hf_collector_dropped(const hf_collector *collector); /* values conflated or dropped so far */

@@ -39,7 +39,7 @@ typedef struct hf_cache_options {
     hf_runtime *runtime; /* needed on a plain thread only */
     int64_t count_max;   /* entries; 100, HF_UNLIMITED */
     int64_t bytes_max;   /* sum of the entries' lengths plus keys; HF_UNLIMITED */
-    /* An entry leaves the cache by eviction; called without locks held, must not wait. May be NULL. */
+    /* An entry leaves the cache by eviction (not when replaced or removed); called without locks held, must not wait. May be NULL. */
     void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
     void *state;
 } hf_cache_options;
@@ -50,7 +50,8 @@ typedef struct hf_cache_stats {
 
 HF_BEGIN_DECLS
 
-/* Takes `data`; `release` (may be NULL) is called with it when the last holder lets go. One reference is the caller's. */
+/* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last holder lets go. One reference is
+ * the caller's. */
 HF_API hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data));
 /* The same with a copy of the bytes. */
 HF_API hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len);
@@ -61,11 +62,11 @@ HF_API size_t hf_value_len(const hf_value *value);
 
 HF_API hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options);
 HF_API hf_status hf_keylock_free(hf_keylock *keylock); /* HF_ERR_MISUSE while a key is held or waited for */
-/* FIFO per key. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_NOMEM. */
+/* FIFO per key. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_NOMEM, HF_ERR_MISUSE (the caller holds it already). */
 HF_API hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
                                       const hf_wait_options *options);
 HF_API hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard);
-HF_API hf_status hf_key_unlock(hf_key_guard *guard);
+HF_API hf_status hf_key_unlock(hf_key_guard *guard); /* by who locked it, else HF_ERR_MISUSE */
 HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waited for and idle */
 
 HF_API hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
@@ -81,7 +82,7 @@ HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 HF_API hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
 /* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry (S8).
- * A value over the byte bound is HF_ERR_TOO_BIG. */
+ * A value over the byte bound is HF_ERR_TOO_BIG; one that only fits by dropping a pinned entry HF_ERR_LIMIT. */
 HF_API hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new);
 /* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
 HF_API hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);

@@ -345,6 +345,9 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
     return atomic_load_explicit(rt->fork_marker, memory_order_relaxed) == 0;
 }
 
+/* Releases what a job's body would have: its drop runs inside the library, as a hook that must not wait. */
+void hf_job_drop(hf_sched *sched, hf_job *job);
+
 /* ---- sched.c ----------------------------------------------------------------------------------------------------- */
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
 void hf_sched_deinit(hf_sched *sched);

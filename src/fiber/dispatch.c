@@ -164,9 +164,7 @@ static void refuse_job(hf_sched *sched, hf_job *job)
     job->status = HF_ERR_LIMIT;
     job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
                               "the pool takes no more work: its queue is full, or no thread could be started", NULL);
-    if (job->drop != NULL) {
-        job->drop(job->arg);
-    }
+    hf_job_drop(sched, job);
     hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
     job->extra = NULL;
     hf_job_ended(sched, job);
@@ -203,9 +201,7 @@ void hf_dispatch_ended(hf_sched *sched, hf_job *job)
 static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 {
     hf_job *job = HF_CONTAINER(msg, hf_job, msg);
-    if (job->drop != NULL) {
-        job->drop(job->arg);
-    }
+    hf_job_drop(sched, job);
     hf_scope_child_done(sched, job->scope, job);
 }
 

@@ -241,6 +241,10 @@ hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_l
         return hf_forked();
     }
     hf_status status = check(self, keylock, key, key_len, ret_guard, VERB);
+    if (status == HF_OK && self->hook_depth != 0) {
+        status = hf_refuse_at(self, HF_ERR_MISUSE, VERB,
+                              "a hook of a join owns nothing: it runs on somebody else's fiber");
+    }
     if (status == HF_OK) {
         request want = {self, keylock, key, key_len, VERB, NULL, NULL};
         status = find_or_make(&want);

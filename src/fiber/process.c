@@ -385,6 +385,9 @@ hf_status hf_process_close(hf_process *process)
     if (self == NULL) {
         return hf_forked();
     }
+    if (self->hook_depth != 0) { /* refused whole: it is still the caller's */
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_process_close may wait, and a hook of a join must not"));
+    }
     hf_status status = HF_OK;
     if (!hf_process_has_ended(process)) {
         hf_status last_status = self->last_status; /* releasing sets no failure of its own */

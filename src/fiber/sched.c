@@ -275,6 +275,16 @@ static void runner_main(void *arg)
     }
 }
 
+void hf_job_drop(hf_sched *sched, hf_job *job)
+{
+    if (job->drop != NULL) {
+        hf_fiber *self = sched->current;
+        self->hook_depth += HF_HOOK_AWAY;
+        job->drop(job->arg);
+        self->hook_depth -= HF_HOOK_AWAY;
+    }
+}
+
 /* A job that cannot have a stack ends without having run. */
 static void fail_start(hf_sched *sched, hf_job *job, hf_status why)
 {
@@ -285,9 +295,7 @@ static void fail_start(hf_sched *sched, hf_job *job, hf_status why)
     job->status = why;
     atomic_store(&job->at, sched);
     job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
-    if (job->drop != NULL) {
-        job->drop(job->arg);
-    }
+    hf_job_drop(sched, job);
     hf_job_ended(sched, job);
 }
 

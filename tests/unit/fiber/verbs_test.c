@@ -1,0 +1,701 @@
+/* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
+ * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
+#include "unit/fiber/bodies.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- What the calls act on -------------------------------------------------------------------------------------------- */
+
+/* Made and freed in the place where the call happens, except for a hook and after fork(): there by who owns the scope.
+ * What a call frees it sets to NULL. */
+typedef struct things {
+    hf_runtime *rt; /* for makers on a plain thread; NULL on a fiber */
+    hf_scope *scope;
+    hf_scope *work; /* of the flight */
+    hf_job *job;
+    hf_shield *shield;
+    hf_chan *chan; /* capacity 2, one value in it */
+    hf_mutex *mutex;
+    hf_mutex *held; /* locked by who made the things */
+    hf_sem *sem;    /* 4 permits */
+    hf_cond *cond;
+    hf_once *once;
+    hf_value *value;
+    hf_keylock *keys;
+    hf_key_guard *guard;
+    hf_flight *flight;
+    hf_cache *cache;
+    hf_flow *flow;
+    hf_collector *collector;
+    hf_dispatcher *pool;
+    hf_listener *listener;
+    hf_conn *conn; /* connected to listener */
+    hf_conn *peer;
+    hf_file *file;
+    hf_signals *signals;
+    hf_process *process;
+    int fds[2];
+    char path[40];
+} things;
+
+static hf_status quick(void *arg)
+{
+    (void)arg;
+    return HF_OK;
+}
+
+static hf_status quick_value(void *arg, hf_value **ret_value)
+{
+    (void)arg;
+    return hf_value_copy(ret_value, "v", 1);
+}
+
+static hf_status take_item(void *ctx, const void *value)
+{
+    (void)ctx;
+    (void)value;
+    return HF_OK;
+}
+
+/* Some things are dear, or cannot be made twice: only for the verbs that need them. */
+typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD } need;
+
+static hf_status make_io(things *t, need what)
+{
+    static const int NUMBERS[] = {SIGUSR2};
+    static const char *const ARGV[] = {"/bin/sleep", "100", NULL};
+    if (what == NETWORK) {
+        HF_TRY(hf_listener_open(&t->listener, "tcp:127.0.0.1:0", .runtime = t->rt));
+        HF_TRY(hf_conn_open(&t->conn, hf_listener_address(t->listener), .runtime = t->rt));
+        HF_TRY(hf_listener_accept(t->listener, &t->peer));
+        HF_TRY(hf_conn_write(t->peer, "hello", 5));
+    } else if (what == A_FILE) {
+        HF_TRY(hf_file_open(&t->file, t->path, HF_FILE_WRITE, .runtime = t->rt));
+    } else if (what == SIGNALS) {
+        HF_TRY(hf_signals_open(&t->signals, NUMBERS, 1, .runtime = t->rt));
+    } else if (what == A_PROCESS) {
+        HF_TRY(hf_process_start(&t->process, ARGV, .runtime = t->rt, .in = HF_STDIO_PIPE));
+    }
+    return HF_OK;
+}
+
+static hf_status make_things(things *t, need what)
+{
+    (void)snprintf(t->path, sizeof t->path, "/tmp/holdfast_verbs_%d", (int)getpid());
+    HF_TRY(pipe(t->fds) == 0 ? HF_OK : HF_ERR_LIMIT);
+    HF_TRY(write(t->fds[1], "x", 1) == 1 ? HF_OK : HF_ERR_IO);
+    HF_TRY(hf_scope_open(&t->work, .runtime = t->rt, .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_chan_new(&t->chan, 1, .capacity = 2, .runtime = t->rt));
+    HF_TRY(hf_chan_send(t->chan, "a"));
+    HF_TRY(hf_mutex_new(&t->mutex, .runtime = t->rt));
+    HF_TRY(hf_mutex_new(&t->held, .runtime = t->rt));
+    HF_TRY(hf_mutex_lock(t->held));
+    HF_TRY(hf_sem_new(&t->sem, 4, .runtime = t->rt));
+    HF_TRY(hf_cond_new(&t->cond, .runtime = t->rt));
+    HF_TRY(hf_once_new(&t->once, .runtime = t->rt));
+    HF_TRY(hf_value_copy(&t->value, "value", 5));
+    HF_TRY(hf_keylock_new(&t->keys, .runtime = t->rt));
+    HF_TRY(hf_keylock_lock(t->keys, "held", 4, &t->guard));
+    HF_TRY(hf_flight_new(&t->flight, .scope = t->work));
+    HF_TRY(hf_cache_new(&t->cache, .runtime = t->rt));
+    HF_TRY(hf_cache_put(t->cache, "k", 1, t->value, NULL));
+    HF_TRY(hf_flow_new(&t->flow, 1, .runtime = t->rt));
+    HF_TRY(hf_collector_open(&t->collector, t->flow, .mode = HF_FLOW_CONFLATE));
+    HF_TRY(hf_flow_emit(t->flow, "e"));
+    HF_TRY(hf_pool_new(&t->pool, .runtime = t->rt));
+    HF_TRY(hf_scope_open(&t->scope, .runtime = t->rt));
+    HF_TRY(hf_fork(t->scope, quick, NULL, .ret_job = &t->job));
+    HF_TRY(make_io(t, what));
+    return what == A_SHIELD ? hf_shield_open(&t->shield, hf_seconds(10)) : HF_OK;
+}
+
+static void free_io(things *t)
+{
+    HF_CHECK(t->process == NULL || hf_process_close(t->process) == HF_OK);
+    HF_CHECK(t->signals == NULL || hf_signals_close(t->signals) == HF_OK);
+    HF_CHECK(t->file == NULL || hf_file_close(t->file) == HF_OK);
+    HF_CHECK(t->peer == NULL || hf_conn_close(t->peer) == HF_OK);
+    HF_CHECK(t->conn == NULL || hf_conn_close(t->conn) == HF_OK);
+    HF_CHECK(t->listener == NULL || hf_listener_close(t->listener) == HF_OK);
+    (void)unlink(t->path);
+    (void)close(t->fds[0]);
+    (void)close(t->fds[1]);
+}
+
+static void free_things(things *t)
+{
+    HF_CHECK(hf_shield_close(t->shield) == HF_OK);
+    free_io(t);
+    HF_CHECK(hf_scope_close(t->scope) == HF_OK);
+    HF_CHECK(hf_dispatcher_free(t->pool) == HF_OK);
+    HF_CHECK(t->collector == NULL || hf_collector_close(t->collector) == HF_OK);
+    HF_CHECK(hf_flow_free(t->flow) == HF_OK);
+    HF_CHECK(hf_cache_free(t->cache) == HF_OK);
+    HF_CHECK(hf_flight_free(t->flight) == HF_OK);
+    HF_CHECK(t->guard == NULL || hf_key_unlock(t->guard) == HF_OK);
+    HF_CHECK(hf_keylock_free(t->keys) == HF_OK);
+    hf_value_unref(t->value);
+    HF_CHECK(hf_once_free(t->once) == HF_OK);
+    HF_CHECK(hf_cond_free(t->cond) == HF_OK);
+    HF_CHECK(hf_sem_free(t->sem) == HF_OK);
+    HF_CHECK(t->held == NULL || hf_mutex_unlock(t->held) == HF_OK);
+    HF_CHECK(hf_mutex_free(t->held) == HF_OK);
+    HF_CHECK(hf_mutex_free(t->mutex) == HF_OK);
+    HF_CHECK(hf_chan_free(t->chan) == HF_OK);
+    HF_CHECK(hf_scope_close(t->work) == HF_OK);
+}
+
+/* ---- One call per verb -------------------------------------------------------------------------------------------------- */
+
+/* A call that frees what it is given: then it is gone. */
+#define CALL_FREE(verb, member)                       \
+    static hf_status call_##verb(things *t)           \
+    {                                                 \
+        hf_status status = verb(t->member);           \
+        t->member = status == HF_OK ? NULL : t->member; \
+        return status;                                \
+    }
+/* A call that makes something: it is freed again at once. */
+#define CALL_NEW(verb, type, release, ...)            \
+    static hf_status call_##verb(things *t)           \
+    {                                                 \
+        type *made = NULL;                            \
+        hf_status status = verb(&made, ##__VA_ARGS__);  \
+        (void)t;                                      \
+        if (made != NULL) {                           \
+            (void)release(made);                      \
+        }                                             \
+        return status;                                \
+    }
+#define CALL(verb, expression)                        \
+    static hf_status call_##verb(things *t)           \
+    {                                                 \
+        (void)t;                                      \
+        return (expression);                          \
+    }
+#define LOOK(verb, expression)                        \
+    static hf_status call_##verb(things *t)           \
+    {                                                 \
+        (void)t;                                      \
+        (void)(expression);                           \
+        return HF_OK;                                 \
+    }
+
+static char byte_out;
+static size_t size_out;
+
+LOOK(hf_version, hf_version())
+LOOK(hf_status_name, hf_status_name(HF_OK))
+LOOK(hf_status_text, hf_status_text(HF_OK))
+LOOK(hf_error, hf_error())
+LOOK(hf_error_text, hf_error_text())
+CALL(hf_raise, hf_raise(HF_ERR_FAILED, "raised"))
+CALL(hf_raise_typed, hf_raise_typed(HF_ERR_FAILED, "Raised", "raised"))
+LOOK(hf_cause_name, hf_cause_name(HF_CAUSE_NONE))
+
+static hf_runtime *runtime_of(things *t)
+{
+    return t->rt != NULL ? t->rt : hf_runtime_current();
+}
+
+CALL_NEW(hf_runtime_new, hf_runtime, hf_runtime_free, .threads = HF_OFF)
+CALL(hf_run, hf_run(quick, NULL, .threads = HF_OFF))
+LOOK(hf_runtime_current, hf_runtime_current())
+LOOK(hf_runtime_fd, runtime_of(t) != NULL ? hf_runtime_fd(runtime_of(t)) : 0)
+static hf_status call_hf_runtime_stats(things *t)
+{
+    hf_stats stats;
+    return hf_runtime_stats(runtime_of(t), &stats);
+}
+LOOK(hf_now, hf_now(t->rt))
+LOOK(hf_wall_now, hf_wall_now(t->rt))
+CALL(hf_random, hf_random(t->rt, &byte_out, 1))
+static hf_status call_hf_dump(things *t)
+{
+    char *text = NULL;
+    hf_status status = hf_dump(t->rt, &text, .no_stacks = true);
+    hf_text_free(text);
+    return status;
+}
+static hf_status call_hf_metrics(things *t)
+{
+    char *text = NULL;
+    hf_status status = hf_metrics(t->rt, false, &text);
+    hf_text_free(text);
+    return status;
+}
+static hf_status call_hf_text_free(things *t)
+{
+    (void)t;
+    hf_text_free(NULL);
+    return HF_OK;
+}
+
+CALL_NEW(hf_scope_open, hf_scope, hf_scope_close, .runtime = t->rt)
+CALL_FREE(hf_scope_close, scope)
+CALL(hf_fork, hf_fork(t->scope, quick, NULL))
+CALL(hf_join, hf_join(t->scope))
+CALL(hf_scope_cancel, hf_scope_cancel(t->work))
+LOOK(hf_scope_name, hf_scope_name(t->scope))
+LOOK(hf_scope_tally, hf_scope_tally(t->scope))
+LOOK(hf_scope_is_idle, hf_scope_is_idle(t->scope))
+LOOK(hf_scope_failure, hf_scope_failure(t->scope, 0))
+LOOK(hf_job_is_done, hf_job_is_done(t->job))
+LOOK(hf_job_status, hf_job_status(t->job))
+LOOK(hf_job_failure, hf_job_failure(t->job))
+LOOK(hf_job_index, hf_job_index(t->job))
+CALL(hf_job_cancel, hf_job_cancel(t->job))
+CALL(hf_sleep, hf_sleep(hf_microseconds(1)))
+CALL(hf_yield, hf_yield())
+CALL(hf_canceled, hf_canceled())
+LOOK(hf_cancel_cause, hf_cancel_cause(NULL))
+LOOK(hf_time_left, hf_time_left())
+CALL_NEW(hf_shield_open, hf_shield, hf_shield_close, hf_seconds(1))
+CALL_FREE(hf_shield_close, shield)
+static const hf_local KEY = {"key"};
+CALL(hf_local_set, hf_local_set(&KEY, NULL))
+LOOK(hf_local_get, hf_local_get(&KEY))
+
+CALL_NEW(hf_chan_new, hf_chan, hf_chan_free, 1, .runtime = t->rt)
+CALL_FREE(hf_chan_free, chan)
+CALL(hf_chan_close, hf_chan_close(t->chan))
+CALL(hf_chan_send, hf_chan_send(t->chan, "b"))
+CALL(hf_chan_recv, hf_chan_recv(t->chan, &byte_out))
+CALL(hf_chan_try_send, hf_chan_try_send(t->chan, "b"))
+CALL(hf_chan_try_recv, hf_chan_try_recv(t->chan, &byte_out))
+LOOK(hf_chan_count, hf_chan_count(t->chan))
+static hf_status call_hf_select(things *t)
+{
+    hf_case one = {.kind = HF_CASE_RECV, .chan = t->chan, .value = &byte_out};
+    return hf_select(&one, 1, &size_out);
+}
+static hf_status call_hf_try_select(things *t)
+{
+    hf_case one = {.kind = HF_CASE_RECV, .chan = t->chan, .value = &byte_out};
+    return hf_try_select(&one, 1, &size_out);
+}
+
+CALL_NEW(hf_mutex_new, hf_mutex, hf_mutex_free, .runtime = t->rt)
+CALL_FREE(hf_mutex_free, mutex)
+static hf_status call_hf_mutex_lock(things *t)
+{
+    hf_status status = hf_mutex_lock(t->mutex);
+    return status == HF_OK ? hf_mutex_unlock(t->mutex) : status;
+}
+static hf_status call_hf_mutex_try_lock(things *t)
+{
+    hf_status status = hf_mutex_try_lock(t->mutex);
+    return status == HF_OK ? hf_mutex_unlock(t->mutex) : status;
+}
+static hf_status call_hf_mutex_unlock(things *t)
+{
+    hf_status status = hf_mutex_unlock(t->held);
+    if (status == HF_OK) {
+        HF_CHECK(hf_mutex_lock(t->held) == HF_OK);
+    }
+    return status;
+}
+CALL_NEW(hf_sem_new, hf_sem, hf_sem_free, 1, .runtime = t->rt)
+CALL_FREE(hf_sem_free, sem)
+CALL(hf_sem_acquire, hf_sem_acquire(t->sem, 1))
+CALL(hf_sem_try_acquire, hf_sem_try_acquire(t->sem, 1))
+CALL(hf_sem_release, hf_sem_release(t->sem, 1))
+CALL_NEW(hf_cond_new, hf_cond, hf_cond_free, .runtime = t->rt)
+CALL_FREE(hf_cond_free, cond)
+CALL(hf_cond_wait, hf_cond_wait(t->cond, t->held, .timeout = hf_microseconds(1)))
+CALL(hf_cond_signal, hf_cond_signal(t->cond))
+CALL(hf_cond_broadcast, hf_cond_broadcast(t->cond))
+CALL_NEW(hf_once_new, hf_once, hf_once_free, .runtime = t->rt)
+CALL_FREE(hf_once_free, once)
+CALL(hf_once_run, hf_once_run(t->once, quick, NULL))
+
+CALL_NEW(hf_value_new, hf_value, hf_value_unref, NULL, 0, NULL)
+CALL_NEW(hf_value_copy, hf_value, hf_value_unref, "x", 1)
+static hf_status call_hf_value_ref(things *t)
+{
+    hf_value_unref(hf_value_ref(t->value));
+    return HF_OK;
+}
+#define call_hf_value_unref call_hf_value_ref
+LOOK(hf_value_data, hf_value_data(t->value))
+LOOK(hf_value_len, hf_value_len(t->value))
+CALL_NEW(hf_keylock_new, hf_keylock, hf_keylock_free, .runtime = t->rt)
+static hf_status call_hf_keylock_free(things *t)
+{
+    hf_keylock *fresh = NULL; /* the other one is held */
+    hf_status status = hf_keylock_new(&fresh, .runtime = t->rt);
+    return status != HF_OK ? status : hf_keylock_free(fresh);
+}
+static hf_status call_hf_keylock_lock(things *t)
+{
+    hf_key_guard *guard = NULL;
+    hf_status status = hf_keylock_lock(t->keys, "free", 4, &guard);
+    return status == HF_OK ? hf_key_unlock(guard) : status;
+}
+static hf_status call_hf_keylock_try_lock(things *t)
+{
+    hf_key_guard *guard = NULL;
+    hf_status status = hf_keylock_try_lock(t->keys, "free", 4, &guard);
+    return status == HF_OK ? hf_key_unlock(guard) : status;
+}
+CALL_FREE(hf_key_unlock, guard)
+LOOK(hf_keylock_count, hf_keylock_count(t->keys))
+CALL_NEW(hf_flight_new, hf_flight, hf_flight_free, .scope = t->work)
+CALL_FREE(hf_flight_free, flight)
+CALL(hf_flight_run, hf_flight_run(t->flight, "f", 1, quick_value, NULL, NULL))
+LOOK(hf_flight_count, hf_flight_count(t->flight))
+CALL_NEW(hf_cache_new, hf_cache, hf_cache_free, .runtime = t->rt)
+CALL_FREE(hf_cache_free, cache)
+CALL(hf_cache_put, hf_cache_put(t->cache, "l", 1, t->value, NULL))
+static hf_status call_hf_cache_get(things *t)
+{
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    return hf_cache_get(t->cache, "k", 1, &value);
+}
+static hf_status call_hf_cache_pin(things *t)
+{
+    HF_AUTO(hf_value_unref) hf_value *value = NULL;
+    hf_status status = hf_cache_pin(t->cache, "k", 1, &value);
+    return status == HF_OK ? hf_cache_unpin(t->cache, "k", 1) : status;
+}
+#define call_hf_cache_unpin call_hf_cache_pin
+CALL(hf_cache_remove, hf_cache_remove(t->cache, "k", 1))
+LOOK(hf_cache_stat, hf_cache_stat(t->cache))
+
+CALL_NEW(hf_flow_new, hf_flow, hf_flow_free, 1, .runtime = t->rt)
+static hf_status call_hf_flow_free(things *t)
+{
+    hf_flow *fresh = NULL;
+    hf_status status = hf_flow_new(&fresh, 1, .runtime = t->rt);
+    return status != HF_OK ? status : hf_flow_free(fresh);
+}
+CALL(hf_flow_close, hf_flow_close(t->flow))
+CALL(hf_flow_emit, hf_flow_emit(t->flow, "f"))
+CALL(hf_flow_collect, hf_flow_collect(t->flow, take_item, NULL, .timeout = hf_microseconds(1)))
+CALL_NEW(hf_collector_open, hf_collector, hf_collector_close, t->flow)
+CALL(hf_collector_next, hf_collector_next(t->collector, &byte_out))
+LOOK(hf_collector_dropped, hf_collector_dropped(t->collector))
+CALL_FREE(hf_collector_close, collector)
+
+CALL_NEW(hf_pool_new, hf_dispatcher, hf_dispatcher_free, .runtime = t->rt)
+CALL_NEW(hf_pool_view, hf_dispatcher, hf_dispatcher_free, t->pool)
+CALL_NEW(hf_serial_new, hf_dispatcher, hf_dispatcher_free, .runtime = t->rt)
+CALL_FREE(hf_dispatcher_free, pool)
+CALL(hf_block, hf_block(quick, NULL))
+
+CALL(hf_fd_wait, hf_fd_wait(t->fds[0], HF_READABLE))
+CALL(hf_fd_forget, hf_fd_forget(t->fds[0]))
+CALL_NEW(hf_listener_open, hf_listener, hf_listener_close, "tcp:127.0.0.1:0", .runtime = t->rt)
+static hf_status call_hf_listener_accept(things *t)
+{
+    HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
+    return hf_listener_accept(t->listener, &conn, .timeout = hf_microseconds(1));
+}
+LOOK(hf_listener_address, hf_listener_address(t->listener))
+CALL_FREE(hf_listener_close, listener)
+CALL_NEW(hf_conn_open, hf_conn, hf_conn_close, hf_listener_address(t->listener), .runtime = t->rt)
+CALL(hf_conn_read, hf_conn_read(t->conn, &byte_out, 1, &size_out))
+CALL(hf_conn_write, hf_conn_write(t->conn, "x", 1))
+CALL(hf_conn_shutdown, hf_conn_shutdown(t->conn))
+LOOK(hf_conn_peer, hf_conn_peer(t->conn))
+CALL_FREE(hf_conn_close, conn)
+static hf_status call_hf_resolve(things *t)
+{
+    char addresses[2][HF_ADDRESS_LEN_MAX];
+    (void)t;
+    return hf_resolve("localhost", addresses, 2, &size_out);
+}
+CALL_NEW(hf_file_open, hf_file, hf_file_close, t->path, HF_FILE_READ, .runtime = t->rt)
+CALL(hf_file_read, hf_file_read(t->file, &byte_out, 1, &size_out))
+CALL(hf_file_write, hf_file_write(t->file, "x", 1))
+CALL(hf_file_sync, hf_file_sync(t->file))
+CALL_FREE(hf_file_close, file)
+static const int SIGUSR1_ONLY[] = {SIGUSR1};
+CALL_NEW(hf_signals_open, hf_signals, hf_signals_close, SIGUSR1_ONLY, 1, .runtime = t->rt)
+static int number_out;
+CALL(hf_signals_next, hf_signals_next(t->signals, &number_out, .timeout = hf_microseconds(1)))
+CALL_FREE(hf_signals_close, signals)
+
+static const char *const TRUE_ARGV[] = {"/bin/true", NULL};
+CALL_NEW(hf_process_start, hf_process, hf_process_close, TRUE_ARGV, .runtime = t->rt)
+LOOK(hf_process_pid, hf_process_pid(t->process))
+LOOK(hf_process_in, hf_process_in(t->process))
+LOOK(hf_process_out, hf_process_out(t->process))
+LOOK(hf_process_err, hf_process_err(t->process))
+CALL(hf_process_close_in, hf_process_close_in(t->process))
+static hf_status call_hf_process_wait(things *t)
+{
+    hf_exit how;
+    return hf_process_wait(t->process, &how, .timeout = hf_microseconds(1));
+}
+CALL(hf_process_kill, hf_process_kill(t->process, 0))
+CALL_FREE(hf_process_close, process)
+CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
+
+/* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment
+ * of their own. What the table says of hf_runtime_free and hf_runtime_turn is in runtime_test.c. */
+#define call_hf_die NULL
+#define call_hf_runtime_free NULL
+#define call_hf_runtime_stop NULL
+#define call_hf_runtime_turn NULL
+#define call_hf_emit NULL
+#define call_hf_sim_free NULL
+#define call_hf_sim_trace_hash NULL
+#define call_hf_sim_steps NULL
+#define call_hf_sim_file_put NULL
+#define call_hf_sim_file_get NULL
+#define call_hf_sim_restart NULL
+
+/* ---- The table ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum answer { works, blocks, durable, misuse } answer;
+enum place { FIBER, WORKFLOW, HANDLER, QUERY, ACTIVITY, FOREIGN, FORKED, HOOK, PLACES };
+
+typedef struct verb {
+    const char *name;
+    hf_status (*call)(things *t);
+    answer answers[PLACES];
+} verb;
+
+static const verb VERBS[] = {
+#define HF_VERBS(header, title)
+#define HF_VERB(verb, ...) {#verb, call_##verb, {__VA_ARGS__}},
+#include "fiber/verbs.def"
+};
+enum { VERB_COUNT = sizeof VERBS / sizeof *VERBS };
+
+static bool starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static need need_of(const verb *v)
+{
+    if (starts_with(v->name, "hf_listener_") || starts_with(v->name, "hf_conn_")) {
+        return NETWORK;
+    }
+    if (starts_with(v->name, "hf_file_")) {
+        return A_FILE;
+    }
+    if (starts_with(v->name, "hf_signals_next") || starts_with(v->name, "hf_signals_close")) {
+        return SIGNALS;
+    }
+    if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
+        return A_PROCESS;
+    }
+    return strcmp(v->name, "hf_shield_close") == 0 ? A_SHIELD : PLAIN;
+}
+
+static void compare(const verb *v, enum place place, hf_status status, bool has_text)
+{
+    static const char *const PLACE_NAMES[] = {"a fiber", "", "", "", "an activity", "a thread", "a forked process", "a hook"};
+    bool is_misuse = status == HF_ERR_MISUSE;
+    bool should_be = v->answers[place] == misuse;
+    HF_CHECK_SAY(is_misuse == should_be, "%s in %s gave %s, the table says %s", v->name, PLACE_NAMES[place],
+                 hf_status_name(status), should_be ? "misuse" : "otherwise");
+    HF_CHECK_SAY(!is_misuse || has_text, "%s in %s was refused without a sentence", v->name, PLACE_NAMES[place]);
+}
+
+static hf_status call_and_compare(const verb *v, enum place place, things *t)
+{
+    hf_status status = v->call(t);
+    compare(v, place, status, hf_error_text()[0] != '\0');
+    return status;
+}
+
+/* ---- Fiber, activity, thread ----------------------------------------------------------------------------------------------- */
+
+static hf_status in_place(const verb *v, enum place place, hf_runtime *rt)
+{
+    things t = {.rt = rt};
+    hf_status status = make_things(&t, need_of(v));
+    HF_CHECK_SAY(status == HF_OK, "%s cannot be prepared: %s", v->name, hf_error_text());
+    if (status == HF_OK) {
+        (void)call_and_compare(v, place, &t);
+        free_things(&t);
+    }
+    return status;
+}
+
+static hf_status one_on_fiber(void *arg)
+{
+    return in_place(arg, FIBER, NULL);
+}
+
+static hf_status one_on_activity(void *arg)
+{
+    return in_place(arg, ACTIVITY, NULL);
+}
+
+static hf_status each_on(hf_body body, hf_dispatcher *on)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .name = VERBS[i].name));
+        if (VERBS[i].call != NULL) {
+            HF_TRY(hf_fork(scope, body, (void *)(uintptr_t)&VERBS[i], .name = VERBS[i].name, .on = on));
+        }
+        HF_TRY(hf_join(scope));
+    }
+    return HF_OK;
+}
+
+static hf_status on_fibers(void *arg)
+{
+    (void)arg;
+    return each_on(one_on_fiber, NULL);
+}
+
+static hf_status on_activities(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
+    HF_TRY(hf_pool_new(&pool, .name = "activities"));
+    return each_on(one_on_activity, pool);
+}
+
+static void run_body(hf_body body)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        hf_status status = hf_run(body, NULL, .threads = threads, .log = bodies_log);
+        HF_CHECK_SAY(status == HF_OK, "%s: %s", hf_status_name(status), hf_error_text());
+    }
+}
+
+static void every_verb_answers_on_a_fiber_as_the_table_says(void **state)
+{
+    (void)state;
+    run_body(on_fibers);
+}
+
+static void every_verb_answers_in_an_activity_as_the_table_says(void **state)
+{
+    (void)state;
+    run_body(on_activities);
+}
+
+static void every_verb_answers_on_a_foreign_thread_as_the_table_says(void **state)
+{
+    (void)state;
+    hf_runtime *rt = NULL;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 2, .log = bodies_log), HF_OK);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (VERBS[i].call != NULL) {
+            (void)in_place(&VERBS[i], FOREIGN, rt);
+        }
+    }
+    HF_CHECK(hf_runtime_free(rt) == HF_OK);
+}
+
+/* ---- After fork() ------------------------------------------------------------------------------------------------------------ */
+
+enum { WITH_TEXT = 64 }; /* added to the status, which then is the child's exit code; statuses are below it */
+
+static int answer_of_child(const verb *v, things *t)
+{
+    (void)alarm(10); /* a call that hangs ends here */
+    hf_status status = v->call(t);
+    return (int)status + (hf_error_text()[0] != '\0' ? WITH_TEXT : 0);
+}
+
+static void after_fork_one(const verb *v, hf_runtime *rt)
+{
+    things t = {.rt = rt};
+    bool is_inside = strcmp(v->name, "hf_runtime_new") != 0 && strcmp(v->name, "hf_run") != 0; /* as the docs say */
+    if (is_inside && !HF_CHECK(make_things(&t, need_of(v)) == HF_OK)) {
+        return;
+    }
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(answer_of_child(v, &t));
+    }
+    int code = 0;
+    HF_CHECK(waitpid(child, &code, 0) == child);
+    if (HF_CHECK_SAY(WIFEXITED(code), "%s ended a forked process by signal %d", v->name, WTERMSIG(code))) {
+        compare(v, FORKED, (hf_status)(WEXITSTATUS(code) % WITH_TEXT), WEXITSTATUS(code) >= WITH_TEXT);
+    }
+    if (is_inside) {
+        free_things(&t);
+    }
+}
+
+static void every_verb_answers_after_fork_as_the_table_says(void **state)
+{
+    (void)state;
+    hf_runtime *rt = NULL;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = bodies_log), HF_OK);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (VERBS[i].call != NULL) {
+            after_fork_one(&VERBS[i], rt);
+        }
+    }
+    HF_CHECK(hf_runtime_free(rt) == HF_OK);
+}
+
+/* ---- Hooks ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct hooked {
+    const verb *verb;
+    things t;
+    bool has_run;
+} hooked;
+
+static hf_verdict call_in_hook(const hf_tally *tally, const hf_outcome *outcome)
+{
+    hooked *h = tally->state;
+    if (outcome != NULL && !h->has_run) {
+        h->has_run = true;
+        (void)call_and_compare(h->verb, HOOK, &h->t);
+    }
+    return HF_GO_ON;
+}
+
+static const hf_join_hooks CALLING = {.name = "calling", .on_done = call_in_hook};
+
+static hf_status one_in_hook(const verb *v)
+{
+    hooked h = {.verb = v};
+    HF_TRY(make_things(&h.t, need_of(v)));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .join = hf_join_policy_of(&CALLING, 0, &h)));
+        HF_TRY(hf_fork(scope, quick, NULL));
+        HF_TRY(hf_join(scope));
+        HF_CHECK(h.has_run);
+    }
+    free_things(&h.t);
+    return HF_OK;
+}
+
+static hf_status in_hooks(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (VERBS[i].call != NULL) {
+            HF_TRY(one_in_hook(&VERBS[i]));
+        }
+    }
+    return HF_OK;
+}
+
+static void every_verb_answers_in_a_hook_as_the_table_says(void **state)
+{
+    (void)state;
+    run_body(in_hooks);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(every_verb_answers_on_a_fiber_as_the_table_says),
+        cmocka_unit_test(every_verb_answers_in_an_activity_as_the_table_says),
+        cmocka_unit_test(every_verb_answers_on_a_foreign_thread_as_the_table_says),
+        cmocka_unit_test(every_verb_answers_after_fork_as_the_table_says),
+        cmocka_unit_test(every_verb_answers_in_a_hook_as_the_table_says),
+    };
+    return hf_test_main("verbs", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
