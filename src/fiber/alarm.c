@@ -85,12 +85,10 @@ static void take_out(hf_alarms *alarms, size_t at)
     }
 }
 
-void hf_alarm_disarm(hf_sched *sched, hf_alarm *alarm)
+void hf_alarm_take_out(hf_sched *sched, hf_alarm *alarm)
 {
-    if (alarm->pos != 0) {
-        hf_assert(sched->alarms.slots[alarm->pos - 1].alarm == alarm);
-        take_out(&sched->alarms, alarm->pos - 1);
-    }
+    hf_assert(sched->alarms.slots[alarm->pos - 1].alarm == alarm);
+    take_out(&sched->alarms, alarm->pos - 1);
 }
 
 size_t hf_alarms_run(hf_sched *sched, hf_instant now)

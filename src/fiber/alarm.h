@@ -27,7 +27,13 @@ typedef struct hf_alarms {
 
 /* Fails: HF_ERR_NOMEM; then nothing changed. */
 hf_status hf_alarm_arm(hf_sched *sched, hf_alarm *alarm, hf_instant when);
-void hf_alarm_disarm(hf_sched *sched, hf_alarm *alarm); /* also when not armed */
+void hf_alarm_take_out(hf_sched *sched, hf_alarm *alarm);
+static inline void hf_alarm_disarm(hf_sched *sched, hf_alarm *alarm) /* also when not armed */
+{
+    if (HF_UNLIKELY(alarm->pos != 0)) {
+        hf_alarm_take_out(sched, alarm);
+    }
+}
 /* Fires what is due; returns how many. */
 size_t hf_alarms_run(hf_sched *sched, hf_instant now);
 void hf_alarms_deinit(hf_sched *sched);

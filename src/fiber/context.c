@@ -86,7 +86,7 @@ hf_status hf_shield_close(hf_shield *shield)
     if (self == NULL) {
         return hf_forked();
     }
-    if (scope->owner != self || !scope->is_shield) {
+    if (scope->owner != self || !scope->is_shield || self->hook_depth != 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the owner of an open shield may close it"));
     }
     HF_LEAVE(self, hf_scope_close_on(self, scope));
@@ -101,8 +101,9 @@ hf_status hf_local_set(const hf_local *key, void *value)
         return hf_forked();
     }
     if (self->kind != HF_FIBER_PLAIN || self->hook_depth != 0 || key == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "local values belong to fibers: a plain thread has thread-locals, "
-                                                      "and a hook runs on somebody else's fiber"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "local values belong to fibers: a plain thread has thread-locals, and a hook runs on "
+                                 "somebody else's fiber"));
     }
     size_t count = 0;
     for (const hf_binding *at = self->own_locals; at != NULL; at = at->own_next) {

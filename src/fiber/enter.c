@@ -59,7 +59,8 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         hf_runtime *own = sched->rt;
         hf_env *env = own->env;
         uint32_t seen = atomic_load(&own->world_word);
-        if (atomic_load(&sched->stop_request) == 0) {
+        /* A hook runs inside the library: who stops the world waits for it, so it must not wait for who stops the world. */
+        if (atomic_load(&sched->stop_request) == 0 || self->hook_depth != 0) {
             if (self->lost == 0) {
                 return self;
             }

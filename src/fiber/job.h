@@ -8,7 +8,7 @@ enum { HF_JOBS_CACHED_MAX = 2048 }; /* free jobs a scheduler keeps; more go to t
 
 void hf_job_free_slow(hf_runtime *rt, hf_job *job);
 
-/* Clean: every field 0 or NULL but the links. sched NULL: not on a fiber thread of rt. */
+/* Neither started nor canceled; what make_job does not set is 0 or NULL. sched NULL: not on a fiber thread of rt. */
 static inline hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched)
 {
     if (HF_UNLIKELY(sched == NULL || sched->free_jobs == NULL)) {
@@ -38,12 +38,7 @@ static inline void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
     atomic_store_explicit(&job->at, NULL, memory_order_relaxed);
     job->fiber = NULL;
     job->state = HF_JOB_NEW;
-    job->keep = false;
-    job->is_delayed = false;
     job->pinned = false;
-    job->drop = NULL;
-    job->name = NULL;
-    job->on = NULL;
     if (HF_UNLIKELY(sched == NULL)) {
         hf_job_free_slow(rt, job);
         return;

@@ -138,8 +138,9 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
         return hf_forked();
     }
     if (HF_UNLIKELY(mutex == NULL || self->hook_depth != 0)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a mutex is needed, and a hook of a join owns nothing: it runs on "
-                                                      "somebody else's fiber"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "a mutex is needed, and a hook of a join owns nothing: it runs on somebody else's "
+                                 "fiber"));
     }
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);

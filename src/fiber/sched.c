@@ -14,6 +14,7 @@
 #include "fiber/leave.h"
 #include "fiber/runq.h"
 #include "fiber/safepoint.h"
+#include "fiber/stack.h"
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
@@ -257,9 +258,9 @@ static void runner_main(void *arg)
     for (;;) {
         run_job(self);
         hf_sched *sched = self->sched;
-        hf_fiber *next = NULL;
+        hf_fiber *next = hf_sched_pick_ready(sched);
         hf_job *job = NULL;
-        if (pick(sched, &next, &job) && job != NULL) {
+        if (next == NULL && pick(sched, &next, &job) && job != NULL) {
             if (HF_LIKELY(job->stack_class == self->stack_class)) {
                 bind_job(sched, self, job);
                 continue;

@@ -374,7 +374,7 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, hf_status status)
     }
     if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
         return hf_refuse_at(self, status, "hf_fork",
-                            "a hook must not wait, and scope '%s' of another thread has to be asked first", scope->name);
+                            "a hook must not wait, and scope '%s' of another thread must be asked first", scope->name);
     }
     return hf_refuse_at(self, status, "hf_fork", "the join '%s' of scope '%s' refused the child",
                         scope->policy.hooks->name, scope->name);
@@ -394,7 +394,11 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
     job->arg = arg;
     job->stack_class = scope->home->stack_class;
     job->on = scope->on;
-    if (options != NULL) {
+    job->drop = NULL;
+    job->name = NULL;
+    job->keep = false;
+    job->is_delayed = false;
+    if (HF_LIKELY(options != NULL)) {
         job->drop = options->drop;
         job->name = options->name;
         job->keep = options->ret_job != NULL;
@@ -514,7 +518,13 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
     if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
         scope->joiner = NULL;
-        hf_wake(joiner, HF_OK);
+        if (HF_LIKELY(!scope->by_thread)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
+            joiner->status = HF_OK;
+            scope->owner->wait = NULL;
+            hf_sched_ready_push(sched, scope->owner);
+        } else {
+            hf_wake(joiner, HF_OK);
+        }
     }
 }
 

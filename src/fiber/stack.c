@@ -9,7 +9,7 @@
  *
  * A freed stack stays with its scheduler (hot); beyond a bound it goes to the class's depot. The monitor gives the memory
  * of stacks that lie in the depot back to the system, off everybody's path (hf_stack_trim). */
-#include "fiber/core.h"
+#include "fiber/stack.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@
 #define VALGRIND_STACK_DEREGISTER(id) ((void)(id))
 #endif
 
-enum { PAGE = 4096, CLASS_COUNT = 3, CACHE_MAX = 256, BATCH = 128, COLOURS = 8, COLOUR_LEN = 128 };
+enum { PAGE = 4096, CLASS_COUNT = 3, BATCH = 128, COLOURS = 8, COLOUR_LEN = 128 };
 
 static const size_t SLOT_LEN[CLASS_COUNT] = {16 * 1024, 64 * 1024, 256 * 1024};
 static const size_t RESERVE_LEN = (size_t)256 << 20;
@@ -194,32 +194,32 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
     return first;
 }
 
-hf_fiber *hf_stack_get(hf_sched *sched, uint8_t index, hf_status *ret_why)
+hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t index, hf_status *ret_why)
 {
-    if (HF_UNLIKELY(sched->rt->fibers_max > 0 && hf_stacks_used(sched->rt) >= sched->rt->fibers_max)) {
+    hf_runtime *rt = sched->rt;
+    if (rt->fibers_max > 0 && hf_stacks_used(rt) >= rt->fibers_max) {
         *ret_why = HF_ERR_LIMIT;
         return NULL;
     }
     hf_fiber *fiber = sched->free_fibers[index];
-    if (HF_LIKELY(fiber != NULL)) {
+    if (fiber != NULL) {
         sched->free_fibers[index] = fiber->next;
         sched->free_fiber_count[index]--;
-    } else {
-        hf_runtime *rt = sched->rt;
-        fiber = depot_take(sched, index);
-        if (fiber == NULL) {
-            fiber = carve(sched, index, ret_why);
-        }
-        if (fiber == NULL) {
-            return NULL;
-        }
-        fiber->sched = sched;
-        fiber->rt = rt;
-        fiber->kind = HF_FIBER_PLAIN;
-        fiber->self.fatal = sched->idle.self.fatal;
-        fiber->failure = NULL;
-        fiber->lost = 0;
+        return fiber;
     }
+    fiber = depot_take(sched, index);
+    if (fiber == NULL) {
+        fiber = carve(sched, index, ret_why);
+    }
+    if (fiber == NULL) {
+        return NULL;
+    }
+    fiber->sched = sched;
+    fiber->rt = rt;
+    fiber->kind = HF_FIBER_PLAIN;
+    fiber->self.fatal = sched->idle.self.fatal;
+    fiber->failure = NULL;
+    fiber->lost = 0;
     return fiber;
 }
 
@@ -233,23 +233,17 @@ static void depot_give(hf_sched *sched, uint8_t index, hf_fiber *first, hf_fiber
     hf_spin_unlock(&class->lock);
 }
 
-/* The caller may still be running on this very stack: until it has left, nobody else may get it. It goes on top of the
- * scheduler's own list, and only older ones move to the depot. */
-void hf_stack_put(hf_sched *sched, hf_fiber *fiber)
+void hf_stack_spill(hf_sched *sched, uint8_t index)
 {
-    uint8_t index = fiber->stack_class;
-    fiber->next = sched->free_fibers[index];
-    sched->free_fibers[index] = fiber;
-    if (HF_UNLIKELY(++sched->free_fiber_count[index] > CACHE_MAX)) {
-        hf_fiber *first = fiber->next;
-        hf_fiber *last = first;
-        for (unsigned i = 1; i < BATCH; i++) {
-            last = last->next;
-        }
-        fiber->next = last->next;
-        sched->free_fiber_count[index] -= BATCH;
-        depot_give(sched, index, first, last, BATCH);
+    hf_fiber *newest = sched->free_fibers[index];
+    hf_fiber *first = newest->next;
+    hf_fiber *last = first;
+    for (unsigned i = 1; i < BATCH; i++) {
+        last = last->next;
     }
+    newest->next = last->next;
+    sched->free_fiber_count[index] -= BATCH;
+    depot_give(sched, index, first, last, BATCH);
 }
 
 /* Room for one more entry in the list of clean stacks; false when memory is out. */

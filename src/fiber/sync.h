@@ -17,9 +17,10 @@ static inline hf_owner hf_owner_of(const hf_fiber *fiber)
     return (hf_owner){fiber, fiber->job};
 }
 
+/* A hook of a join owns nothing: it may happen to run on the owner's fiber, or on anybody else's. */
 static inline bool hf_owner_is(hf_owner owner, const hf_fiber *fiber)
 {
-    return owner.fiber == fiber && owner.job == fiber->job;
+    return owner.fiber == fiber && owner.job == fiber->job && fiber->hook_depth == 0;
 }
 
 /* Waiters that were claimed under a lock, to be woken after it. Chained through hf_wait.value, which their object needs

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Stack overflow ------------------------------------------------------------------------------------------------------ */
+/* ---- Stack overflow -------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) int recurse(int depth, volatile char *above)
 {
@@ -97,7 +97,7 @@ static void an_overflowed_stack_is_named_with_protected_pages(void **state)
     an_overflow(2);
 }
 
-/* ---- Guards ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Guards ---------------------------------------------------------------------------------- */
 
 typedef struct parked {
     int count;
@@ -176,7 +176,7 @@ static void more_fibers_than_allowed_is_a_status(void **state)
     HF_CHECK(p.status == HF_ERR_LIMIT && p.tally.failed >= 400 && p.tally.failed <= 402);
 }
 
-/* ---- A million ---------------------------------------------------------------------------------------------------------------- */
+/* ---- A million ------------------------------------------------------------------------------- */
 
 typedef struct million {
     atomic_int ran;
@@ -229,7 +229,7 @@ static void a_million_forks_into_one_scope(void **state)
     }
 }
 
-/* ---- Descriptors ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static hf_status use_up_descriptors(void *arg)
 {
@@ -279,7 +279,7 @@ static void used_up_descriptors_are_a_status_and_it_goes_on(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* ---- A saturated pool ------------------------------------------------------------------------------------------------------------ */
+/* ---- A saturated pool ------------------------------------------------------------------------ */
 
 typedef struct busy {
     hf_chan *gate;

@@ -2,7 +2,7 @@
 /* labels: threads */
 #include "unit/fiber/bodies.h"
 
-/* ---- Y10, Y15: reaching everybody ------------------------------------------------------------------------------------ */
+/* ---- Y10, Y15: reaching everybody ------------------------------------------------------------ */
 
 static hf_status parent_of_sleepers(void *arg)
 {
@@ -87,7 +87,7 @@ static void Y15_a_failing_sibling_interrupts_a_10_s_sleeper_which_observes_it(vo
     simulated("failing sibling", 200, failing_sibling);
 }
 
-/* ---- Level-triggered ------------------------------------------------------------------------------------------------- */
+/* ---- Level-triggered ------------------------------------------------------------------------- */
 
 static hf_status answer(void *arg)
 {
@@ -221,7 +221,62 @@ static void who_returns_canceled_without_being_it_has_failed(void **state)
     simulated("pretenders", 50, pretenders);
 }
 
-/* ---- The cause travels ------------------------------------------------------------------------------------------------ */
+/* ---- X4: shared work ------------------------------------------------------------------------- */
+
+typedef struct shared {
+    hf_flight *flight;
+    atomic_int begun;
+    atomic_int canceled;
+} shared;
+
+static hf_status fetch_for_all(void *arg, hf_value **ret_value)
+{
+    shared *s = arg;
+    (void)ret_value;
+    s->begun++;
+    hf_status status = hf_sleep(hf_hours(1));
+    s->canceled += status == HF_ERR_CANCELED;
+    return status;
+}
+
+static hf_status wait_for_fetch(void *arg)
+{
+    shared *s = arg;
+    return hf_flight_run(s->flight, "key", 3, fetch_for_all, s, NULL);
+}
+
+static hf_status leaving_collectors(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *store = NULL;
+    HF_TRY(hf_scope_open(&store, .name = "store", .join = HF_JOIN_COLLECT));
+    HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
+    HF_TRY(hf_flight_new(&flight, .scope = store));
+    shared s = {.flight = flight};
+    hf_job *jobs[2];
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
+    for (int i = 0; i < 2; i++) {
+        HF_TRY(hf_fork(scope, wait_for_fetch, &s, .ret_job = &jobs[i]));
+    }
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_job_cancel(jobs[0]));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_CHECK(s.begun == 1 && s.canceled == 0); /* the other one still waits for it */
+    HF_TRY(hf_job_cancel(jobs[1]));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_CHECK(s.begun == 1 && s.canceled == 1);
+    (void)hf_join(scope);
+    return HF_OK;
+}
+
+static void X4_the_last_waiter_out_cancels_the_shared_work(void **state)
+{
+    (void)state;
+    simulated("leaving collectors", 100, leaving_collectors);
+}
+
+/* ---- The cause travels ----------------------------------------------------------------------- */
 
 typedef struct told {
     hf_cause cause;
@@ -293,7 +348,7 @@ static void the_cause_travels_to_the_grandchildren_and_names_the_origin(void **s
     simulated("causes", 200, three_causes);
 }
 
-/* ---- Shields ---------------------------------------------------------------------------------------------------------- */
+/* ---- Shields --------------------------------------------------------------------------------- */
 
 typedef struct cleanup {
     hf_status inside;     /* a wait shorter than the bound */
@@ -393,7 +448,7 @@ static void a_cancel_during_a_shield_waits_behind_it(void **state)
     simulated("a cancel during a shield", 200, shields_before);
 }
 
-/* ---- Jobs that have not started ---------------------------------------------------------------------------------------- */
+/* ---- Jobs that have not started -------------------------------------------------------------- */
 
 static void count_drop(void *arg)
 {
@@ -437,7 +492,7 @@ static void what_is_forked_into_a_canceled_scope_runs_canceled_or_is_dropped(voi
     simulated_and_on_threads("born canceled", 200, born_canceled);
 }
 
-/* ---- From elsewhere ----------------------------------------------------------------------------------------------------- */
+/* ---- From elsewhere -------------------------------------------------------------------------- */
 
 static hf_status cancel_it(void *arg)
 {
@@ -508,6 +563,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(Y15_a_failing_sibling_interrupts_a_10_s_sleeper_which_observes_it),
         cmocka_unit_test(S18_every_wait_fails_until_the_scope_is_left),
         cmocka_unit_test(X5_a_cancel_is_a_code_of_its_own_that_generic_handlers_pass_on),
+        cmocka_unit_test(X4_the_last_waiter_out_cancels_the_shared_work),
         cmocka_unit_test(who_returns_canceled_without_being_it_has_failed),
         cmocka_unit_test(the_cause_travels_to_the_grandchildren_and_names_the_origin),
         cmocka_unit_test(a_shield_keeps_cancels_out_for_its_bound_and_no_longer),

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* ---- Everything arrives once ----------------------------------------------------------------------------------------- */
+/* ---- Everything arrives once ----------------------------------------------------------------- */
 
 enum { SENDERS = 4, RECEIVERS = 3, EACH = 25, ALL = SENDERS * EACH };
 
@@ -97,7 +97,7 @@ static void a_buffered_channel_hands_every_value_over_once(void **state)
     simulated_and_on_threads("buffered", 200, buffered);
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------------------------------------- */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 typedef struct pressure {
     hf_chan *chan;
@@ -219,7 +219,7 @@ static void S18_a_canceled_send_or_receive_has_moved_nothing(void **state)
     simulated_and_on_threads("cancel races", 500, cancel_races);
 }
 
-/* ---- Ends -------------------------------------------------------------------------------------------------------------- */
+/* ---- Ends ------------------------------------------------------------------------------------ */
 
 static hf_status expect_closed_recv(void *arg)
 {
@@ -314,7 +314,7 @@ static void a_channel_of_nothing_counts(void **state)
     simulated("empty values", 10, empty_values);
 }
 
-/* ---- Plain threads ------------------------------------------------------------------------------------------------------ */
+/* ---- Plain threads --------------------------------------------------------------------------- */
 
 static void *thread_receive_all(void *arg)
 {

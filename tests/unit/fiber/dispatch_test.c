@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- hf_block ---------------------------------------------------------------------------------------------------------- */
+/* ---- hf_block -------------------------------------------------------------------------------- */
 
 typedef struct place {
     pthread_t caller;
@@ -136,7 +136,7 @@ static void a_view_of_a_pool_has_a_limit_of_its_own(void **state)
     simulated_and_on_threads("views", 100, views);
 }
 
-/* ---- Serial ------------------------------------------------------------------------------------------------------------- */
+/* ---- Serial ---------------------------------------------------------------------------------- */
 
 typedef struct line {
     atomic_int inside;
@@ -187,7 +187,7 @@ static void a_serial_dispatcher_runs_one_job_after_another_in_order(void **state
     simulated_and_on_threads("serial", 300, serial);
 }
 
-/* ---- Cancel, limits ------------------------------------------------------------------------------------------------------ */
+/* ---- Cancel, limits -------------------------------------------------------------------------- */
 
 static hf_status wait_for_gate(void *arg)
 {
@@ -252,7 +252,7 @@ static void a_saturated_pool_queues_up_to_its_bound_and_cancel_withdraws(void **
     simulated_and_on_threads("saturated", 100, saturated);
 }
 
-/* ---- Abandonable --------------------------------------------------------------------------------------------------------- */
+/* ---- Abandonable ----------------------------------------------------------------------------- */
 
 typedef struct own {
     hf_chan *gate;
@@ -329,7 +329,7 @@ static void an_abandonable_call_is_left_behind_and_releases_what_it_owns(void **
     simulated("abandoned", 200, abandoned);
 }
 
-/* ---- Jobs on pools -------------------------------------------------------------------------------------------------------- */
+/* ---- Jobs on pools --------------------------------------------------------------------------- */
 
 static hf_status cancel_pool_jobs(void *arg)
 {

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- Cancel at every wait ---------------------------------------------------------------------------------------------- */
+/* ---- Cancel at every wait -------------------------------------------------------------------- */
 
 static hf_status run_program(uint64_t seed, int threads, program *p)
 {
@@ -49,9 +49,10 @@ static void a_cancel_at_every_wait_ends_the_program_cleanly(void **state)
         for (int k = 1; k <= plain.waits && hf_checks_failed() == 0; k += (int)step) {
             program p = {.cancel_at = k, .by_another = how >= 3};
             hf_status status = run_program((uint64_t)k, threads, &p);
-            bool as_planned = status == HF_ERR_FAILED && error_says("planned to fail"); /* of a race that lost its winner */
-            HF_CHECK_SAY(status == HF_OK || status == HF_ERR_CANCELED || as_planned, "canceled at wait %d it returned %s: %s", k,
-                         hf_status_name(status), hf_error_text());
+            bool as_planned =
+                status == HF_ERR_FAILED && error_says("planned to fail"); /* of a race that lost its winner */
+            HF_CHECK_SAY(status == HF_OK || status == HF_ERR_CANCELED || as_planned,
+                         "canceled at wait %d it returned %s: %s", k, hf_status_name(status), hf_error_text());
             canceled += status != HF_OK;
             runs++;
         }
@@ -60,7 +61,7 @@ static void a_cancel_at_every_wait_ends_the_program_cleanly(void **state)
     HF_CHECK(canceled > runs / 2);
 }
 
-/* ---- No memory at every allocation --------------------------------------------------------------------------------------- */
+/* ---- No memory at every allocation ----------------------------------------------------------- */
 
 typedef struct starving {
     uint64_t count;   /* allocations so far */

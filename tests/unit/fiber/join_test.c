@@ -2,7 +2,7 @@
 /* labels: threads */
 #include "unit/fiber/bodies.h"
 
-/* ---- Y4, N7, X10: quorum --------------------------------------------------------------------------------------------- */
+/* ---- Y4, N7, X10: quorum --------------------------------------------------------------------- */
 
 typedef enum decision { APPROVE, REJECT, ABSTAIN, HANG } decision;
 
@@ -51,9 +51,8 @@ static hf_status vote(decider *deciders, size_t count, int64_t needed, int64_t *
 static hf_status quorum_approves(void *arg)
 {
     (void)arg;
-    decider three[] = {{.what = APPROVE, .after = hf_seconds(1)},
-                       {.what = HANG},
-                       {.what = APPROVE, .after = hf_seconds(5)}};
+    decider three[] = {
+        {.what = APPROVE, .after = hf_seconds(1)}, {.what = HANG}, {.what = APPROVE, .after = hf_seconds(5)}};
     int64_t ms = 0;
     HF_CHECK(vote(three, 3, 2, &ms) == HF_OK);
     HF_CHECK(ms >= 5000 && ms < 5100);
@@ -117,9 +116,8 @@ static hf_status hung_decider(void *arg)
                            {.what = APPROVE, .after = hf_milliseconds(10)}};
     HF_CHECK(vote(approving, 3, 2, &ms) == HF_OK);
     HF_CHECK(ms >= 20 && ms < 100 && approving[0].canceled == 1);
-    decider rejecting[] = {{.what = HANG},
-                           {.what = REJECT, .after = hf_milliseconds(20)},
-                           {.what = REJECT, .after = hf_milliseconds(10)}};
+    decider rejecting[] = {
+        {.what = HANG}, {.what = REJECT, .after = hf_milliseconds(20)}, {.what = REJECT, .after = hf_milliseconds(10)}};
     HF_CHECK(vote(rejecting, 3, 2, &ms) == HF_ERR_FAILED);
     HF_CHECK(ms >= 20 && ms < 100); /* at once, not at 30 s */
     HF_CHECK(error_says("0 of 3") && rejecting[0].canceled == 1);
@@ -154,7 +152,7 @@ static void X10_the_quorum_is_what_was_asked_for(void **state)
     simulated("quorums", 50, quorums);
 }
 
-/* ---- Y3, X11: tolerate ----------------------------------------------------------------------------------------------- */
+/* ---- Y3, X11: tolerate ----------------------------------------------------------------------- */
 
 typedef struct instances {
     int failing; /* the first so many fail */
@@ -226,7 +224,7 @@ static void X11_a_failure_threshold_does_not_stop_at_the_first_success(void **st
     simulated("failure threshold", 100, success_does_not_stop);
 }
 
-/* ---- Y5, Y15: deadlines ---------------------------------------------------------------------------------------------- */
+/* ---- Y5, Y15: deadlines ---------------------------------------------------------------------- */
 
 static hf_status poll_every_100_ms(void *arg)
 {
@@ -378,7 +376,7 @@ static void Y5_at_the_deadline_partial_results_are_kept(void **state)
     simulated("partial results", 100, partial);
 }
 
-/* ---- Y6, Y7, Y8, Y9, X9 ---------------------------------------------------------------------------------------------- */
+/* ---- Y6, Y7, Y8, Y9, X9 ---------------------------------------------------------------------- */
 
 static hf_status win(void *arg)
 {
@@ -556,7 +554,7 @@ static void Y9_every_failure_is_collected_up_to_the_bound(void **state)
     simulated_and_on_threads("collect", 200, collect);
 }
 
-/* ---- Hooks of one's own ---------------------------------------------------------------------------------------------- */
+/* ---- Hooks of one's own ---------------------------------------------------------------------- */
 
 typedef struct best {
     int best;
@@ -595,7 +593,8 @@ static hf_status best_of(const hf_tally *tally, hf_status first_failure)
     return b->best > 10 ? HF_OK : hf_raise(HF_ERR_NOT_FOUND, "the best offer was %d", b->best);
 }
 
-static const hf_join_hooks BEST = {.name = "best", .on_fork = at_most_six, .on_done = until_over_ten, .result = best_of};
+static const hf_join_hooks BEST = {
+    .name = "best", .on_fork = at_most_six, .on_done = until_over_ten, .result = best_of};
 
 static hf_status own_join(void *arg)
 {
@@ -623,7 +622,8 @@ static void joins_of_ones_own_use_the_same_hooks(void **state)
 static hf_status join_nobody(void *arg)
 {
     (void)arg;
-    const hf_join_policy policies[] = {HF_JOIN_ALL, HF_JOIN_COLLECT, HF_JOIN_DISCARD, HF_JOIN_TOLERATE(1), HF_JOIN_PARTIAL};
+    const hf_join_policy policies[] = {HF_JOIN_ALL, HF_JOIN_COLLECT, HF_JOIN_DISCARD, HF_JOIN_TOLERATE(1),
+                                       HF_JOIN_PARTIAL};
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .join = policies[i]));

@@ -6,9 +6,9 @@
 #include "unit/fiber/bodies.h"
 
 typedef struct program {
-    atomic_int waits;   /* so far */
-    int cancel_at;      /* the root scope is canceled at this one; 0 = never */
-    bool by_another;    /* by a fiber that runs once the waiter has parked, else by the waiter just before */
+    atomic_int waits; /* so far */
+    int cancel_at;    /* the root scope is canceled at this one; 0 = never */
+    bool by_another;  /* by a fiber that runs once the waiter has parked, else by the waiter just before */
     hf_scope *root;
     hf_chan *kill;      /* wakes that fiber */
     atomic_int held;    /* things that must be given back */
@@ -40,11 +40,11 @@ static inline program *program_hold(program *p)
     (void)atomic_fetch_add(&p->held, 1);
     return p;
 }
-#define HOLDING(p) \
+#define HOLDING(p)                                                             \
     __attribute__((cleanup(program_let_go))) program *held_ = program_hold(p); \
     (void)held_
 
-/* ---- Channels, select -------------------------------------------------------------------------------------------------- */
+/* ---- Channels, select ------------------------------------------------------------------------ */
 
 typedef struct plumbing {
     program *p;
@@ -111,7 +111,7 @@ static inline hf_status program_pipes(void *arg)
     return WAIT(p, hf_join(scope));
 }
 
-/* ---- Locks -------------------------------------------------------------------------------------------------------------- */
+/* ---- Locks ----------------------------------------------------------------------------------- */
 
 typedef struct locks {
     program *p;
@@ -147,6 +147,7 @@ static inline hf_status program_lock(void *arg)
     }
     HF_TRY(WAIT(l->p, hf_mutex_lock(l->mutex)));
     HF_AUTO(hf_mutex_unlock) hf_mutex *locked = l->mutex;
+    (void)locked;
     l->turns++;
     HF_TRY(hf_cond_broadcast(l->cond));
     while (l->turns < 3) {
@@ -177,7 +178,7 @@ static inline hf_status program_locks(void *arg)
     return WAIT(p, hf_join(scope));
 }
 
-/* ---- Pools -------------------------------------------------------------------------------------------------------------- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 static inline hf_status program_call(void *arg)
 {
@@ -225,7 +226,7 @@ static inline hf_status program_pools(void *arg)
     return WAIT(p, hf_join(scope));
 }
 
-/* ---- Scopes, shields, deadlines ------------------------------------------------------------------------------------------ */
+/* ---- Scopes, shields, deadlines -------------------------------------------------------------- */
 
 /* What must be put in order whatever happens, and has to wait for it. Without memory for the shield it cannot. */
 static inline void program_clean_up(program *p)
@@ -295,7 +296,7 @@ static inline hf_status program_scopes(void *arg)
     return status == HF_ERR_FAILED ? HF_OK : status;
 }
 
-/* ---- Keys, flows --------------------------------------------------------------------------------------------------------- */
+/* ---- Keys, flows ----------------------------------------------------------------------------- */
 
 static inline hf_status program_fetch(void *arg, hf_value **ret_value)
 {
@@ -368,7 +369,7 @@ static inline hf_status program_flows(void *arg)
     return WAIT(p, hf_flow_collect(cold, program_item, p, .mode = HF_FLOW_CONFLATE));
 }
 
-/* ---- Network, files ------------------------------------------------------------------------------------------------------ */
+/* ---- Network, files -------------------------------------------------------------------------- */
 
 static inline hf_status program_serve(void *arg)
 {
@@ -435,7 +436,7 @@ static inline hf_status program_files(void *arg)
     return WAIT(p, hf_file_sync(file));
 }
 
-/* ---- All of it ------------------------------------------------------------------------------------------------------------ */
+/* ---- All of it ------------------------------------------------------------------------------- */
 
 static inline hf_status program_killer(void *arg)
 {
@@ -447,8 +448,8 @@ static inline hf_status program_killer(void *arg)
 
 static inline hf_status program_root(program *p)
 {
-    static const hf_body PARTS[] = {program_pipes, program_locks, program_pools, program_scopes, program_keys,
-                                    program_flows, program_net,   program_files};
+    static const hf_body PARTS[] = {program_pipes, program_locks, program_pools, program_scopes,
+                                    program_keys,  program_flows, program_net,   program_files};
     HF_AUTO(hf_scope_close) hf_scope *root = NULL;
     HF_TRY(hf_scope_open(&root, .name = "root", .timeout = hf_hours(1)));
     p->root = root;

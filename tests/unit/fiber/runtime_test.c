@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Several runtimes ------------------------------------------------------------------------------------------------ */
+/* ---- Several runtimes ------------------------------------------------------------------------ */
 
 typedef struct resident {
     hf_runtime *runtime;
@@ -118,7 +118,7 @@ static void a_thread_outlives_a_runtime_it_has_used(void **state)
     (void)pthread_barrier_destroy(&v.gone);
 }
 
-/* ---- Hosted ------------------------------------------------------------------------------------------------------------ */
+/* ---- Hosted ---------------------------------------------------------------------------------- */
 
 typedef struct guest {
     atomic_int steps;
@@ -234,7 +234,7 @@ static void turning_and_freeing_at_the_wrong_place_is_told(void **state)
     HF_CHECK(bad == NULL);
 }
 
-/* ---- Stop --------------------------------------------------------------------------------------------------------------- */
+/* ---- Stop ------------------------------------------------------------------------------------ */
 
 typedef struct stopping {
     hf_runtime *runtime;
@@ -277,7 +277,7 @@ static void stopping_a_runtime_cancels_everything_with_the_cause_shutdown(void *
     }
 }
 
-/* ---- fork() --------------------------------------------------------------------------------------------------------------- */
+/* ---- fork() ---------------------------------------------------------------------------------- */
 
 static bool is_refused(hf_status status)
 {
@@ -382,7 +382,7 @@ static void a_forked_child_may_make_a_runtime_of_its_own(void **state)
     HF_CHECK(hf_runtime_free(runtime) == HF_OK);
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 typedef struct counting {
     atomic_llong live;
@@ -523,7 +523,7 @@ static void an_endless_discarding_scope_holds_constant_memory_over_10_million_ch
     }
 }
 
-/* ---- S20, counters ----------------------------------------------------------------------------------------------------------- */
+/* ---- S20, counters --------------------------------------------------------------------------- */
 
 typedef struct paced {
     atomic_int others;

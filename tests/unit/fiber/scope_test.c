@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- Y1, Y15: fan out --------------------------------------------------------------------------------------------- */
+/* ---- Y1, Y15: fan out ------------------------------------------------------------------------ */
 
 enum { ITEMS = 50 };
 
@@ -92,7 +92,7 @@ static void Y15_a_hundred_forks_all_run(void **state)
     simulated_and_on_threads("a hundred forks", 200, hundred_forks);
 }
 
-/* ---- Y11: leaving ------------------------------------------------------------------------------------------------- */
+/* ---- Y11: leaving ---------------------------------------------------------------------------- */
 
 static hf_status leave_early(void *arg)
 {
@@ -156,7 +156,7 @@ static void Y11_a_scope_that_is_left_open_is_closed_and_told(void **state)
     simulated("forgotten scopes", 100, forgotten_scopes);
 }
 
-/* ---- S1, S2, S3, S16: a store's scope ------------------------------------------------------------------------------ */
+/* ---- S1, S2, S3, S16: a store's scope -------------------------------------------------------- */
 
 static void *open_without_runtime(void *arg)
 {
@@ -273,7 +273,7 @@ static void S16_several_keys_are_got_in_parallel_in_a_strict_scope(void **state)
     simulated("get all", 100, get_all);
 }
 
-/* ---- T2, T3, T8, T10, N5: the scopes of a run ---------------------------------------------------------------------- */
+/* ---- T2, T3, T8, T10, N5: the scopes of a run ------------------------------------------------ */
 
 typedef struct run {
     hf_scope *fail_fast; /* of the execution: main and what it launches */
@@ -363,7 +363,7 @@ static hf_status sibling_supervisors(void *arg)
     HF_TRY(hf_fork(parent, execution, &r, .name = "execution"));
     HF_TRY(hf_fork(parent, handlers, &r, .name = "handlers"));
     HF_TRY(hf_join(parent));
-    HF_CHECK(r.handled == 2);                          /* neither the execution nor the bad handler harmed them */
+    HF_CHECK(r.handled == 2); /* neither the execution nor the bad handler harmed them */
     HF_CHECK(r.result == HF_ERR_FAILED);
     HF_CHECK(r.main_canceled == 1 && r.main_cleaned == 1);
     HF_CHECK(strcmp(r.text, "payment service said no") == 0);
@@ -482,14 +482,14 @@ static void T10_canceling_the_root_of_activities_reaches_all_their_children(void
     simulated("activities", 200, activities);
 }
 
-/* ---- N6: a scope with children in every state ---------------------------------------------------------------------- */
+/* ---- N6: a scope with children in every state ------------------------------------------------ */
 
 enum { KINDS = 11, CHILDREN = 1001 }; /* 91 of each kind */
 
 typedef struct zoo {
-    hf_mutex *mutex;   /* held by the owner */
-    hf_chan *never;    /* nobody sends */
-    hf_chan *gate;     /* closed by the first child that is canceled in its wait for `never` */
+    hf_mutex *mutex;    /* held by the owner */
+    hf_chan *never;     /* nobody sends */
+    hf_chan *gate;      /* closed by the first child that is canceled in its wait for `never` */
     atomic_int arrived; /* children that are about to wait */
     atomic_int ended;
     atomic_int dropped;
@@ -676,7 +676,7 @@ static void N6_a_scope_of_1001_children_in_every_state_is_closed_without_a_trace
     on_threads(whole_zoo);
 }
 
-/* ---- Values, delays, limits ---------------------------------------------------------------------------------------- */
+/* ---- Values, delays, limits ------------------------------------------------------------------ */
 
 static const hf_local TENANT = {"tenant"};
 static const hf_local TRACE = {"trace"};
@@ -772,7 +772,7 @@ static hf_status at_most_three(void *arg)
     HF_CHECK(z.dropped == 1 && error_says("3 children"));
     HF_TRY(hf_scope_cancel(scope));
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
-    HF_TRY(hf_fork(scope, late, &z)); /* there is room again, and the cancel was the scope's own */
+    HF_TRY(hf_fork(scope, late, &z));            /* there is room again, and the cancel was the scope's own */
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED); /* the verdict is about all children so far */
     HF_CHECK(z.ended == 1 && hf_scope_tally(scope).ok == 1);
     return HF_OK;
@@ -784,7 +784,7 @@ static void a_scope_takes_no_more_children_than_it_was_told(void **state)
     simulated("limit of children", 50, at_most_three);
 }
 
-/* ---- Forks from elsewhere ------------------------------------------------------------------------------------------ */
+/* ---- Forks from elsewhere -------------------------------------------------------------------- */
 
 typedef struct family {
     hf_scope *ancestor;
@@ -932,7 +932,8 @@ static void plain_threads_own_scopes_too(void **state)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     }
     assert_int_equal(hf_runtime_free(g.runtime), HF_OK);
-    assert_int_equal(atomic_load(&g.ran), 600); /* also those that were canceled before they started: they have no drop */
+    assert_int_equal(atomic_load(&g.ran),
+                     600); /* also those that were canceled before they started: they have no drop */
 }
 
 static hf_status not_the_owner(void *arg)

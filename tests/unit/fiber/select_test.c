@@ -2,7 +2,7 @@
 /* labels: threads */
 #include "unit/fiber/bodies.h"
 
-/* ---- Which one ------------------------------------------------------------------------------------------------------- */
+/* ---- Which one ------------------------------------------------------------------------------- */
 
 static hf_status first_ready(void *arg)
 {
@@ -47,7 +47,7 @@ static void the_first_ready_case_in_order_wins(void **state)
     simulated_and_on_threads("first ready", 20, first_ready);
 }
 
-/* ---- Everything arrives once -------------------------------------------------------------------------------------------- */
+/* ---- Everything arrives once ----------------------------------------------------------------- */
 
 enum { CHANS = 4, EACH = 20 };
 
@@ -180,7 +180,7 @@ static void S18_a_canceled_select_has_done_nothing(void **state)
     simulated_and_on_threads("canceled selects", 500, cancel_selects);
 }
 
-/* ---- Waiting ------------------------------------------------------------------------------------------------------------ */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 static hf_status waits(void *arg)
 {

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- What the calls act on -------------------------------------------------------------------------------------------- */
+/* ---- What the calls act on ------------------------------------------------------------------- */
 
 /* Made and freed in the place where the call happens, except for a hook and after fork(): there by who owns the scope.
  * What a call frees it sets to NULL. */
@@ -148,40 +148,40 @@ static void free_things(things *t)
     HF_CHECK(hf_scope_close(t->work) == HF_OK);
 }
 
-/* ---- One call per verb -------------------------------------------------------------------------------------------------- */
+/* ---- One call per verb ----------------------------------------------------------------------- */
 
 /* A call that frees what it is given: then it is gone. */
-#define CALL_FREE(verb, member)                       \
-    static hf_status call_##verb(things *t)           \
-    {                                                 \
-        hf_status status = verb(t->member);           \
+#define CALL_FREE(verb, member)                         \
+    static hf_status call_##verb(things *t)             \
+    {                                                   \
+        hf_status status = verb(t->member);             \
         t->member = status == HF_OK ? NULL : t->member; \
-        return status;                                \
+        return status;                                  \
     }
 /* A call that makes something: it is freed again at once. */
-#define CALL_NEW(verb, type, release, ...)            \
-    static hf_status call_##verb(things *t)           \
-    {                                                 \
-        type *made = NULL;                            \
-        hf_status status = verb(&made, ##__VA_ARGS__);  \
-        (void)t;                                      \
-        if (made != NULL) {                           \
-            (void)release(made);                      \
-        }                                             \
-        return status;                                \
+#define CALL_NEW(verb, type, release, ...)             \
+    static hf_status call_##verb(things *t)            \
+    {                                                  \
+        type *made = NULL;                             \
+        hf_status status = verb(&made, ##__VA_ARGS__); \
+        (void)t;                                       \
+        if (made != NULL) {                            \
+            (void)release(made);                       \
+        }                                              \
+        return status;                                 \
     }
-#define CALL(verb, expression)                        \
-    static hf_status call_##verb(things *t)           \
-    {                                                 \
-        (void)t;                                      \
-        return (expression);                          \
+#define CALL(verb, expression)              \
+    static hf_status call_##verb(things *t) \
+    {                                       \
+        (void)t;                            \
+        return (expression);                \
     }
-#define LOOK(verb, expression)                        \
-    static hf_status call_##verb(things *t)           \
-    {                                                 \
-        (void)t;                                      \
-        (void)(expression);                           \
-        return HF_OK;                                 \
+#define LOOK(verb, expression)              \
+    static hf_status call_##verb(things *t) \
+    {                                       \
+        (void)t;                            \
+        (void)(expression);                 \
+        return HF_OK;                       \
     }
 
 static char byte_out;
@@ -449,7 +449,7 @@ CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
 #define call_hf_sim_file_get NULL
 #define call_hf_sim_restart NULL
 
-/* ---- The table ------------------------------------------------------------------------------------------------------------ */
+/* ---- The table ------------------------------------------------------------------------------- */
 
 typedef enum answer { works, blocks, durable, misuse } answer;
 enum place { FIBER, WORKFLOW, HANDLER, QUERY, ACTIVITY, FOREIGN, FORKED, HOOK, PLACES };
@@ -491,7 +491,8 @@ static need need_of(const verb *v)
 
 static void compare(const verb *v, enum place place, hf_status status, bool has_text)
 {
-    static const char *const PLACE_NAMES[] = {"a fiber", "", "", "", "an activity", "a thread", "a forked process", "a hook"};
+    static const char *const PLACE_NAMES[] = {"a fiber",          "",      "", "", "an activity", "a thread",
+                                              "a forked process", "a hook"};
     bool is_misuse = status == HF_ERR_MISUSE;
     bool should_be = v->answers[place] == misuse;
     HF_CHECK_SAY(is_misuse == should_be, "%s in %s gave %s, the table says %s", v->name, PLACE_NAMES[place],
@@ -506,7 +507,7 @@ static hf_status call_and_compare(const verb *v, enum place place, things *t)
     return status;
 }
 
-/* ---- Fiber, activity, thread ----------------------------------------------------------------------------------------------- */
+/* ---- Fiber, activity, thread ----------------------------------------------------------------- */
 
 static hf_status in_place(const verb *v, enum place place, hf_runtime *rt)
 {
@@ -590,7 +591,7 @@ static void every_verb_answers_on_a_foreign_thread_as_the_table_says(void **stat
     HF_CHECK(hf_runtime_free(rt) == HF_OK);
 }
 
-/* ---- After fork() ------------------------------------------------------------------------------------------------------------ */
+/* ---- After fork() ---------------------------------------------------------------------------- */
 
 enum { WITH_TEXT = 64 }; /* added to the status, which then is the child's exit code; statuses are below it */
 
@@ -636,7 +637,7 @@ static void every_verb_answers_after_fork_as_the_table_says(void **state)
     HF_CHECK(hf_runtime_free(rt) == HF_OK);
 }
 
-/* ---- Hooks ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Hooks ----------------------------------------------------------------------------------- */
 
 typedef struct hooked {
     const verb *verb;
