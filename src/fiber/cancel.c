@@ -215,7 +215,9 @@ void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reaso
 
 void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
 {
+    hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
     walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, 0};
+    hf_spin_unlock(&thread->lock);
     interrupt_thread(&w, thread, NULL, &job->cx, true);
 }
 

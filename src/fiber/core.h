@@ -273,6 +273,12 @@ struct hf_sched {
     hf_runq jobs; /* unstarted */
 };
 
+typedef enum hf_turning {
+    HF_TURNING_NOBODY,
+    HF_TURNING_WAITER, /* a plain thread, while it waits for something */
+    HF_TURNING_HOST    /* somebody in hf_runtime_turn */
+} hf_turning;
+
 struct hf_runtime {
     hf_env *env;
     const char *name;
@@ -314,9 +320,10 @@ struct hf_runtime {
     struct hf_processes *processes; /* child processes; NULL until used */
     hf_spin processes_lock;
     bool reports_overflow;
-    atomic_bool turning;     /* hosted: somebody is in hf_runtime_turn */
+    atomic_uint turning;     /* hosted: hf_turning, who turns it now */
     atomic_bool thread_woken;/* hosted: a plain thread was woken, perhaps the one that turns it: it must not fall asleep */
-    uint64_t driver;         /* hosted: thread that turns it */
+    _Atomic(uint64_t) driver;/* hosted: thread that calls hf_runtime_turn; 0 = none does, whoever waits turns it */
+    hf_word turn_word;       /* hosted: changes when a turn ends and when a plain thread is woken */
     _Atomic(uint64_t) pool_calls;
     _Atomic(uint64_t) pool_depth;
     _Atomic(uint64_t) pool_threads;
@@ -413,6 +420,11 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
                    bool inherited);
 /* On the home's thread of the job's scope. */
 void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure);
+/* Of a thread's scope: nothing of its runtime is around it. A stop reaches the ones inside from there, up to a shield. */
+static inline bool hf_scope_is_outermost(const hf_scope *scope)
+{
+    return !scope->is_shield && scope->owner->job == NULL && (scope->outer == NULL || scope->outer->rt != scope->rt);
+}
 /* From any thread. */
 void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited);
 /* When a job starts: applies a cancel that came before. */
@@ -422,6 +434,9 @@ void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);
 /* ---- dispatch (pool.c, serial.c) --------------------------------------------------------------------------------- */
 /* Hands a forked job to its dispatcher. Home thread. */
 void hf_dispatch_job(hf_sched *sched, hf_job *job);
+/* Binds a forked job to its dispatcher, which stays until the job has let go of it. Fails: HF_ERR_MISUSE. Any thread. */
+hf_status hf_dispatch_hold(hf_job *job);
+void hf_dispatch_let_go(hf_runtime *rt, hf_job *job); /* home thread, once it has ended; or it was never submitted */
 /* A serial job has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
 void hf_dispatch_ended(hf_sched *sched, hf_job *job);
 /* Cancels a job that a dispatcher has: withdraws it, or interrupts its thread. Home thread of its scope; its

@@ -77,7 +77,8 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
         return hf_forked();
     }
     hf_spin_lock(&dispatcher->pool->lock);
-    bool is_used = dispatcher->running > 0 || dispatcher->queued > 0;
+    bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
+                   atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
     hf_spin_unlock(&dispatcher->pool->lock);
     if (is_used) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
@@ -123,7 +124,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_spin_unlock(&thread->lock);
     hf_spin_lock(&pool->lock);
     job->fiber = thread;
-    job->state = HF_JOB_RUNNING;
+    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     hf_spin_unlock(&pool->lock);
     if (atomic_load(&job->cancel_requested)) {
         hf_thread_job_interrupt(NULL, thread, job);
@@ -152,8 +153,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     thread->cx = NULL;
     thread->job = NULL;
     hf_spin_unlock(&thread->lock);
-    hf_rt_free(rt, job->extra, sizeof *job->extra);
-    job->extra = NULL;
+    thread->locals = NULL; /* they may go with the scope */
     hf_pool_done(via);
     hf_job_ended(NULL, job);
 }
@@ -165,8 +165,6 @@ static void refuse_job(hf_sched *sched, hf_job *job)
     job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
                               "the pool takes no more work: its queue is full, or no thread could be started", NULL);
     hf_job_drop(sched, job);
-    hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
-    job->extra = NULL;
     hf_job_ended(sched, job);
 }
 
@@ -191,6 +189,25 @@ void hf_dispatch_job(hf_sched *sched, hf_job *job)
     }
 }
 
+/* From the fork until its end is known at home a job refers to its dispatcher: a cancel at home looks at it, and at the
+ * job's place in the queue, while the job is ending on another thread. So neither goes before. */
+hf_status hf_dispatch_hold(hf_job *job)
+{
+    if (job->on->kind == HF_DISPATCH_SERIAL && job->on->rt != job->scope->rt) {
+        return HF_ERR_MISUSE; /* the next job would start among the fibers of another runtime */
+    }
+    atomic_fetch_add_explicit(&job->on->jobs, 1, memory_order_relaxed);
+    return HF_OK;
+}
+
+void hf_dispatch_let_go(hf_runtime *rt, hf_job *job)
+{
+    hf_rt_free(rt, job->extra, sizeof *job->extra);
+    job->extra = NULL;
+    atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
+    job->on = NULL;
+}
+
 void hf_dispatch_ended(hf_sched *sched, hf_job *job)
 {
     if (job->on->kind == HF_DISPATCH_SERIAL) {
@@ -208,12 +225,10 @@ static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
 {
     hf_dispatcher *on = job->on;
-    if (on->kind == HF_DISPATCH_SERIAL || job->state == HF_JOB_DELAYED) {
+    if (on->kind == HF_DISPATCH_SERIAL || __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) {
         return false;
     }
     if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {
-        hf_rt_free(sched->rt, job->extra, sizeof *job->extra);
-        job->extra = NULL;
         job->status = HF_ERR_CANCELED;
         job->msg.run = on_withdrawn; /* later: the walk that cancels is not to be disturbed */
         hf_sched_post_locked(sched, &job->msg);
@@ -254,6 +269,12 @@ static void run_call(hf_task *task, hf_fiber *thread)
     block_call *call = HF_CONTAINER(task, block_call, task);
     thread->last_status = HF_OK;
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
+    if (thread->scope != NULL) { /* the thread does not belong to the call for any longer */
+        (void)hf_scope_close_leftovers(thread);
+        status = status != HF_OK ? status
+                                 : hf_refuse_at(thread, HF_ERR_MISUSE, "hf_block",
+                                                "the call returned with a scope still open; close every scope it opens");
+    }
     hf_failure_box *failure =
         status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
     hf_pool_done(task->via);

@@ -33,6 +33,7 @@ struct hf_dispatcher {
     int64_t queued;       /* waiting here */
     hf_list queue;        /* tasks that wait */
     int running;          /* view, serial: given to the pool or running */
+    atomic_int jobs;      /* forked on it, and their end is not known at home yet */
     hf_job *jobs_head;    /* serial: jobs that wait */
     hf_job *jobs_tail;
     /* pool */

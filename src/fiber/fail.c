@@ -216,6 +216,21 @@ const hf_failure *hf_error(void)
     return self->failure != NULL ? &self->failure->failure : NULL;
 }
 
+/* A box that a scope or job has, too, is not written to: the fiber gets one of its own for the text, which keeps the other
+ * one, as hf_error may have given it out. */
+static const char *tell_apart(hf_failure_box *box, const char *text)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    const hf_failure *failure = &box->failure;
+    hf_failure_box *own = hf_box_new(self->rt, failure->status, failure->type, failure->where, text, hf_box_ref(box));
+    if (own == &no_memory) {
+        return failure->message;
+    }
+    own->failure.cause = own->cause != NULL ? failure->cause : NULL;
+    hf_self_fail(self, own);
+    return own->message;
+}
+
 const char *hf_error_text(void)
 {
     const hf_failure *failure = hf_error();
@@ -227,13 +242,16 @@ const char *hf_error_text(void)
     }
     /* Keep the chain readable as one line without another allocation: fold it into the head's own text. */
     hf_failure_box *box = hf_box_of(failure);
-    if (atomic_load_explicit(&box->refs, memory_order_relaxed) != 1 || strstr(box->message, "; because ") != NULL) {
+    if (strstr(box->message, "; because ") != NULL) {
         return failure->message;
     }
     char text[HF_MESSAGE_LEN_MAX];
     flatten(failure, text, sizeof text);
-    copy_text(box->message, sizeof box->message, text);
-    return failure->message;
+    if (atomic_load_explicit(&box->refs, memory_order_relaxed) == 1) {
+        copy_text(box->message, sizeof box->message, text);
+        return failure->message;
+    }
+    return tell_apart(box, text);
 }
 
 static HF_PRINTF(4, 0) hf_status raise(hf_status status, const char *type, bool with_cause, const char *format,

@@ -17,6 +17,7 @@ typedef struct fd_slot {
     uint32_t generation;
     int ready; /* events seen and not consumed */
     bool watched;
+    bool is_foreign;    /* last waited for on behalf of the user, who may have closed it since: the number can be another's */
     hf_sched *sched;    /* whose poller watches it */
     hf_wait *waiter[2]; /* for HF_READABLE, for HF_WRITABLE; the same one when it waits for both */
 } fd_slot;
@@ -221,12 +222,14 @@ static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
         return hf_fail(op, HF_ERR_MISUSE, "somebody else waits for the same direction of %s (descriptor %d)",
                        user->object, slot->fd);
     }
-    if (!user->level && slot->watched && (slot->ready & events) != 0) {
+    bool again = user->level || slot->is_foreign;
+    if (!again && slot->watched && (slot->ready & events) != 0) {
         slot->ready &= ~events;
         return HF_OK;
     }
-    slot->ready &= ~events;
-    HF_TRY(watch(rt, op, slot, sched, user->level));
+    slot->ready &= slot->is_foreign ? 0 : ~events;
+    HF_TRY(watch(rt, op, slot, sched, again));
+    slot->is_foreign = user->level;
     for (int i = 0; i < 2; i++) {
         if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
             slot->waiter[i] = wait;
@@ -251,7 +254,14 @@ hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_i
     hf_wait_init(&wait, self, user->kind, bucket, user->object);
     wait.number = events;
     hf_status status = begin(rt, &op, slot, sched, user, &wait);
+    hf_wait *taken[2];
+    /* A watch that moved to this poller and could not be made there is lost for who waits in the other direction: they
+     * look again, and see for themselves. */
+    int count = !slot->watched ? take_waiters(slot, HF_READABLE | HF_WRITABLE, taken) : 0;
     hf_spin_unlock(&bucket->lock);
+    for (int i = 0; i < count; i++) {
+        hf_wake(taken[i], HF_OK);
+    }
     if (status == HF_ERR_AGAIN) {
         status = hf_park(self, &wait, deadline);
         if (status == HF_ERR_NOMEM) {

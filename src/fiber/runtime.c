@@ -354,7 +354,9 @@ static void cancel_roots(hf_runtime *rt)
     HF_LIST_EACH(node, &rt->roots)
     {
         hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
-        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime", true);
+        if (hf_scope_is_outermost(scope)) {
+            hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime", true);
+        }
     }
     hf_spin_unlock(&rt->roots_lock);
 }
@@ -433,6 +435,25 @@ int hf_runtime_fd(hf_runtime *runtime)
     return runtime->hosted ? runtime->env->ops->poller_fd(runtime->env, runtime->scheds[0]->poller) : -1;
 }
 
+/* False: another thread is in hf_runtime_turn. One that only drives while it waits makes room. */
+static bool begin_turn(hf_runtime *rt)
+{
+    hf_env *env = rt->env;
+    atomic_store(&rt->driver, env->ops->thread_id(env));
+    for (;;) {
+        uint32_t seen = atomic_load(&rt->turn_word);
+        unsigned who = HF_TURNING_NOBODY;
+        if (atomic_compare_exchange_strong(&rt->turning, &who, HF_TURNING_HOST)) {
+            return true;
+        }
+        if (who == HF_TURNING_HOST) {
+            return false;
+        }
+        env->ops->poller_ring(env, rt->scheds[0]->poller);
+        (void)env->ops->word_wait(env, &rt->turn_word, seen, HF_INSTANT_NEVER);
+    }
+}
+
 hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
 {
     hf_fiber *self = hf_enter(runtime);
@@ -443,7 +464,7 @@ hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
                                                       "a plain thread"));
     }
-    if (atomic_exchange(&runtime->turning, true)) {
+    if (!begin_turn(runtime)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "another thread is turning this runtime"));
     }
     hf_sched *sched = runtime->scheds[0];
@@ -453,7 +474,7 @@ hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
     }
     bool ran = hf_sched_turn(sched, deadline);
     hf_self_set(&self->self);
-    atomic_store(&runtime->turning, false);
+    hf_turn_end(runtime);
     if (!ran) {
         hf_self_note(self, HF_ERR_TIMEOUT, "hf_runtime_turn");
     }

@@ -292,7 +292,7 @@ static void fail_start(hf_sched *sched, hf_job *job, hf_status why)
     static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
                                 "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
     static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
-    job->state = HF_JOB_RUNNING;
+    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED);
     job->status = why;
     atomic_store(&job->at, sched);
     job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);

@@ -175,11 +175,16 @@ static void unlink_scope(hf_fiber *self, hf_scope *scope)
     hf_spin_unlock(&self->lock);
 }
 
+/* Who stops the runtime marks it before it walks the list: a scope that comes too late for the walk sees the mark. */
 static void add_root(hf_runtime *rt, hf_scope *scope)
 {
     hf_spin_lock(&rt->roots_lock);
     hf_list_push_back(&rt->roots, &scope->roots);
+    bool is_stopped = hf_scope_is_outermost(scope) && atomic_load(&rt->root_cx.canceled);
     hf_spin_unlock(&rt->roots_lock);
+    if (is_stopped) {
+        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, rt->root_cx.reason, true);
+    }
 }
 
 hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
@@ -215,6 +220,17 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
     return HF_OK;
 }
 
+/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a job, on a fiber or a
+ * pool thread, and a plain thread inside a shield. */
+static bool is_part_of_job(const hf_fiber *self)
+{
+    bool is_shielded = false;
+    for (const hf_scope *at = self->scope; at != NULL && !is_shielded; at = at->outer) {
+        is_shielded = at->is_shield;
+    }
+    return self->sched != NULL || self->job != NULL || is_shielded;
+}
+
 hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
 {
     static const hf_scope_options DEFAULTS = {.size = sizeof DEFAULTS};
@@ -232,7 +248,7 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    if (self->sched == NULL && (atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining))) {
+    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_job(self)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the runtime is stopping and takes no new scopes"));
     }
     HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
@@ -363,7 +379,8 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
     return HF_OK;
 }
 
-static hf_status fork_failed(hf_fiber *self, hf_scope *scope, hf_status status)
+/* `job`: only compared. NULL: it was not even made. */
+static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job, hf_status status)
 {
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
@@ -371,6 +388,9 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, hf_status status)
     if (status == HF_ERR_LIMIT) {
         return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
                             (long long)scope->jobs_max);
+    }
+    if (status == HF_ERR_MISUSE && job == NULL) {
+        return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes jobs of its own runtime only");
     }
     if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
         return hf_refuse_at(self, status, "hf_fork",
@@ -413,6 +433,10 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
             job->delay_ns = options->delay.ns;
         }
     }
+    if (HF_UNLIKELY(job->on != NULL) && hf_dispatch_hold(job) != HF_OK) {
+        hf_job_free(rt, sched, job);
+        return HF_ERR_MISUSE;
+    }
     *ret_job = job;
     return HF_OK;
 }
@@ -440,9 +464,12 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         }
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
+                if (job->on != NULL) {
+                    hf_dispatch_let_go(scope->rt, job);
+                }
                 hf_job_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
             }
-            (void)fork_failed(self, scope, status);
+            (void)fork_failed(self, scope, job, status);
         }
     }
     hf_leave(self);
@@ -508,6 +535,9 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
     HF_DROP(scope->tally.running);
     HF_BUMP(sched->counters.jobs_done);
     judge(sched, scope, job);
+    if (HF_UNLIKELY(job->on != NULL)) {
+        hf_dispatch_let_go(scope->rt, job);
+    }
     __atomic_store_n(&job->state, HF_JOB_DONE, __ATOMIC_RELEASE);
     if (HF_UNLIKELY(job->keep)) {
         hf_list_push_back(&scope->kept, &job->siblings);
@@ -761,6 +791,14 @@ static bool finish_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
     return true;
 }
 
+static bool pass_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+{
+    (void)sched;
+    (void)scope;
+    (void)call;
+    return true;
+}
+
 static void free_failures(hf_scope *scope)
 {
     hf_box_unref(scope->first);
@@ -782,7 +820,8 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
-        hf_yield_in(self);
+        call.fn = pass_at_home;                 /* not merely a pause: a hosted home gets to it only while somebody waits */
+        call_home(self, scope, &call, &CALL);
     }
     call.fn = finish_at_home;
     call_home(self, scope, &call, &CALL);

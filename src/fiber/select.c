@@ -116,14 +116,29 @@ static void unlink_cases(hf_case *cases, size_t count, hf_wait *waits)
     }
 }
 
-static hf_runtime *runtime_of(hf_fiber *self, const hf_case *cases, size_t count)
+/* Of the first channel there is; NULL = there is none. */
+static hf_runtime *runtime_of(const hf_case *cases, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; cases != NULL && i < count && i < HF_SELECT_COUNT_MAX; i++) {
         if (cases[i].chan != NULL) {
             return cases[i].chan->rt;
         }
     }
-    return self->rt;
+    return NULL;
+}
+
+static hf_instant deadline_of(const hf_fiber *self, const hf_wait_options *options)
+{
+    if (options == NULL || options->timeout.ns == 0 || options->timeout.ns == INT64_MAX) {
+        return HF_INSTANT_NEVER;
+    }
+    if (self->rt != NULL) {
+        return hf_rt_deadline(self->rt, options->timeout);
+    }
+    hf_env *env = hf_env_posix(); /* no channels on a plain thread: all it waits for is the time */
+    int64_t now = env->ops->now(env).ns;
+    int64_t span = options->timeout.ns < 0 ? 0 : options->timeout.ns;
+    return (hf_instant){span > INT64_MAX - 1 - now ? INT64_MAX - 1 : now + span};
 }
 
 static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
@@ -145,8 +160,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
         }
         return HF_OK;
     }
-    hf_runtime *rt = runtime_of(self, cases, count);
-    status = hf_park(self, &sel.main, rt != NULL ? hf_wait_deadline(self, rt, options) : HF_INSTANT_NEVER);
+    status = hf_park(self, &sel.main, deadline_of(self, options));
     unlink_cases(cases, count, waits);
     if (status == HF_OK) {
         cases[sel.winner].status = sel.status;
@@ -164,7 +178,8 @@ static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t 
         hf_wait waits[ON_STACK];
         return wait_for_case(self, cases, count, ret_idx, options, chans, chan_count, waits);
     }
-    hf_runtime *rt = runtime_of(self, cases, count);
+    hf_runtime *rt = runtime_of(cases, count);
+    rt = rt != NULL ? rt : self->rt;
     hf_wait *waits = rt != NULL ? hf_rt_alloc(rt, count * sizeof *waits) : NULL;
     if (waits == NULL) {
         return hf_refuse_at(self, HF_ERR_NOMEM, "hf_select", "no memory for %zu cases", count);
@@ -182,12 +197,17 @@ static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const
     if ((cases == NULL && count > 0) || ret_idx == NULL) {
         return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "cases and a place for the index are needed");
     }
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].chan != NULL && cases[i].value == NULL && cases[i].chan->value_len > 0) {
+            return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "case %zu has a channel and no value", i);
+        }
+    }
     return HF_OK;
 }
 
 hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options)
 {
-    hf_fiber *self = hf_enter(count > 0 && cases != NULL && cases[0].chan != NULL ? cases[0].chan->rt : NULL);
+    hf_fiber *self = hf_enter(runtime_of(cases, count));
     if (self == NULL) {
         return hf_forked();
     }
@@ -197,7 +217,7 @@ hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf
 
 hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx)
 {
-    hf_fiber *self = hf_enter(count > 0 && cases != NULL && cases[0].chan != NULL ? cases[0].chan->rt : NULL);
+    hf_fiber *self = hf_enter(runtime_of(cases, count));
     if (self == NULL) {
         return hf_forked();
     }

@@ -30,6 +30,8 @@ void hf_wake(hf_wait *wait, hf_status status)
     if (hosted != NULL) { /* it may be driving the runtime: then it sleeps in the poller, or is about to */
         atomic_store(&hosted->thread_woken, true);
         env->ops->poller_ring(env, hosted->scheds[0]->poller);
+        atomic_fetch_add(&hosted->turn_word, 1); /* or waiting for its turn to drive */
+        env->ops->word_wake(env, &hosted->turn_word, HF_THREADS_MAX);
     }
     if (env->ops->point != NULL) {
         env->ops->point(env, HF_POINT_WAKE, 0);
@@ -62,21 +64,37 @@ static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
     return wait->status;
 }
 
+void hf_turn_end(hf_runtime *rt)
+{
+    atomic_store(&rt->turning, HF_TURNING_NOBODY);
+    atomic_fetch_add(&rt->turn_word, 1); /* who waits for something else drives from here on */
+    rt->env->ops->word_wake(rt->env, &rt->turn_word, HF_THREADS_MAX);
+}
+
+/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are given. */
+static bool may_drive(hf_fiber *self, hf_runtime *rt)
+{
+    uint64_t driver = atomic_load(&rt->driver);
+    return HF_CONTAINER(self, hf_thread_fiber, fiber)->home == NULL &&
+           (driver == 0 || driver == rt->env->ops->thread_id(rt->env));
+}
+
 /* A plain thread of a runtime that has no threads drives it while it waits. */
 static void turn_until(hf_fiber *self, hf_runtime *rt, hf_wait *wait, hf_instant deadline)
 {
-    while (atomic_load_explicit(&wait->word, memory_order_acquire) == 0) {
-        hf_instant now = hf_rt_now(rt);
-        if (now.ns >= deadline.ns) {
+    for (;;) {
+        uint32_t seen = atomic_load(&rt->turn_word);
+        if (atomic_load(&wait->word) != 0 || hf_rt_now(rt).ns >= deadline.ns) {
             return;
         }
-        if (atomic_exchange(&rt->turning, true)) { /* somebody else drives: wait for it */
-            (void)rt->env->ops->word_wait(rt->env, &wait->word, 0, deadline);
+        unsigned nobody = HF_TURNING_NOBODY;
+        if (!may_drive(self, rt) || !atomic_compare_exchange_strong(&rt->turning, &nobody, HF_TURNING_WAITER)) {
+            (void)rt->env->ops->word_wait(rt->env, &rt->turn_word, seen, deadline); /* somebody else drives */
             continue;
         }
         (void)hf_sched_turn(rt->scheds[0], deadline);
         hf_self_set(&self->self);
-        atomic_store(&rt->turning, false);
+        hf_turn_end(rt);
     }
 }
 

@@ -71,6 +71,9 @@ static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
     return HF_UNLIKELY(self->hook_depth != 0 || hf_is_canceled(self)) ? hf_may_not_wait(self, verb) : HF_OK;
 }
 
+/* Hosted: the caller has turned the runtime; another one may. */
+void hf_turn_end(hf_runtime *rt);
+
 /* Lets others run, canceled or not; for loops that wait for something that is certain to come. */
 void hf_yield_in(hf_fiber *self);
 
