@@ -682,11 +682,16 @@ static const struct {
     void (*run)(job *root, long count);
     long count;
 } MODES[] = {
-    {"yield", run_yield, 8000000},           {"fork_one", run_fork_one, 2000000},
-    {"fork_batch", run_fork_batch, 2000000}, {"lazy_batch", run_lazy_batch, 8000000},
-    {"chan", run_chan, 8000000},             {"mem", run_mem, 100000},
-    {"queued", run_queued, 100000},          {"sleep", run_sleep, 100000},
-    {"cancel_tree", run_cancel_tree, 100000}, {"cancel_flat", run_cancel_flat, 100000},
+    {"yield", run_yield, 8000000},
+    {"fork_one", run_fork_one, 2000000},
+    {"fork_batch", run_fork_batch, 2000000},
+    {"lazy_batch", run_lazy_batch, 8000000},
+    {"chan", run_chan, 8000000},
+    {"mem", run_mem, 100000},
+    {"queued", run_queued, 100000},
+    {"sleep", run_sleep, 100000},
+    {"cancel_tree", run_cancel_tree, 100000},
+    {"cancel_flat", run_cancel_flat, 100000},
 };
 
 int main(int argc, char **argv)

@@ -73,10 +73,10 @@ typedef struct worker {
     _Alignas(64) fiber *current;
     fiber *stacks_free;
     fiber idle;
-    fiber *after_push;         /* done by the next context: to the ring, */
-    fiber *after_dead;         /* its stack to the pool, */
-    fiber *after_wait;         /* its scope's token given up, */
-    atomic_int *after_unlock;  /* this lock dropped */
+    fiber *after_push;        /* done by the next context: to the ring, */
+    fiber *after_dead;        /* its stack to the pool, */
+    fiber *after_wait;        /* its scope's token given up, */
+    atomic_int *after_unlock; /* this lock dropped */
     int id;
     unsigned ticks;
     char *chunk;

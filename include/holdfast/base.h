@@ -28,7 +28,11 @@
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_TEXT "0.1.0"
 
-/* Releases a variable when its block is left, by any path: HF_AUTO(hf_scope_close) hf_scope *scope = NULL; */
+/* What releases an object accepts NULL and does nothing then: every hf_*_free, hf_value_unref, hf_key_unlock, and every
+ * hf_*_close of what was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no object: NULL is
+ * HF_ERR_MISUSE.
+ *
+ * Releases a variable when its block is left, by any path: HF_AUTO(hf_scope_close) hf_scope *scope = NULL; */
 #define HF_AUTO(release) __attribute__((cleanup(release##_auto)))
 #define HF_AUTO_DEFINE(release, type)             \
     static inline void release##_auto(type **ptr) \
@@ -39,21 +43,21 @@
     }
 
 /* Forwards a failure to the caller; the only macro that returns. */
-#define HF_TRY(call)                        \
-    do {                                    \
-        hf_status hf_try_status_ = (call);  \
-        if (hf_try_status_ != HF_OK) {      \
-            return hf_try_status_;          \
-        }                                   \
+#define HF_TRY(call)                       \
+    do {                                   \
+        hf_status hf_try_status_ = (call); \
+        if (hf_try_status_ != HF_OK) {     \
+            return hf_try_status_;         \
+        }                                  \
     } while (0)
 
 /* For main(): prints the sentence of a failure and ends the program with code 1. */
-#define HF_OR_DIE(call)                                   \
-    do {                                                  \
-        hf_status hf_die_status_ = (call);                \
-        if (hf_die_status_ != HF_OK) {                    \
-            hf_die(hf_die_status_, #call);                \
-        }                                                 \
+#define HF_OR_DIE(call)                    \
+    do {                                   \
+        hf_status hf_die_status_ = (call); \
+        if (hf_die_status_ != HF_OK) {     \
+            hf_die(hf_die_status_, #call); \
+        }                                  \
     } while (0)
 
 HF_BEGIN_DECLS

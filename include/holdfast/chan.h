@@ -16,21 +16,22 @@ typedef struct hf_chan_options {
 /* For every verb that may wait. */
 typedef struct hf_wait_options {
     size_t size;     /* set by the macro */
-    hf_span timeout; /* give up with HF_ERR_TIMEOUT; 0 = never */
+    hf_span timeout; /* give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative is over at once */
 } hf_wait_options;
 
 typedef enum hf_case_kind { HF_CASE_RECV, HF_CASE_SEND } hf_case_kind;
 typedef struct hf_case {
     hf_case_kind kind;
-    hf_chan *chan;     /* NULL = this case never happens */
-    void *value;       /* recv: where to write; send: what to send */
-    hf_status status;  /* of the case that was taken: HF_OK or HF_ERR_CLOSED */
+    hf_chan *chan;    /* NULL = this case never happens */
+    void *value;      /* recv: where to write; send: what to send */
+    hf_status status; /* of the case that was taken: HF_OK or HF_ERR_CLOSED */
 } hf_case;
 #define HF_SELECT_COUNT_MAX 64
 
 HF_BEGIN_DECLS
 
-/* A channel for values of `value_len` bytes. Fails: HF_ERR_NOMEM, HF_ERR_INVALID. */
+/* A channel for values of `value_len` bytes: at most 1 MiB each, and 1 GiB in all for `capacity` of them; larger things
+ * travel by pointer. Fails: HF_ERR_NOMEM, HF_ERR_INVALID over these bounds. */
 HF_API hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options);
 /* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
  * it. Accepts NULL. */
@@ -58,7 +59,8 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 
 #ifndef __cplusplus
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
-#define HF_CHAN_NEW_(ret_chan, value_len, ...) hf_chan_new_with((ret_chan), (value_len), &(hf_chan_options){__VA_ARGS__})
+#define HF_CHAN_NEW_(ret_chan, value_len, ...) \
+    hf_chan_new_with((ret_chan), (value_len), &(hf_chan_options){__VA_ARGS__})
 #define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CHAN_SEND_(chan, value, ...) hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
 #define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))

@@ -6,18 +6,19 @@
 #include <holdfast/chan.h>
 
 typedef struct hf_dispatcher_options {
-    size_t size;           /* set by the macro */
-    const char *name;      /* in dumps and thread names */
-    hf_runtime *runtime;   /* needed on a plain thread only */
-    int limit;             /* pool: threads at most, 64; view: calls at once, 1. HF_UNLIMITED is refused */
-    hf_span idle;          /* pool: a thread without work ends after so long; 5 s */
-    int64_t queue_max;     /* calls waiting at most, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
+    size_t size;         /* set by the macro */
+    const char *name;    /* in dumps and thread names */
+    hf_runtime *runtime; /* needed on a plain thread only */
+    int limit;           /* pool: threads at most, 64; view: calls at once, 1. HF_UNLIMITED is refused */
+    hf_span idle;        /* pool: a thread without work ends after so long; 5 s */
+    int64_t queue_max; /* pool, view: calls waiting at most; more is HF_ERR_LIMIT, from hf_block, or as the outcome of a
+                              forked job; 0 = HF_UNLIMITED */
 } hf_dispatcher_options;
 
 typedef struct hf_block_options {
-    size_t size;             /* set by the macro */
-    hf_dispatcher *on;       /* a pool or a view; NULL = the runtime's pool */
-    bool abandonable;        /* a canceled caller returns at once; the call goes on and its result is dropped. `arg` must
+    size_t size;       /* set by the macro */
+    hf_dispatcher *on; /* a pool or a view; NULL = the runtime's pool */
+    bool abandonable;  /* a canceled caller returns at once; the call goes on and its result is dropped. `arg` must
                                 then be owned by the call: `drop` is called with it when it is over. */
     void (*drop)(void *arg); /* with abandonable: releases `arg` whenever what hf_block returns is not the call's own
                                 result: once an abandoned call has ended, or when it never ran */
@@ -30,7 +31,8 @@ HF_BEGIN_DECLS
 HF_API hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options);
 /* A view of a pool (NULL = the runtime's) with its own, smaller limit. */
 HF_API hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options);
-/* Runs the jobs that are forked on it one after another, in order; each to its end. */
+/* Runs the jobs that are forked on it one after another, in order; each to its end. So a job must not wait for another one
+ * that is forked on the same serial dispatcher: that one waits for its turn. */
 HF_API hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
 /* HF_ERR_MISUSE while it has work. */
 HF_API hf_status hf_dispatcher_free(hf_dispatcher *dispatcher);
@@ -65,7 +67,8 @@ static inline hf_status hf_pool_view(hf_dispatcher **ret_view, hf_dispatcher *po
     options.size = sizeof options;
     return hf_pool_view_with(ret_view, pool, &options);
 }
-static inline hf_status hf_serial_new(hf_dispatcher **ret_serial, hf_dispatcher_options options = hf_dispatcher_options())
+static inline hf_status hf_serial_new(hf_dispatcher **ret_serial,
+                                      hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_serial_new_with(ret_serial, &options);

@@ -5,15 +5,15 @@
 #include <holdfast/status.h>
 
 /* Why a scope or fiber was canceled. The cause travels down the tree unchanged. */
-#define HF_CAUSE_MAP(X)                                                        \
-    X(HF_CAUSE_NONE, "none", "not canceled")                                   \
-    X(HF_CAUSE_EXPLICIT, "explicit", "somebody called hf_scope_cancel")        \
-    X(HF_CAUSE_SIBLING, "sibling", "another child of the scope failed")        \
-    X(HF_CAUSE_WINNER, "winner", "enough children succeeded")                  \
-    X(HF_CAUSE_DEADLINE, "deadline", "the deadline of the scope passed")       \
-    X(HF_CAUSE_CLOSED, "closed", "the owner left the scope")                   \
-    X(HF_CAUSE_SHUTDOWN, "shutdown", "the runtime is stopping")                \
-    X(HF_CAUSE_STUCK, "stuck", "the watchdog found the fiber not yielding")    \
+#define HF_CAUSE_MAP(X)                                                     \
+    X(HF_CAUSE_NONE, "none", "not canceled")                                \
+    X(HF_CAUSE_EXPLICIT, "explicit", "somebody called hf_scope_cancel")     \
+    X(HF_CAUSE_SIBLING, "sibling", "another child of the scope failed")     \
+    X(HF_CAUSE_WINNER, "winner", "enough children succeeded")               \
+    X(HF_CAUSE_DEADLINE, "deadline", "the deadline of the scope passed")    \
+    X(HF_CAUSE_CLOSED, "closed", "the owner left the scope")                \
+    X(HF_CAUSE_SHUTDOWN, "shutdown", "the runtime is stopping")             \
+    X(HF_CAUSE_STUCK, "stuck", "the watchdog found the fiber not yielding") \
     X(HF_CAUSE_ABANDONED, "abandoned", "nobody waits for the result any more")
 
 typedef enum hf_cause {

@@ -33,10 +33,10 @@ typedef struct hf_flow_options {
 } hf_flow_options;
 
 typedef struct hf_collect_options {
-    size_t size;       /* set by the macro */
+    size_t size; /* set by the macro */
     hf_flow_mode mode;
-    size_t capacity;   /* 0 = 1 */
-    hf_span timeout;   /* for hf_flow_collect: give up with HF_ERR_TIMEOUT; 0 = never */
+    size_t capacity; /* 0 = 1 */
+    hf_span timeout; /* for hf_flow_collect: give up with HF_ERR_TIMEOUT; 0 = never */
 } hf_collect_options;
 
 HF_BEGIN_DECLS
@@ -70,7 +70,8 @@ HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 
 #ifndef __cplusplus
 #define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))
-#define HF_FLOW_NEW_(ret_flow, value_len, ...) hf_flow_new_with((ret_flow), (value_len), &(hf_flow_options){__VA_ARGS__})
+#define HF_FLOW_NEW_(ret_flow, value_len, ...) \
+    hf_flow_new_with((ret_flow), (value_len), &(hf_flow_options){__VA_ARGS__})
 #define hf_flow_collect(...) HF_FLOW_COLLECT_(__VA_ARGS__, .size = sizeof(hf_collect_options))
 #define HF_FLOW_COLLECT_(flow, item, ctx, ...) \
     hf_flow_collect_with((flow), (item), (ctx), &(hf_collect_options){__VA_ARGS__})

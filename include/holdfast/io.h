@@ -1,6 +1,7 @@
 /* I/O on fibers: descriptors, listeners, connections, files, name lookup, signals of the operating system.
  *
  * Addresses are text: "tcp:127.0.0.1:8080", "tcp:[::1]:0" (port 0 = any), "tcp:example.org:80", "unix:/run/x.sock".
+ * Names are for connecting; a listener takes a numeric address or a path, else HF_ERR_INVALID.
  * Every wait ends with the scope's cancel or deadline, or with .timeout. */
 #ifndef HOLDFAST_IO_H
 #define HOLDFAST_IO_H
@@ -44,7 +45,8 @@ HF_BEGIN_DECLS
 HF_API hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
 HF_API hf_status hf_fd_forget(int fd);
 
-HF_API hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address, const hf_listen_options *options);
+HF_API hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
+                                       const hf_listen_options *options);
 /* HF_ERR_LIMIT when descriptors are used up: nothing is lost, try again when some were closed. */
 HF_API hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options);
 /* The address as bound, with the real port; lives as long as the listener. */
@@ -55,7 +57,8 @@ HF_API hf_status hf_listener_close(hf_listener *listener);
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
 HF_API hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options);
 /* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. */
-HF_API hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len, const hf_wait_options *options);
+HF_API hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+                                   const hf_wait_options *options);
 /* Writes all of it. On failure an unknown part was written. */
 HF_API hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const hf_wait_options *options);
 /* No more writes: the other side reads the end. */
@@ -65,10 +68,12 @@ HF_API const char *hf_conn_peer(const hf_conn *conn);
 HF_API hf_status hf_conn_close(hf_conn *conn);
 
 /* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). */
-HF_API hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count, size_t *ret_count);
+HF_API hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
+                            size_t *ret_count);
 
 /* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. */
-HF_API hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode, const hf_io_options *options);
+HF_API hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
+                                   const hf_io_options *options);
 HF_API hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
 HF_API hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
 HF_API hf_status hf_file_sync(hf_file *file);
@@ -98,7 +103,8 @@ HF_AUTO_DEFINE(hf_signals_close, hf_signals)
 #define HF_LISTENER_ACCEPT_(listener, ret_conn, ...) \
     hf_listener_accept_with((listener), (ret_conn), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_open(...) HF_CONN_OPEN_(__VA_ARGS__, .size = sizeof(hf_connect_options))
-#define HF_CONN_OPEN_(ret_conn, address, ...) hf_conn_open_with((ret_conn), (address), &(hf_connect_options){__VA_ARGS__})
+#define HF_CONN_OPEN_(ret_conn, address, ...) \
+    hf_conn_open_with((ret_conn), (address), &(hf_connect_options){__VA_ARGS__})
 #define hf_conn_read(...) HF_CONN_READ_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CONN_READ_(conn, buf, len, ret_len, ...) \
     hf_conn_read_with((conn), (buf), (len), (ret_len), &(hf_wait_options){__VA_ARGS__})
@@ -161,7 +167,8 @@ static inline hf_status hf_signals_open(hf_signals **ret_signals, const int *num
     options.size = sizeof options;
     return hf_signals_open_with(ret_signals, numbers, count, &options);
 }
-static inline hf_status hf_signals_next(hf_signals *signals, int *ret_number, hf_wait_options options = hf_wait_options())
+static inline hf_status hf_signals_next(hf_signals *signals, int *ret_number,
+                                        hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_signals_next_with(signals, ret_number, &options);

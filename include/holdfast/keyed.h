@@ -7,34 +7,34 @@
 /* A shared result: bytes or an object with a count of its holders. */
 typedef struct hf_value hf_value;
 
-/* A lock per key (M5). Entries are counted by their users; only idle entries are bounded. */
+/* A lock per key. Entries are counted by their users; only idle entries are bounded. */
 typedef struct hf_keylock hf_keylock;
 typedef struct hf_key_guard hf_key_guard;
 
 typedef struct hf_keylock_options {
-    size_t size;         /* set by the macro */
+    size_t size; /* set by the macro */
     const char *name;
     hf_runtime *runtime; /* needed on a plain thread only */
     int64_t idle_max;    /* entries kept though nobody uses them, oldest go first; 1000, HF_OFF = none */
 } hf_keylock_options;
 
-/* Single-flight (M6): concurrent calls for one key share one run of the work. */
+/* Single-flight: concurrent calls for one key share one run of the work. */
 typedef struct hf_flight hf_flight;
 /* The shared work. Runs as a fiber of the flight's scope. Gives a value to share (may stay NULL). */
 typedef hf_status (*hf_flight_body)(void *arg, hf_value **ret_value);
 
 typedef struct hf_flight_options {
-    size_t size;         /* set by the macro */
+    size_t size; /* set by the macro */
     const char *name;
-    hf_scope *scope;     /* where the work runs; must stay open as long as the flight; required */
-    bool detach;         /* the work goes on when the last waiter has left; default: it is canceled */
+    hf_scope *scope; /* where the work runs; must stay open as long as the flight; required */
+    bool detach;     /* the work goes on when the last waiter has left; default: it is canceled */
 } hf_flight_options;
 
-/* A cache with least-recently-used eviction, a byte bound and pins (M7). */
+/* A cache with least-recently-used eviction, a byte bound and pins. */
 typedef struct hf_cache hf_cache;
 
 typedef struct hf_cache_options {
-    size_t size;         /* set by the macro */
+    size_t size; /* set by the macro */
     const char *name;
     hf_runtime *runtime; /* needed on a plain thread only */
     int64_t count_max;   /* entries; 100, HF_UNLIMITED */
@@ -81,7 +81,7 @@ HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 
 HF_API hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
-/* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry (S8).
+/* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry.
  * A value over the byte bound is HF_ERR_TOO_BIG; one that only fits by dropping a pinned entry HF_ERR_LIMIT. */
 HF_API hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new);
 /* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
@@ -130,8 +130,8 @@ static inline hf_status hf_flight_new(hf_flight **ret_flight, hf_flight_options 
     options.size = sizeof options;
     return hf_flight_new_with(ret_flight, &options);
 }
-static inline hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
-                                      hf_value **ret_value, hf_wait_options options = hf_wait_options())
+static inline hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body,
+                                      void *arg, hf_value **ret_value, hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);

@@ -11,12 +11,12 @@ typedef struct hf_process hf_process;
 typedef enum hf_stdio { HF_STDIO_NULL, HF_STDIO_PIPE, HF_STDIO_INHERIT } hf_stdio;
 
 typedef struct hf_process_options {
-    size_t size;              /* set by the macro */
-    hf_runtime *runtime;      /* needed on a plain thread only */
-    const char *const *env;   /* "NAME=value", NULL-terminated; NULL = the host's environment */
-    const char *cwd;          /* NULL = the host's */
-    hf_stdio in, out, err;    /* default: /dev/null */
-    hf_span kill_after;       /* hf_process_close: time between SIGTERM and SIGKILL; 0 = SIGKILL at once */
+    size_t size;            /* set by the macro */
+    hf_runtime *runtime;    /* needed on a plain thread only */
+    const char *const *env; /* "NAME=value", NULL-terminated; NULL = the host's environment */
+    const char *cwd;        /* NULL = the host's */
+    hf_stdio in, out, err;  /* default: /dev/null */
+    hf_span kill_after;     /* hf_process_close: time between SIGTERM and SIGKILL; 0 = SIGKILL at once */
 } hf_process_options;
 
 typedef struct hf_exit {

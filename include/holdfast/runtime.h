@@ -29,59 +29,59 @@ typedef void (*hf_log_sink)(void *state, hf_log_level level, const char *event, 
  * program that owns its process should exit with. */
 typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
-/* Figures of the watchdog (PROMISES T13-T20). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off. */
+/* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off. */
 typedef struct hf_watchdog_options {
-    hf_span stuck_after;      /* a fiber that does not yield for so long is reported; 2 s */
-    hf_span zombie_after;     /* grace before a stuck fiber counts as a zombie; 10 s */
-    hf_span interrupt_first;  /* first retry of the interrupt, then doubled; 1 s */
-    hf_span interrupt_max;    /* longest pause between interrupts; 60 s */
-    hf_span give_up_after;    /* no more interrupts, stays counted; 1 h */
-    int zombies_max;          /* at so many zombies the runtime shuts down; 10, HF_OFF = never */
-    hf_span shutdown_grace;   /* shutdown: time to finish before cancel; 10 s */
-    hf_span shutdown_force;   /* shutdown: time after cancel before stuck fibers are given up; 5 s */
-    hf_span fatal_after;      /* after the threshold: the fatal hook is called at the latest; 60 s */
-    int signal;               /* a signal the library may use to interrupt its own threads, such as SIGURG;
+    hf_span stuck_after;     /* a fiber that does not yield for so long is reported; 2 s */
+    hf_span zombie_after;    /* grace before a stuck fiber counts as a zombie; 10 s */
+    hf_span interrupt_first; /* first retry of the interrupt, then doubled; 1 s */
+    hf_span interrupt_max;   /* longest pause between interrupts; 60 s */
+    hf_span give_up_after;   /* no more interrupts, stays counted; 1 h */
+    int zombies_max;         /* at so many zombies the runtime shuts down; 10, HF_OFF = never */
+    hf_span shutdown_grace;  /* shutdown: time to finish before cancel; 10 s */
+    hf_span shutdown_force;  /* shutdown: time after cancel before stuck fibers are given up; 5 s */
+    hf_span fatal_after;     /* after the threshold: the fatal hook is called at the latest; 60 s */
+    int signal;              /* a signal the library may use to interrupt its own threads, such as SIGURG;
                                  0 = none granted: stuck fibers are only reported */
 } hf_watchdog_options;
 
 typedef struct hf_runtime_options {
-    size_t size;              /* set by the macro */
-    const char *name;         /* in dumps and thread names; "holdfast" */
-    int threads;              /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
-    hf_env *env;              /* NULL = the operating system; see holdfast/sim.h */
-    hf_allocator allocator;   /* {0} = malloc */
-    hf_log_sink log;          /* NULL = warnings and errors to stderr */
+    size_t size;            /* set by the macro */
+    const char *name;       /* in dumps and thread names; "holdfast" */
+    int threads;            /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
+    hf_env *env;            /* NULL = the operating system; see holdfast/sim.h */
+    hf_allocator allocator; /* {0} = malloc */
+    hf_log_sink log;        /* NULL = warnings and errors to stderr */
     void *log_state;
-    hf_fatal_hook fatal;      /* NULL = print and abort */
+    hf_fatal_hook fatal; /* NULL = print and abort */
     void *fatal_state;
-    int pool_max;             /* threads of the default pool for blocking calls; 64 */
-    size_t stack_size;        /* default stack class: 16 K, 64 K (default) or 256 K, in bytes */
-    int guards;               /* 0 = guard every stack, HF_OFF = none */
-    bool report_overflow;     /* install a SIGSEGV handler, if the host has none, that names a stack overflow as such;
+    int pool_max;         /* threads of the default pool for blocking calls; 64 */
+    size_t stack_size;    /* default stack class: 16 K, 64 K (default) or 256 K, in bytes */
+    int guards;           /* 0 = guard every stack, HF_OFF = none */
+    bool report_overflow; /* install a SIGSEGV handler, if the host has none, that names a stack overflow as such;
                                  hf_run asks for it, a library's host must */
-    int guard_kind;           /* 0 = best available; for tests: 1 = markers, 2 = mprotect */
-    int64_t fibers_max;       /* started fibers at once; 0 = HF_UNLIMITED */
+    int guard_kind;       /* 0 = best available; for tests: 1 = markers, 2 = mprotect */
+    int64_t fibers_max;   /* started fibers at once; 0 = HF_UNLIMITED */
     hf_watchdog_options watchdog;
 } hf_runtime_options;
 
 /* Counters since the runtime was made. Histograms have powers of two of microseconds as their classes. */
 #define HF_HISTOGRAM_COUNT 32
 typedef struct hf_stats {
-    uint64_t forks;           /* jobs made */
-    uint64_t joins;           /* hf_join calls that returned */
-    uint64_t switches;        /* times a fiber was resumed */
-    uint64_t steals;          /* jobs taken from another thread */
-    uint64_t wakes_remote;    /* wake-ups posted from another thread */
-    uint64_t pool_calls;      /* calls handed to pools */
-    uint64_t pool_depth;      /* waiting in pools now */
-    uint64_t pool_threads;    /* pool threads now */
-    uint64_t fibers;          /* fibers that hold a stack now */
-    uint64_t jobs;            /* jobs not finished now */
-    uint64_t scopes;          /* scopes open now */
-    uint64_t stack_bytes;     /* address space carved into stacks */
-    uint64_t stuck;           /* fibers reported stuck so far */
-    uint64_t zombies;         /* zombies now */
-    uint64_t threads;         /* fiber threads now, replacements included, lost ones not */
+    uint64_t forks;        /* jobs made */
+    uint64_t joins;        /* hf_join calls that returned */
+    uint64_t switches;     /* times a fiber was resumed */
+    uint64_t steals;       /* jobs taken from another thread */
+    uint64_t wakes_remote; /* wake-ups posted from another thread */
+    uint64_t pool_calls;   /* calls handed to pools */
+    uint64_t pool_depth;   /* waiting in pools now */
+    uint64_t pool_threads; /* pool threads now */
+    uint64_t fibers;       /* fibers that hold a stack now */
+    uint64_t jobs;         /* jobs not finished now */
+    uint64_t scopes;       /* scopes open now */
+    uint64_t stack_bytes;  /* address space carved into stacks */
+    uint64_t stuck;        /* fibers reported stuck so far */
+    uint64_t zombies;      /* zombies now */
+    uint64_t threads;      /* fiber threads now, replacements included, lost ones not */
 } hf_stats;
 
 HF_BEGIN_DECLS
@@ -102,8 +102,10 @@ HF_API hf_runtime *hf_runtime_current(void);
 
 /* For a runtime without threads: becomes readable when there is something to do; poll it in the host's loop. */
 HF_API int hf_runtime_fd(hf_runtime *runtime);
-/* Runs ready fibers; waits up to `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is).
- * Returns HF_OK when something ran, HF_ERR_TIMEOUT when nothing did. One thread at a time, always the same one. */
+/* Runs ready fibers, for a bounded number of switches (the descriptor stays readable when there is more); waits up to
+ * `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is one). Returns HF_OK when something
+ * ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a host turns its runtime, fibers run on that thread only;
+ * before, a plain thread that waits for something of the runtime drives it meanwhile. */
 HF_API hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
 
 HF_API hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats);
@@ -115,15 +117,15 @@ HF_API hf_time hf_wall_now(hf_runtime *runtime);
 HF_API hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len);
 
 typedef struct hf_dump_options {
-    size_t size;     /* set by the macro */
-    bool json;       /* JSON instead of text */
-    bool no_stacks;  /* leave the call stacks out */
+    size_t size;    /* set by the macro */
+    bool json;      /* JSON instead of text */
+    bool no_stacks; /* leave the call stacks out */
 } hf_dump_options;
 
 /* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks. Works while all threads are busy.
  * `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
 HF_API hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
-HF_API void hf_text_free(char *text);
+HF_API void hf_text_free(char *text); /* accepts NULL */
 
 /* Counters, histograms and scope durations by name, as text (key value per line) or JSON. Freed with hf_text_free. */
 HF_API hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);

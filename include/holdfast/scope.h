@@ -43,9 +43,9 @@ typedef struct hf_tally {
 } hf_tally;
 
 typedef struct hf_outcome {
-    uint64_t index;            /* of the child, in fork order from 0 */
-    const char *name;          /* of the child, or NULL */
-    void *arg;                 /* what it was forked with */
+    uint64_t index;   /* of the child, in fork order from 0 */
+    const char *name; /* of the child, or NULL */
+    void *arg;        /* what it was forked with */
     hf_status status;
     const hf_failure *failure; /* NULL when status is HF_OK */
 } hf_outcome;
@@ -99,7 +99,7 @@ static inline hf_join_policy hf_join_policy_of(const hf_join_hooks *hooks, int64
 #define HF_JOIN_COLLECT hf_join_policy_of(&hf_join_collect_hooks, 0, NULL)
 #define HF_JOIN_DISCARD hf_join_policy_of(&hf_join_discard_hooks, 0, NULL)
 #define HF_JOIN_PARTIAL hf_join_policy_of(&hf_join_partial_hooks, 0, NULL)
-/* The three names of PROMISES X9. */
+/* Three names that other systems use for these (X9 in docs/promises.md). */
 #define HF_SHUTDOWN_ON_FAILURE HF_JOIN_ALL
 #define HF_SHUTDOWN_ON_SUCCESS HF_JOIN_ANY
 #define HF_SHUTDOWN_ON_CANCEL HF_JOIN_COLLECT
@@ -107,13 +107,14 @@ static inline hf_join_policy hf_join_policy_of(const hf_join_hooks *hooks, int64
 /* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_scope_options {
-    size_t size;          /* set by the macro */
-    const char *name;     /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
-    hf_join_policy join;  /* {0} = HF_JOIN_ALL */
-    hf_span timeout;      /* deadline from now for the whole scope; inherited by everything inside as a minimum */
-    hf_runtime *runtime;  /* on a plain thread: where the children run; on a fiber: NULL */
-    int64_t jobs_max;     /* children running or waiting at once, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
-    hf_dispatcher *on;    /* default dispatcher of the children; NULL = the fiber threads */
+    size_t size;         /* set by the macro */
+    const char *name;    /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
+    hf_join_policy join; /* {0} = HF_JOIN_ALL */
+    hf_span timeout;     /* deadline from now for the whole scope, inherited by everything inside as a minimum; 0 or
+                             HF_SPAN_UNLIMITED = none of its own; a negative span has passed already */
+    hf_runtime *runtime; /* on a plain thread: where the children run; on a fiber: NULL */
+    int64_t jobs_max;    /* children running or waiting at once, more is HF_ERR_LIMIT; 0 or HF_UNLIMITED = no bound */
+    hf_dispatcher *on;   /* default dispatcher of the children; NULL = the fiber threads */
 } hf_scope_options;
 
 typedef struct hf_fork_options {
@@ -129,8 +130,8 @@ typedef struct hf_fork_options {
 } hf_fork_options;
 
 typedef struct hf_cancel_options {
-    size_t size;         /* set by the macro */
-    const char *reason;  /* a phrase that travels with the cause; must outlive the scope (a literal) */
+    size_t size;        /* set by the macro */
+    const char *reason; /* a phrase that travels with the cause; must outlive the scope (a literal) */
 } hf_cancel_options;
 
 HF_BEGIN_DECLS
@@ -142,11 +143,12 @@ HF_API hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options
 HF_API hf_status hf_scope_close(hf_scope *scope);
 
 /* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
- * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, what on_fork returned. */
+ * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork returned. */
 HF_API hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
 /* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first failure
- * itself. HF_ERR_TIMEOUT when the scope's own deadline ended it. Only the owner may join. */
+ * itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any; children that all
+ * succeeded are a success, however late. Only the owner may join. */
 HF_API hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
@@ -171,11 +173,11 @@ HF_API hf_status hf_job_cancel(hf_job *job);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
-/* Waits. Fails: HF_ERR_CANCELED. */
+/* Waits. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline cannot be kept. */
 HF_API hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
 HF_API hf_status hf_yield(void);
-/* For loops that compute: yields every `every` calls with the same counter (S20). Keep `unsigned counter = 0;` beside. */
+/* For loops that compute: yields every `every` calls with the same counter. Keep `unsigned counter = 0;` beside. */
 static inline hf_status hf_pace(unsigned *counter, unsigned every)
 {
     if (++*counter < every) {
@@ -198,7 +200,7 @@ HF_API hf_span hf_time_left(void);
  *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
 typedef struct hf_shield hf_shield;
 HF_API hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
-HF_API hf_status hf_shield_close(hf_shield *shield);
+HF_API hf_status hf_shield_close(hf_shield *shield); /* accepts NULL */
 
 /* ---- Fiber-local values ------------------------------------------------------------------------------------------ */
 

@@ -1,33 +1,36 @@
 /* A simulated environment: a whole runtime, with its threads, on one thread of the operating system, on virtual time,
  * with a network and a disk that misbehave on demand. The same seed gives the same run:
  *
- *     hf_env *env = NULL;
+ *     HF_AUTO(hf_sim_free) hf_env *env = NULL;
  *     HF_TRY(hf_sim_new(&env, .seed = 42));
  *     HF_TRY(hf_run(body, arg, .env = env, .threads = 3));
  *     printf("%016llx\n", (unsigned long long)hf_sim_trace_hash(env));
- *     hf_sim_free(env);
  *
- * Faults are chances in 1/1000 per operation; all off by default. */
+ * Faults are chances in 1/1000 per operation; all off by default. There are no child processes in a simulation:
+ * hf_process_start fails with HF_ERR_UNSUPPORTED.
+ *
+ * A run in which every thread waits and nothing can wake one (a deadlock), or that takes more than steps_max, ends the
+ * process: a report names the seed, every thread and what it waits for. */
 #ifndef HOLDFAST_SIM_H
 #define HOLDFAST_SIM_H
 
 #include <holdfast/runtime.h>
 
 typedef struct hf_sim_options {
-    size_t size;             /* set by the macro */
+    size_t size; /* set by the macro */
     uint64_t seed;
-    int switch_permille;     /* chance to let another thread run at a scheduling point; 250, HF_OFF = never */
-    hf_span latency_max;     /* network: each chunk takes up to so long; 1 ms */
-    int short_io_permille;   /* reads and writes that move only a part */
-    int reset_permille;      /* connections that break at an operation */
-    int refuse_permille;     /* connects that are refused */
-    int full_permille;       /* writes that find the buffer full */
-    size_t buffer_len;       /* bytes in flight per direction; 4096 */
-    int eio_permille;        /* files: operations that fail with HF_ERR_IO */
-    int64_t disk_len_max;    /* files: bytes in all before HF_ERR_FULL; 0 = HF_UNLIMITED */
-    int64_t crash_after;     /* files: after so many operations every one fails with HF_ERR_IO, as if the power was cut:
+    int switch_permille;   /* chance to let another thread run at a scheduling point; 250, HF_OFF = never */
+    hf_span latency_max;   /* network: each chunk takes up to so long; 1 ms */
+    int short_io_permille; /* reads and writes that move only a part */
+    int reset_permille;    /* connections that break at an operation */
+    int refuse_permille;   /* connects that are refused */
+    int full_permille;     /* writes that find the buffer full */
+    size_t buffer_len;     /* bytes in flight per direction; 4096 */
+    int eio_permille;      /* files: operations that fail with HF_ERR_IO */
+    int64_t disk_len_max;  /* files: bytes in all before HF_ERR_FULL; 0 = HF_UNLIMITED */
+    int64_t crash_after;   /* files: after so many operations every one fails with HF_ERR_IO, as if the power was cut:
                                 what was not synced is lost or torn at the next hf_sim_restart; 0 = never */
-    int64_t steps_max;       /* scheduling points before the run is called endless; 100 million */
+    int64_t steps_max;     /* scheduling points before the run is called endless; 100 million */
 } hf_sim_options;
 
 HF_BEGIN_DECLS
@@ -42,8 +45,13 @@ HF_API hf_status hf_sim_file_put(hf_env *env, const char *path, const void *byte
 HF_API hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
 /* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
 HF_API hf_status hf_sim_restart(hf_env *env);
+/* Delivers a signal of the operating system to who opened it with hf_signals_open. Fails: HF_ERR_NOT_FOUND when nobody
+ * did, HF_ERR_LIMIT when too many wait there to be read. */
+HF_API hf_status hf_sim_raise(hf_env *env, int number);
 
 HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_sim_free, hf_env)
 
 #ifndef __cplusplus
 #define hf_sim_new(...) HF_SIM_NEW_(__VA_ARGS__, .size = sizeof(hf_sim_options))

@@ -33,7 +33,7 @@ typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, text) name = number,
     HF_STATUS_MAP(HF_STATUS_ENUM)
 #undef HF_STATUS_ENUM
-    HF_ERR_USER = 1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7) */
+        HF_ERR_USER = 1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7) */
 } hf_status;
 
 HF_BEGIN_DECLS

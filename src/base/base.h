@@ -31,16 +31,15 @@
 #define HF_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define HF_NOINLINE __attribute__((noinline))
 #define HF_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define HF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
-#define HF_CONTAINER_CONST(ptr, type, member) \
-    ((const type *)(const void *)((const char *)(ptr) - offsetof(type, member)))
+#define HF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define HF_CONTAINER_CONST(ptr, type, member) ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
 /* Says what cannot happen. Calls the fatal hook of the running fiber's runtime, then aborts. */
-#define hf_assert(what)                               \
-    do {                                              \
-        if (HF_UNLIKELY(!(what))) {                   \
-            hf_panic(#what, __FILE__, __LINE__);      \
-        }                                             \
+#define hf_assert(what)                          \
+    do {                                         \
+        if (HF_UNLIKELY(!(what))) {              \
+            hf_panic(#what, __FILE__, __LINE__); \
+        }                                        \
     } while (0)
 
 void hf_panic(const char *what, const char *file, int line) __attribute__((noreturn, cold));

@@ -57,7 +57,7 @@ typedef struct hf_child_event {
     uint64_t request; /* the number given to child_start */
     bool started;     /* true: the child runs as `pid`, or `error` says why not; false: it ended as `exit` */
     int64_t pid;
-    int error;        /* errno of a failed start, or 0 */
+    int error; /* errno of a failed start, or 0 */
     hf_exit exit;
 } hf_child_event;
 
@@ -84,8 +84,8 @@ typedef struct hf_env_ops {
 
     /* Threads. */
     int (*core_count)(hf_env *env);
-    hf_status (*thread_start)(hf_env *env, hf_op *op, const char *name, size_t stack_len, void (*main)(void *), void *arg,
-                              hf_thread **ret_thread);
+    hf_status (*thread_start)(hf_env *env, hf_op *op, const char *name, size_t stack_len, void (*main)(void *),
+                              void *arg, hf_thread **ret_thread);
     void (*thread_join)(hf_env *env, hf_thread *thread); /* blocks; frees it */
     /* Lets go of a thread that will never be joined (a zombie); frees it when it ends. */
     void (*thread_forget)(hf_env *env, hf_thread *thread);
@@ -116,8 +116,8 @@ typedef struct hf_env_ops {
     hf_status (*poller_set)(hf_env *env, hf_op *op, hf_poller *poller, int fd, int events, bool is_new, void *cookie);
     /* Blocks until there are events, a ring, or the deadline (HF_INSTANT_NEVER, or a past one to just look). */
     int (*poller_wait)(hf_env *env, hf_poller *poller, hf_event *ret_events, int count, hf_instant deadline);
-    void (*poller_ring)(hf_env *env, hf_poller *poller); /* from any thread */
-    int (*poller_fd)(hf_env *env, hf_poller *poller);    /* for a host's loop; -1 = it has none */
+    void (*poller_ring)(hf_env *env, hf_poller *poller);                     /* from any thread */
+    int (*poller_fd)(hf_env *env, hf_poller *poller);                        /* for a host's loop; -1 = it has none */
     void (*poller_arm)(hf_env *env, hf_poller *poller, hf_instant deadline); /* makes poller_fd readable then */
 
     /* Network. All return HF_ERR_AGAIN instead of waiting. Addresses as in holdfast/io.h; names must be numeric. */
@@ -125,14 +125,14 @@ typedef struct hf_env_ops {
                         char *ret_address);
     hf_status (*accept)(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_peer);
     hf_status (*connect)(hf_env *env, hf_op *op, const char *address, int *ret_fd); /* HF_OK also while under way */
-    hf_status (*connect_finish)(hf_env *env, hf_op *op, int fd); /* once writable */
+    hf_status (*connect_finish)(hf_env *env, hf_op *op, int fd);                    /* once writable */
     hf_status (*read)(hf_env *env, hf_op *op, int fd, void *buf, size_t len, size_t *ret_len); /* 0 = end */
     hf_status (*write)(hf_env *env, hf_op *op, int fd, const void *buf, size_t len, size_t *ret_len);
     hf_status (*shutdown)(hf_env *env, hf_op *op, int fd);
     void (*close)(hf_env *env, int fd);
     /* Blocks: pool threads only. */
-    hf_status (*resolve)(hf_env *env, hf_op *op, const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
-                         size_t *ret_count);
+    hf_status (*resolve)(hf_env *env, hf_op *op, const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX],
+                         size_t count, size_t *ret_count);
 
     /* Files. All block: pool threads only. */
     hf_status (*file_open)(hf_env *env, hf_op *op, const char *path, hf_file_mode mode, int *ret_fd);
@@ -151,7 +151,7 @@ typedef struct hf_env_ops {
     void (*helper_close)(hf_env *env, hf_helper *helper); /* kills all that is left */
     /* Asks for a child. Its descriptors are sent along and stay the caller's. HF_ERR_AGAIN: the helper is busy. */
     hf_status (*child_start)(hf_env *env, hf_op *op, hf_helper *helper, uint64_t request, const hf_spawn *spawn);
-    hf_status (*child_signal)(hf_env *env, hf_op *op, hf_helper *helper, int64_t pid, int number); /* whole group */
+    hf_status (*child_signal)(hf_env *env, hf_op *op, hf_helper *helper, int64_t pid, int number);  /* whole group */
     hf_status (*child_event)(hf_env *env, hf_op *op, hf_helper *helper, hf_child_event *ret_event); /* HF_ERR_AGAIN */
     hf_status (*pipe)(hf_env *env, hf_op *op, int *ret_read_fd, int *ret_write_fd); /* both non-blocking; a child's end
                                                                                      is made blocking by the helper */

@@ -74,8 +74,8 @@ static inline hf_node *hf_list_pop_front(hf_list *list)
 }
 
 /* `node` may be removed in the body, others may not. */
-#define HF_LIST_EACH(node, list)                                                                    \
-    for (hf_node *node = (list)->head.next, *node##_next_ = node->next; node != &(list)->head;      \
+#define HF_LIST_EACH(node, list)                                                               \
+    for (hf_node *node = (list)->head.next, *node##_next_ = node->next; node != &(list)->head; \
          node = node##_next_, node##_next_ = node->next)
 
 #endif

@@ -31,6 +31,14 @@ typedef struct hf_context {
 
 /* Assembly. Saves the caller's registers, stores its stack pointer in *save_sp, continues at load_sp. */
 void hf_switch_raw(void **save_sp, void *load_sp);
+#if defined(__AVX512F__)
+#define HF_SWITCH_WIDE_CLOBBERS                                                                                   \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define HF_SWITCH_WIDE_CLOBBERS
+#endif
+
 /* The same, entered by a jump. A call would leave an entry on the processor's return stack that no return takes off (the
  * routine ends in a jump), and every later return of the verb would be mispredicted. Needs -mno-red-zone on x86-64. */
 static inline __attribute__((always_inline)) void hf_switch_jump(void **save_sp, void *load_sp)
@@ -45,7 +53,7 @@ static inline __attribute__((always_inline)) void hf_switch_jump(void **save_sp,
                      :
                      : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3",
                        "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-                       "xmm15");
+                       "xmm15" HF_SWITCH_WIDE_CLOBBERS);
 #else
     hf_switch_raw(save_sp, load_sp);
 #endif

@@ -51,6 +51,9 @@ hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *option
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_cache == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_cache_new needs a place for the cache"));
+    }
     if ((options->count_max < 0 && options->count_max != HF_UNLIMITED) ||
         (options->bytes_max < 0 && options->bytes_max != HF_UNLIMITED)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the bounds of a cache are numbers or HF_UNLIMITED"));
@@ -423,6 +426,9 @@ hf_cache_stats hf_cache_stat(hf_cache *cache)
 {
     hf_cache_stats stats;
     memset(&stats, 0, sizeof stats);
+    if (cache == NULL) {
+        return stats;
+    }
     hf_fiber *self = hf_enter(cache->rt);
     if (self == NULL) {
         return stats;

@@ -113,7 +113,8 @@ static inline hf_status transfer_now(hf_chan *chan, void *value, direction dir, 
                           : hf_chan_recv_now(chan, value, NULL, ret_wake);
 }
 
-static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, void *value, direction dir, const hf_wait_options *options)
+static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, void *value, direction dir,
+                                                                const hf_wait_options *options)
 {
     hf_fiber *self = hf_enter(chan != NULL ? chan->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
@@ -197,6 +198,9 @@ hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value)
 
 size_t hf_chan_count(hf_chan *chan)
 {
+    if (chan == NULL) {
+        return 0;
+    }
     hf_fiber *self = hf_enter(chan->rt);
     if (self == NULL) {
         return 0;
@@ -216,14 +220,17 @@ hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_o
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_chan == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_chan_new needs a place for the channel"));
+    }
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    if (value_len > HF_CHAN_VALUE_LEN_MAX ||
-        (value_len > 0 && options->capacity > HF_CHAN_LEN_MAX / value_len) || options->capacity > HF_CHAN_LEN_MAX) {
+    if (value_len > HF_CHAN_VALUE_LEN_MAX || (value_len > 0 && options->capacity > HF_CHAN_LEN_MAX / value_len) ||
+        options->capacity > HF_CHAN_LEN_MAX) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a channel holds values of up to 1 MiB and 1 GiB in all"));
     }
     size_t buffer_len = options->capacity * value_len;
@@ -288,7 +295,8 @@ hf_status hf_chan_free(hf_chan *chan)
     hf_spin_unlock(&chan->lock);
     if (is_used) {
         hf_log(chan->rt, HF_LOG_ERROR, "misuse", "verb=hf_chan_free channel=%s message=somebody_waits", chan->name);
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "channel '%s' cannot be freed: somebody waits on it", chan->name));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "channel '%s' cannot be freed: somebody waits on it", chan->name));
     }
     hf_rt_free(chan->rt, chan, sizeof *chan + chan->capacity * chan->value_len);
     HF_LEAVE(self, HF_OK);

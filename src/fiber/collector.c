@@ -102,8 +102,9 @@ hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, co
         return hf_forked();
     }
     if (flow == NULL || ret_collector == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self,
-                 hf_refuse(self, HF_ERR_MISUSE, "a collector needs a flow, and is not opened by a hook of a join"));
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_collector_open",
+                                    "hf_collector_open needs a flow and a place for the collector, and is not for a "
+                                    "hook of a join"));
     }
     hf_status status = HF_OK;
     hf_collector *collector = make(self, flow, options, &status);
@@ -199,6 +200,9 @@ hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const
 
 uint64_t hf_collector_dropped(const hf_collector *collector)
 {
+    if (collector == NULL) {
+        return 0;
+    }
     hf_flow *flow = collector->run->flow;
     hf_fiber *self = hf_enter(flow->rt);
     if (self == NULL) {

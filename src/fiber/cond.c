@@ -18,6 +18,9 @@ hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_cond == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_cond_new needs a place for the condition"));
+    }
     hf_runtime *rt = NULL;
     hf_status status = HF_OK;
     hf_cond *cond = hf_object_new(self, "hf_cond_new", options->runtime, sizeof *cond, &rt, &status);

@@ -79,7 +79,7 @@ hf_status hf_conn_close(hf_conn *conn)
 
 const char *hf_conn_peer(const hf_conn *conn)
 {
-    return conn->peer;
+    return conn != NULL ? conn->peer : "";
 }
 
 /* ---- Reading and writing ----------------------------------------------------------------------------------------- */

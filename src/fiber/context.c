@@ -1,13 +1,40 @@
 /* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
 #include "fiber/wait.h"
 
+static hf_instant deadline_around(const hf_fiber *self)
+{
+    if (self->scope != NULL) {
+        return self->scope->deadline;
+    }
+    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+}
+
+/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only looked at
+ * between turns. */
+static bool is_canceled_by_now(hf_fiber *self)
+{
+    if (hf_is_canceled(self)) {
+        return true;
+    }
+    hf_instant deadline = deadline_around(self);
+    if (deadline.ns == INT64_MAX || self->hook_depth != 0 || self->sched == NULL) {
+        return false;
+    }
+    hf_instant now = hf_rt_now(self->rt);
+    if (now.ns >= deadline.ns) {
+        (void)hf_alarms_run(self->sched, now);
+        hf_sched_drain(self->sched);
+    }
+    return hf_is_canceled(self);
+}
+
 hf_status hf_canceled(void)
 {
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();
     }
-    bool canceled = hf_is_canceled(self);
+    bool canceled = is_canceled_by_now(self);
     if (canceled) {
         hf_self_note(self, HF_ERR_CANCELED, "hf_canceled");
     }
@@ -20,7 +47,7 @@ hf_cause hf_cancel_cause(const char **ret_reason)
     hf_cause cause = HF_CAUSE_NONE;
     hf_fiber *self = hf_enter(NULL);
     if (self != NULL) {
-        if (hf_is_canceled(self)) {
+        if (is_canceled_by_now(self)) {
             cause = (hf_cause)self->cx->cause;
             reason = self->cx->reason;
         }
@@ -38,12 +65,7 @@ hf_span hf_time_left(void)
     if (self == NULL) {
         return HF_SPAN_UNLIMITED;
     }
-    hf_instant deadline = HF_INSTANT_NEVER;
-    if (self->scope != NULL) {
-        deadline = self->scope->deadline;
-    } else if (self->job != NULL) {
-        deadline = self->job->scope->deadline;
-    }
+    hf_instant deadline = deadline_around(self);
     hf_span left = HF_SPAN_UNLIMITED;
     if (deadline.ns != INT64_MAX) {
         int64_t ns = deadline.ns - hf_rt_now(self->rt).ns;
@@ -61,8 +83,12 @@ hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_shield == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_shield_open needs a place for the shield"));
+    }
     if (self->hook_depth != 0 || bound.ns <= 0 || bound.ns == INT64_MAX) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a shield needs a bound above 0, and cannot be opened by a hook"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "a shield needs a bound above 0, and cannot be opened by a hook"));
     }
     if (self->rt == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "this thread belongs to no runtime: nothing can cancel it"));

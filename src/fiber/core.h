@@ -74,31 +74,31 @@ struct hf_job {
     atomic_bool cancel_requested; /* cx.cause and cx.reason are set; seen by who starts it */
     uint8_t state;                /* hf_job_state */
     uint8_t stack_class;
-    bool keep;                    /* a handle was given out */
-    bool is_delayed;              /* delay_ns is set */
-    bool pinned;                  /* cancel_msg is under way: not freed before it is back */
+    bool keep;       /* a handle was given out */
+    bool is_delayed; /* delay_ns is set */
+    bool pinned;     /* cancel_msg is under way: not freed before it is back */
     union {
-        hf_job *next;             /* in a queue of unstarted jobs, a free list */
-        hf_sched *cancel_home;    /* while pinned: where cancel_msg returns to; the scope may be gone by then */
+        hf_job *next;          /* in a queue of unstarted jobs, a free list */
+        hf_sched *cancel_home; /* while pinned: where cancel_msg returns to; the scope may be gone by then */
     };
     hf_status status;
-    hf_failure_box *failure;      /* owned */
+    hf_failure_box *failure; /* owned */
     void (*drop)(void *arg);
-    hf_dispatcher *on;            /* pool or serial; NULL = fiber threads */
-    const char *name;             /* borrowed */
+    hf_dispatcher *on; /* pool or serial; NULL = fiber threads */
+    const char *name;  /* borrowed */
+    uint64_t index;    /* in fork order; set at home */
     union {
-        uint64_t index;           /* in fork order; set at home */
-        int64_t delay_ns;         /* before: how long to wait, for a job that is to be delayed */
+        int64_t born_ns;  /* by the coarse clock of the scheduler that counted it */
+        int64_t delay_ns; /* before: how long to wait, for a job that is to be delayed */
     };
-    int64_t born_ns;              /* by the coarse clock of the scheduler that made it */
     hf_cx cx;
     union {
-        hf_msg msg;               /* fork from elsewhere, completion from elsewhere */
-        hf_alarm alarm;           /* while delayed */
-        hf_job *prev;             /* in a queue of unstarted jobs */
+        hf_msg msg;     /* fork from elsewhere, completion from elsewhere */
+        hf_alarm alarm; /* while delayed */
+        hf_job *prev;   /* in a queue of unstarted jobs */
     };
-    hf_msg cancel_msg;            /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
-    struct hf_job_extra *extra;   /* place in a pool's queue; NULL for most */
+    hf_msg cancel_msg; /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
+    struct hf_job_extra *extra; /* place in a pool's queue; NULL for most */
 };
 _Static_assert(sizeof(hf_job) == 192, "a queued job must stay small");
 
@@ -109,38 +109,40 @@ struct hf_scope {
     hf_runtime *rt;
     hf_sched *home;
     hf_fiber *owner;
-    hf_scope *outer;       /* next open scope of the same owner */
-    hf_cx *parent_cx;      /* of outer, of the owner's job, or of the runtime */
-    hf_list children;      /* jobs that are not done */
-    hf_list kept;          /* done jobs with a handle */
+    hf_scope *outer;  /* next open scope of the same owner */
+    hf_cx *parent_cx; /* of outer, of the owner's job, or of the runtime */
+    hf_list children; /* jobs that are not done */
+    hf_list kept;     /* done jobs with a handle */
     hf_join_policy policy;
-    hf_tally tally;        /* forked, running, ok, failed, canceled */
-    hf_wait *joiner;       /* the owner, in join or close */
-    hf_failure_box *first; /* failure that hf_join reports; owned */
+    hf_tally tally;            /* forked, running, ok, failed, canceled */
+    hf_wait *joiner;           /* the owner, in join or close */
+    hf_failure_box *first;     /* failure that hf_join reports; owned */
     hf_failure_box **failures; /* in order of arrival, HF_SCOPE_FAILURES_MAX at most; owned */
     size_t failure_count;
-    hf_alarm alarm;        /* own deadline */
-    hf_instant deadline;   /* the nearest around, own one included */
-    int64_t timeout_ns;    /* own timeout, for the sentence */
-    bool own_deadline;     /* alarm was needed: own deadline is the nearest */
-    bool deadline_fired;   /* it ended children: hf_join says so */
-    bool deadline_passed;  /* it is why the scope is canceled: who is forked now ends by it too */
+    hf_alarm alarm;       /* own deadline */
+    hf_instant deadline;  /* the nearest around, own one included */
+    int64_t timeout_ns;   /* own timeout, for the sentence */
+    bool own_deadline;    /* alarm was needed: own deadline is the nearest */
+    bool deadline_fired;  /* it ended children: hf_join says so */
+    bool deadline_passed; /* it is why the scope is canceled: who is forked now ends by it too */
+    uint8_t ended_cause;  /* hf_cause that the last join cleared, for its sentence */
     bool is_shield;
-    bool by_thread;        /* owned by a plain thread or pool thread */
+    bool by_thread; /* owned by a plain thread or pool thread */
     bool closing;
     int64_t jobs_max;
     hf_dispatcher *on;
-    struct hf_binding *locals;   /* what children start with */
+    struct hf_binding *locals; /* what children start with */
     const char *name;
     int64_t opened_ns;
-    uint64_t id;           /* in dumps and traces */
-    hf_node roots;         /* in rt->roots when by_thread */
-    hf_msg cancel_msg;     /* cancel from elsewhere */
+    uint64_t id;       /* in dumps and traces */
+    hf_node roots;     /* in rt->roots when by_thread */
+    hf_msg cancel_msg; /* cancel from elsewhere */
     atomic_bool cancel_posted;
     atomic_bool cancel_inherited; /* it came from further out */
     hf_cause cancel_cause;
     const char *cancel_reason;
-    atomic_uint pending;   /* messages about this scope that are under way */
+    const char *ended_reason;
+    atomic_uint pending; /* messages about this scope that are under way */
 };
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
@@ -162,47 +164,47 @@ struct hf_wait {
     void *value;             /* of the object's own use: where a message goes */
     int64_t number;          /* of the object's own use */
     hf_alarm alarm;
-    hf_status status;        /* set by who claimed it */
-    hf_word word;            /* plain threads sleep on it: 0 = waiting, 1 = woken */
+    hf_status status; /* set by who claimed it */
+    hf_word word;     /* plain threads sleep on it: 0 = waiting, 1 = woken */
 };
 
 /* ---- Fibers ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hf_fiber_kind {
-    HF_FIBER_PLAIN,  /* runs a job on a stack of ours */
-    HF_FIBER_IDLE,   /* a scheduler's own context, on its thread's stack */
-    HF_FIBER_THREAD  /* stands for a plain thread, or a pool thread */
+    HF_FIBER_PLAIN, /* runs a job on a stack of ours */
+    HF_FIBER_IDLE,  /* a scheduler's own context, on its thread's stack */
+    HF_FIBER_THREAD /* stands for a plain thread, or a pool thread */
 } hf_fiber_kind;
 
 /* Lies on top of its stack; of a plain thread in thread-local storage. */
 struct hf_fiber {
     hf_self self; /* first: what hf_self_get returns */
     hf_context context;
-    hf_sched *sched;         /* home; NULL for threads */
-    hf_fiber *next;          /* in the ready list, a free list */
-    hf_job *job;             /* NULL for idle and foreign threads */
-    hf_scope *scope;         /* innermost open scope or shield */
-    hf_cx *cx;               /* what decides whether its waits are canceled */
-    hf_wait *wait;           /* while parked */
-    volatile uint8_t in_lib; /* 0 = user code; own thread writes, safepoints read */
-    volatile uint8_t lost;   /* its thread was taken away while it ran: set in the signal handler */
+    hf_sched *sched;          /* home; NULL for threads */
+    hf_fiber *next;           /* in the ready list, a free list */
+    hf_job *job;              /* NULL for idle and foreign threads */
+    hf_scope *scope;          /* innermost open scope or shield */
+    hf_cx *cx;                /* what decides whether its waits are canceled */
+    hf_wait *wait;            /* while parked */
+    volatile uint8_t in_lib;  /* 0 = user code; own thread writes, safepoints read */
+    volatile uint8_t lost;    /* its thread was taken away while it ran: set in the signal handler */
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
-    uint8_t hook_depth;      /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
-    bool is_made;             /* its context exists: it rests in runner_main */
-    hf_status last_status;   /* of the last failure when it has no box */
+    uint8_t hook_depth;    /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
+    bool is_made;          /* its context exists: it rests in runner_main */
+    hf_status last_status; /* of the last failure when it has no box */
     const char *last_where;
-    hf_failure_box *failure; /* last failure; owned; of a thread: inside hf_thread_fiber */
-    hf_msg msg;              /* wake-up from another scheduler's thread */
-    struct hf_binding *locals;   /* innermost binding */
+    hf_failure_box *failure;       /* last failure; owned; of a thread: inside hf_thread_fiber */
+    hf_msg msg;                    /* wake-up from another scheduler's thread */
+    struct hf_binding *locals;     /* innermost binding */
     struct hf_binding *own_locals; /* to be freed with the job */
-    char *stack_lo;          /* bounds of the stack, guard excluded */
+    char *stack_lo;                /* bounds of the stack, guard excluded */
     char *stack_hi;
-    uint64_t id;             /* of the current job, for dumps and reports */
-    hf_spin lock;            /* threads: guards scope, cx, wait against a canceling home */
-    hf_runtime *rt;          /* NULL for foreign threads */
-    hf_fiber *zombie_idle;   /* lost: the context to leave the lost thread by */
-    unsigned valgrind;       /* id of the registered stack */
+    uint64_t id;           /* of the current job, for dumps and reports */
+    hf_spin lock;          /* threads: guards scope, cx, wait against a canceling home */
+    hf_runtime *rt;        /* NULL for foreign threads */
+    hf_fiber *zombie_idle; /* lost: the context to leave the lost thread by */
+    unsigned valgrind;     /* id of the registered stack */
 };
 
 /* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
@@ -215,7 +217,8 @@ typedef struct hf_thread_fiber {
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_counters {
-    uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened, scopes_closed;
+    uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened,
+        scopes_closed;
 } hf_counters;
 
 /* Hooks of a scope run on whatever fiber is at home. What they raise is theirs: the fiber gets its own last failure back. */
@@ -240,16 +243,16 @@ typedef struct hf_runq {
 struct hf_sched {
     hf_runtime *rt;
     hf_env *env;
-    hf_fiber *current;     /* who runs; its in_lib says whether it is in user code */
-    hf_fiber *ready_head;  /* fibers that have run and can go on, first in first out */
+    hf_fiber *current;    /* who runs; its in_lib says whether it is in user code */
+    hf_fiber *ready_head; /* fibers that have run and can go on, first in first out */
     hf_fiber *ready_tail;
-    unsigned tick;         /* turns taken */
+    unsigned tick; /* turns taken */
     int index;
-    bool multi;            /* there are thieves */
-    bool has_point;        /* simulated: scheduling points matter */
-    uint8_t stack_class;   /* default */
+    bool multi;          /* there are thieves */
+    bool has_point;      /* simulated: scheduling points matter */
+    uint8_t stack_class; /* default */
     hf_word *fork_marker;
-    int64_t coarse_ns;     /* clock as of the last look */
+    int64_t coarse_ns;        /* clock as of the last look */
     hf_fiber *free_fibers[3]; /* stacks by class */
     unsigned free_fiber_count[3];
     hf_job *free_jobs;
@@ -257,8 +260,8 @@ struct hf_sched {
     hf_scope *free_scopes;
     hf_alarms alarms;
     hf_counters counters;
-    hf_fiber idle;         /* context of the thread itself */
-    hf_fiber *left;        /* who was left by the last switch (for ASan) */
+    hf_fiber idle;          /* context of the thread itself */
+    hf_fiber *left;         /* who was left by the last switch (for ASan) */
     hf_hook_kept hook_kept; /* of the fiber on which a hook failed */
     hf_poller *poller;
     int fd_count;          /* descriptors watched here */
@@ -266,11 +269,12 @@ struct hf_sched {
     hf_thread *thread;     /* NULL when hosted */
     uint64_t waited_taken; /* the monitor's last sample of jobs.taken */
     unsigned fresh_turn;   /* turn in which jobs.fresh was forked */
+    unsigned budget;       /* hosted: picks left in this turn; the host's loop must have its turn, too */
     _Alignas(64) _Atomic(hf_msg *) inbox;
-    atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
-    atomic_uint stop_request;  /* safepoint wanted */
-    atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
-    hf_runq jobs; /* unstarted */
+    atomic_uint sleeping;     /* 1 while it is in, or about to enter, the poller */
+    atomic_uint stop_request; /* safepoint wanted */
+    atomic_uint job_waited;   /* the monitor saw the oldest job wait for a tick */
+    hf_runq jobs;             /* unstarted */
 };
 
 typedef enum hf_turning {
@@ -288,9 +292,9 @@ struct hf_runtime {
     hf_fatal_hook fatal;
     void *fatal_state;
     int sched_count;
-    bool hosted;             /* no threads of its own */
+    bool hosted; /* no threads of its own */
     hf_sched **scheds;
-    hf_cx root_cx;           /* canceled by hf_runtime_stop */
+    hf_cx root_cx; /* canceled by hf_runtime_stop */
     hf_spin roots_lock;
     hf_list roots;           /* scopes owned by plain threads */
     hf_word *fork_marker;    /* reads 0 in a forked child */
@@ -304,26 +308,27 @@ struct hf_runtime {
     void *slabs;             /* all memory carved into jobs and scopes, chained */
     hf_stack_class *classes; /* three */
     hf_guard_kind guard_kind;
-    int64_t guards;          /* protect guards made so far */
-    int64_t guards_max;      /* HF_ERR_LIMIT beyond */
+    int64_t guards;     /* protect guards made so far */
+    int64_t guards_max; /* HF_ERR_LIMIT beyond */
     int64_t fibers_max;
-    hf_dispatcher *pool;     /* default pool */
+    hf_dispatcher *pool; /* default pool */
     int pool_max;
     size_t stack_size;
     hf_fd_table *fds;
-    hf_watch *watch;         /* watchdog and monitor; NULL when hosted or simulated */
+    hf_watch *watch; /* watchdog and monitor; NULL when hosted or simulated */
     hf_watchdog_options watchdog;
     atomic_bool is_draining; /* the watchdog's ladder: no new root scopes */
     hf_spin world_lock;
-    hf_word world_word;      /* changes when a stopped world goes on */
+    hf_word world_word; /* changes when a stopped world goes on */
     atomic_uint world_stops;
     struct hf_processes *processes; /* child processes; NULL until used */
     hf_spin processes_lock;
     bool reports_overflow;
-    atomic_uint turning;     /* hosted: hf_turning, who turns it now */
-    atomic_bool thread_woken;/* hosted: a plain thread was woken, perhaps the one that turns it: it must not fall asleep */
-    _Atomic(uint64_t) driver;/* hosted: thread that calls hf_runtime_turn; 0 = none does, whoever waits turns it */
-    hf_word turn_word;       /* hosted: changes when a turn ends and when a plain thread is woken */
+    atomic_uint turning; /* hosted: hf_turning, who turns it now */
+    atomic_bool
+        thread_woken; /* hosted: a plain thread was woken, perhaps the one that turns it: it must not fall asleep */
+    _Atomic(uint64_t) driver; /* hosted: thread that calls hf_runtime_turn; 0 = none does, whoever waits turns it */
+    hf_word turn_word;        /* hosted: changes when a turn ends and when a plain thread is woken */
     _Atomic(uint64_t) pool_calls;
     _Atomic(uint64_t) pool_depth;
     _Atomic(uint64_t) pool_threads;
@@ -332,14 +337,14 @@ struct hf_runtime {
 /* Counters that one thread writes and others may read: aligned words, which our processors never tear. */
 #if HF_TSAN
 #define HF_BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
-#define HF_DROP(counter) __atomic_store_n(&(counter), (counter) - 1, __ATOMIC_RELAXED)
+#define HF_DROP(counter) __atomic_store_n(&(counter), (counter)-1, __ATOMIC_RELAXED)
 #else
 #define HF_BUMP(counter) ((counter)++)
 #define HF_DROP(counter) ((counter)--)
 #endif
 
 /* ---- runtime.c --------------------------------------------------------------------------------------------------- */
-void *hf_rt_alloc(hf_runtime *rt, size_t len); /* zeroed; NULL = out of memory */
+void *hf_rt_alloc(hf_runtime *rt, size_t len);          /* zeroed; NULL = out of memory */
 void hf_rt_free(hf_runtime *rt, void *ptr, size_t len); /* accepts NULL */
 void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...) HF_PRINTF(4, 5);
 void hf_fatal(hf_runtime *rt, const char *message, int exit_code);
@@ -392,7 +397,7 @@ static inline void hf_point_rt(const hf_runtime *rt, hf_point point, uint64_t de
 /* ---- stack.c ----------------------------------------------------------------------------------------------------- */
 hf_status hf_stacks_init(hf_runtime *rt, hf_op *op);
 void hf_stacks_deinit(hf_runtime *rt);
-uint8_t hf_stack_class_of(size_t stack_size); /* smallest that fits */
+uint8_t hf_stack_class_of(size_t stack_size);           /* smallest that fits */
 size_t hf_stack_trim(hf_runtime *rt, size_t count_max); /* gives memory of unused stacks back */
 bool hf_stack_is_guard(hf_runtime *rt, const void *address);
 uint64_t hf_stacks_bytes(hf_runtime *rt);

@@ -29,6 +29,9 @@ static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret == NULL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a place for the dispatcher", verb));
+    }
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = pool != NULL ? pool->rt : hf_rt_choose(&op, options->runtime);
@@ -137,9 +140,10 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     }
     if (thread->scope != NULL) {
         (void)hf_scope_close_leftovers(thread);
-        status = status != HF_OK ? status
-                                 : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
-                                                "the body returned with a scope still open; close every scope it opens");
+        status = status != HF_OK
+                     ? status
+                     : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
+                                    "the body returned with a scope still open; close every scope it opens");
     }
     job->status = HF_CANARY(HF_BUG_POOL_STATUS) ? HF_OK : status;
     if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
@@ -271,12 +275,12 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
     if (thread->scope != NULL) { /* the thread does not belong to the call for any longer */
         (void)hf_scope_close_leftovers(thread);
-        status = status != HF_OK ? status
-                                 : hf_refuse_at(thread, HF_ERR_MISUSE, "hf_block",
-                                                "the call returned with a scope still open; close every scope it opens");
+        status = status != HF_OK
+                     ? status
+                     : hf_refuse_at(thread, HF_ERR_MISUSE, "hf_block",
+                                    "the call returned with a scope still open; close every scope it opens");
     }
-    hf_failure_box *failure =
-        status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
+    hf_failure_box *failure = status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
     hf_pool_done(task->via);
     hf_spin_lock(&call->lock);
     call->status = status;
@@ -302,6 +306,8 @@ static bool abort_call(hf_wait *wait)
     block_call *call = wait->object;
     if (hf_pool_withdraw(&call->task)) {
         wait->number = 1;
+        (void)hf_wait_abort_linked(
+            wait); /* a cancel and a timeout may both come before the caller runs: one wakes it */
         return true;
     }
     return call->on_heap && hf_wait_abort_linked(wait);
@@ -326,7 +332,8 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
         }
         *ret_unused = true;
         return hf_refuse_at(self, HF_ERR_LIMIT, "hf_block",
-                            "pool '%s' takes no more calls: its queue is full, or no thread could be started", on->name);
+                            "pool '%s' takes no more calls: its queue is full, or no thread could be started",
+                            on->name);
     }
     hf_status status = hf_park(self, &wait, deadline);
     bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */

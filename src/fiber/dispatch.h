@@ -9,9 +9,9 @@ typedef enum hf_dispatcher_kind { HF_DISPATCH_POOL, HF_DISPATCH_VIEW, HF_DISPATC
 /* Work for a pool thread. Embedded in the call or job. */
 typedef struct hf_task hf_task;
 struct hf_task {
-    hf_node node;                              /* in a queue, under the pool's lock */
-    hf_dispatcher *via;                        /* pool or view that it was given to */
-    bool in_pool;                              /* in the pool's queue, not in the view's */
+    hf_node node;       /* in a queue, under the pool's lock */
+    hf_dispatcher *via; /* pool or view that it was given to */
+    bool in_pool;       /* in the pool's queue, not in the view's */
     /* On a pool thread; calls hf_pool_done before it tells who waits, and the task may be gone when it returns. */
     void (*run)(hf_task *task, hf_fiber *thread);
 };
@@ -27,26 +27,26 @@ struct hf_dispatcher {
     hf_dispatcher_kind kind;
     hf_runtime *rt;
     const char *name;
-    hf_dispatcher *pool;  /* view: whose threads it uses; pool: itself */
-    int limit;            /* pool: threads; view: tasks at once */
+    hf_dispatcher *pool; /* view: whose threads it uses; pool: itself */
+    int limit;           /* pool: threads; view: tasks at once */
     int64_t queue_max;
-    int64_t queued;       /* waiting here */
-    hf_list queue;        /* tasks that wait */
-    int running;          /* view, serial: given to the pool or running */
-    atomic_int jobs;      /* forked on it, and their end is not known at home yet */
-    hf_job *jobs_head;    /* serial: jobs that wait */
+    int64_t queued;    /* waiting here */
+    hf_list queue;     /* tasks that wait */
+    int running;       /* view, serial: given to the pool or running */
+    atomic_int jobs;   /* forked on it, and their end is not known at home yet */
+    hf_job *jobs_head; /* serial: jobs that wait */
     hf_job *jobs_tail;
     /* pool */
     hf_span idle;
     int threads;
-    int working;          /* threads that run tasks */
-    int sleeping;         /* threads without work */
-    bool standby;         /* one thread looks after the queue, or is on its way to */
-    bool appointed;       /* a sleeping thread is to become the standby */
+    int working;    /* threads that run tasks */
+    int sleeping;   /* threads without work */
+    bool standby;   /* one thread looks after the queue, or is on its way to */
+    bool appointed; /* a sleeping thread is to become the standby */
     bool stopping;
-    uint64_t pushed;      /* tasks ever queued */
-    uint64_t taken;       /* tasks ever taken out */
-    hf_word word;         /* threads sleep on it */
+    uint64_t pushed; /* tasks ever queued */
+    uint64_t taken;  /* tasks ever taken out */
+    hf_word word;    /* threads sleep on it */
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
 };

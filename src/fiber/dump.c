@@ -418,8 +418,9 @@ hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_optio
         return hf_forked();
     }
     if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_dump needs a place for the text, and may wait, which a hook "
-                                                      "of a join must not"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_dump needs a place for the text, and may wait, which a hook "
+                                 "of a join must not"));
     }
     hf_op op;
     hf_op_init(&op);

@@ -20,8 +20,9 @@ hf_status hf_forked(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
     if (self != NULL && self->kind == HF_FIBER_THREAD) {
-        return hf_refuse(self, HF_ERR_MISUSE, "this process is a fork() of the one that made the runtime: the library "
-                                              "refuses every call here; exec or _exit instead");
+        return hf_refuse(self, HF_ERR_MISUSE,
+                         "this process is a fork() of the one that made the runtime: the library "
+                         "refuses every call here; exec or _exit instead");
     }
     if (self != NULL) {
         hf_self_note(self, HF_ERR_MISUSE, "a call in a process that fork() made");
@@ -38,8 +39,7 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         if (self->job == NULL) {
             /* The runtime it talks to now: where its waits and its memory come from. Not the one of an earlier call,
              * which may be gone. */
-            hf_runtime *home =
-                self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
+            hf_runtime *home = self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
             self->rt = rt != NULL ? rt : home;
         }
         if ((rt != NULL && hf_rt_is_forked(rt)) || (self->rt != NULL && hf_rt_is_forked(self->rt))) {

@@ -30,8 +30,7 @@ static inline hf_fiber *hf_enter(hf_runtime *rt)
     unsigned stop = atomic_load_explicit(&self->sched->stop_request, memory_order_relaxed);
     bool lost = self->lost != 0;
 #endif
-    if (HF_UNLIKELY(stop != 0 || lost ||
-                    atomic_load_explicit(self->sched->fork_marker, memory_order_relaxed) == 0)) {
+    if (HF_UNLIKELY(stop != 0 || lost || atomic_load_explicit(self->sched->fork_marker, memory_order_relaxed) == 0)) {
         return hf_enter_slow(self, rt);
     }
     return self;
@@ -47,11 +46,11 @@ static inline void hf_leave(hf_fiber *self)
 #endif
 }
 
-#define HF_LEAVE(self, result)                \
-    do {                                      \
+#define HF_LEAVE(self, result)                 \
+    do {                                       \
         hf_status hf_leave_status_ = (result); \
-        hf_leave(self);                       \
-        return hf_leave_status_;              \
+        hf_leave(self);                        \
+        return hf_leave_status_;               \
     } while (0)
 
 static inline bool hf_is_canceled(const hf_fiber *self)

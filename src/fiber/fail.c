@@ -201,6 +201,13 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
     return hf_box_new(rt, status, NULL, where, text, NULL);
 }
 
+void hf_self_tell(hf_fiber *self)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    describe_note(self, text, sizeof text);
+    (void)hf_refuse_at(self, self->last_status, self->last_where, "%s", text);
+}
+
 const hf_failure *hf_error(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
@@ -208,10 +215,7 @@ const hf_failure *hf_error(void)
         return NULL;
     }
     if (self->last_where != NULL) {
-        char text[HF_MESSAGE_LEN_MAX];
-        describe_note(self, text, sizeof text);
-        const char *where = self->last_where;
-        (void)hf_refuse_at(self, self->last_status, where, "%s", text);
+        hf_self_tell(self);
     }
     return self->failure != NULL ? &self->failure->failure : NULL;
 }
@@ -254,8 +258,8 @@ const char *hf_error_text(void)
     return tell_apart(box, text);
 }
 
-static HF_PRINTF(4, 0) hf_status raise(hf_status status, const char *type, bool with_cause, const char *format,
-                                       va_list args)
+static HF_PRINTF(4, 0) hf_status
+    raise(hf_status status, const char *type, bool with_cause, const char *format, va_list args)
 {
     if (status == HF_OK) {
         return HF_OK;

@@ -37,6 +37,8 @@ void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
 void hf_self_note(struct hf_fiber *self, hf_status status, const char *where);
 /* After a hook of a scope that failed: the fiber it ran on gets its own last failure back. */
 void hf_hook_restore(struct hf_fiber *self);
+/* Makes the sentence of what was only noted, while its scope is still there. */
+void hf_self_tell(struct hf_fiber *self);
 /* Publishes what an operation recorded and returns its status. */
 hf_status hf_op_end(struct hf_fiber *self, const hf_op *op);
 /* A failure with a sentence, in one go, for public verbs. */

@@ -17,7 +17,8 @@ typedef struct fd_slot {
     uint32_t generation;
     int ready; /* events seen and not consumed */
     bool watched;
-    bool is_foreign;    /* last waited for on behalf of the user, who may have closed it since: the number can be another's */
+    bool
+        is_foreign; /* last waited for on behalf of the user, who may have closed it since: the number can be another's */
     hf_sched *sched;    /* whose poller watches it */
     hf_wait *waiter[2]; /* for HF_READABLE, for HF_WRITABLE; the same one when it waits for both */
 } fd_slot;

@@ -51,6 +51,9 @@ hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *op
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_flight == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flight_new needs a place for the flight"));
+    }
     if (scope == NULL || scope->is_shield) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a flight needs an open scope for its work"));
     }
@@ -309,6 +312,9 @@ hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len,
 
 size_t hf_flight_count(hf_flight *flight)
 {
+    if (flight == NULL) {
+        return 0;
+    }
     hf_fiber *self = hf_enter(flight->rt);
     if (self == NULL) {
         return 0;

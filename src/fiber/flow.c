@@ -134,6 +134,9 @@ hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_o
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_flow == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_new needs a place for the flow"));
+    }
     if (value_len > HF_CHAN_VALUE_LEN_MAX) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "a flow carries values of up to 1 MiB"));
     }

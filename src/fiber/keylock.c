@@ -52,6 +52,9 @@ hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_keylock == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_keylock_new needs a place for the key lock"));
+    }
     if (options->idle_max < HF_UNLIMITED) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "idle_max is a number of entries, HF_OFF or HF_UNLIMITED"));
     }
@@ -242,8 +245,8 @@ hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_l
     }
     hf_status status = check(self, keylock, key, key_len, ret_guard, VERB);
     if (status == HF_OK && self->hook_depth != 0) {
-        status = hf_refuse_at(self, HF_ERR_MISUSE, VERB,
-                              "a hook of a join owns nothing: it runs on somebody else's fiber");
+        status =
+            hf_refuse_at(self, HF_ERR_MISUSE, VERB, "a hook of a join owns nothing: it runs on somebody else's fiber");
     }
     if (status == HF_OK) {
         request want = {self, keylock, key, key_len, VERB, NULL, NULL};
@@ -319,6 +322,9 @@ hf_status hf_key_unlock(hf_key_guard *guard)
 
 size_t hf_keylock_count(hf_keylock *keylock)
 {
+    if (keylock == NULL) {
+        return 0;
+    }
     hf_fiber *self = hf_enter(keylock->rt);
     if (self == NULL) {
         return 0;

@@ -127,7 +127,7 @@ hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, con
 
 const char *hf_listener_address(const hf_listener *listener)
 {
-    return listener->address;
+    return listener != NULL ? listener->address : "";
 }
 
 hf_status hf_listener_close(hf_listener *listener)

@@ -23,8 +23,8 @@ const char hf_unnamed_shield[] = "shield";
 enum { SLOTS_FIRST = 16, NAME_LEN_MAX = 128 };
 
 typedef struct figures {
-    uint64_t count;      /* scopes closed */
-    uint64_t forks;      /* children they had */
+    uint64_t count; /* scopes closed */
+    uint64_t forks; /* children they had */
     uint64_t sum_us;
     uint64_t max_us;
     uint64_t classes[HF_HISTOGRAM_COUNT]; /* class 0: below 1 us; class k: from 2^(k-1) to 2^k us; the last: the rest */
@@ -105,8 +105,7 @@ static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
     if (HF_LIKELY(slot != NULL && *slot != NULL)) {
         return &(*slot)->figures;
     }
-    if (names->count == HF_SCOPE_NAMES_MAX ||
-        ((names->count + 1) * 2 > names->slot_count && !names_grow(rt, names))) {
+    if (names->count == HF_SCOPE_NAMES_MAX || ((names->count + 1) * 2 > names->slot_count && !names_grow(rt, names))) {
         return &names->other;
     }
     entry *fresh = hf_rt_alloc(rt, sizeof *fresh + len + 1);
@@ -195,9 +194,10 @@ static void add_up(hf_runtime *rt, hf_names *total)
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* One list for both forms. */
-#define COUNTERS(X)                                                                                             \
-    X(forks) X(joins) X(switches) X(steals) X(wakes_remote) X(pool_calls) X(pool_depth) X(pool_threads) X(fibers) \
-    X(jobs) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads)
+#define COUNTERS(X)                                                                                              \
+    X(forks)                                                                                                     \
+    X(joins) X(switches) X(steals) X(wakes_remote) X(pool_calls) X(pool_depth) X(pool_threads) X(fibers) X(jobs) \
+        X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {
@@ -305,8 +305,9 @@ hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
         return hf_forked();
     }
     if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_metrics needs a place for the text, and may wait, which a "
-                                                      "hook of a join must not"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_metrics needs a place for the text, and may wait, which a "
+                                 "hook of a join must not"));
     }
     hf_op op;
     hf_op_init(&op);

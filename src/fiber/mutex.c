@@ -37,6 +37,9 @@ hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_mutex == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_mutex_new needs a place for the mutex"));
+    }
     hf_runtime *rt = NULL;
     hf_status status = HF_OK;
     hf_mutex *mutex = hf_object_new(self, "hf_mutex_new", options->runtime, sizeof *mutex, &rt, &status);

@@ -21,6 +21,9 @@ hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options)
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_once == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_once_new needs a place for the once"));
+    }
     hf_runtime *rt = NULL;
     hf_status status = HF_OK;
     hf_once *once = hf_object_new(self, "hf_once_new", options->runtime, sizeof *once, &rt, &status);

@@ -56,8 +56,8 @@ static hf_status quorum_result(const hf_tally *tally, hf_status first_failure)
     if (tally->ok >= needed) {
         return HF_OK;
     }
-    if (first_failure == HF_OK && tally->canceled > 0) {
-        return HF_ERR_CANCELED;
+    if (first_failure == HF_OK && tally->forked >= needed) {
+        return HF_ERR_CANCELED; /* it could have been reached: somebody canceled */
     }
     return hf_raise(HF_ERR_FAILED, "quorum not reached: %llu of %llu succeeded, %llu needed",
                     (unsigned long long)tally->ok, (unsigned long long)tally->forked, (unsigned long long)needed);
@@ -90,4 +90,5 @@ const hf_join_hooks hf_join_quorum_hooks = {"quorum", NULL, quorum_done, NULL, q
 const hf_join_hooks hf_join_tolerate_hooks = {"tolerate", NULL, tolerate_done, NULL, tolerate_result, false};
 const hf_join_hooks hf_join_collect_hooks = {"collect", NULL, NULL, NULL, first_or_canceled, false};
 const hf_join_hooks hf_join_discard_hooks = {"discard", NULL, NULL, accept_partial, discard_result, true};
-const hf_join_hooks hf_join_partial_hooks = {"partial", NULL, stop_at_failure, accept_partial, first_or_canceled, false};
+const hf_join_hooks hf_join_partial_hooks = {"partial",         NULL, stop_at_failure, accept_partial,
+                                             first_or_canceled, false};

@@ -264,22 +264,22 @@ hf_status hf_process_start_with(hf_process **ret_process, const char *const *arg
 
 int64_t hf_process_pid(const hf_process *process)
 {
-    return process->pid;
+    return process != NULL ? process->pid : -1;
 }
 
 hf_conn *hf_process_in(hf_process *process)
 {
-    return process->io[0];
+    return process != NULL ? process->io[0] : NULL;
 }
 
 hf_conn *hf_process_out(hf_process *process)
 {
-    return process->io[1];
+    return process != NULL ? process->io[1] : NULL;
 }
 
 hf_conn *hf_process_err(hf_process *process)
 {
-    return process->io[2];
+    return process != NULL ? process->io[2] : NULL;
 }
 
 static void close_pipe(hf_process *process, int idx)

@@ -91,8 +91,8 @@ static inline hf_job *hf_runq_pop(hf_sched *sched)
     hf_job *job = NULL;
     hf_runq_lock(sched);
     if (HF_LIKELY(sched->jobs.front != NULL)) {
-        bool is_old_turn = HF_UNLIKELY(sched->tick % HF_OLDEST_TURN == 0) &&
-                           sched->jobs.back->scope != sched->jobs.front->scope;
+        bool is_old_turn =
+            HF_UNLIKELY(sched->tick % HF_OLDEST_TURN == 0) && sched->jobs.back->scope != sched->jobs.front->scope;
         job = hf_runq_take(sched, is_old_turn ? sched->jobs.back : sched->jobs.front);
     }
     hf_runq_unlock(sched);

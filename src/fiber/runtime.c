@@ -80,7 +80,8 @@ static void log_to_stderr(void *state, hf_log_level level, const char *event, co
         return;
     }
     char line[1200];
-    (void)snprintf(line, sizeof line, "holdfast %s: %s %s\n", level == HF_LOG_WARN ? "warning" : "error", event, fields);
+    (void)snprintf(line, sizeof line, "holdfast %s: %s %s\n", level == HF_LOG_WARN ? "warning" : "error", event,
+                   fields);
     rt->env->ops->print(rt->env, line);
 }
 
@@ -275,6 +276,9 @@ hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_runtime == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_new needs a place for the runtime"));
+    }
     hf_op op;
     hf_op_init(&op);
     hf_status status = make(ret_runtime, options, &op);
@@ -384,14 +388,16 @@ hf_status hf_runtime_free(hf_runtime *runtime)
         return hf_forked();
     }
     if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
     }
     hf_spin_lock(&runtime->roots_lock);
     bool is_used = !hf_list_is_empty(&runtime->roots);
     hf_spin_unlock(&runtime->roots_lock);
     if (is_used) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a thread still has a scope open in the runtime: close it first "
-                                                      "(hf_runtime_stop cancels it)"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "a thread still has a scope open in the runtime: close it first "
+                                 "(hf_runtime_stop cancels it)"));
     }
     destroy(runtime);
     if (self->rt == runtime) {
@@ -432,7 +438,10 @@ hf_runtime *hf_runtime_current(void)
 
 int hf_runtime_fd(hf_runtime *runtime)
 {
-    return runtime->hosted ? runtime->env->ops->poller_fd(runtime->env, runtime->scheds[0]->poller) : -1;
+    if (runtime == NULL || !runtime->hosted) {
+        return -1;
+    }
+    return runtime->env->ops->poller_fd(runtime->env, runtime->scheds[0]->poller);
 }
 
 /* False: another thread is in hf_runtime_turn. One that only drives while it waits makes room. */
@@ -461,8 +470,9 @@ hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
         return hf_forked();
     }
     if (runtime == NULL || !runtime->hosted || self->sched != NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
-                                                      "a plain thread"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
+                                 "a plain thread"));
     }
     if (!begin_turn(runtime)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "another thread is turning this runtime"));
@@ -505,6 +515,9 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
     hf_fiber *self = hf_enter(runtime);
     if (self == NULL) {
         return hf_forked();
+    }
+    if (ret_bytes == NULL && len > 0) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_random needs a place for %zu bytes", len));
     }
     hf_runtime *rt = runtime != NULL ? runtime : self->rt;
     hf_env *env = rt != NULL ? rt->env : hf_env_posix();

@@ -20,7 +20,11 @@
 
 #include <string.h>
 
-enum { SPIN_ROUNDS = 200, CLOCK_TURN = 1024 };
+enum {
+    SPIN_ROUNDS = 200,
+    CLOCK_TURN = 1024,
+    TURN_BUDGET = 1024 /* picks of a hosted turn; up to 15 fibers run between two of them */
+};
 
 /* ---- Inbox ------------------------------------------------------------------------------------------------------- */
 
@@ -170,7 +174,7 @@ static bool steal(hf_sched *thief)
 
 static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
 {
-    fiber->job = job;
+    __atomic_store_n(&fiber->job, job, __ATOMIC_RELEASE); /* the monitor may look */
     fiber->cx = &job->cx;
     fiber->scope = NULL;
     fiber->wait = NULL;
@@ -335,6 +339,12 @@ static HF_NOINLINE void look_around(hf_sched *sched)
 static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
 {
     hf_point_at(sched, HF_POINT_SWITCH, (uint64_t)sched->index);
+    if (HF_UNLIKELY(sched->rt->hosted)) {
+        if (sched->budget == 0) {
+            return false; /* the rest waits for the next turn */
+        }
+        sched->budget--;
+    }
     unsigned tick = ++sched->tick;
     if (HF_UNLIKELY(atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL)) {
         hf_sched_drain(sched);
@@ -492,7 +502,7 @@ static void leave_to_host(hf_sched *sched)
 {
     sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
     atomic_store(&sched->sleeping, 1);
-    if (atomic_load(&sched->inbox) != NULL) {
+    if (atomic_load(&sched->inbox) != NULL || sched->ready_head != NULL || hf_runq_count(sched) > 0) {
         ring_if_sleeping(sched);
     }
 }
@@ -502,6 +512,7 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
     if (sched->rt->hosted) {
         hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
         atomic_store(&sched->sleeping, 0);
+        sched->budget = TURN_BUDGET;
     }
     hf_fiber *idle = enter_idle(sched);
     bool ran = false;

@@ -77,7 +77,12 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 static bool arm_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
 {
     scope->alarm.fire = on_deadline;
-    call->status = hf_alarm_arm(sched, &scope->alarm, scope->deadline);
+    call->status = HF_OK;
+    if (scope->timeout_ns < 0) {
+        on_deadline(sched, &scope->alarm); /* passed already */
+    } else {
+        call->status = hf_alarm_arm(sched, &scope->alarm, scope->deadline);
+    }
     return true;
 }
 
@@ -109,6 +114,8 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->own_deadline = false;
     scope->deadline_fired = false;
     scope->deadline_passed = false;
+    scope->ended_cause = HF_CAUSE_NONE;
+    scope->ended_reason = "";
     scope->joiner = NULL;
     scope->first = NULL;
     scope->failures = NULL;
@@ -239,8 +246,16 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_scope == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_open needs a place for the scope"));
+    }
     if (self->hook_depth != 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a hook of a join cannot open a scope"));
+    }
+    if (options->jobs_max < 0 && options->jobs_max != HF_UNLIMITED) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, "hf_scope_open",
+                                    "jobs_max is a number of children or HF_UNLIMITED, not %lld",
+                                    (long long)options->jobs_max));
     }
     hf_op op;
     hf_op_init(&op);
@@ -400,6 +415,21 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job,
                         scope->policy.hooks->name, scope->name);
 }
 
+/* The child may run before submit returns, and look for its own handle. */
+static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_job *job, hf_job **ret_job)
+{
+    if (HF_LIKELY(ret_job == NULL)) {
+        return submit(self, scope, job);
+    }
+    hf_job *before = *ret_job;
+    *ret_job = job;
+    hf_status status = submit(self, scope, job);
+    if (status != HF_OK) {
+        *ret_job = before;
+    }
+    return status;
+}
+
 static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
                           hf_job **ret_job)
 {
@@ -414,6 +444,7 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
     job->arg = arg;
     job->stack_class = scope->home->stack_class;
     job->on = scope->on;
+    job->index = 0;
     job->drop = NULL;
     job->name = NULL;
     job->keep = false;
@@ -453,14 +484,13 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_fork needs an open scope and a body");
     } else if (HF_UNLIKELY(scope->is_shield)) {
         status = hf_refuse(self, HF_ERR_MISUSE, "a shield has no children: open a scope inside it");
+    } else if (HF_UNLIKELY(options != NULL && options->stack_size > 256 * 1024)) {
+        status = hf_refuse_at(self, HF_ERR_INVALID, "hf_fork", "a stack has up to 256 K, not %zu bytes",
+                              options->stack_size);
     } else {
         status = make_job(self, scope, body, arg, options, &job);
         if (HF_LIKELY(status == HF_OK)) {
-            hf_job **ret_job = options != NULL ? options->ret_job : NULL;
-            status = submit(self, scope, job);
-            if (status == HF_OK && ret_job != NULL) {
-                *ret_job = job;
-            }
+            status = submit_with_handle(self, scope, job, options != NULL ? options->ret_job : NULL);
         }
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
@@ -627,8 +657,12 @@ static inline void settle(hf_sched *sched, hf_scope *scope)
     HF_BUMP(sched->counters.joins);
     hf_alarm_disarm(sched, &scope->alarm);
     if (HF_UNLIKELY(scope->own_deadline)) {
+        scope->deadline_fired |=
+            scope->deadline_passed && scope->tally.forked == 0; /* it ended the owner's own waits */
         end_deadline(scope);
     }
+    scope->ended_cause = scope->cx.cause;
+    scope->ended_reason = scope->cx.reason;
     if (!scope->cx.inherited || HF_CANARY(HF_BUG_JOIN_CLEARS_OUTER)) {
         atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
         scope->cx.cause = HF_CAUSE_NONE;
@@ -704,7 +738,7 @@ static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_ti
     } else if (first == HF_OK && tally->canceled > 0) {
         status = HF_ERR_CANCELED;
     }
-    if (status != HF_OK && scope->deadline_fired) {
+    if (scope->deadline_fired && (status != HF_OK || tally->forked == 0)) {
         status = hooks->on_deadline != NULL ? hooks->on_deadline(tally) : HF_ERR_TIMEOUT;
         *ret_timeout = status == HF_ERR_TIMEOUT;
     }
@@ -723,6 +757,9 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
     }
     if (scope->first != NULL && scope->first->failure.status == status) {
         hf_self_fail(self, hf_box_ref(scope->first));
+    } else if (status == HF_ERR_CANCELED) {
+        return hf_refuse_at(self, status, "hf_join", "scope '%s' was canceled (%s: %s)", scope->name,
+                            hf_cause_name((hf_cause)scope->ended_cause), scope->ended_reason);
     } else if (self->last_status != status || self->last_where != NULL) {
         hf_self_note(self, status, "hf_join"); /* unless the result hook said more */
     }
@@ -820,7 +857,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
-        call.fn = pass_at_home;                 /* not merely a pause: a hosted home gets to it only while somebody waits */
+        call.fn = pass_at_home; /* not merely a pause: a hosted home gets to it only while somebody waits */
         call_home(self, scope, &call, &CALL);
     }
     call.fn = finish_at_home;
@@ -829,6 +866,9 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
 
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
 {
+    if (HF_UNLIKELY(self->last_where != NULL && self->last_status == HF_ERR_CANCELED)) {
+        hf_self_tell(self); /* the sentence names the scope and the reason: make it while they are there */
+    }
     while (self->scope != scope) { /* inner ones first */
         hf_assert(self->scope != NULL);
         hf_log(scope->rt, HF_LOG_WARN, "scope_left_open", "scope=%s closed_with=%s", self->scope->name, scope->name);
@@ -939,11 +979,14 @@ hf_status hf_job_cancel(hf_job *job)
 
 const char *hf_scope_name(const hf_scope *scope)
 {
-    return scope->name;
+    return scope != NULL ? scope->name : "";
 }
 
 hf_tally hf_scope_tally(const hf_scope *scope)
 {
+    if (scope == NULL) {
+        return (hf_tally){.n = 0};
+    }
     hf_tally tally = {.n = scope->tally.n, .state = scope->tally.state};
     tally.forked = __atomic_load_n(&scope->tally.forked, __ATOMIC_RELAXED);
     tally.running = __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED);
@@ -955,22 +998,29 @@ hf_tally hf_scope_tally(const hf_scope *scope)
 
 bool hf_scope_is_idle(const hf_scope *scope)
 {
-    return atomic_load(&scope->pending) == 0 &&
-           __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0;
+    return scope == NULL ||
+           (atomic_load(&scope->pending) == 0 && __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0);
 }
 
 const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
 {
-    return idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
+    return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
 }
 
 bool hf_job_is_done(const hf_job *job)
 {
-    return __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_JOB_DONE;
+    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_JOB_DONE;
 }
 
 hf_status hf_job_status(const hf_job *job)
 {
+    if (HF_UNLIKELY(job == NULL)) {
+        hf_fiber *self = hf_enter(NULL);
+        if (self == NULL) {
+            return hf_forked();
+        }
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_status needs a job: ask hf_fork for it with .ret_job"));
+    }
     return hf_job_is_done(job) ? job->status : HF_ERR_AGAIN;
 }
 
@@ -981,5 +1031,5 @@ const hf_failure *hf_job_failure(const hf_job *job)
 
 uint64_t hf_job_index(const hf_job *job)
 {
-    return job->index;
+    return job != NULL ? job->index : 0;
 }

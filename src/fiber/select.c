@@ -7,11 +7,11 @@
 enum { ON_STACK = 8 };
 
 typedef struct selection {
-    hf_spin unused;     /* hf_wait.object of the main wait must start with a lock */
-    atomic_int taken;   /* 1 = somebody has it: a peer, a cancel, a timeout */
+    hf_spin unused;   /* hf_wait.object of the main wait must start with a lock */
+    atomic_int taken; /* 1 = somebody has it: a peer, a cancel, a timeout */
     size_t winner;
-    hf_status status;   /* of the winning case */
-    hf_wait main;       /* what the fiber parks on */
+    hf_status status; /* of the winning case */
+    hf_wait main;     /* what the fiber parks on */
 } selection;
 
 bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)
@@ -169,7 +169,8 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     return status;
 }
 
-static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options)
+static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
+                           const hf_wait_options *options)
 {
     HF_TRY(hf_may_wait(self, "hf_select"));
     hf_chan *chans[HF_SELECT_COUNT_MAX + 1];

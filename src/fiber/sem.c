@@ -18,6 +18,9 @@ hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_optio
     if (self == NULL) {
         return hf_forked();
     }
+    if (ret_sem == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_sem_new needs a place for the semaphore"));
+    }
     if (permits < 0) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_INVALID, "a semaphore cannot start with %lld permits", (long long)permits));

@@ -306,9 +306,9 @@ static void see_threads(const camera *cam)
         const hf_sched *sched = cam->rt->scheds[i];
         const hf_fiber *current = sched->current;
         snap->threads[i].node = HF_SNAP_NONE;
-        snap->threads[i].state = current == &sched->idle  ? HF_SNAP_THREAD_IDLE
-                                 : current == cam->self ? HF_SNAP_THREAD_CALLER
-                                                        : HF_SNAP_THREAD_USER;
+        snap->threads[i].state = current == &sched->idle ? HF_SNAP_THREAD_IDLE
+                                 : current == cam->self  ? HF_SNAP_THREAD_CALLER
+                                                         : HF_SNAP_THREAD_USER;
     }
 }
 

@@ -11,15 +11,15 @@
 typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_JOB } hf_snap_kind;
 
 /* What a job is doing.      name                word in dumps */
-#define HF_SNAP_STATE_MAP(X)                                                                      \
-    X(HF_SNAP_NEW, "new")           /* not started: waits for a thread, a pool or its turn */     \
-    X(HF_SNAP_DELAYED, "delayed")   /* not started: waits for its alarm */                        \
+#define HF_SNAP_STATE_MAP(X)                                                                       \
+    X(HF_SNAP_NEW, "new")           /* not started: waits for a thread, a pool or its turn */      \
+    X(HF_SNAP_DELAYED, "delayed")   /* not started: waits for its alarm */                         \
     X(HF_SNAP_RUNNING, "running")   /* in user code on a fiber thread: its stack cannot be read */ \
-    X(HF_SNAP_CALLER, "dumping")    /* in user code that asked for this picture */                \
-    X(HF_SNAP_LOST, "lost")         /* in user code, on a thread that the runtime gave up */      \
-    X(HF_SNAP_WAITING, "waiting")   /* parked */                                                  \
-    X(HF_SNAP_READY, "ready")       /* parked, can go on */                                       \
-    X(HF_SNAP_ON_POOL, "on a pool") /* on a thread of a pool */                                   \
+    X(HF_SNAP_CALLER, "dumping")    /* in user code that asked for this picture */                 \
+    X(HF_SNAP_LOST, "lost")         /* in user code, on a thread that the runtime gave up */       \
+    X(HF_SNAP_WAITING, "waiting")   /* parked */                                                   \
+    X(HF_SNAP_READY, "ready")       /* parked, can go on */                                        \
+    X(HF_SNAP_ON_POOL, "on a pool") /* on a thread of a pool */                                    \
     X(HF_SNAP_DONE, "done")         /* has returned, its scope was not told yet */
 
 typedef enum hf_snap_state {
@@ -43,9 +43,9 @@ typedef struct hf_snap_node {
     uint32_t pc_first; /* in `pcs` */
     int thread;        /* index of the scheduler: of a scope its home, of a job where it runs, -1 = none */
     uint32_t name;
-    uint32_t reason; /* of its cancellation */
-    uint32_t object; /* what it waits for */
-    uint32_t policy; /* scopes: name of the join */
+    uint32_t reason;  /* of its cancellation */
+    uint32_t object;  /* what it waits for */
+    uint32_t policy;  /* scopes: name of the join */
     const char *verb; /* what it waits in, or a thread that owns a scope; a literal of ours; NULL = it does not */
     int64_t age_ns;
     int64_t left_ns; /* scopes: until the deadline; INT64_MAX = none */

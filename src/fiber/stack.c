@@ -35,12 +35,12 @@ typedef struct reserve {
 struct hf_stack_class {
     hf_spin lock;
     size_t slot_len;
-    char *carve;       /* next slot of the newest reservation */
+    char *carve; /* next slot of the newest reservation */
     char *carve_end;
     uint64_t carved;
-    hf_fiber *depot;   /* free, memory kept */
+    hf_fiber *depot; /* free, memory kept */
     size_t depot_count;
-    hf_fiber **clean;  /* free, memory given back */
+    hf_fiber **clean; /* free, memory given back */
     size_t clean_count;
     size_t clean_capacity;
     reserve *reserves;

@@ -38,12 +38,13 @@ static hf_status refuse(hf_status status, const char *verb, const char *message)
 
 hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data))
 {
-    hf_value *value = make(0);
+    hf_value *value = ret_value != NULL ? make(0) : NULL;
     if (value == NULL) {
         if (release != NULL) { /* taken is taken */
             release(data);
         }
-        return refuse(HF_ERR_NOMEM, "hf_value_new", "no memory for a value");
+        return ret_value == NULL ? refuse(HF_ERR_MISUSE, "hf_value_new", "hf_value_new needs a place for the value")
+                                 : refuse(HF_ERR_NOMEM, "hf_value_new", "no memory for a value");
     }
     value->data = data;
     value->len = len;
@@ -54,8 +55,8 @@ hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*rele
 
 hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len)
 {
-    if (data == NULL && len > 0) {
-        return refuse(HF_ERR_MISUSE, "hf_value_copy", "no bytes to copy");
+    if (ret_value == NULL || (data == NULL && len > 0)) {
+        return refuse(HF_ERR_MISUSE, "hf_value_copy", "hf_value_copy needs bytes and a place for the value");
     }
     hf_value *value = make(len);
     if (value == NULL) {
@@ -98,10 +99,10 @@ void hf_value_unref(hf_value *value)
 
 void *hf_value_data(const hf_value *value)
 {
-    return value->data;
+    return value != NULL ? value->data : NULL;
 }
 
 size_t hf_value_len(const hf_value *value)
 {
-    return value->len;
+    return value != NULL ? value->len : 0;
 }

@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { TRIM_COUNT = 1024, USED_STEADY = 64, STACK_LEN_MAX = 760, MONITOR_STACK_LEN = 256 * 1024 };
 
@@ -78,12 +79,13 @@ static hf_lost *lost_of(hf_watch *watch, int slot)
 static void log_fiber(hf_watch *watch, hf_log_level level, const char *event, int thread, uint64_t id, int64_t ns,
                       const hf_evidence *evidence)
 {
+    const char *name = watch->seats[thread].stuck_name;
     char stack[STACK_LEN_MAX] = "";
     if (evidence != NULL && evidence->pc_count > 0) {
         hf_backtrace_format(evidence->pcs, evidence->pc_count, stack, sizeof stack);
     }
     hf_log(watch->rt, level, event, "fiber=%" PRIu64 " name=\"%s\" thread=%d ms=%" PRId64 " stack=\"%s\"",
-           evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : "", thread, ns / 1000000, stack);
+           evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : name, thread, ns / 1000000, stack);
 }
 
 /* A stuck fiber is logged when its stack has come, or did not come in time. */
@@ -118,12 +120,25 @@ static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, c
               state == HF_ASK_SEEN ? &seat->ask.evidence : NULL);
 }
 
+/* Without a signal nobody on the thread itself tells: what can be seen from here must do. The fiber is stuck, and whatever
+ * becomes of it, its memory stays. */
+static void see_name(hf_seat *seat, const hf_sched *sched)
+{
+    hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
+    hf_job *job = fiber->kind == HF_FIBER_PLAIN ? __atomic_load_n(&fiber->job, __ATOMIC_ACQUIRE) : NULL;
+    const char *name = job != NULL && job->name != NULL ? job->name : "";
+    size_t len = strnlen(name, sizeof seat->stuck_name - 1);
+    memcpy(seat->stuck_name, name, len);
+    seat->stuck_name[len] = '\0';
+}
+
 static void begin_report(hf_watch *watch, const hf_watch_action *action)
 {
     hf_seat *seat = &watch->seats[action->slot];
     if (seat->owes_report) { /* an earlier one whose stack never came */
         log_fiber(watch, HF_LOG_ERROR, "fiber_stuck", action->slot, seat->stuck_id, seat->stuck_for, NULL);
     }
+    see_name(seat, watch->rt->scheds[action->slot]);
     seat->owes_report = true;
     seat->wants_cancel = false;
     seat->stuck_for = action->ns;

@@ -1,4 +1,4 @@
-/* What the watchdog decides (PROMISES T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no
+/* What the watchdog decides (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no
  * clock, no thread and no memory but its own table; watch.c samples, steps and acts.
  *
  * A slot is a place where a fiber may be stuck: slots 0 .. sched_count-1 are the schedulers' threads, the others are

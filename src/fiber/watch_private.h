@@ -58,15 +58,16 @@ typedef struct hf_seat {
     unsigned tick_seen; /* as of the last sample */
     hf_fiber *seen;     /* fiber of the last sample */
     uint64_t id_seen;
-    uint64_t stuck_id;  /* of the fiber that was reported last */
-    bool wants_signal;  /* this step */
-    bool wants_replace; /* this step */
-    bool wants_cancel;  /* of this episode, done when its thread is replaced */
-    bool owes_report;   /* the stuck fiber was not logged yet: its stack is on the way */
-    bool owes_thread;   /* it was replaced, but the new thread could not be started yet */
-    bool has_failed;    /* and that was said */
-    int64_t report_by;  /* then it is logged without a stack */
-    int64_t stuck_for;  /* for that line */
+    uint64_t stuck_id;                  /* of the fiber that was reported last */
+    char stuck_name[HF_WATCH_NAME_LEN]; /* as far as it can be seen from outside */
+    bool wants_signal;                  /* this step */
+    bool wants_replace;                 /* this step */
+    bool wants_cancel;                  /* of this episode, done when its thread is replaced */
+    bool owes_report;                   /* the stuck fiber was not logged yet: its stack is on the way */
+    bool owes_thread;                   /* it was replaced, but the new thread could not be started yet */
+    bool has_failed;                    /* and that was said */
+    int64_t report_by;                  /* then it is logged without a stack */
+    int64_t stuck_for;                  /* for that line */
 } hf_seat;
 
 struct hf_watch {

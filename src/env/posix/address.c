@@ -17,6 +17,15 @@ static bool parse_number(const char *text, unsigned long max, unsigned long *ret
     return *ret_number <= max;
 }
 
+/* A number, but more than a port can be. */
+static bool is_port_too_big(const char *address)
+{
+    const char *colon = strrchr(address, ':');
+    const char *digits = colon != NULL ? colon + 1 + strspn(colon + 1, "0") : "";
+    size_t len = strlen(digits);
+    return len > 0 && strspn(digits, "0123456789") == len && (len > 5 || strtoul(digits, NULL, 10) > UINT16_MAX);
+}
+
 static bool parse_v6(char *host, hf_address *address)
 {
     unsigned long scope = 0;
@@ -87,6 +96,8 @@ hf_status hf_address_parse(hf_op *op, const char *text, hf_address *ret_address)
         address.as.local.sun_family = AF_UNIX;
         memcpy(address.as.local.sun_path, path, len + 1);
         address.len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+    } else if (strncmp(text, "tcp:", 4) == 0 && is_port_too_big(text)) {
+        return hf_fail(op, HF_ERR_INVALID, "the port in \"%.160s\" is over %d", text, UINT16_MAX);
     } else if (strncmp(text, "tcp:", 4) != 0 || !parse_tcp(text + 4, &address)) {
         return hf_fail(op, HF_ERR_INVALID,
                        "\"%.160s\" is not like tcp:127.0.0.1:8080, tcp:[::1]:8080 or unix:/run/x.sock", text);

@@ -85,7 +85,7 @@ static const void *piece(const image *file, uint64_t offset, uint64_t len)
     return offset <= file->len && len <= file->len - offset ? file->bytes + offset : NULL;
 }
 
-static bool is_function(const ElfW(Sym) *symbol)
+static bool is_function(const ElfW(Sym) * symbol)
 {
     unsigned type = symbol->st_info & 0xf;
     return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0;
@@ -101,7 +101,8 @@ static int by_value(const void *left, const void *right)
     return a->len != b->len ? (a->len < b->len ? -1 : 1) : 0; /* of aliases the one that covers most is found */
 }
 
-static void copy_functions(table *into, const ElfW(Sym) *symbols, size_t count, const char *strings, size_t strings_len)
+static void copy_functions(table *into, const ElfW(Sym) * symbols, size_t count, const char *strings,
+                           size_t strings_len)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {

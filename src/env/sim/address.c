@@ -7,18 +7,22 @@
 
 enum {
     UNIX_PATH_LEN_MAX = 107, /* what sun_path holds */
-    NAME_LEN_MAX = 253
+    NAME_LEN_MAX = 253,
+    PORT_MAX = 65535
 };
 
 static hf_status parse_port(hf_op *op, const char *address, const char *text, int *ret_port)
 {
     int port = 0;
     size_t len = 0;
-    for (; text[len] >= '0' && text[len] <= '9' && len < 6; len++) {
-        port = port * 10 + (text[len] - '0');
+    for (; text[len] >= '0' && text[len] <= '9'; len++) {
+        port = port > PORT_MAX ? port : port * 10 + (text[len] - '0');
     }
-    if (len == 0 || text[len] != '\0' || port > 65535) {
+    if (len == 0 || text[len] != '\0') {
         return hf_fail(op, HF_ERR_INVALID, "no port in \"%s\"", address);
+    }
+    if (port > PORT_MAX) {
+        return hf_fail(op, HF_ERR_INVALID, "the port in \"%s\" is over %d", address, PORT_MAX);
     }
     *ret_port = port;
     return HF_OK;

@@ -111,10 +111,10 @@ static void faults_off(hf_sim *sim)
     sim->counters.is_crashed = false;
 }
 
-hf_status hf_sim_restart(hf_env *env)
+hf_status hf_sim_boot(hf_env *env, hf_op *op)
 {
     if (env == NULL) {
-        return HF_ERR_MISUSE;
+        return hf_fail(op, HF_ERR_MISUSE, "a simulated environment is needed to restart it");
     }
     hf_sim *sim = hf_sim_of(env);
     faults_off(sim);
@@ -124,44 +124,44 @@ hf_status hf_sim_restart(hf_env *env)
     {
         hf_sim_file *file = HF_CONTAINER(node, hf_sim_file, node);
         if (!restart_file(sim, file)) {
-            return HF_ERR_NOMEM;
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
         }
         sim->disk_len += (int64_t)file->now.len;
     }
     return HF_OK;
 }
 
-hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len)
+hf_status hf_sim_disk_put(hf_env *env, hf_op *op, const char *path, const void *bytes, size_t len)
 {
     if (env == NULL || path == NULL || path[0] == '\0' || (bytes == NULL && len > 0)) {
-        return HF_ERR_MISUSE;
+        return hf_fail(op, HF_ERR_MISUSE, "a simulated environment, a path and bytes are needed to put a file there");
     }
     hf_sim *sim = hf_sim_of(env);
     hf_sim_file *file = hf_sim_file_find(sim, path);
     if (file == NULL && (file = hf_sim_file_new(sim, path)) == NULL) {
-        return HF_ERR_NOMEM;
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
     }
     int64_t old_len = (int64_t)file->now.len;
     if (!hf_sim_image_set(&file->synced, bytes, len) || !hf_sim_image_set(&file->now, bytes, len)) {
-        return HF_ERR_NOMEM;
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
     }
     file->is_durable = true;
     sim->disk_len += (int64_t)len - old_len;
     return HF_OK;
 }
 
-hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len)
+hf_status hf_sim_disk_get(hf_env *env, hf_op *op, const char *path, char **ret_bytes, size_t *ret_len)
 {
     if (env == NULL || path == NULL || ret_bytes == NULL) {
-        return HF_ERR_MISUSE;
+        return hf_fail(op, HF_ERR_MISUSE, "a simulated environment, a path and a place for the bytes are needed");
     }
     const hf_sim_file *file = hf_sim_file_find(hf_sim_of(env), path);
     if (file == NULL) {
-        return HF_ERR_NOT_FOUND;
+        return hf_fail(op, HF_ERR_NOT_FOUND, "the simulated disk has no file \"%.200s\"", path);
     }
     char *bytes = (char *)malloc(file->now.len + 1); /* hf_text_free releases what the host's malloc gave */
     if (bytes == NULL) {
-        return HF_ERR_NOMEM;
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the %zu bytes of a file", file->now.len);
     }
     if (file->now.len > 0) {
         memcpy(bytes, file->now.bytes, file->now.len);

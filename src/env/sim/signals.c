@@ -48,24 +48,27 @@ void hf_sim_signals_close(hf_env *env, const int *numbers, size_t count, int fd)
     hf_sim_close(env, fd);
 }
 
-hf_status hf_sim_raise(hf_env *env, int number)
+hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number)
 {
-    hf_sim *sim = hf_sim_of(env);
-    if (number < 1 || number > SIGNAL_NUMBER_MAX) {
-        return HF_ERR_INVALID;
+    if (env == NULL) {
+        return hf_fail(op, HF_ERR_MISUSE, "a simulated environment is needed to raise a signal");
     }
+    if (number < 1 || number > SIGNAL_NUMBER_MAX) {
+        return hf_fail(op, HF_ERR_INVALID, "%d is no signal", number);
+    }
+    hf_sim *sim = hf_sim_of(env);
     for (uint32_t i = 0; i < sim->desc_capacity; i++) {
         hf_sim_desc *desc = sim->descs[i];
         if (desc == NULL || desc->kind != HF_SIM_SIGNALS || (desc->as.signals.mask >> number & 1) == 0) {
             continue;
         }
         if (desc->as.signals.count == HF_SIM_SIGNALS_MAX) {
-            return HF_ERR_LIMIT;
+            return hf_fail(op, HF_ERR_LIMIT, "%d signals wait to be read already", HF_SIM_SIGNALS_MAX);
         }
         uint32_t slot = (desc->as.signals.first + desc->as.signals.count++) % HF_SIM_SIGNALS_MAX;
         desc->as.signals.numbers[slot] = (uint8_t)number;
         hf_sim_desc_notify(sim, desc, HF_READABLE);
         return HF_OK;
     }
-    return HF_ERR_NOT_FOUND;
+    return hf_fail(op, HF_ERR_NOT_FOUND, "nobody has signal %d open", number);
 }

@@ -180,51 +180,67 @@ static const hf_env_ops SIM_OPS = {
 };
 
 /* A chance in 1/1000: 0 = the default, HF_OFF = 0. */
-static bool permille_fill(int *permille, int by_default)
+static hf_status permille_fill(hf_op *op, const char *name, int *permille, int by_default)
 {
     if (*permille == 0) {
         *permille = by_default;
     } else if (*permille == HF_OFF) {
         *permille = 0;
     }
-    return *permille >= 0 && *permille <= 1000;
+    return *permille >= 0 && *permille <= 1000
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "%s is a chance of 0 to 1000, or HF_OFF, not %d", name, *permille);
 }
 
-static bool number_fill(int64_t *number, int64_t by_default, int64_t off)
+static hf_status number_fill(hf_op *op, const char *name, int64_t *number, int64_t by_default, int64_t off)
 {
     if (*number == 0) {
         *number = by_default;
     } else if (*number == HF_OFF) {
         *number = off;
     }
-    return *number >= 0 || *number == HF_UNLIMITED;
+    return *number >= 0 || *number == HF_UNLIMITED
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "%s cannot be %lld", name, (long long)*number);
+}
+
+static hf_status bounds_check(hf_op *op, const hf_sim_options *options)
+{
+    if (options->latency_max.ns < 0 || options->latency_max.ns > hf_hours(1).ns) {
+        return hf_fail(op, HF_ERR_INVALID, "latency_max is at most an hour");
+    }
+    if (options->crash_after < 0) {
+        return hf_fail(op, HF_ERR_INVALID, "crash_after is a number of operations, or 0 for never");
+    }
+    if (options->buffer_len > BUFFER_LEN_MAX) {
+        return hf_fail(op, HF_ERR_INVALID, "buffer_len is at most %zu bytes", BUFFER_LEN_MAX);
+    }
+    return HF_OK;
 }
 
 /* Checks what the caller gave and puts the defaults in. An older caller's struct is shorter: the rest is 0. */
-static bool options_fill(const hf_sim_options *given, hf_sim_options *ret_options)
+static hf_status options_fill(hf_op *op, const hf_sim_options *given, hf_sim_options *ret_options)
 {
     hf_sim_options options = {0};
     if (given->size < offsetof(hf_sim_options, switch_permille) || given->size > sizeof options) {
-        return false;
+        return hf_fail(op, HF_ERR_INVALID, "options of %zu bytes are none of hf_sim_new: is .size set?", given->size);
     }
     memcpy(&options, given, given->size);
-    bool is_good = permille_fill(&options.switch_permille, 250);
-    is_good = permille_fill(&options.short_io_permille, 0) && is_good;
-    is_good = permille_fill(&options.reset_permille, 0) && is_good;
-    is_good = permille_fill(&options.refuse_permille, 0) && is_good;
-    is_good = permille_fill(&options.full_permille, 0) && is_good;
-    is_good = permille_fill(&options.eio_permille, 0) && is_good;
-    is_good = number_fill(&options.latency_max.ns, 1000000, 0) && is_good;
-    is_good = number_fill(&options.disk_len_max, HF_UNLIMITED, 0) && is_good;
-    is_good = number_fill(&options.crash_after, 0, 0) && is_good;
-    is_good = number_fill(&options.steps_max, INT64_C(100000000), INT64_MAX) && is_good;
-    if (options.latency_max.ns < 0 || options.latency_max.ns > hf_hours(1).ns || options.crash_after < 0) {
-        return false;
-    }
+    HF_TRY(permille_fill(op, "switch_permille", &options.switch_permille, 250));
+    HF_TRY(permille_fill(op, "short_io_permille", &options.short_io_permille, 0));
+    HF_TRY(permille_fill(op, "reset_permille", &options.reset_permille, 0));
+    HF_TRY(permille_fill(op, "refuse_permille", &options.refuse_permille, 0));
+    HF_TRY(permille_fill(op, "full_permille", &options.full_permille, 0));
+    HF_TRY(permille_fill(op, "eio_permille", &options.eio_permille, 0));
+    HF_TRY(number_fill(op, "latency_max", &options.latency_max.ns, 1000000, 0));
+    HF_TRY(number_fill(op, "disk_len_max", &options.disk_len_max, HF_UNLIMITED, 0));
+    HF_TRY(number_fill(op, "crash_after", &options.crash_after, 0, 0));
+    HF_TRY(number_fill(op, "steps_max", &options.steps_max, INT64_C(100000000), INT64_MAX));
+    HF_TRY(bounds_check(op, &options));
     options.steps_max = options.steps_max < 0 ? INT64_MAX : options.steps_max;
     options.buffer_len = options.buffer_len == 0 ? 4096 : options.buffer_len;
     *ret_options = options;
-    return is_good && options.buffer_len <= BUFFER_LEN_MAX;
+    return HF_OK;
 }
 
 static void main_thread_init(hf_sim *sim)
@@ -240,22 +256,20 @@ static void main_thread_init(hf_sim *sim)
     sim->current = thread;
 }
 
-hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
+hf_status hf_sim_make(hf_op *op, hf_env **ret_env, const hf_sim_options *options)
 {
     enum { RUNNABLE_FIRST = 16 };
-    hf_sim_options filled;
+    hf_sim_options filled = {0};
     if (ret_env == NULL || options == NULL) {
-        return HF_ERR_MISUSE;
+        return hf_fail(op, HF_ERR_MISUSE, "hf_sim_new needs options and a place for the environment");
     }
-    if (!options_fill(options, &filled)) {
-        return HF_ERR_INVALID;
-    }
+    HF_TRY(options_fill(op, options, &filled));
     hf_sim *sim = (hf_sim *)calloc(1, sizeof *sim);
     hf_thread **runnable = (hf_thread **)malloc(RUNNABLE_FIRST * sizeof(hf_thread *));
     if (sim == NULL || runnable == NULL) {
         free(sim);
         free(runnable);
-        return HF_ERR_NOMEM;
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a simulated environment");
     }
     sim->env.ops = &SIM_OPS;
     sim->options = filled;
@@ -296,12 +310,12 @@ void hf_sim_free(hf_env *env)
 
 uint64_t hf_sim_trace_hash(const hf_env *env)
 {
-    return hf_sim_of_const(env)->hash;
+    return env != NULL ? hf_sim_of_const(env)->hash : 0;
 }
 
 uint64_t hf_sim_steps(const hf_env *env)
 {
-    return hf_sim_of_const(env)->steps;
+    return env != NULL ? hf_sim_of_const(env)->steps : 0;
 }
 
 void hf_sim_on_stuck(hf_env *env, void (*hook)(void *state, const char *report), void *state)

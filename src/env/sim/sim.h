@@ -1,11 +1,20 @@
-/* What tests may do to a simulated environment beyond holdfast/sim.h: catch a run that hangs, fail allocations, raise
- * signals, bound descriptors, and read counters. */
+/* What is behind the verbs of holdfast/sim.h, and what tests may do to a simulated environment beyond them: catch a run
+ * that hangs, fail allocations, bound descriptors, and read counters. */
 #ifndef HF_ENV_SIM_SIM_H
 #define HF_ENV_SIM_SIM_H
 
 #include "base/env.h"
+#include "base/op.h"
 
 #include <holdfast/sim.h>
+
+/* The verbs hf_sim_new, hf_sim_file_put, hf_sim_file_get, hf_sim_restart and hf_sim_raise, for src/fiber/sim.c, which
+ * keeps their sentences. */
+hf_status hf_sim_make(hf_op *op, hf_env **ret_env, const hf_sim_options *options);
+hf_status hf_sim_disk_put(hf_env *env, hf_op *op, const char *path, const void *bytes, size_t len);
+hf_status hf_sim_disk_get(hf_env *env, hf_op *op, const char *path, char **ret_bytes, size_t *ret_len);
+hf_status hf_sim_boot(hf_env *env, hf_op *op);
+hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number);
 
 /* Called instead of the abort when a run is stuck (every thread waits and nothing can wake one) or endless (steps_max).
  * It runs on the main thread, at the call in which that thread waits, so it may longjmp to a frame of the test that is
@@ -25,10 +34,6 @@ uint64_t hf_sim_allocations_live(const hf_env *env);
 /* Descriptors that may be open at once; beyond it HF_ERR_LIMIT. Default: 100,000. */
 void hf_sim_limit_descriptors(hf_env *env, uint32_t count_max);
 uint32_t hf_sim_descriptors(const hf_env *env);
-
-/* Delivers a signal to the set that is open for it. Fails: HF_ERR_NOT_FOUND when there is none, HF_ERR_LIMIT when its
- * queue is full. */
-hf_status hf_sim_raise(hf_env *env, int number);
 
 typedef struct hf_sim_counters {
     uint64_t threads_live;    /* started and not ended */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 typedef struct counted {
-    int live;      /* blocks */
-    int left;      /* allocations until one fails; negative = never */
+    int live; /* blocks */
+    int left; /* allocations until one fails; negative = never */
 } counted;
 
 static void *counted_allocate(void *state, size_t len, size_t align)

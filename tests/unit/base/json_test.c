@@ -64,7 +64,10 @@ typedef struct quoting {
     const char *expected; /* without the quotes */
 } quoting;
 
-#define Q(text, expected) {text, sizeof(text) - 1, expected}
+#define Q(text, expected)                \
+    {                                    \
+        text, sizeof(text) - 1, expected \
+    }
 #define BAD "\xef\xbf\xbd"
 
 static void json_strings_are_escaped_and_always_utf8(void **state)
@@ -77,15 +80,17 @@ static void json_strings_are_escaped_and_always_utf8(void **state)
         Q("\b\t\n\f\r", "\\b\\t\\n\\f\\r"),
         Q("\0\x01\x0b\x1f\x7f", "\\u0000\\u0001\\u000b\\u001f\\u007f"),
         Q("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\x89", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\x89"),
-        Q("\x80", BAD),                            /* a continuation without a start */
-        Q("a\xff" "b", "a" BAD "b"),
-        Q("\xc3", BAD),                            /* cut off */
+        Q("\x80", BAD), /* a continuation without a start */
+        Q("a\xff"
+          "b",
+          "a" BAD "b"),
+        Q("\xc3", BAD), /* cut off */
         Q("\xc3(", BAD "("),
         Q("\xe2\x82", BAD BAD),
-        Q("\xc0\xaf", BAD BAD),                    /* overlong */
+        Q("\xc0\xaf", BAD BAD), /* overlong */
         Q("\xe0\x80\xaf", BAD BAD BAD),
         Q("\xf0\x80\x80\xaf", BAD BAD BAD BAD),
-        Q("\xed\xa0\x80", BAD BAD BAD),            /* a surrogate */
+        Q("\xed\xa0\x80", BAD BAD BAD), /* a surrogate */
         Q("\xed\x9f\xbf", "\xed\x9f\xbf"),
         Q("\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"), /* the last one */
         Q("\xf4\x90\x80\x80", BAD BAD BAD BAD),    /* beyond it */

@@ -47,8 +47,8 @@ static int count_of(const char *text, const char *what)
 /* ---- A small tree ------------------------------------------------------------------------------------------------ */
 
 typedef struct tree {
-    hf_chan *inbox;   /* where the leaves wait */
-    int parked;       /* leaves that are about to */
+    hf_chan *inbox; /* where the leaves wait */
+    int parked;     /* leaves that are about to */
     char *text;
     char *json;
     char *bare;

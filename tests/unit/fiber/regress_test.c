@@ -193,6 +193,47 @@ static void a_scope_that_a_call_leaves_open_is_closed(void **state)
     HF_CHECK(hf_run(call_that_leaves_a_scope, NULL, .threads = 1, .log = bodies_log) == HF_OK);
 }
 
+static hf_status wait_for_close(void *arg)
+{
+    int value = 0;
+    HF_CHECK(hf_chan_recv(arg, &value) == HF_ERR_CLOSED);
+    return HF_OK;
+}
+
+static hf_status call_in_vain(void *arg)
+{
+    hf_status status = hf_block(do_nothing, NULL, .on = arg, .abandonable = true, .timeout = hf_milliseconds(5));
+    HF_CHECK(status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT);
+    return status;
+}
+
+static hf_status cancel_and_time_out(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
+    HF_TRY(hf_pool_new(&pool, .limit = 1));
+    HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
+    HF_TRY(hf_chan_new(&chan, sizeof(int)));
+    HF_AUTO(hf_scope_close) hf_scope *busy = NULL;
+    HF_TRY(hf_scope_open(&busy));
+    HF_TRY(hf_fork(busy, wait_for_close, chan, .on = pool));
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .timeout = hf_milliseconds(5))); /* cancels when the calls time out */
+    for (int i = 0; i < 8; i++) {
+        HF_TRY(hf_fork(scope, call_in_vain, pool));
+    }
+    HF_CHECK(hf_join(scope) == HF_ERR_TIMEOUT);
+    HF_TRY(hf_chan_close(chan));
+    return hf_join(busy);
+}
+
+/* The cancel withdrew the call and the timeout left it, and each woke the caller: it was resumed where it was not. */
+static void a_call_that_is_canceled_and_late_at_once_is_woken_once(void **state)
+{
+    (void)state;
+    simulated("a call that is canceled and late", 200, cancel_and_time_out);
+}
+
 /* The next job of the queue would have started among the other runtime's fibers. */
 static void a_serial_dispatcher_refuses_jobs_of_another_runtime(void **state)
 {
@@ -482,14 +523,84 @@ static void a_connection_may_get_the_number_of_a_descriptor_that_was_waited_for(
     HF_CHECK(hf_run(reuse_a_number, NULL, .threads = 1, .log = bodies_log) == HF_OK);
 }
 
+/* What a new user met. */
+static hf_status late_alone_body(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "lookup", .timeout = hf_milliseconds(5)));
+    HF_CHECK(hf_sleep(hf_seconds(2)) == HF_ERR_CANCELED);
+    HF_CHECK(hf_join(scope) == HF_ERR_TIMEOUT);
+    HF_CHECK(strstr(hf_error_text(), "'lookup'") != NULL);
+    return HF_OK;
+}
+
+static hf_status lose_scope(void)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "lookup", .timeout = hf_milliseconds(5)));
+    HF_TRY(hf_sleep(hf_seconds(2)));
+    return HF_OK;
+}
+
+static hf_status told_after_close_body(void *arg)
+{
+    (void)arg;
+    HF_CHECK(lose_scope() == HF_ERR_CANCELED);
+    HF_CHECK(strstr(hf_error_text(), "deadline: lookup") != NULL);
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "shop"));
+    HF_TRY(hf_fork(scope, sleep_long, NULL));
+    HF_TRY(hf_scope_cancel(scope, .reason = "closing time"));
+    HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
+    HF_CHECK(strstr(hf_error_text(), "'shop'") != NULL && strstr(hf_error_text(), "closing time") != NULL);
+    HF_AUTO(hf_scope_close) hf_scope *vote = NULL;
+    HF_TRY(hf_scope_open(&vote, .join = HF_JOIN_QUORUM(3)));
+    HF_TRY(hf_fork(vote, sleep_long, NULL));
+    HF_TRY(hf_fork(vote, sleep_long, NULL));
+    HF_CHECK(hf_join(vote) == HF_ERR_FAILED); /* two can never be three */
+    HF_AUTO(hf_scope_close) hf_scope *past = NULL;
+    HF_TRY(hf_scope_open(&past, .timeout = hf_seconds(-5)));
+    HF_CHECK(hf_canceled() == HF_ERR_CANCELED);
+    return HF_OK;
+}
+
+static void a_cancel_is_told_with_its_scope_and_reason(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_sim_run(1, 2, late_alone_body, NULL, NULL) == HF_OK);
+    HF_CHECK(hf_sim_run(1, 2, told_after_close_body, NULL, NULL) == HF_OK);
+}
+
+/* It computes for longer than it may, and only asks. */
+static hf_status ask_only_body(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .timeout = hf_milliseconds(5)));
+    while (hf_canceled() == HF_OK) {
+    }
+    HF_CHECK(hf_cancel_cause(NULL) == HF_CAUSE_DEADLINE);
+    return HF_OK;
+}
+
+static void a_deadline_is_seen_by_who_only_asks(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_run(ask_only_body, NULL, .threads = 1) == HF_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(a_cancel_is_told_with_its_scope_and_reason),
+        cmocka_unit_test(a_deadline_is_seen_by_who_only_asks),
         cmocka_unit_test(a_hook_does_not_wait_for_a_dump_that_waits_for_it),
         cmocka_unit_test(a_cancel_meets_a_pool_job_that_ends),
         cmocka_unit_test(a_dispatcher_stays_until_the_end_of_its_jobs_is_known),
         cmocka_unit_test(a_call_does_not_see_the_locals_of_an_earlier_job),
         cmocka_unit_test(a_scope_that_a_call_leaves_open_is_closed),
+        cmocka_unit_test(a_call_that_is_canceled_and_late_at_once_is_woken_once),
         cmocka_unit_test(a_serial_dispatcher_refuses_jobs_of_another_runtime),
         cmocka_unit_test(who_waits_drives_a_hosted_runtime_when_another_one_leaves),
         cmocka_unit_test(waiting_pool_jobs_do_not_drive_a_hosted_runtime),

@@ -448,6 +448,7 @@ CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
 #define call_hf_sim_file_put NULL
 #define call_hf_sim_file_get NULL
 #define call_hf_sim_restart NULL
+#define call_hf_sim_raise NULL
 
 /* ---- The table ------------------------------------------------------------------------------- */
 

@@ -266,7 +266,7 @@ static hf_status expected(const level *at, const hf_tally *sum, hf_status first)
     case ANY:
         return sum->ok > 0 ? HF_OK : (sum->forked == 0 ? HF_ERR_FAILED : usual);
     case QUORUM:
-        return sum->ok >= n ? HF_OK : (first == HF_OK && sum->canceled > 0 ? HF_ERR_CANCELED : HF_ERR_FAILED);
+        return sum->ok >= n ? HF_OK : (first == HF_OK && sum->forked >= n ? HF_ERR_CANCELED : HF_ERR_FAILED);
     case TOLERATE:
         return sum->failed > n ? first : (sum->canceled > 0 ? HF_ERR_CANCELED : HF_OK);
     case DISCARD:
@@ -316,7 +316,7 @@ static void check_outcome(level *at, hf_status status, int64_t others)
     HF_CHECK((first != HF_OK) == (sum.failed > 0) || at->policy == DISCARD);
     hf_status plain = expected(at, &sum, first);
     bool accepts = at->policy == DISCARD || at->policy == PARTIAL;
-    hf_status late = plain == HF_OK || accepts ? HF_OK : HF_ERR_TIMEOUT;
+    hf_status late = (plain == HF_OK && sum.forked > 0) || accepts ? HF_OK : HF_ERR_TIMEOUT;
     bool may_be_late = at->was_late;
     bool must_be_late = ended_late && at->deadline < others;
     HF_CHECK_SAY((status == plain && !must_be_late) || (status == late && may_be_late),

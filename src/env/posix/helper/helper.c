@@ -339,7 +339,8 @@ bool hf_helper_reap(void)
             return true;
         }
         int32_t pid = info.si_pid;
-        if (find_pid(pid) != NULL) { /* H1: not reaped yet, so the group is still its own; what it left behind ends too */
+        if (find_pid(pid) !=
+            NULL) { /* H1: not reaped yet, so the group is still its own; what it left behind ends too */
             (void)sys2(SYS_kill, -pid, SIGKILL);
         }
         if (sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | __WALL, 0) == 0) {

@@ -1,0 +1,235 @@
+/* Arguments that make no sense: no place for the result, no object, numbers out of bounds. Every verb answers with a
+ * status and a sentence, every accessor with the value that means nothing; none of them crashes. */
+#include "unit/fiber/bodies.h"
+
+#include <signal.h>
+
+/* A refusal as it should be: the status, and a sentence of its own that has `part` in it. */
+#define REFUSED(call, expected, part)                                                            \
+    do {                                                                                         \
+        (void)hf_raise(HF_ERR_FAILED, "an older failure");                                       \
+        hf_status refused_status_ = (call);                                                      \
+        HF_CHECK_SAY(refused_status_ == (expected) && error_says(part), "%s: %s, \"%s\"", #call, \
+                     hf_status_name(refused_status_), hf_error_text());                          \
+    } while (0)
+
+static void count_drop(void *arg)
+{
+    (*(int *)arg)++;
+}
+
+/* ---- No place for the result --------------------------------------------------------------------------------------- */
+
+static hf_status make_nowhere(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    REFUSED(hf_runtime_new(NULL), HF_ERR_MISUSE, "a place for the runtime");
+    REFUSED(hf_scope_open(NULL), HF_ERR_MISUSE, "a place for the scope");
+    REFUSED(hf_shield_open(NULL, hf_seconds(1)), HF_ERR_MISUSE, "a place for the shield");
+    REFUSED(hf_chan_new(NULL, 1), HF_ERR_MISUSE, "a place for the channel");
+    REFUSED(hf_sem_new(NULL, 1), HF_ERR_MISUSE, "a place for the semaphore");
+    REFUSED(hf_mutex_new(NULL), HF_ERR_MISUSE, "a place for the mutex");
+    REFUSED(hf_cond_new(NULL), HF_ERR_MISUSE, "a place for the condition");
+    REFUSED(hf_once_new(NULL), HF_ERR_MISUSE, "a place for the once");
+    REFUSED(hf_keylock_new(NULL), HF_ERR_MISUSE, "a place for the key lock");
+    REFUSED(hf_flight_new(NULL, .scope = scope), HF_ERR_MISUSE, "a place for the flight");
+    REFUSED(hf_cache_new(NULL), HF_ERR_MISUSE, "a place for the cache");
+    REFUSED(hf_flow_new(NULL, 1), HF_ERR_MISUSE, "a place for the flow");
+    REFUSED(hf_pool_new(NULL), HF_ERR_MISUSE, "hf_pool_new needs a place");
+    REFUSED(hf_pool_view(NULL, NULL), HF_ERR_MISUSE, "hf_pool_view needs a place");
+    REFUSED(hf_serial_new(NULL), HF_ERR_MISUSE, "hf_serial_new needs a place");
+    REFUSED(hf_random(NULL, NULL, 8), HF_ERR_MISUSE, "a place for 8 bytes");
+    REFUSED(hf_runtime_stats(NULL, NULL), HF_ERR_MISUSE, "a place for the numbers");
+    REFUSED(hf_dump(NULL, NULL), HF_ERR_MISUSE, "a place for the text");
+    REFUSED(hf_metrics(NULL, true, NULL), HF_ERR_MISUSE, "a place for the text");
+    REFUSED(hf_listener_open(NULL, "tcp:127.0.0.1:0"), HF_ERR_MISUSE, "a place for the listener");
+    REFUSED(hf_conn_open(NULL, "tcp:127.0.0.1:1"), HF_ERR_MISUSE, "a place for the connection");
+    REFUSED(hf_file_open(NULL, "x", HF_FILE_READ), HF_ERR_MISUSE, "a place for the file");
+    int number = SIGTERM;
+    REFUSED(hf_signals_open(NULL, &number, 1), HF_ERR_MISUSE, "a place for the result");
+    const char *const argv[] = {"true", NULL};
+    REFUSED(hf_process_start(NULL, argv), HF_ERR_MISUSE, "a place for it");
+    return HF_OK;
+}
+
+static void no_place_for_the_result_is_misuse(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("nowhere", 10, make_nowhere);
+}
+
+static hf_status values_nowhere(void *arg)
+{
+    (void)arg;
+    int drops = 0;
+    REFUSED(hf_value_new(NULL, &drops, sizeof drops, count_drop), HF_ERR_MISUSE, "a place for the value");
+    HF_CHECK(drops == 1); /* taken is taken */
+    REFUSED(hf_value_copy(NULL, "x", 1), HF_ERR_MISUSE, "a place for the value");
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_flow_new(&flow, 1));
+    REFUSED(hf_collector_open(NULL, flow), HF_ERR_MISUSE, "a place for the collector");
+    hf_collector *collector = NULL;
+    REFUSED(hf_collector_open(&collector, NULL), HF_ERR_MISUSE, "needs a flow");
+    return HF_OK;
+}
+
+static void no_place_for_a_value_or_a_collector_is_misuse(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("values nowhere", 10, values_nowhere);
+}
+
+/* ---- No object ----------------------------------------------------------------------------------------------------- */
+
+static hf_status look_at_nothing(void *arg)
+{
+    (void)arg;
+    REFUSED(hf_job_status(NULL), HF_ERR_MISUSE, "needs a job");
+    HF_CHECK(!hf_job_is_done(NULL) && hf_job_failure(NULL) == NULL && hf_job_index(NULL) == 0);
+    hf_tally tally = hf_scope_tally(NULL);
+    HF_CHECK(tally.forked == 0 && tally.running == 0 && tally.ok == 0 && tally.failed == 0 && tally.canceled == 0);
+    HF_CHECK(strcmp(hf_scope_name(NULL), "") == 0 && hf_scope_is_idle(NULL) && hf_scope_failure(NULL, 0) == NULL);
+    HF_CHECK(hf_chan_count(NULL) == 0 && hf_keylock_count(NULL) == 0 && hf_flight_count(NULL) == 0);
+    hf_cache_stats stats = hf_cache_stat(NULL);
+    HF_CHECK(stats.count == 0 && stats.hits == 0 && stats.misses == 0);
+    HF_CHECK(hf_collector_dropped(NULL) == 0 && hf_value_data(NULL) == NULL && hf_value_len(NULL) == 0);
+    HF_CHECK(strcmp(hf_conn_peer(NULL), "") == 0 && strcmp(hf_listener_address(NULL), "") == 0);
+    HF_CHECK(hf_process_pid(NULL) == -1 && hf_process_in(NULL) == NULL);
+    HF_CHECK(hf_process_out(NULL) == NULL && hf_process_err(NULL) == NULL);
+    HF_CHECK(hf_runtime_fd(NULL) == -1 && hf_sim_trace_hash(NULL) == 0 && hf_sim_steps(NULL) == 0);
+    return HF_OK;
+}
+
+static void accessors_take_no_object_for_nothing(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("nothing", 10, look_at_nothing);
+    HF_CHECK(look_at_nothing(NULL) == HF_OK); /* a plain thread */
+}
+
+/* ---- Numbers out of bounds ----------------------------------------------------------------------------------------- */
+
+static hf_status big_stack(void *arg)
+{
+    (void)arg;
+    int drops = 0;
+    atomic_int runs = 0;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    REFUSED(hf_fork(scope, sleep_long, &drops, .stack_size = 256 * 1024 + 1, .drop = count_drop), HF_ERR_INVALID,
+            "256 K");
+    HF_CHECK(drops == 1 && hf_scope_tally(scope).forked == 0);
+    HF_TRY(hf_fork(scope, count_one, &runs, .stack_size = 256 * 1024));
+    HF_TRY(hf_join(scope));
+    HF_CHECK(runs == 1);
+    return HF_OK;
+}
+
+static void a_stack_over_256_k_is_refused(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("big stack", 10, big_stack);
+}
+
+static hf_status negative_jobs(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    REFUSED(hf_scope_open(&scope, .jobs_max = -7), HF_ERR_INVALID, "jobs_max");
+    REFUSED(hf_scope_open(&scope, .jobs_max = HF_OFF), HF_ERR_INVALID, "jobs_max");
+    HF_CHECK(scope == NULL);
+    return hf_scope_open(&scope, .jobs_max = HF_UNLIMITED);
+}
+
+static void a_negative_bound_of_children_is_refused(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("negative jobs", 10, negative_jobs);
+}
+
+static hf_status big_port(void *arg)
+{
+    (void)arg;
+    static const char *const ADDRESSES[] = {"tcp:127.0.0.1:65536", "tcp:[::1]:123456789012345678901234567890"};
+    for (size_t i = 0; i < sizeof ADDRESSES / sizeof *ADDRESSES; i++) {
+        hf_listener *listener = NULL;
+        hf_conn *conn = NULL;
+        REFUSED(hf_listener_open(&listener, ADDRESSES[i]), HF_ERR_INVALID, "is over 65535");
+        REFUSED(hf_conn_open(&conn, ADDRESSES[i]), HF_ERR_INVALID, "is over 65535");
+    }
+    hf_listener *listener = NULL;
+    REFUSED(hf_listener_open(&listener, "tcp:127.0.0.1:"), HF_ERR_INVALID, "tcp:127.0.0.1:");
+    HF_CHECK(!error_says("over 65535"));
+    return HF_OK;
+}
+
+static void a_port_over_65535_is_named(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("big port", 10, big_port);
+}
+
+/* ---- The simulator ------------------------------------------------------------------------------------------------- */
+
+static void the_simulator_refuses_in_sentences(void **state)
+{
+    (void)state;
+    HF_AUTO(hf_sim_free) hf_env *env = NULL;
+    char *bytes = NULL;
+    REFUSED(hf_sim_new(NULL), HF_ERR_MISUSE, "a place for the environment");
+    REFUSED(hf_sim_new(&env, .reset_permille = 1001), HF_ERR_INVALID, "reset_permille");
+    REFUSED(hf_sim_new(&env, .latency_max = hf_hours(2)), HF_ERR_INVALID, "latency_max");
+    REFUSED(hf_sim_new_with(&env, &(hf_sim_options){.seed = 1}), HF_ERR_INVALID, ".size");
+    HF_CHECK(env == NULL && hf_sim_new(&env, .seed = 1) == HF_OK);
+    REFUSED(hf_sim_file_put(NULL, "/a", "x", 1), HF_ERR_MISUSE, "a simulated environment");
+    REFUSED(hf_sim_file_put(env, NULL, "x", 1), HF_ERR_MISUSE, "a path");
+    REFUSED(hf_sim_file_get(env, "/a", NULL, NULL), HF_ERR_MISUSE, "a place for the bytes");
+    REFUSED(hf_sim_file_get(env, "/a", &bytes, NULL), HF_ERR_NOT_FOUND, "/a");
+    HF_CHECK(strcmp(hf_error()->where, "hf_sim_file_get") == 0);
+    REFUSED(hf_sim_restart(NULL), HF_ERR_MISUSE, "a simulated environment");
+    REFUSED(hf_sim_raise(NULL, SIGTERM), HF_ERR_MISUSE, "a simulated environment");
+    REFUSED(hf_sim_raise(env, 0), HF_ERR_INVALID, "0 is no signal");
+    REFUSED(hf_sim_raise(env, SIGTERM), HF_ERR_NOT_FOUND, "nobody has signal 15 open");
+}
+
+static hf_status take_signal(void *arg)
+{
+    int number = SIGTERM;
+    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
+    HF_TRY(hf_signals_open(&signals, &number, 1));
+    number = 0;
+    HF_TRY(hf_sim_raise(arg, SIGTERM));
+    HF_TRY(hf_signals_next(signals, &number));
+    HF_CHECK(number == SIGTERM);
+    hf_status status = HF_OK;
+    for (int i = 0; i < 100000 && status == HF_OK; i++) {
+        status = hf_sim_raise(arg, SIGTERM);
+    }
+    HF_CHECK(status == HF_ERR_LIMIT && error_says("wait to be read already"));
+    return HF_OK;
+}
+
+static void a_raised_signal_arrives_where_it_is_open(void **state)
+{
+    (void)state;
+    HF_AUTO(hf_sim_free) hf_env *env = NULL;
+    HF_CHECK(hf_sim_new(&env, .seed = 7) == HF_OK);
+    HF_CHECK(hf_run(take_signal, env, .env = env, .threads = 2) == HF_OK);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(no_place_for_the_result_is_misuse),
+        cmocka_unit_test(no_place_for_a_value_or_a_collector_is_misuse),
+        cmocka_unit_test(accessors_take_no_object_for_nothing),
+        cmocka_unit_test(a_stack_over_256_k_is_refused),
+        cmocka_unit_test(a_negative_bound_of_children_is_refused),
+        cmocka_unit_test(a_port_over_65535_is_named),
+        cmocka_unit_test(the_simulator_refuses_in_sentences),
+        cmocka_unit_test(a_raised_signal_arrives_where_it_is_open),
+    };
+    return hf_test_main("arguments", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
