@@ -9,17 +9,19 @@
 #include "fiber/job.h"
 #include "fiber/wait.h"
 
+#include <limits.h>
+
 typedef struct walk {
     hf_job *head;
     hf_cause cause;
     const char *reason;
     const hf_failure *failure;
     hf_sched *sched;
-    unsigned count; /* fibers interrupted so far */
+    unsigned at_once; /* fibers that the walk may still interrupt itself */
 } walk;
 
 /* Fibers whose waits are claimed by the walk itself. Touching 100,000 stacks would hold the canceler up for long: beyond
- * these a child is only marked, and interrupted by a message, like one that runs elsewhere, before anybody else runs. */
+ * these a child is only marked, and interrupted with the others of its kind before anybody else runs on the scheduler. */
 enum { INTERRUPTED_AT_ONCE_MAX = 64 };
 
 static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
@@ -126,23 +128,52 @@ static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
 }
 
 static void run_walk(walk *w);
+static void interrupt_here(hf_sched *sched, hf_job *job);
 
 /* On the scheduler where the job runs, or ran: it may have ended meanwhile. */
 static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_job *job = HF_CONTAINER(msg, hf_job, cancel_msg);
+    interrupt_here(sched, job);
+    job->cancel_msg.run = on_cancel_returned;
+    hf_sched_post(job->cancel_home, &job->cancel_msg);
+}
+
+static void interrupt_here(hf_sched *sched, hf_job *job)
+{
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
-        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, 0};
+        /* Nobody waits for this walk: it may take its time. */
+        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, UINT_MAX};
         mark_cx(&w, &job->cx, true);
         interrupt_fiber(&w, job->fiber, NULL);
         run_walk(&w);
     }
-    if (job->cancel_home == sched) {
-        on_cancel_returned(sched, msg);
+}
+
+static void on_interrupts(hf_sched *sched, hf_msg *msg)
+{
+    (void)msg;
+    while (sched->interrupt_head != NULL) {
+        hf_job *job = sched->interrupt_head;
+        hf_msg *next = job->cancel_msg.next;
+        sched->interrupt_head = next != NULL ? HF_CONTAINER(next, hf_job, cancel_msg) : NULL;
+        interrupt_here(sched, job);
+        on_cancel_returned(sched, &job->cancel_msg);
+    }
+}
+
+static void interrupt_soon(hf_sched *sched, hf_job *job)
+{
+    job->pinned = true;
+    job->cancel_msg.next = NULL;
+    if (sched->interrupt_head != NULL) {
+        sched->interrupt_tail->cancel_msg.next = &job->cancel_msg;
+        sched->interrupt_tail = job;
         return;
     }
-    job->cancel_msg.run = on_cancel_returned;
-    hf_sched_post(job->cancel_home, &job->cancel_msg);
+    sched->interrupt_head = sched->interrupt_tail = job;
+    sched->interrupt_msg.run = on_interrupts;
+    hf_sched_post_locked(sched, &sched->interrupt_msg);
 }
 
 static void cancel_job(walk *w, hf_job *job)
@@ -162,21 +193,21 @@ static void cancel_job(walk *w, hf_job *job)
         return;
     }
     hf_sched *at = atomic_load(&job->at);
-    bool is_now = at == w->sched && (++w->count <= INTERRUPTED_AT_ONCE_MAX || job->fiber == at->current);
-    if (is_now) {
+    if (at == w->sched && (w->at_once > 0 || job->fiber == at->current)) {
+        w->at_once -= w->at_once > 0;
         if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
             mark_cx(w, &job->cx, true);
             interrupt_fiber(w, job->fiber, NULL);
         }
-    } else if (at != NULL && !job->pinned && !HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
+    } else if (at == NULL || job->pinned || HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
+        return; /* not started: seen by who starts it; or on its way already */
+    } else if (at == w->sched) {
+        interrupt_soon(at, job);
+    } else {
         job->pinned = true;
         job->cancel_home = w->sched;
         job->cancel_msg.run = on_cancel_msg;
-        if (at == w->sched) {
-            hf_sched_post_locked(at, &job->cancel_msg);
-        } else {
-            hf_sched_post(at, &job->cancel_msg);
-        }
+        hf_sched_post(at, &job->cancel_msg);
     }
 }
 
@@ -193,7 +224,7 @@ static void run_walk(walk *w)
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited)
 {
-    walk w = {NULL, cause, reason, failure, sched, 0};
+    walk w = {NULL, cause, reason, failure, sched, INTERRUPTED_AT_ONCE_MAX};
     bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
     mark_scope(&w, scope, inherited);
     if (!was) {
@@ -208,7 +239,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 
 void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
-    walk w = {NULL, cause, reason, failure, sched, 0};
+    walk w = {NULL, cause, reason, failure, sched, INTERRUPTED_AT_ONCE_MAX};
     cancel_job(&w, job);
     run_walk(&w);
 }
@@ -216,14 +247,14 @@ void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reaso
 void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
 {
     hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, 0};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
     hf_spin_unlock(&thread->lock);
     interrupt_thread(&w, thread, NULL, &job->cx, true);
 }
 
 void hf_job_start_cx(hf_job *job)
 {
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, 0};
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
     mark_cx(&w, &job->cx, true);
 }
 

@@ -82,7 +82,10 @@ struct hf_job {
         hf_sched *cancel_home; /* while pinned: where cancel_msg returns to; the scope may be gone by then */
     };
     hf_status status;
-    hf_failure_box *failure; /* owned */
+    union {
+        hf_failure_box *failure; /* owned; once it has started */
+        hf_job *prev;            /* in a queue of unstarted jobs */
+    };
     void (*drop)(void *arg);
     hf_dispatcher *on; /* pool or serial; NULL = fiber threads */
     const char *name;  /* borrowed */
@@ -95,7 +98,6 @@ struct hf_job {
     union {
         hf_msg msg;     /* fork from elsewhere, completion from elsewhere */
         hf_alarm alarm; /* while delayed */
-        hf_job *prev;   /* in a queue of unstarted jobs */
     };
     hf_msg cancel_msg; /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
     struct hf_job_extra *extra; /* place in a pool's queue; NULL for most */
@@ -275,6 +277,9 @@ struct hf_sched {
     atomic_uint stop_request; /* safepoint wanted */
     atomic_uint job_waited;   /* the monitor saw the oldest job wait for a tick */
     hf_runq jobs;             /* unstarted */
+    hf_job *interrupt_head;   /* canceled, still to be interrupted, before anybody else runs here; see cancel.c */
+    hf_job *interrupt_tail;
+    hf_msg interrupt_msg;
 };
 
 typedef enum hf_turning {

@@ -77,6 +77,7 @@ static inline hf_job *hf_runq_take(hf_sched *sched, hf_job *job)
     if (jobs->fresh == job) {
         jobs->fresh = job->prev;
     }
+    job->failure = NULL; /* its place was the link's */
     hf_runq_count_add(sched, -1);
     HF_BUMP(jobs->taken);
     return job;
