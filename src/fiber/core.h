@@ -415,7 +415,7 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched_or_null);
 void hf_scope_release(hf_runtime *rt, hf_sched *sched_or_null, hf_scope *scope);
 void hf_slabs_deinit(hf_runtime *rt);
 
-/* ---- scope.c, cancel.c ------------------------------------------------------------------------------------------- */
+/* ---- scope.c, fork.c, join.c, cancel.c ------------------------------------------------------------------------- */
 /* On the home's thread: a child has ended. */
 void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job);
 /* A job has ended where it ran: tells its scope. sched NULL: a pool thread. */

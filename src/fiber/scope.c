@@ -1,4 +1,4 @@
-/* Scopes: open, fork, join, close. Everything that touches a scope's list, counters or policy runs on its home's thread
+/* Scopes: open and close here, fork.c, join.c. Everything that touches a scope's list, counters or policy runs on its home's thread
  * (F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
  * the answer.
  *
@@ -10,49 +10,31 @@
  * J1  a child counts as running from hf_fork (at home) until its end was processed at home;
  * J2  the joiner is woken by the end of the last child and by nothing else;
  * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
-#include "fiber/dispatch.h"
 #include "fiber/job.h"
 #include "fiber/metrics.h"
-#include "fiber/wait.h"
+#include "fiber/scope_private.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- Being at home ----------------------------------------------------------------------------------------------- */
 
-static bool is_home(const hf_fiber *self, const hf_scope *scope)
-{
-    return self->sched == scope->home;
-}
-
-static const hf_wait_kind CALL = {"call", NULL};
-
-typedef struct home_call {
-    hf_msg msg;
-    hf_wait wait;
-    hf_scope *scope;
-    /* Runs at home. True: done, the caller goes on; false: it will be woken through `wait` later. */
-    bool (*fn)(hf_sched *sched, hf_scope *scope, struct home_call *call);
-    hf_job *job;
-    hf_status status;
-} home_call;
+const hf_wait_kind hf_home_call_kind = {"call", NULL};
 
 static void on_home_call(hf_sched *sched, hf_msg *msg)
 {
-    home_call *call = HF_CONTAINER(msg, home_call, msg);
+    hf_home_call *call = HF_CONTAINER(msg, hf_home_call, msg);
     hf_scope *scope = call->scope;
     if (call->fn(sched, scope, call)) {
         hf_wake(&call->wait, HF_OK);
     }
 }
 
-/* Runs fn on the scope's home and waits for it. Cannot be canceled: it is short, or it is a join. */
-static void call_home(hf_fiber *self, hf_scope *scope, home_call *call, const hf_wait_kind *kind)
+void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_wait_kind *kind)
 {
     call->scope = scope;
     call->msg.run = on_home_call;
     hf_wait_init(&call->wait, self, kind, scope, scope->name);
-    if (is_home(self, scope)) {
+    if (hf_is_home(self, scope)) {
         if (!call->fn(self->sched, scope, call)) {
             (void)hf_park(self, &call->wait, HF_INSTANT_NEVER);
         }
@@ -61,7 +43,6 @@ static void call_home(hf_fiber *self, hf_scope *scope, home_call *call, const hf
     hf_sched_post(scope->home, &call->msg);
     (void)hf_park(self, &call->wait, HF_INSTANT_NEVER);
 }
-
 /* ---- Open -------------------------------------------------------------------------------------------------------- */
 
 static void on_deadline(hf_sched *sched, hf_alarm *alarm)
@@ -74,7 +55,7 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
     hf_scope_mark(sched, scope, HF_CAUSE_DEADLINE, scope->name, NULL, false);
 }
 
-static bool arm_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
     scope->alarm.fire = on_deadline;
     call->status = HF_OK;
@@ -215,9 +196,9 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
         add_root(rt, scope);
     }
     if (scope->own_deadline) {
-        home_call call;
+        hf_home_call call;
         call.fn = arm_at_home;
-        call_home(self, scope, &call, &CALL);
+        hf_call_home(self, scope, &call, &hf_home_call_kind);
         if (call.status != HF_OK) {
             (void)hf_scope_close_on(self, scope);
             return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for the deadline of a scope");
@@ -268,523 +249,9 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     }
     HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
 }
+/* ---- Close ------------------------------------------------------------------------------------------------------- */
 
-/* ---- Fork -------------------------------------------------------------------------------------------------------- */
-
-/* Runs a hook of the policy, on the home's thread; a hook must not wait. */
-#define IN_HOOK(sched, expression)                     \
-    do {                                               \
-        hf_fiber *in_hook_ = (sched)->current;         \
-        in_hook_->hook_depth += HF_HOOK_AWAY;          \
-        expression;                                    \
-        in_hook_->hook_depth -= HF_HOOK_AWAY;          \
-        if (HF_UNLIKELY((sched)->hook_kept.is_kept)) { \
-            hf_hook_restore(in_hook_);                 \
-        }                                              \
-    } while (0)
-
-static inline hf_status may_add(hf_sched *sched, hf_scope *scope)
-{
-    if (scope->tally.running >= (uint64_t)scope->jobs_max) {
-        return HF_ERR_LIMIT;
-    }
-    hf_status status = HF_OK;
-    if (HF_UNLIKELY(scope->policy.hooks->on_fork != NULL)) {
-        IN_HOOK(sched, status = scope->policy.hooks->on_fork(&scope->tally));
-    }
-    return status;
-}
-
-static void start_child(hf_sched *sched, hf_job *job)
-{
-    if (HF_LIKELY(job->on == NULL)) {
-        hf_sched_push_job(sched, job);
-    } else {
-        hf_dispatch_job(sched, job);
-    }
-}
-
-void hf_delay_end(hf_sched *sched, hf_job *job)
-{
-    hf_alarm_disarm(sched, &job->alarm);
-    job->state = HF_JOB_NEW;
-    start_child(sched, job);
-}
-
-static void on_delay(hf_sched *sched, hf_alarm *alarm)
-{
-    hf_delay_end(sched, HF_CONTAINER(alarm, hf_job, alarm));
-}
-
-static void start_delayed(hf_sched *sched, hf_job *job, hf_span delay)
-{
-    job->state = HF_JOB_DELAYED;
-    job->alarm.pos = 0;
-    job->alarm.fire = on_delay;
-    if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) ||
-        hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay)) != HF_OK) {
-        hf_delay_end(sched, job); /* starting early beats losing it */
-    }
-}
-
-/* At home: the child is counted and put on its way. */
-static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
-{
-    hf_span delay = {job->delay_ns};
-    job->index = scope->tally.forked;
-    HF_BUMP(scope->tally.forked);
-    if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
-        HF_BUMP(scope->tally.running);
-    }
-    job->born_ns = sched->coarse_ns;
-    hf_list_push_back(&scope->children, &job->siblings);
-    HF_BUMP(sched->counters.forks);
-    if (HF_UNLIKELY(atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed))) {
-        job->cx.cause = scope->cx.cause;
-        job->cx.reason = scope->cx.reason;
-        scope->deadline_fired |= scope->deadline_passed;
-        atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
-    }
-    if (HF_UNLIKELY(job->is_delayed)) {
-        start_delayed(sched, job, delay);
-        return;
-    }
-    start_child(sched, job);
-}
-
-static void on_fork_msg(hf_sched *sched, hf_msg *msg)
-{
-    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
-    hf_scope *scope = job->scope;
-    add_child(sched, scope, job);
-    atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
-}
-
-static bool fork_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
-{
-    call->status = may_add(sched, scope);
-    if (call->status == HF_OK) {
-        add_child(sched, scope, call->job);
-    }
-    return true;
-}
-
-static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
-{
-    if (HF_LIKELY(is_home(self, scope))) {
-        hf_status status = may_add(self->sched, scope);
-        if (HF_LIKELY(status == HF_OK)) {
-            add_child(self->sched, scope, job);
-        }
-        return status;
-    }
-    if (scope->policy.hooks->on_fork != NULL || scope->jobs_max != INT64_MAX) { /* the answer matters */
-        if (self->hook_depth != 0) {
-            return HF_ERR_MISUSE; /* it would have to wait for it */
-        }
-        home_call call;
-        call.fn = fork_at_home;
-        call.job = job;
-        call_home(self, scope, &call, &CALL);
-        return call.status;
-    }
-    atomic_fetch_add(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
-    job->msg.run = on_fork_msg;
-    hf_sched_post(scope->home, &job->msg);
-    return HF_OK;
-}
-
-/* `job`: only compared. NULL: it was not even made. */
-static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job, hf_status status)
-{
-    if (status == HF_ERR_NOMEM) {
-        return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
-    }
-    if (status == HF_ERR_LIMIT) {
-        return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
-                            (long long)scope->jobs_max);
-    }
-    if (status == HF_ERR_MISUSE && job == NULL) {
-        return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes jobs of its own runtime only");
-    }
-    if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
-        return hf_refuse_at(self, status, "hf_fork",
-                            "a hook must not wait, and scope '%s' of another thread must be asked first", scope->name);
-    }
-    return hf_refuse_at(self, status, "hf_fork", "the join '%s' of scope '%s' refused the child",
-                        scope->policy.hooks->name, scope->name);
-}
-
-/* The child may run before submit returns, and look for its own handle. */
-static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_job *job, hf_job **ret_job)
-{
-    if (HF_LIKELY(ret_job == NULL)) {
-        return submit(self, scope, job);
-    }
-    hf_job *before = *ret_job;
-    *ret_job = job;
-    hf_status status = submit(self, scope, job);
-    if (status != HF_OK) {
-        *ret_job = before;
-    }
-    return status;
-}
-
-static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
-                          hf_job **ret_job)
-{
-    hf_runtime *rt = scope->rt;
-    hf_sched *sched = self->rt == rt ? self->sched : NULL;
-    hf_job *job = hf_job_new(rt, sched);
-    if (job == NULL) {
-        return HF_ERR_NOMEM;
-    }
-    job->scope = scope;
-    job->body = body;
-    job->arg = arg;
-    job->stack_class = scope->home->stack_class;
-    job->on = scope->on;
-    job->index = 0;
-    job->drop = NULL;
-    job->name = NULL;
-    job->keep = false;
-    job->is_delayed = false;
-    if (HF_LIKELY(options != NULL)) {
-        job->drop = options->drop;
-        job->name = options->name;
-        job->keep = options->ret_job != NULL;
-        if (HF_UNLIKELY(options->on != NULL)) {
-            job->on = options->on;
-        }
-        if (HF_UNLIKELY(options->stack_size != 0)) {
-            job->stack_class = hf_stack_class_of(options->stack_size);
-        }
-        if (HF_UNLIKELY(options->delay.ns > 0)) {
-            job->is_delayed = true;
-            job->delay_ns = options->delay.ns;
-        }
-    }
-    if (HF_UNLIKELY(job->on != NULL) && hf_dispatch_hold(job) != HF_OK) {
-        hf_job_free(rt, sched, job);
-        return HF_ERR_MISUSE;
-    }
-    *ret_job = job;
-    return HF_OK;
-}
-
-hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options)
-{
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
-    hf_status status = HF_OK;
-    hf_job *job = NULL;
-    if (HF_UNLIKELY(scope == NULL || body == NULL)) {
-        status = hf_refuse(self, HF_ERR_MISUSE, "hf_fork needs an open scope and a body");
-    } else if (HF_UNLIKELY(scope->is_shield)) {
-        status = hf_refuse(self, HF_ERR_MISUSE, "a shield has no children: open a scope inside it");
-    } else if (HF_UNLIKELY(options != NULL && options->stack_size > 256 * 1024)) {
-        status = hf_refuse_at(self, HF_ERR_INVALID, "hf_fork", "a stack has up to 256 K, not %zu bytes",
-                              options->stack_size);
-    } else {
-        status = make_job(self, scope, body, arg, options, &job);
-        if (HF_LIKELY(status == HF_OK)) {
-            status = submit_with_handle(self, scope, job, options != NULL ? options->ret_job : NULL);
-        }
-        if (HF_UNLIKELY(status != HF_OK)) {
-            if (job != NULL) {
-                if (job->on != NULL) {
-                    hf_dispatch_let_go(scope->rt, job);
-                }
-                hf_job_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
-            }
-            (void)fork_failed(self, scope, job, status);
-        }
-    }
-    hf_leave(self);
-    if (HF_UNLIKELY(status != HF_OK && options != NULL && options->drop != NULL)) {
-        options->drop(arg);
-    }
-    return status;
-}
-
-/* ---- The end of a child ------------------------------------------------------------------------------------------ */
-
-static void keep_failure(hf_scope *scope, hf_job *job)
-{
-    hf_runtime *rt = scope->rt;
-    if (scope->policy.hooks->discard) {
-        hf_log(rt, HF_LOG_WARN, "fiber_failed", "scope=%s fiber=%s status=%s message=%s", scope->name,
-               job->name != NULL ? job->name : "", hf_status_name(job->status), job->failure->failure.message);
-        return;
-    }
-    if (scope->first == NULL || HF_CANARY(HF_BUG_FIRST_FAILURE)) {
-        hf_box_unref(scope->first);
-        scope->first = hf_box_ref(job->failure);
-    }
-    if (scope->failures == NULL) {
-        scope->failures = hf_rt_alloc(rt, HF_SCOPE_FAILURES_MAX * sizeof(hf_failure_box *));
-    }
-    if (scope->failures != NULL && scope->failure_count < HF_SCOPE_FAILURES_MAX) {
-        scope->failures[scope->failure_count++] = hf_box_ref(job->failure);
-    }
-}
-
-/* Counts the child and asks the policy. */
-static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
-{
-    hf_tally *tally = &scope->tally;
-    bool failed = false;
-    if (HF_LIKELY(job->status == HF_OK)) {
-        HF_BUMP(tally->ok);
-    } else if (job->status == HF_ERR_CANCELED && job->failure == NULL) {
-        HF_BUMP(tally->canceled);
-    } else {
-        HF_BUMP(tally->failed);
-        failed = true;
-        keep_failure(scope, job);
-    }
-    if (scope->policy.hooks->on_done == NULL) {
-        return;
-    }
-    hf_outcome outcome = {job->index, job->name, job->arg, job->status,
-                          job->failure != NULL ? &job->failure->failure : NULL};
-    hf_verdict verdict = HF_GO_ON;
-    IN_HOOK(sched, verdict = scope->policy.hooks->on_done(tally, &outcome));
-    if (HF_UNLIKELY(verdict == HF_STOP) && !atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
-        hf_scope_mark(sched, scope, failed ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER,
-                      job->name != NULL ? job->name : scope->name, outcome.failure, false);
-    }
-}
-
-void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
-{
-    hf_list_remove(&job->siblings);
-    hf_assert(scope->tally.running > 0);
-    HF_DROP(scope->tally.running);
-    HF_BUMP(sched->counters.jobs_done);
-    judge(sched, scope, job);
-    if (HF_UNLIKELY(job->on != NULL)) {
-        hf_dispatch_let_go(scope->rt, job);
-    }
-    __atomic_store_n(&job->state, HF_JOB_DONE, __ATOMIC_RELEASE);
-    if (HF_UNLIKELY(job->keep)) {
-        hf_list_push_back(&scope->kept, &job->siblings);
-    } else if (HF_LIKELY(!job->pinned)) {
-        hf_job_free(scope->rt, sched, job);
-    }
-    bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
-    if (is_last && scope->joiner != NULL) {
-        hf_wait *joiner = scope->joiner;
-        scope->joiner = NULL;
-        if (HF_LIKELY(!scope->by_thread)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
-            joiner->status = HF_OK;
-            scope->owner->wait = NULL;
-            hf_sched_ready_push(sched, scope->owner);
-        } else {
-            hf_wake(joiner, HF_OK);
-        }
-    }
-}
-
-static void on_done_msg(hf_sched *sched, hf_msg *msg)
-{
-    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
-    hf_scope_child_done(sched, job->scope, job);
-}
-
-void hf_job_ended(hf_sched *sched, hf_job *job)
-{
-    if (HF_UNLIKELY(job->on != NULL && sched != NULL)) {
-        hf_dispatch_ended(sched, job);
-    }
-    hf_scope *scope = job->scope;
-    if (HF_LIKELY(scope->home == sched)) {
-        hf_scope_child_done(sched, scope, job);
-        return;
-    }
-    job->msg.run = on_done_msg;
-    hf_sched_post(scope->home, &job->msg);
-}
-
-/* ---- Join and close ---------------------------------------------------------------------------------------------- */
-
-static const hf_wait_kind JOIN = {"hf_join", NULL};
 static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
-
-/* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
-static bool begin_join(hf_sched *sched, hf_scope *scope)
-{
-    scope->tally.joining = true;
-    hf_verdict verdict = HF_GO_ON;
-    if (scope->policy.hooks->on_done != NULL) {
-        IN_HOOK(sched, verdict = scope->policy.hooks->on_done(&scope->tally, NULL));
-    }
-    if (HF_UNLIKELY(verdict == HF_STOP) && scope->tally.running > 0) {
-        hf_scope_mark(sched, scope, scope->tally.failed > 0 ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER, scope->name,
-                      scope->first != NULL ? &scope->first->failure : NULL, false);
-    }
-    return scope->tally.running == 0;
-}
-
-static bool join_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
-{
-    if (begin_join(sched, scope)) {
-        return true;
-    }
-    scope->joiner = &call->wait;
-    return false;
-}
-
-/* The scope's own deadline ends with its alarm: what is opened inside later must not take one for its minimum that
- * nothing stands for any more. */
-static HF_NOINLINE void end_deadline(hf_scope *scope)
-{
-    scope->own_deadline = false;
-    scope->deadline_passed = false;
-    if (scope->outer != NULL) {
-        scope->deadline = scope->outer->deadline;
-    } else {
-        scope->deadline = scope->owner->job != NULL ? scope->owner->job->scope->deadline : HF_INSTANT_NEVER;
-    }
-}
-
-/* At home, everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
-static inline void settle(hf_sched *sched, hf_scope *scope)
-{
-    scope->tally.joining = false;
-    HF_BUMP(sched->counters.joins);
-    hf_alarm_disarm(sched, &scope->alarm);
-    if (HF_UNLIKELY(scope->own_deadline)) {
-        scope->deadline_fired |=
-            scope->deadline_passed && scope->tally.forked == 0; /* it ended the owner's own waits */
-        end_deadline(scope);
-    }
-    scope->ended_cause = scope->cx.cause;
-    scope->ended_reason = scope->cx.reason;
-    if (!scope->cx.inherited || HF_CANARY(HF_BUG_JOIN_CLEARS_OUTER)) {
-        atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
-        scope->cx.cause = HF_CAUSE_NONE;
-    }
-}
-
-static bool settle_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
-{
-    (void)call;
-    settle(sched, scope);
-    return true;
-}
-
-static inline __attribute__((always_inline)) void park_joiner(hf_fiber *self, hf_scope *scope, const hf_wait_kind *kind)
-{
-    hf_wait wait;
-    hf_wait_init(&wait, self, kind, scope, scope->name);
-    scope->joiner = &wait;
-    (void)hf_park_hot(self, &wait);
-}
-
-/* Nobody is left, and nothing is on its way. The end of the last child woke the owner, but a fork from elsewhere may have
- * come in before its turn. */
-static inline bool is_over(hf_fiber *self, hf_scope *scope)
-{
-    if (HF_UNLIKELY(atomic_load(&scope->pending) != 0)) {
-        hf_yield_in(self);
-        return false;
-    }
-    return __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0 || HF_CANARY(HF_BUG_JOIN_EARLY);
-}
-
-/* Waits for the last child; forks from elsewhere that are on their way count. */
-static inline __attribute__((always_inline)) void await_children(hf_fiber *self, hf_scope *scope)
-{
-    do {
-        if (HF_LIKELY(is_home(self, scope))) {
-            if (!begin_join(self->sched, scope)) {
-                park_joiner(self, scope, &JOIN);
-            }
-        } else {
-            home_call call;
-            call.fn = join_at_home;
-            call_home(self, scope, &call, &JOIN);
-        }
-    } while (HF_UNLIKELY(!is_over(self, scope)));
-    if (HF_LIKELY(is_home(self, scope))) {
-        settle(self->sched, scope);
-    } else {
-        home_call call;
-        call.fn = settle_at_home;
-        call_home(self, scope, &call, &CALL);
-    }
-}
-
-static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
-{
-    const hf_tally *tally = &scope->tally;
-    (void)snprintf(text, capacity, "scope '%s' did not finish within its %lld ms: %llu of %llu children had ended",
-                   scope->name, (long long)(scope->timeout_ns / 1000000),
-                   (unsigned long long)(tally->ok + tally->failed), (unsigned long long)tally->forked);
-    return HF_ERR_TIMEOUT;
-}
-
-/* In the owner's own context. */
-static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_timeout)
-{
-    const hf_join_hooks *hooks = scope->policy.hooks;
-    hf_status first = scope->first != NULL ? scope->first->failure.status : HF_OK;
-    hf_status status = first;
-    if (hooks->result != NULL) {
-        status = hooks->result(tally, first);
-    } else if (first == HF_OK && tally->canceled > 0) {
-        status = HF_ERR_CANCELED;
-    }
-    if (scope->deadline_fired && (status != HF_OK || tally->forked == 0)) {
-        status = hooks->on_deadline != NULL ? hooks->on_deadline(tally) : HF_ERR_TIMEOUT;
-        *ret_timeout = status == HF_ERR_TIMEOUT;
-    }
-    return status;
-}
-
-static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool is_timeout)
-{
-    if (status == HF_OK) {
-        return HF_OK;
-    }
-    if (is_timeout) {
-        char text[HF_MESSAGE_LEN_MAX];
-        (void)timeout_of(scope, text, sizeof text);
-        return hf_refuse_at(self, status, "hf_join", "%s", text);
-    }
-    if (scope->first != NULL && scope->first->failure.status == status) {
-        hf_self_fail(self, hf_box_ref(scope->first));
-    } else if (status == HF_ERR_CANCELED) {
-        return hf_refuse_at(self, status, "hf_join", "scope '%s' was canceled (%s: %s)", scope->name,
-                            hf_cause_name((hf_cause)scope->ended_cause), scope->ended_reason);
-    } else if (self->last_status != status || self->last_where != NULL) {
-        hf_self_note(self, status, "hf_join"); /* unless the result hook said more */
-    }
-    return status;
-}
-
-hf_status hf_join(hf_scope *scope)
-{
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
-    if (HF_UNLIKELY(scope == NULL || scope->owner != self)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the owner of a scope may join it"));
-    }
-    if (HF_UNLIKELY(self->hook_depth != 0)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_join may wait, and a hook of a join must not"));
-    }
-    await_children(self, scope);
-    bool is_timeout = false;
-    self->hook_depth++; /* the result hook may raise, and must not wait */
-    hf_status status = verdict_of(scope, &scope->tally, &is_timeout);
-    self->hook_depth--;
-    HF_LEAVE(self, HF_LIKELY(status == HF_OK) ? HF_OK : report(self, scope, status, is_timeout));
-}
 
 static inline bool begin_close(hf_sched *sched, hf_scope *scope)
 {
@@ -795,7 +262,7 @@ static inline bool begin_close(hf_sched *sched, hf_scope *scope)
     return scope->tally.running == 0;
 }
 
-static bool close_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
     if (begin_close(sched, scope)) {
         return true;
@@ -821,14 +288,14 @@ static void finish(hf_sched *sched, hf_scope *scope)
     hf_metrics_scope(sched, scope);
 }
 
-static bool finish_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static bool finish_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
     (void)call;
     finish(sched, scope);
     return true;
 }
 
-static bool pass_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static bool pass_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
     (void)sched;
     (void)scope;
@@ -847,21 +314,21 @@ static void free_failures(hf_scope *scope)
 
 static void close_by_thread(hf_fiber *self, hf_scope *scope)
 {
-    home_call call;
+    hf_home_call call;
     do {
         call.fn = close_at_home;
-        call_home(self, scope, &call, &CLOSE);
-    } while (!is_over(self, scope));
+        hf_call_home(self, scope, &call, &CLOSE);
+    } while (!hf_scope_is_over(self, scope));
     hf_spin_lock(&scope->rt->roots_lock);
     hf_list_remove(&scope->roots);
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
         call.fn = pass_at_home; /* not merely a pause: a hosted home gets to it only while somebody waits */
-        call_home(self, scope, &call, &CALL);
+        hf_call_home(self, scope, &call, &hf_home_call_kind);
     }
     call.fn = finish_at_home;
-    call_home(self, scope, &call, &CALL);
+    hf_call_home(self, scope, &call, &hf_home_call_kind);
 }
 
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
@@ -879,9 +346,9 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
     } else {
         do {
             if (!begin_close(self->sched, scope)) {
-                park_joiner(self, scope, &CLOSE);
+                hf_park_joiner(self, scope, &CLOSE);
             }
-        } while (HF_UNLIKELY(!is_over(self, scope)));
+        } while (HF_UNLIKELY(!hf_scope_is_over(self, scope)));
         self->scope = scope->outer;
         self->cx = scope->parent_cx;
         finish(self->sched, scope);
@@ -931,7 +398,6 @@ bool hf_scope_close_leftovers(hf_fiber *self)
     }
     return any;
 }
-
 /* ---- Cancel, questions ------------------------------------------------------------------------------------------- */
 
 hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options)
@@ -944,7 +410,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_cancel needs an open scope"));
     }
     const char *reason = options != NULL && options->reason != NULL ? options->reason : scope->name;
-    if (is_home(self, scope)) {
+    if (hf_is_home(self, scope)) {
         hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
     } else {
         hf_scope_cancel_post(scope, HF_CAUSE_EXPLICIT, reason, false);
@@ -953,7 +419,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
     HF_LEAVE(self, HF_OK);
 }
 
-static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, home_call *call)
+static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
     if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_JOB_DONE) {
         hf_job_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
@@ -970,10 +436,10 @@ hf_status hf_job_cancel(hf_job *job)
     if (job == NULL || self->hook_depth != 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_cancel needs a job, and not from a hook"));
     }
-    home_call call;
+    hf_home_call call;
     call.fn = cancel_job_at_home;
     call.job = job;
-    call_home(self, job->scope, &call, &CALL);
+    hf_call_home(self, job->scope, &call, &hf_home_call_kind);
     HF_LEAVE(self, HF_OK);
 }
 
