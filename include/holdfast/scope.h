@@ -64,7 +64,8 @@ typedef struct hf_join_hooks {
     hf_status (*on_deadline)(const hf_tally *tally);
     /* Everybody has ended: what hf_join returns. `first_failure` is HF_OK when no child failed. */
     hf_status (*result)(const hf_tally *tally, hf_status first_failure);
-    bool discard; /* keep no failures: they go to the log */
+    bool discard;       /* keep no failures: they go to the log */
+    bool failures_only; /* on_done is not called for children that succeeded: it would only say HF_GO_ON */
 } hf_join_hooks;
 
 typedef struct hf_join_policy {

@@ -266,13 +266,14 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
         failed = true;
         keep_failure(scope, job);
     }
-    if (scope->policy.hooks->on_done == NULL) {
+    const hf_join_hooks *hooks = scope->policy.hooks;
+    if (hooks->on_done == NULL || (hooks->failures_only && job->status == HF_OK)) {
         return;
     }
     hf_outcome outcome = {job->index, job->name, job->arg, job->status,
                           job->failure != NULL ? &job->failure->failure : NULL};
     hf_verdict verdict = HF_GO_ON;
-    HF_IN_HOOK(sched, verdict = scope->policy.hooks->on_done(tally, &outcome));
+    HF_IN_HOOK(sched, verdict = hooks->on_done(tally, &outcome));
     if (HF_UNLIKELY(verdict == HF_STOP) && !atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         hf_scope_mark(sched, scope, failed ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER,
                       job->name != NULL ? job->name : scope->name, outcome.failure, false);

@@ -84,11 +84,17 @@ static hf_status discard_result(const hf_tally *tally, hf_status first_failure)
     return HF_OK;
 }
 
-const hf_join_hooks hf_join_all_hooks = {"all", NULL, stop_at_failure, NULL, first_or_canceled, false};
-const hf_join_hooks hf_join_any_hooks = {"any", NULL, stop_at_success, NULL, any_result, false};
-const hf_join_hooks hf_join_quorum_hooks = {"quorum", NULL, quorum_done, NULL, quorum_result, false};
-const hf_join_hooks hf_join_tolerate_hooks = {"tolerate", NULL, tolerate_done, NULL, tolerate_result, false};
-const hf_join_hooks hf_join_collect_hooks = {"collect", NULL, NULL, NULL, first_or_canceled, false};
-const hf_join_hooks hf_join_discard_hooks = {"discard", NULL, NULL, accept_partial, discard_result, true};
-const hf_join_hooks hf_join_partial_hooks = {"partial",         NULL, stop_at_failure, accept_partial,
-                                             first_or_canceled, false};
+const hf_join_hooks hf_join_all_hooks = {
+    .name = "all", .on_done = stop_at_failure, .result = first_or_canceled, .failures_only = true};
+const hf_join_hooks hf_join_any_hooks = {.name = "any", .on_done = stop_at_success, .result = any_result};
+const hf_join_hooks hf_join_quorum_hooks = {.name = "quorum", .on_done = quorum_done, .result = quorum_result};
+const hf_join_hooks hf_join_tolerate_hooks = {
+    .name = "tolerate", .on_done = tolerate_done, .result = tolerate_result, .failures_only = true};
+const hf_join_hooks hf_join_collect_hooks = {.name = "collect", .result = first_or_canceled};
+const hf_join_hooks hf_join_discard_hooks = {
+    .name = "discard", .on_deadline = accept_partial, .result = discard_result, .discard = true};
+const hf_join_hooks hf_join_partial_hooks = {.name = "partial",
+                                             .on_done = stop_at_failure,
+                                             .on_deadline = accept_partial,
+                                             .result = first_or_canceled,
+                                             .failures_only = true};

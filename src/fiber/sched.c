@@ -176,14 +176,11 @@ static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
 {
     __atomic_store_n(&fiber->job, job, __ATOMIC_RELEASE); /* the monitor may look */
     fiber->cx = &job->cx;
-    fiber->scope = NULL;
-    fiber->wait = NULL;
+    /* At rest a fiber has no scope, no wait, no hook and no locals of its own: finish_job saw to it. */
     __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by who stops the world */
-    fiber->hook_depth = 0;
     fiber->last_status = HF_OK;
     fiber->last_where = NULL;
     fiber->locals = job->scope->locals;
-    fiber->own_locals = NULL;
     fiber->id = job->index;
     job->fiber = fiber;
     __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
