@@ -66,8 +66,13 @@ static bool start_thread(hf_dispatcher *pool)
         }
         pool->living = fresh;
         hf_spin_unlock(&pool->lock);
-        started = rt->env->ops->thread_start(rt->env, NULL, name, STACK_LEN, pool_thread_main, fresh, &fresh->thread) ==
-                  HF_OK;
+        hf_thread *handle = NULL;
+        started = rt->env->ops->thread_start(rt->env, NULL, name, STACK_LEN, pool_thread_main, fresh, &handle) == HF_OK;
+        if (started) { /* the thread waits for this: nobody may join it, and free it, before */
+            hf_spin_lock(&pool->lock);
+            fresh->thread = handle;
+            hf_spin_unlock(&pool->lock);
+        }
     }
     if (!started) {
         hf_spin_lock(&pool->lock);
@@ -276,6 +281,11 @@ static void pool_thread_main(void *arg)
     hf_dispatcher *pool = me->pool;
     hf_self_set(&me->self.fiber.self);
     hf_spin_lock(&pool->lock);
+    while (me->thread == NULL) { /* who started it has not come round to saying so */
+        hf_spin_unlock(&pool->lock);
+        hf_yield_in(&me->self.fiber);
+        hf_spin_lock(&pool->lock);
+    }
     do { /* born, and woken, as the standby */
         stand_by(pool);
         pool->standby = false;
