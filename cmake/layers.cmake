@@ -1,5 +1,5 @@
-# hf_layer(<name> [USES <layer>...] [WITHOUT <folder>...]): the sources under src/<name> as one object library, hf_<name>,
-# but for the folders that hold programs of their own.
+# hf_layer(<name> [USES <layer>...] [WITHOUT <folder>...] [PROTO]): the sources under src/<name> as one object library,
+# hf_<name>, but for the folders that hold programs of their own. PROTO: it includes "proto/pb.h" (cmake/proto.cmake).
 #
 # Its include path is include/ and one folder of the build tree, layers/<name>, with a link for each layer that it may
 # use and one for itself. There is nothing else to find, so a layer cannot include what it does not name under USES.
@@ -8,9 +8,12 @@ set(HF_LAYERS "")
 set(HF_LAYER_TABLE "") # lines "<name>\t<layers it may include, itself too>", for the tools that check them
 
 function(hf_layer name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;WITHOUT")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "PROTO" "" "USES;WITHOUT")
     set(farm "${PROJECT_BINARY_DIR}/layers/${name}")
     set(seen ${arg_USES} ${name})
+    if(arg_PROTO)
+        list(APPEND seen proto)
+    endif()
 
     file(MAKE_DIRECTORY "${farm}")
     file(GLOB links LIST_DIRECTORIES true RELATIVE "${farm}" "${farm}/*")
@@ -20,8 +23,12 @@ function(hf_layer name)
         endif()
     endforeach()
     foreach(layer IN LISTS seen)
+        set(folder "${PROJECT_SOURCE_DIR}/src/${layer}")
+        if(layer STREQUAL proto)
+            set(folder "${HF_GENERATED_DIR}/proto")
+        endif()
         if(NOT EXISTS "${farm}/${layer}")
-            file(CREATE_LINK "${PROJECT_SOURCE_DIR}/src/${layer}" "${farm}/${layer}" SYMBOLIC)
+            file(CREATE_LINK "${folder}" "${farm}/${layer}" SYMBOLIC)
         endif()
     endforeach()
 
@@ -40,6 +47,9 @@ function(hf_layer name)
     add_library(hf_${name} OBJECT ${sources})
     target_include_directories(hf_${name} PRIVATE "${farm}" "${PROJECT_SOURCE_DIR}/include")
     target_link_libraries(hf_${name} PRIVATE hf_flags hf_warnings Threads::Threads)
+    if(arg_PROTO)
+        add_dependencies(hf_${name} hf_proto)
+    endif()
     set(HF_SOURCES_${name} ${sources} PARENT_SCOPE)
     set(HF_LAYERS ${HF_LAYERS} ${name} PARENT_SCOPE)
 endfunction()

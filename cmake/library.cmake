@@ -1,5 +1,13 @@
 # The two libraries, made of the same objects. Only what is marked HF_API leaves the shared one.
 
+foreach(needed jansson sqlite3)
+    find_library(HF_LIB_${needed} ${needed})
+    mark_as_advanced(HF_LIB_${needed})
+    if(NOT HF_LIB_${needed})
+        message(FATAL_ERROR "lib${needed} was not found (Debian: lib${needed}-dev)")
+    endif()
+endforeach()
+
 set(objects "")
 foreach(layer IN LISTS HF_LAYERS)
     list(APPEND objects $<TARGET_OBJECTS:hf_${layer}>)
@@ -15,6 +23,8 @@ foreach(library holdfast holdfast_static)
     target_include_directories(${library} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_libraries(${library} PUBLIC Threads::Threads)
+    # By their bare names: an installed Holdfast must not name the folders of the machine that built it.
+    target_link_libraries(${library} PRIVATE jansson sqlite3)
 endforeach()
 
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

@@ -48,6 +48,19 @@ while IFS=$'\t' read -r layer seen; do
             cat "$scratch/log"
         fi
     done
+    # The generated header is for those that ask for it.
+    printf '#include "proto/pb.h"\nint main(void) { return 0; }\n' >"$scratch/probe.c"
+    may=no
+    [[ " $seen " == *" proto "* ]] && may=yes
+    did=no
+    if "$cc" -std=c17 -D_GNU_SOURCE -fsyntax-only -I"$build/layers/$layer" -I"$source/include" "$scratch/probe.c" \
+        2>"$scratch/log"; then
+        did=yes
+    fi
+    if [[ $may != "$did" ]]; then
+        complain "$layer includes \"proto/pb.h\": allowed $may, compiles $did"
+        cat "$scratch/log"
+    fi
     # A path that climbs, or one without a layer, would go around the include path.
     if bad=$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"' --include='*.[chS]' "$source/src/$layer" |
         grep -vE "\"(${seen// /|})/[^.\"][^\"]*\""); then

@@ -1,0 +1,65 @@
+/* hf_arena: memory that is freed all at once, with the operation that asked for it.
+ *
+ * Allocation is a pointer bump in chunks that double up to a bound; a request that does not fit a chunk gets one of its
+ * own. Like hf_buf it has a sticky status: after a failed allocation everything fails, and who fills an arena may ask
+ * once, at the end. Reset keeps the first chunk, so that a loop of operations does not come back to the allocator. */
+#ifndef HF_BASE_ARENA_H
+#define HF_BASE_ARENA_H
+
+#include "base/str.h"
+
+#include <holdfast/runtime.h>
+
+typedef struct hf_arena_chunk hf_arena_chunk;
+
+typedef struct hf_arena {
+    hf_arena_chunk *chunks; /* newest first; NULL until something is asked for */
+    char *free;             /* first unused byte of the newest chunk */
+    char *end;              /* behind its last */
+    size_t used;            /* bytes held in chunks, for budgets */
+    size_t chunk_len_next;  /* length of the next chunk */
+    hf_status status;       /* HF_OK or HF_ERR_NOMEM; sticky until reset */
+    hf_allocator memory;    /* where chunks come from */
+} hf_arena;
+
+void hf_arena_init(hf_arena *arena, hf_allocator memory);
+/* Frees everything; the arena is as after init. */
+void hf_arena_deinit(hf_arena *arena);
+/* Forgets everything but keeps one chunk. */
+void hf_arena_reset(hf_arena *arena);
+/* The slow half of hf_arena_take. */
+void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align);
+
+/* `len` bytes, not cleared, aligned for `align` (a power of two up to 16). NULL: out of memory. */
+static inline void *hf_arena_take(hf_arena *arena, size_t len, size_t align)
+{
+    uintptr_t at = ((uintptr_t)arena->free + align - 1) & ~(uintptr_t)(align - 1);
+    if (HF_LIKELY(arena->free != NULL && at <= (uintptr_t)arena->end && len <= (uintptr_t)arena->end - at)) {
+        arena->free = (char *)at + len;
+        return (void *)at;
+    }
+    return hf_arena_take_slow(arena, len, align);
+}
+
+/* Cleared. */
+static inline void *hf_arena_zero(hf_arena *arena, size_t len, size_t align)
+{
+    void *ptr = hf_arena_take(arena, len, align);
+    return ptr != NULL ? memset(ptr, 0, len) : NULL;
+}
+
+#define HF_ARENA_NEW(arena, type) ((type *)hf_arena_zero((arena), sizeof(type), _Alignof(type)))
+#define HF_ARENA_ARRAY(arena, type, count) \
+    ((type *)hf_arena_zero((arena), hf_arena_array_len((count), sizeof(type)), _Alignof(type)))
+
+/* A length that cannot be had when the product overflows. */
+static inline size_t hf_arena_array_len(size_t count, size_t len)
+{
+    size_t product = 0;
+    return __builtin_mul_overflow(count, len, &product) ? SIZE_MAX / 2 : product;
+}
+
+/* A copy of the bytes, with a NUL behind them that does not count. Empty when out of memory: look at the status. */
+hf_str hf_arena_copy(hf_arena *arena, hf_str bytes);
+
+#endif

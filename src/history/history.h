@@ -1,0 +1,25 @@
+/* Histories: a run's events as bytes and as JSON, and the names of events.
+ *
+ * The bytes are those of temporal.api.history.v1.History: one field number 1 for each event, so that histories are put
+ * together by putting bytes together. */
+#ifndef HF_HISTORY_HISTORY_H
+#define HF_HISTORY_HISTORY_H
+
+#include "history/payload.h"
+
+/* Appends {"events":[...]}, in proto3's JSON. Memory comes from where the buffer's does; what is needed at a time is
+ * one event. On failure part of the text may have been written.
+ * Fails: HF_ERR_INVALID (malformed bytes, a time out of range), the buffer's status. */
+hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, hf_buf *out);
+/* Appends the bytes of a history that is given as JSON, also in the spelling of older Temporal servers.
+ * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_NOMEM. */
+hf_status hf_history_from_json(hf_op *op, hf_str text, hf_arena *arena, hf_buf *out_bytes);
+
+/* Takes the next event's bytes off `*rest`; other fields are passed over. False at the end, and when what follows is
+ * malformed: rest->data is NULL then. */
+bool hf_history_next(hf_str *rest, hf_str *ret_event_bytes);
+
+/* "TimerStarted" for HF_EVENT_TYPE_TIMER_STARTED; "Unknown" for a number without a name. */
+const char *hf_event_name(int32_t event_type);
+
+#endif

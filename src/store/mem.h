@@ -1,0 +1,11 @@
+/* The memory store: the obvious twin of the others, for tests and for engines that may forget. Commits are durable as long as
+ * the object lives. */
+#ifndef HF_STORE_MEM_H
+#define HF_STORE_MEM_H
+
+#include "store/store.h"
+
+/* Fails: HF_ERR_NOMEM. */
+hf_status hf_mem_store_open(hf_op *op, hf_allocator memory, hf_store **ret_store);
+
+#endif

@@ -1,0 +1,140 @@
+/* Commits.
+ *
+ * Everything before COMMIT can be taken back: an error there leaves nothing behind (S5). COMMIT itself appends the changed
+ * pages to the write-ahead log, the last of them with the mark that makes them count, and flushes. If that fails, the mark may
+ * or may not be on the disk, and SQLite's own rollback happens in memory only: nobody knows, and the store is poisoned.
+ *
+ * But for a full disk. That is worth going on after, and it can be made certain: what the log got of this commit begins right
+ * behind its last good page; wiping the head of the first page there takes all that follows with it, because each page's
+ * checksum continues the one before. Wiping needs no space.
+ *
+ * The number of the last commit is the greatest in the journal, so that it costs no page of its own. Where a commit brings no
+ * journal, or empties it, it is kept in the table mark. That nobody else writes is ensured by the lock on the file (S4 is
+ * checked against the number in memory, which only this connection can have changed). */
+#include "store/sqlite/sqlite_private.h"
+
+enum { LOG_HEADER_LEN = 32, FRAME_HEADER_LEN = 24 };
+
+int hf_sqlite_read_last_commit(hf_sqlite *store)
+{
+    int64_t journal = 0;
+    int64_t mark = 0;
+    int rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal);
+    if (rc == SQLITE_OK) {
+        rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_GET, 0, &mark);
+    }
+    if (rc == SQLITE_OK) {
+        store->last_commit = (uint64_t)(journal > mark ? journal : mark);
+    }
+    return rc;
+}
+
+static int apply(hf_sqlite *store, const hf_write *write)
+{
+    static const hf_statement STATEMENT_OF[] = {
+        [HF_WRITE_PUT] = HF_STATEMENT_PUT,
+        [HF_WRITE_DELETE] = HF_STATEMENT_DELETE,
+        [HF_WRITE_DELETE_RANGE] = HF_STATEMENT_DELETE_RANGE,
+    };
+    bool is_range = write->kind == HF_WRITE_DELETE_RANGE;
+    if (!is_range && !hf_sqlite_fits(write->table, &write->key)) {
+        return SQLITE_OK; /* a delete of what cannot be there */
+    }
+    sqlite3_stmt *statement = NULL;
+    int rc = hf_sqlite_prepare(store, write->table, STATEMENT_OF[write->kind], &statement);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    int at = hf_sqlite_bind_key(statement, 1, write->table, &write->key, is_range, &rc);
+    if (is_range) {
+        (void)hf_sqlite_bind_key(statement, at, write->table, &write->key_end, true, &rc);
+    } else if (write->kind == HF_WRITE_PUT && hf_table_info_of(write->table)->has_value) {
+        hf_sqlite_bind_bytes(statement, at, write->value, &rc);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(statement);
+        (void)sqlite3_reset(statement); /* repeats what step said */
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int apply_all(hf_sqlite *store, const hf_store_request *request)
+{
+    int rc = hf_sqlite_step_plain(store, HF_PLAIN_BEGIN, 0, NULL);
+    for (size_t i = 0; i < request->write_count && rc == SQLITE_OK; i++) {
+        rc = apply(store, &request->writes[i]);
+    }
+    int64_t journal_last = 0;
+    if (rc == SQLITE_OK) {
+        rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal_last);
+    }
+    if (rc == SQLITE_OK && journal_last != (int64_t)request->commit) {
+        hf_assert(journal_last < (int64_t)request->commit); /* hf_store_execute has looked at the keys */
+        rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_PUT, (int64_t)request->commit, NULL);
+    }
+    return rc;
+}
+
+static void roll_back(hf_sqlite *store)
+{
+    if (sqlite3_get_autocommit(store->db) == 0) { /* some errors have rolled back already */
+        (void)hf_sqlite_step_plain(store, HF_PLAIN_ROLLBACK, 0, NULL);
+    }
+    if (sqlite3_get_autocommit(store->db) == 0) {
+        store->is_poisoned = true;
+    }
+}
+
+/* Makes sure that a commit which found the disk full is not in the log. False: could not. */
+static bool wipe_unfinished(hf_sqlite *store)
+{
+    sqlite3_file *log = NULL;
+    sqlite3_int64 len = 0;
+    int64_t at = LOG_HEADER_LEN + (int64_t)store->log_frames * (store->page_size + FRAME_HEADER_LEN);
+    static const char ZEROS[FRAME_HEADER_LEN] = {0};
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || log == NULL ||
+        log->pMethods == NULL || log->pMethods->xFileSize(log, &len) != SQLITE_OK) {
+        return false;
+    }
+    if (len < at + FRAME_HEADER_LEN) {
+        return true; /* it never got that far */
+    }
+    return log->pMethods->xWrite(log, ZEROS, FRAME_HEADER_LEN, at) == SQLITE_OK &&
+           log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK;
+}
+
+hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
+{
+    hf_op *op = &request->op;
+    if (request->commit != store->last_commit + 1) {
+        return hf_fail(op, HF_ERR_CONFLICT, "commit %llu cannot follow commit %llu",
+                       (unsigned long long)request->commit, (unsigned long long)store->last_commit);
+    }
+    for (size_t i = 0; i < request->write_count; i++) {
+        const hf_write *write = &request->writes[i];
+        if (write->kind == HF_WRITE_PUT && !hf_sqlite_fits(write->table, &write->key)) {
+            char text[HF_KEY_FORMAT_LEN];
+            hf_key_format(write->table, &write->key, text);
+            return hf_fail(op, HF_ERR_TOO_BIG, "%s has numbers that are too big for SQLite's row number", text);
+        }
+    }
+    int rc = apply_all(store, request);
+    if (rc != SQLITE_OK) {
+        hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
+        roll_back(store);
+        return status;
+    }
+    rc = hf_sqlite_step_plain(store, HF_PLAIN_COMMIT, 0, NULL);
+    if (rc != SQLITE_OK) {
+        hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
+        roll_back(store);
+        if (rc == SQLITE_FULL && !store->is_poisoned && wipe_unfinished(store)) {
+            return status;
+        }
+        store->is_poisoned = true;
+        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: %s", sqlite3_errstr(rc));
+    }
+    store->last_commit = request->commit;
+    store->commits++;
+    return HF_OK;
+}

@@ -1,0 +1,307 @@
+/* Opening. In this order, so that nothing is changed that should not be:
+ *
+ *     1  the first bytes are looked at without SQLite           probe.c
+ *     2  a connection, and the file for itself alone            locking_mode=EXCLUSIVE; nobody else has it open
+ *     3  a new file gets its tables under a rollback journal, so that its header is there before there is a log
+ *     4  an old one is asked again what it is, now with its log  (a newer program may have been here)
+ *     5  the write-ahead log, then the steps that bring its tables up to date
+ *
+ * Until the end closing the connection leaves the log as it was. */
+#include "store/sqlite/sqlite_private.h"
+
+#include <stdio.h>
+
+enum {
+    PAGE_SIZE = 4096,
+    CACHE_LEN = 8 * 1024 * 1024,
+    LOG_LEN_MAX = 16 * 1024 * 1024,
+};
+
+/* ---- The connection ------------------------------------------------------------------------------------------------ */
+
+/* A path as a URI: SQLite takes parameters in no other way. */
+static char *uri_of(const char *path, bool is_new)
+{
+    sqlite3_str *uri = sqlite3_str_new(NULL);
+    sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
+    for (const char *at = path; *at != '\0'; at++) {
+        bool plain = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') ||
+                     strchr("/-_.", *at) != NULL;
+        sqlite3_str_appendf(uri, plain ? "%c" : "%%%02x", plain ? *at : (unsigned char)*at);
+    }
+    if (is_new) { /* a new file takes its mode from this one, which is ours and 0600 in every process */
+        sqlite3_str_appendall(uri, "?modeof=/proc/self/mem");
+    }
+    return sqlite3_str_finish(uri);
+}
+
+int hf_sqlite_connect(const char *path, int flags, bool is_new, const char *vfs, sqlite3 **ret_db)
+{
+    char *uri = uri_of(path, is_new);
+    if (uri == NULL) {
+        return SQLITE_NOMEM;
+    }
+    int rc = sqlite3_open_v2(uri, ret_db, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
+    sqlite3_free(uri);
+    return rc;
+}
+
+static int on_log_grown(void *state, sqlite3 *db, const char *name, int frames)
+{
+    (void)db;
+    (void)name;
+    ((hf_sqlite *)state)->log_frames = (uint64_t)frames;
+    return SQLITE_OK;
+}
+
+/* What a file can make SQLite do is kept small: it may come from anywhere. */
+static void harden(sqlite3 *db)
+{
+    static const struct {
+        int option; /* of sqlite3_db_config */
+        int value;  /* off or on */
+    } OPTIONS[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+        {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+        {SQLITE_DBCONFIG_DQS_DDL, 0},
+        {SQLITE_DBCONFIG_DQS_DML, 0},
+        {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
+        (void)sqlite3_db_config(db, OPTIONS[i].option, OPTIONS[i].value, NULL);
+    }
+}
+
+static int read_number(sqlite3 *db, const char *sql, int *ret_number)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(statement);
+        *ret_number = rc == SQLITE_ROW ? sqlite3_column_int(statement, 0) : 0;
+        rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+/* Settings that hold for a connection. secure_delete is on in some builds of SQLite and would write every page that is freed. */
+static int set_up(hf_sqlite *store, const hf_sqlite_options *options)
+{
+    sqlite3 *db = store->db;
+    char cache[64];
+    size_t cache_len = options->cache_len > 0 ? options->cache_len : (size_t)CACHE_LEN;
+    (void)snprintf(cache, sizeof cache, "PRAGMA cache_size=-%zu", cache_len / 1024 + 1);
+    int rc = sqlite3_exec(db, options->read_only ? "PRAGMA query_only=ON" : "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL,
+                          NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db,
+                          "PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY;"
+                          "PRAGMA secure_delete=OFF; PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=-1",
+                          NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db, cache, NULL, NULL, NULL);
+    }
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(
+            db, options->durability == HF_DURABILITY_NORMAL ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL",
+            NULL, NULL, NULL);
+    }
+    (void)sqlite3_wal_hook(db, on_log_grown, store);
+    return rc;
+}
+
+/* ---- What the file is ---------------------------------------------------------------------------------------------- */
+
+static hf_status fail_opening(hf_op *op, sqlite3 *db, int rc, const char *path)
+{
+    if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED) {
+        return hf_fail(op, HF_ERR_CONFLICT, "%s is open already, here or in another program: close it there first",
+                       path);
+    }
+    if ((rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_CORRUPT) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is damaged (%s): restore it from a backup", path, sqlite3_errmsg(db));
+    }
+    char what[HF_MESSAGE_LEN_MAX / 2];
+    (void)snprintf(what, sizeof what, "cannot open %s", path);
+    return hf_sqlite_fail(op, db, rc, what);
+}
+
+/* A page size is part of the file for ever; SQLite takes none but these. */
+static int create_shape(sqlite3 *db, int page_size)
+{
+    static const struct {
+        int page_size;   /* bytes */
+        const char *sql; /* before the first table */
+    } SIZES[] = {
+        {1024, "PRAGMA page_size=1024"},   {2048, "PRAGMA page_size=2048"},   {4096, "PRAGMA page_size=4096"},
+        {8192, "PRAGMA page_size=8192"},   {16384, "PRAGMA page_size=16384"}, {32768, "PRAGMA page_size=32768"},
+        {65536, "PRAGMA page_size=65536"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(SIZES); i++) {
+        if (SIZES[i].page_size == page_size) {
+            int rc = sqlite3_exec(db, SIZES[i].sql, NULL, NULL, NULL);
+            return rc == SQLITE_OK ? sqlite3_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", NULL, NULL, NULL) : rc;
+        }
+    }
+    return SQLITE_RANGE;
+}
+
+static hf_status migrate(hf_op *op, hf_sqlite *store)
+{
+    size_t count = 0;
+    const hf_schema_step *steps = hf_schema_steps(&count);
+    return hf_schema_migrate(op, store->db, steps, count);
+}
+
+static hf_status create(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
+{
+    if (options->must_exist || options->read_only) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path);
+    }
+    int rc = create_shape(store->db, options->page_size != 0 ? options->page_size : PAGE_SIZE);
+    if (rc == SQLITE_RANGE) {
+        return hf_fail(op, HF_ERR_MISUSE, "%d is no page size", options->page_size);
+    }
+    return rc == SQLITE_OK ? migrate(op, store) : fail_opening(op, store->db, rc, path);
+}
+
+/* Step 3 or 4 above. A file without tables and without a name is new: its making was interrupted after the first of its two
+ * transactions (auto_vacuum brings one of its own). */
+static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
+{
+    int table_count = 0;
+    int id = 0;
+    int version = 0;
+    int rc =
+        read_number(store->db, "SELECT count(*) FROM sqlite_schema", &table_count); /* takes the lock, reads the log */
+    if (rc == SQLITE_OK) {
+        rc = read_number(store->db, "PRAGMA application_id", &id);
+    }
+    if (rc == SQLITE_OK) {
+        rc = read_number(store->db, "PRAGMA user_version", &version);
+    }
+    if (rc != SQLITE_OK) {
+        return fail_opening(op, store->db, rc, path);
+    }
+    if (table_count == 0 && id == 0 && version == 0) {
+        return create(op, store, path, options);
+    }
+    if (id != HF_SQLITE_APPLICATION_ID) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", path);
+    }
+    return HF_OK;
+}
+
+/* The statement gives its answer before it commits: only its end tells whether the change was made. */
+static int set_log(sqlite3 *db, bool *ret_is_wal)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(db, "PRAGMA journal_mode=WAL", -1, &statement, NULL);
+    rc = rc == SQLITE_OK ? sqlite3_step(statement) : rc;
+    if (rc == SQLITE_ROW) {
+        *ret_is_wal = sqlite3_stricmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+        rc = sqlite3_step(statement);
+    }
+    (void)sqlite3_finalize(statement);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+/* Step 5. */
+static hf_status make_ready(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
+{
+    bool is_wal = options->read_only;
+    int rc = is_wal ? SQLITE_OK : set_log(store->db, &is_wal);
+    if (rc == SQLITE_OK && !is_wal) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "%s cannot have a write-ahead log where it lies", path);
+    }
+    if (rc == SQLITE_OK) {
+        HF_TRY(migrate(op, store));
+        rc = read_number(store->db, "PRAGMA page_size", &store->page_size);
+    }
+    if (rc == SQLITE_OK) {
+        rc = hf_sqlite_read_last_commit(store);
+    }
+    return rc == SQLITE_OK ? HF_OK : fail_opening(op, store->db, rc, path);
+}
+
+static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
+{
+    HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
+    hf_probe probe = HF_PROBE_MISSING;
+    HF_TRY(hf_probe_file(op, store->shim.inner, path, options->must_exist || options->read_only, &probe));
+    bool is_new = probe == HF_PROBE_MISSING;
+    int flags = options->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (is_new ? SQLITE_OPEN_CREATE : 0);
+    int rc = hf_sqlite_connect(path, flags, is_new, store->shim.name, &store->db);
+    if (rc != SQLITE_OK) {
+        return fail_opening(op, store->db, rc, path);
+    }
+    if (!options->read_only && sqlite3_db_readonly(store->db, "main") == 1) {
+        return hf_fail(op, HF_ERR_DENIED, "%s may only be read: give this user the right to write it", path);
+    }
+    harden(store->db);
+    rc = set_up(store, options);
+    if (rc != SQLITE_OK) {
+        return fail_opening(op, store->db, rc, path);
+    }
+    HF_TRY(recognise(op, store, path, options));
+    HF_TRY(make_ready(op, store, path, options));
+    if (!options->read_only) { /* from here on closing tidies up */
+        (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    }
+    return HF_OK;
+}
+
+/* ---- The interface ------------------------------------------------------------------------------------------------- */
+
+static uint64_t sqlite_last_commit(hf_store *base)
+{
+    return HF_CONTAINER(base, hf_sqlite, base)->last_commit;
+}
+
+static void sqlite_close(hf_store *base)
+{
+    hf_sqlite *store = HF_CONTAINER(base, hf_sqlite, base);
+    hf_sqlite_backup_drop(store);
+    hf_sqlite_finalize_all(store);
+    if (store->is_poisoned) { /* the log is all the evidence there is: whoever opens it next decides */
+        (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
+    int rc = sqlite3_close(store->db);
+    hf_assert(rc == SQLITE_OK); /* every statement and backup is finished */
+    hf_shim_close(&store->shim);
+    store->memory.release(store->memory.state, store, sizeof *store);
+}
+
+static const hf_store_ops SQLITE_OPS = {
+    .name = "sqlite",
+    .execute = hf_sqlite_execute,
+    .last_commit = sqlite_last_commit,
+    .close = sqlite_close,
+};
+
+hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const hf_sqlite_options *options,
+                         hf_store **ret_store)
+{
+    static const hf_sqlite_options DEFAULTS = {0};
+    const hf_sqlite_options *wanted = options != NULL ? options : &DEFAULTS;
+    hf_sqlite *store = memory.allocate(memory.state, sizeof *store, _Alignof(hf_sqlite));
+    if (store == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a store");
+    }
+    memset(store, 0, sizeof *store);
+    store->base.ops = &SQLITE_OPS;
+    store->memory = memory;
+    store->log_len_max = wanted->log_len_max > 0 ? wanted->log_len_max : (size_t)LOG_LEN_MAX;
+    hf_status status = open_it(op, store, path, wanted);
+    if (status != HF_OK) {
+        sqlite_close(&store->base);
+        return status;
+    }
+    *ret_store = &store->base;
+    return HF_OK;
+}

@@ -1,0 +1,187 @@
+/* A look at a file before SQLite may touch it: SQLite would happily recover, and so change, what is not ours, and takes a file
+ * that lost its beginning for an empty one.
+ *
+ * What counts is in the first hundred bytes. They may be older than the database, whose newest pages are in the write-ahead
+ * log until a checkpoint: so the version found here may be too low, never too high, and a file that is shorter than its header
+ * says is only judged where there is no log. Page 1 may also be torn: by a crash while a checkpoint copies it from the log, or
+ * while a file is made under a rollback journal. Where one of these is there SQLite must be let in to mend it, and what it finds
+ * is judged again (open.c).
+ *
+ *     0  "SQLite format 3\0"    16 page size    28 pages    60 user_version    68 application_id */
+#include "store/sqlite/sqlite_private.h"
+
+enum { HEADER_LEN = 100 };
+
+typedef struct look {
+    sqlite3_vfs *vfs;                 /* through which */
+    const char *path;                 /* as the caller names it, for sentences */
+    sqlite3_int64 len;                /* of the file */
+    unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
+    bool has_log;                     /* a write-ahead log lies beside it */
+    bool has_journal;                 /* a rollback journal does */
+} look;
+
+static uint32_t get_be32(const unsigned char *from)
+{
+    return (uint32_t)from[0] << 24 | (uint32_t)from[1] << 16 | (uint32_t)from[2] << 8 | from[3];
+}
+
+/* Length of the file `name`, -1 if there is none; reads its beginning. */
+static int read_start(sqlite3_vfs *vfs, sqlite3_filename name, int kind, unsigned char *ret_bytes, int len,
+                      sqlite3_int64 *ret_len)
+{
+    int exists = 0;
+    int rc = vfs->xAccess(vfs, name, SQLITE_ACCESS_EXISTS, &exists);
+    *ret_len = -1;
+    if (rc != SQLITE_OK || exists == 0) {
+        return rc;
+    }
+    sqlite3_file *file = sqlite3_malloc(vfs->szOsFile);
+    if (file == NULL) {
+        return SQLITE_NOMEM;
+    }
+    memset(file, 0, (size_t)vfs->szOsFile);
+    rc = vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | kind, NULL);
+    if (rc == SQLITE_OK) {
+        rc = file->pMethods->xFileSize(file, ret_len);
+    }
+    if (rc == SQLITE_OK && len > 0) {
+        int here = *ret_len < len ? (int)*ret_len : len;
+        rc = here > 0 ? file->pMethods->xRead(file, ret_bytes, here, 0) : SQLITE_OK;
+    }
+    if (file->pMethods != NULL) {
+        (void)file->pMethods->xClose(file);
+    }
+    sqlite3_free(file);
+    return rc;
+}
+
+/* xAccess answers "no" for an empty file: SQLite takes it for a missing one, and so do we. */
+static int read_all(look *at)
+{
+    char *full = sqlite3_malloc(at->vfs->mxPathname + 1);
+    if (full == NULL) {
+        return SQLITE_NOMEM;
+    }
+    full[0] = '\0';
+    int rc = at->vfs->xFullPathname(at->vfs, at->path, at->vfs->mxPathname + 1, full) & 0xff;
+    char *journal = sqlite3_mprintf("%s-journal", full);
+    char *wal = sqlite3_mprintf("%s-wal", full);
+    sqlite3_filename name =
+        journal != NULL && wal != NULL ? sqlite3_create_filename(full, journal, wal, 0, NULL) : NULL;
+    if (name == NULL) {
+        rc = SQLITE_NOMEM;
+    }
+    if (rc == SQLITE_OK) {
+        rc = read_start(at->vfs, name, SQLITE_OPEN_MAIN_DB, at->header, HEADER_LEN, &at->len);
+    }
+    sqlite3_int64 log_len = 0;
+    sqlite3_int64 journal_len = 0;
+    if (rc == SQLITE_OK) {
+        rc = read_start(at->vfs, sqlite3_filename_wal(name), SQLITE_OPEN_WAL, NULL, 0, &log_len);
+    }
+    if (rc == SQLITE_OK) {
+        rc = read_start(at->vfs, sqlite3_filename_journal(name), SQLITE_OPEN_MAIN_JOURNAL, NULL, 0, &journal_len);
+    }
+    at->has_log = log_len > 0;
+    at->has_journal = journal_len > 0;
+    sqlite3_free_filename(name);
+    sqlite3_free(journal);
+    sqlite3_free(wal);
+    sqlite3_free(full);
+    return rc;
+}
+
+static bool is_zero(const unsigned char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether it begins as a database does. */
+static hf_status judge_form(hf_op *op, const look *at)
+{
+    if (at->len < HEADER_LEN) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is cut short: %lld bytes are no database; restore it from a backup",
+                       at->path, (long long)at->len);
+    }
+    if (is_zero(at->header, HEADER_LEN)) {
+        return hf_fail(op, HF_ERR_INVALID, "%s begins with zeros: it was damaged; restore it from a backup", at->path);
+    }
+    if (memcmp(at->header, "SQLite format 3", 16) != 0) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is not a database; name another file", at->path);
+    }
+    return HF_OK;
+}
+
+/* Whether it is one of ours, of a version that is known; or bare, one page that is nobody's yet. */
+static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
+{
+    uint32_t id = get_be32(at->header + 68);
+    uint32_t version = get_be32(at->header + 60);
+    if (id == HF_SQLITE_UNFINISHED_ID) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is a backup that was not finished; delete it and make another",
+                       at->path);
+    }
+    if (id == 0 && version == 0 && get_be32(at->header + 28) <= 1) {
+        *ret_is_bare = true;
+        return HF_OK;
+    }
+    if (id != HF_SQLITE_APPLICATION_ID || version == 0) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", at->path);
+    }
+    if (version > HF_SCHEMA_VERSION) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED,
+                       "%s has version %u and this program knows %d at most: use a newer program", at->path, version,
+                       HF_SCHEMA_VERSION);
+    }
+    return HF_OK;
+}
+
+static hf_status judge_length(hf_op *op, const look *at)
+{
+    uint32_t page_size = (uint32_t)at->header[16] << 8 | at->header[17];
+    page_size = page_size == 1 ? 65536 : page_size;
+    if (page_size < 512 || (page_size & (page_size - 1)) != 0) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is damaged: %u is no page size; restore it from a backup", at->path,
+                       page_size);
+    }
+    long long wanted = (long long)page_size * get_be32(at->header + 28);
+    if (!at->has_log && !at->has_journal && at->len < wanted) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is cut short: %lld bytes of %lld; restore it from a backup", at->path,
+                       (long long)at->len, wanted);
+    }
+    return HF_OK;
+}
+
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must_exist, hf_probe *ret_probe)
+{
+    look at = {.vfs = vfs, .path = path};
+    int rc = read_all(&at);
+    if (rc != SQLITE_OK) {
+        return hf_fail(op,
+                       (rc & 0xff) == SQLITE_CANTOPEN ? HF_ERR_DENIED
+                       : (rc & 0xff) == SQLITE_NOMEM  ? HF_ERR_NOMEM
+                                                      : HF_ERR_IO,
+                       "cannot read %s: %s", path, sqlite3_errstr(rc));
+    }
+    if (at.len <= 0) {
+        *ret_probe = HF_PROBE_MISSING;
+        return must_exist ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path) : HF_OK;
+    }
+    hf_status status = judge_form(op, &at);
+    if (status != HF_OK && (at.has_journal || at.has_log)) {
+        *ret_probe = HF_PROBE_UNSURE;
+        return HF_OK;
+    }
+    HF_TRY(status);
+    bool is_bare = false;
+    HF_TRY(judge_kind(op, &at, &is_bare));
+    HF_TRY(judge_length(op, &at));
+    *ret_probe = is_bare ? HF_PROBE_UNSURE : HF_PROBE_OURS;
+    return HF_OK;
+}

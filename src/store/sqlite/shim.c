@@ -1,0 +1,273 @@
+/* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
+ * application id of an unfinished backup as another one. Everything else is passed through.
+ *
+ * An open file is ours followed by the inner one, in the memory that SQLite gives:
+ *
+ *     shim_file { methods, inner ----+ , shim }  |  inner file ...
+ *                                    +-----------^
+ *
+ * The inner file's methods may be of any version; ours promise no more than it has, so memory mapping is never offered. The
+ * shared memory of a WAL is, for tools that read: the store itself locks the file for itself and needs none. */
+#include "store/sqlite/sqlite_private.h"
+
+#include <stdio.h>
+
+enum {
+    ID_AT = 68, /* where the header has the application id */
+    ID_LEN = 4
+};
+
+typedef struct shim_file {
+    sqlite3_file base;   /* what SQLite sees */
+    sqlite3_file *inner; /* the real file, behind this struct */
+    hf_shim *shim;       /* whose counters */
+    bool is_main;        /* the database itself */
+} shim_file;
+
+static hf_shim *shim_of(sqlite3_vfs *vfs)
+{
+    return HF_CONTAINER(vfs, hf_shim, vfs);
+}
+
+static sqlite3_file *inner_of(sqlite3_file *file)
+{
+    return ((shim_file *)file)->inner;
+}
+
+/* ---- Files --------------------------------------------------------------------------------------------------------- */
+
+static int shim_close(sqlite3_file *file)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xClose(inner);
+}
+
+static int shim_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 offset)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xRead(inner, bytes, len, offset);
+}
+
+/* The first page of an unfinished backup, around the application id. */
+static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
+{
+    static const unsigned char ID[ID_LEN] = {HF_SQLITE_UNFINISHED_ID >> 24, HF_SQLITE_UNFINISHED_ID >> 16 & 0xff,
+                                             HF_SQLITE_UNFINISHED_ID >> 8 & 0xff, HF_SQLITE_UNFINISHED_ID & 0xff};
+    int rc = inner->pMethods->xWrite(inner, bytes, ID_AT, 0);
+    if (rc == SQLITE_OK) {
+        rc = inner->pMethods->xWrite(inner, ID, ID_LEN, ID_AT);
+    }
+    if (rc == SQLITE_OK) {
+        rc = inner->pMethods->xWrite(inner, bytes + ID_AT + ID_LEN, len - ID_AT - ID_LEN, ID_AT + ID_LEN);
+    }
+    return rc;
+}
+
+static int shim_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 offset)
+{
+    shim_file *self = (shim_file *)file;
+    sqlite3_file *inner = self->inner;
+    int rc = self->is_main && self->shim->unfinished && offset == 0 && len > ID_AT + ID_LEN
+                 ? write_unfinished(inner, bytes, len)
+                 : inner->pMethods->xWrite(inner, bytes, len, offset);
+    if (rc == SQLITE_OK) {
+        self->shim->bytes_written += (uint64_t)len;
+    }
+    return rc;
+}
+
+static int shim_truncate(sqlite3_file *file, sqlite3_int64 len)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xTruncate(inner, len);
+}
+
+static int shim_sync(sqlite3_file *file, int flags)
+{
+    shim_file *self = (shim_file *)file;
+    self->shim->flushes++;
+    int rc = self->inner->pMethods->xSync(self->inner, flags);
+    if (rc != SQLITE_OK) {
+        self->shim->sync_failed = true;
+    }
+    return rc;
+}
+
+static int shim_file_size(sqlite3_file *file, sqlite3_int64 *ret_len)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xFileSize(inner, ret_len);
+}
+
+static int shim_lock(sqlite3_file *file, int level)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xLock(inner, level);
+}
+
+static int shim_unlock(sqlite3_file *file, int level)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xUnlock(inner, level);
+}
+
+static int shim_check_lock(sqlite3_file *file, int *ret_held)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xCheckReservedLock(inner, ret_held);
+}
+
+static int shim_control(sqlite3_file *file, int verb, void *arg)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xFileControl(inner, verb, arg);
+}
+
+static int shim_sector_size(sqlite3_file *file)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xSectorSize != NULL ? inner->pMethods->xSectorSize(inner) : 0;
+}
+
+static int shim_device(sqlite3_file *file)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xDeviceCharacteristics != NULL ? inner->pMethods->xDeviceCharacteristics(inner) : 0;
+}
+
+static int shim_shm_map(sqlite3_file *file, int page, int page_len, int extend, void volatile **ret_memory)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xShmMap(inner, page, page_len, extend, ret_memory);
+}
+
+static int shim_shm_lock(sqlite3_file *file, int offset, int count, int flags)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xShmLock(inner, offset, count, flags);
+}
+
+static void shim_shm_barrier(sqlite3_file *file)
+{
+    sqlite3_file *inner = inner_of(file);
+    inner->pMethods->xShmBarrier(inner);
+}
+
+static int shim_shm_unmap(sqlite3_file *file, int remove)
+{
+    sqlite3_file *inner = inner_of(file);
+    return inner->pMethods->xShmUnmap(inner, remove);
+}
+
+#define COMMON_METHODS                                                                                              \
+    .xClose = shim_close, .xRead = shim_read, .xWrite = shim_write, .xTruncate = shim_truncate, .xSync = shim_sync, \
+    .xFileSize = shim_file_size, .xLock = shim_lock, .xUnlock = shim_unlock, .xCheckReservedLock = shim_check_lock, \
+    .xFileControl = shim_control, .xSectorSize = shim_sector_size, .xDeviceCharacteristics = shim_device
+
+static const sqlite3_io_methods METHODS_1 = {.iVersion = 1, COMMON_METHODS};
+static const sqlite3_io_methods METHODS_2 = {
+    .iVersion = 2,
+    COMMON_METHODS,
+    .xShmMap = shim_shm_map,
+    .xShmLock = shim_shm_lock,
+    .xShmBarrier = shim_shm_barrier,
+    .xShmUnmap = shim_shm_unmap,
+};
+
+/* ---- The VFS ------------------------------------------------------------------------------------------------------- */
+
+static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+{
+    hf_shim *shim = shim_of(vfs);
+    shim_file *self = (shim_file *)file;
+    *self = (shim_file){
+        .inner = (sqlite3_file *)(void *)(self + 1),
+        .shim = shim,
+        .is_main = (flags & SQLITE_OPEN_MAIN_DB) != 0,
+    };
+    self->inner->pMethods = NULL;
+    int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
+    if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
+        self->base.pMethods = self->inner->pMethods->iVersion >= 2 ? &METHODS_2 : &METHODS_1;
+    }
+    return rc;
+}
+
+static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xDelete(inner, name, sync);
+}
+
+static int shim_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret_is_so)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xAccess(inner, name, flags, ret_is_so);
+}
+
+static int shim_full_name(sqlite3_vfs *vfs, const char *name, int len, char *ret_name)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xFullPathname(inner, name, len, ret_name);
+}
+
+static int shim_randomness(sqlite3_vfs *vfs, int len, char *ret_bytes)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xRandomness(inner, len, ret_bytes);
+}
+
+static int shim_sleep(sqlite3_vfs *vfs, int microseconds)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xSleep(inner, microseconds);
+}
+
+static int shim_time(sqlite3_vfs *vfs, double *ret_day)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xCurrentTime(inner, ret_day);
+}
+
+static int shim_last_error(sqlite3_vfs *vfs, int len, char *ret_text)
+{
+    sqlite3_vfs *inner = shim_of(vfs)->inner;
+    return inner->xGetLastError != NULL ? inner->xGetLastError(inner, len, ret_text) : 0;
+}
+
+hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner)
+{
+    memset(shim, 0, sizeof *shim);
+    sqlite3_vfs *found = sqlite3_vfs_find(inner);
+    if (found == NULL) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "SQLite has no VFS '%s'", inner != NULL ? inner : "");
+    }
+    (void)snprintf(shim->name, sizeof shim->name, "holdfast-%p", (void *)shim);
+    shim->vfs = (sqlite3_vfs){
+        .iVersion = 1,
+        .szOsFile = (int)sizeof(shim_file) + found->szOsFile,
+        .mxPathname = found->mxPathname,
+        .zName = shim->name,
+        .xOpen = shim_open_file,
+        .xDelete = shim_delete,
+        .xAccess = shim_access,
+        .xFullPathname = shim_full_name,
+        .xRandomness = shim_randomness,
+        .xSleep = shim_sleep,
+        .xCurrentTime = shim_time,
+        .xGetLastError = shim_last_error,
+    };
+    if (sqlite3_vfs_register(&shim->vfs, 0) != SQLITE_OK) {
+        return hf_fail(op, HF_ERR_NOMEM, "SQLite cannot be initialised");
+    }
+    shim->inner = found;
+    return HF_OK;
+}
+
+void hf_shim_close(hf_shim *shim)
+{
+    if (shim->inner != NULL) {
+        (void)sqlite3_vfs_unregister(&shim->vfs);
+        shim->inner = NULL;
+    }
+}

@@ -1,0 +1,145 @@
+/* What the files of the SQLite store share. */
+#ifndef HF_STORE_SQLITE_SQLITE_PRIVATE_H
+#define HF_STORE_SQLITE_SQLITE_PRIVATE_H
+
+#include "store/sqlite/sqlite.h"
+#include "store/store_private.h"
+
+#include <sqlite3.h>
+
+#define HF_SQLITE_APPLICATION_ID 0x48465354 /* "HFST" */
+#define HF_SQLITE_UNFINISHED_ID 0x48465350  /* "HFSP": a backup that is not finished */
+
+/* ---- shim.c: a VFS that counts ------------------------------------------------------------------------------------- */
+
+typedef struct hf_shim {
+    sqlite3_vfs vfs;        /* what SQLite sees; registered under `name` while the shim lives */
+    sqlite3_vfs *inner;     /* who does the work */
+    char name[40];          /* unique in the process */
+    uint64_t flushes;       /* syncs that were asked for */
+    uint64_t bytes_written; /* of writes that succeeded */
+    bool sync_failed;       /* a sync reported an error: nobody knows what is on the disk */
+    bool unfinished;        /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
+} hf_shim;
+
+/* In front of the VFS `inner`, NULL = the default one. Fails: HF_ERR_NOT_FOUND (no such VFS), HF_ERR_NOMEM. */
+hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
+/* After the last connection; fine on one that was never opened (zeroed). */
+void hf_shim_close(hf_shim *shim);
+
+/* ---- probe.c: a look at a file before SQLite may touch it ------------------------------------------------------------ */
+
+typedef enum hf_probe {
+    HF_PROBE_MISSING, /* no such file, or an empty one */
+    HF_PROBE_OURS,    /* the header is that of one of our databases, of a version we know */
+    HF_PROBE_UNSURE   /* the header is none, or bare, as while a file is made: SQLite must say what it is */
+} hf_probe;
+
+/* Reads the first bytes of `path` and judges them. Fails as hf_sqlite_open does. */
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must_exist, hf_probe *ret_probe);
+
+/* ---- schema.c: versions --------------------------------------------------------------------------------------------- */
+
+typedef struct hf_schema_step {
+    int version;     /* that the script ends with; ascending */
+    const char *sql; /* run in one transaction */
+} hf_schema_step;
+
+#define HF_SCHEMA_VERSION 1
+
+/* All steps of this program, and their number. */
+const hf_schema_step *hf_schema_steps(size_t *ret_count);
+/* Runs those that are newer than the database, each in a transaction of its own; refuses a database that is newer than the
+ * last, HF_ERR_UNSUPPORTED. Interrupted between or within steps it goes on where it was. */
+hf_status hf_schema_migrate(hf_op *op, sqlite3 *db, const hf_schema_step *steps, size_t count);
+
+/* ---- The store ------------------------------------------------------------------------------------------------------ */
+
+typedef enum hf_statement {
+    HF_STATEMENT_PUT,
+    HF_STATEMENT_DELETE,
+    HF_STATEMENT_DELETE_RANGE,
+    HF_STATEMENT_GET,
+    HF_STATEMENT_SCAN,
+    HF_STATEMENT_SCAN_BACKWARDS,
+    HF_STATEMENT_COUNT_ROWS,
+    HF_STATEMENT_COUNT
+} hf_statement;
+
+typedef enum hf_plain_statement {
+    HF_PLAIN_BEGIN,
+    HF_PLAIN_COMMIT,
+    HF_PLAIN_ROLLBACK,
+    HF_PLAIN_JOURNAL_LAST, /* greatest number in the journal, or NULL */
+    HF_PLAIN_MARK_GET,
+    HF_PLAIN_MARK_PUT,
+    HF_PLAIN_PAGE_COUNT,
+    HF_PLAIN_FREE_COUNT,
+    HF_PLAIN_COUNT
+} hf_plain_statement;
+
+/* A backup under way. */
+typedef struct hf_sqlite_backup {
+    sqlite3_backup *copy; /* NULL = none is under way */
+    sqlite3 *db;          /* the copy's connection */
+    hf_shim shim;         /* marks it unfinished */
+    char *path;           /* owned */
+    size_t path_len;      /* bytes of it, the NUL included */
+} hf_sqlite_backup;
+
+typedef struct hf_sqlite {
+    hf_store base;                       /* the interface */
+    hf_allocator memory;                 /* for this struct and names; SQLite has its own */
+    sqlite3 *db;                         /* the connection */
+    hf_shim shim;                        /* what it reads and writes through */
+    uint64_t last_commit;                /* number of the last commit that is there */
+    bool is_poisoned;                    /* S5: nobody knows what the file holds */
+    int page_size;                       /* bytes */
+    uint64_t log_frames;                 /* pages in the write-ahead log that are not yet in the file */
+    size_t log_len_max;                  /* bytes of log from which a checkpoint is due */
+    uint64_t commits;                    /* since open */
+    uint64_t checkpoints;                /* since open */
+    hf_sqlite_backup backup;             /* the one under way */
+    sqlite3_stmt *plain[HF_PLAIN_COUNT]; /* prepared when first used */
+    sqlite3_stmt *statements[HF_TABLE_COUNT][HF_STATEMENT_COUNT]; /* the same */
+} hf_sqlite;
+
+/* ---- open.c ---------------------------------------------------------------------------------------------------------- */
+
+/* sqlite3_open_v2 for any path; a file that is created gets the mode 0600. `*ret_db` is to be closed also on failure. */
+int hf_sqlite_connect(const char *path, int flags, bool is_new, const char *vfs, sqlite3 **ret_db);
+
+/* ---- statement.c: SQL, and keys in it -------------------------------------------------------------------------------- */
+
+/* Prepares it if that has not been done. Returns a result code of SQLite. */
+int hf_sqlite_prepare(hf_sqlite *store, hf_table table, hf_statement which, sqlite3_stmt **ret_statement);
+int hf_sqlite_prepare_plain(hf_sqlite *store, hf_plain_statement which, sqlite3_stmt **ret_statement);
+void hf_sqlite_finalize_all(hf_sqlite *store);
+/* Executes a plain statement whose first column, if it has a row, is the result; NULL and no row give 0. */
+int hf_sqlite_step_plain(hf_sqlite *store, hf_plain_statement which, int64_t argument, int64_t *ret_number);
+/* Whether the backend can hold the key: run and first event of history share 63 bits. */
+bool hf_sqlite_fits(hf_table table, const hf_key *key);
+/* Binds a key from parameter `at` on; returns the next. `bound`: it is the end of a range and need not fit. */
+int hf_sqlite_bind_key(sqlite3_stmt *statement, int at, hf_table table, const hf_key *key, bool bound, int *rc);
+void hf_sqlite_bind_bytes(sqlite3_stmt *statement, int at, hf_str bytes, int *rc);
+/* The key and value of the row that a scan stands on; valid until the next step. */
+void hf_sqlite_read_row(sqlite3_stmt *statement, hf_table table, hf_key *ret_key, hf_str *ret_value);
+
+/* ---- request.c, commit.c, upkeep.c ------------------------------------------------------------------------------------ */
+
+/* The status that stands for a result code, and the sentence: what was tried, and what SQLite says. */
+hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what);
+/* The number of the last commit, from the file. */
+int hf_sqlite_read_last_commit(hf_sqlite *store);
+
+hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request);
+hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request);
+hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request);
+hf_status hf_sqlite_scan(hf_sqlite *store, hf_store_request *request);
+hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request);
+hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request);
+/* Gives up a backup that is under way and deletes what there is of it. */
+void hf_sqlite_backup_drop(hf_sqlite *store);
+hf_status hf_sqlite_stats(hf_sqlite *store, hf_store_request *request);
+
+#endif

@@ -1,0 +1,236 @@
+#include "store/store_private.h"
+
+#include "base/rng.h"
+
+#include <stdio.h>
+
+static const hf_table_info TABLES[HF_TABLE_COUNT] = {
+    [HF_TABLE_META] = {"meta", true, false, false, true}, [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
+    [HF_TABLE_RUN] = {"run", false, true, false, true},   [HF_TABLE_HISTORY] = {"history", false, true, true, true},
+    [HF_TABLE_NAME] = {"name", true, true, false, true},  [HF_TABLE_DUE] = {"due", false, true, true, false},
+    [HF_TABLE_TASK] = {"task", true, true, false, true},  [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
+};
+
+const hf_table_info *hf_table_info_of(hf_table table)
+{
+    hf_assert((unsigned)table < HF_TABLE_COUNT);
+    return &TABLES[table];
+}
+
+/* ---- Keys ---------------------------------------------------------------------------------------------------------- */
+
+int hf_key_compare(const hf_key *a, const hf_key *b)
+{
+    int order = hf_str_compare(a->text, b->text);
+    if (order != 0) {
+        return order;
+    }
+    if (a->a != b->a) {
+        return a->a < b->a ? -1 : 1;
+    }
+    return (a->b > b->b) - (a->b < b->b);
+}
+
+#define FF_10 "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+#define FF_100 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10
+#define FF_1000 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100
+
+hf_key hf_key_last(void)
+{
+    /* One byte longer than a stored text can be: no backend needs to know that it is special. */
+    static const char BEHIND[] = FF_1000 FF_1000 FF_1000 "\xff";
+    _Static_assert(sizeof BEHIND - 1 == HF_KEY_TEXT_LEN_MAX + 1, "longer than any text");
+    return (hf_key){{BEHIND, sizeof BEHIND - 1}, INT64_MAX, INT64_MAX};
+}
+
+hf_key hf_key_used(hf_table table, const hf_key *key)
+{
+    const hf_table_info *info = hf_table_info_of(table);
+    return (hf_key){
+        .text = info->has_text ? key->text : (hf_str){NULL, 0},
+        .a = info->has_a ? key->a : 0,
+        .b = info->has_b ? key->b : 0,
+    };
+}
+
+void hf_key_format(hf_table table, const hf_key *key, char ret_text[HF_KEY_FORMAT_LEN])
+{
+    const hf_table_info *info = hf_table_info_of(table);
+    char text[72] = "";
+    char a[28] = "";
+    char b[28] = "";
+    size_t len = key->text.len < sizeof text - 1 ? key->text.len : sizeof text - 1;
+    for (size_t i = 0; i < len; i++) {
+        char byte = key->text.data[i];
+        text[i] = byte >= ' ' && byte <= '~' && byte != '\'' ? byte : '.';
+    }
+    if (info->has_a) {
+        (void)snprintf(a, sizeof a, " a=%lld", (long long)key->a);
+    }
+    if (info->has_b) {
+        (void)snprintf(b, sizeof b, " b=%lld", (long long)key->b);
+    }
+    if (info->has_text) {
+        (void)snprintf(ret_text, HF_KEY_FORMAT_LEN, "%s '%s'%s%s", info->name, text, a, b);
+    } else {
+        (void)snprintf(ret_text, HF_KEY_FORMAT_LEN, "%s%s%s", info->name, a, b);
+    }
+}
+
+/* ---- Requests ------------------------------------------------------------------------------------------------------ */
+
+static bool is_storable(hf_table table, const hf_key *key)
+{
+    hf_key used = hf_key_used(table, key);
+    return hf_key_compare(&used, key) == 0 && key->text.len <= HF_KEY_TEXT_LEN_MAX && key->a < INT64_MAX &&
+           key->b < INT64_MAX;
+}
+
+static hf_status check_write(hf_op *op, uint64_t commit, const hf_write *write)
+{
+    char text[HF_KEY_FORMAT_LEN];
+    if ((unsigned)write->table >= HF_TABLE_COUNT) {
+        return hf_fail(op, HF_ERR_MISUSE, "there is no table %d", (int)write->table);
+    }
+    if (write->kind != HF_WRITE_DELETE_RANGE && !is_storable(write->table, &write->key)) {
+        hf_key_format(write->table, &write->key, text);
+        return hf_fail(op, HF_ERR_MISUSE, "%s is no key of its table", text);
+    }
+    if (write->kind == HF_WRITE_PUT && write->value.len > 0 && !hf_table_info_of(write->table)->has_value) {
+        return hf_fail(op, HF_ERR_MISUSE, "rows of %s have no values", hf_table_info_of(write->table)->name);
+    }
+    /* The greatest number in the journal is the number of the last commit. */
+    if (write->kind == HF_WRITE_PUT && write->table == HF_TABLE_JOURNAL &&
+        (write->key.a <= 0 || (uint64_t)write->key.a > commit)) {
+        return hf_fail(op, HF_ERR_MISUSE, "commit %llu writes the journal of commit %lld", (unsigned long long)commit,
+                       (long long)write->key.a);
+    }
+    return HF_OK;
+}
+
+static hf_status check_request(hf_store_request *request)
+{
+    hf_op *op = &request->op;
+    bool reads = request->verb == HF_STORE_GET || request->verb == HF_STORE_SCAN;
+    if (reads && (unsigned)request->table >= HF_TABLE_COUNT) {
+        return hf_fail(op, HF_ERR_MISUSE, "there is no table %d", (int)request->table);
+    }
+    if (request->verb == HF_STORE_COMMIT) {
+        for (size_t i = 0; i < request->write_count; i++) {
+            HF_TRY(check_write(op, request->commit, &request->writes[i]));
+        }
+    }
+    return HF_OK;
+}
+
+void hf_store_execute(hf_store *store, hf_store_request *request)
+{
+    hf_op_init(&request->op);
+    request->found = false;
+    request->value = (hf_str){NULL, 0};
+    request->rows = NULL;
+    request->row_count = 0;
+    request->more = false;
+    hf_status status = check_request(request);
+    request->status = status == HF_OK ? store->ops->execute(store, request) : status;
+}
+
+/* ---- Scans --------------------------------------------------------------------------------------------------------- */
+
+bool hf_scan_wants(hf_scan *scan)
+{
+    hf_store_request *request = scan->request;
+    if ((request->row_max > 0 && request->row_count >= request->row_max) ||
+        (request->len_max > 0 && request->row_count > 0 && scan->len >= request->len_max)) {
+        request->more = true;
+        return false;
+    }
+    return true;
+}
+
+hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
+{
+    hf_store_request *request = scan->request;
+    if (request->row_count == scan->capacity) {
+        size_t capacity = scan->capacity > 0 ? scan->capacity * 2 : 16;
+        hf_row *rows = HF_ARENA_ARRAY(request->arena, hf_row, capacity);
+        if (rows == NULL) {
+            return hf_fail(&request->op, HF_ERR_NOMEM, "no memory for %zu rows", capacity);
+        }
+        if (request->row_count > 0) {
+            memcpy(rows, request->rows, request->row_count * sizeof *rows);
+        }
+        request->rows = rows;
+        scan->capacity = capacity;
+    }
+    hf_row *row = &request->rows[request->row_count];
+    row->key = *key;
+    row->key.text = key->text.len > 0 ? hf_arena_copy(request->arena, key->text) : (hf_str){NULL, 0};
+    row->value = hf_arena_copy(request->arena, value);
+    if (request->arena->status != HF_OK) {
+        return hf_fail(&request->op, HF_ERR_NOMEM, "no memory for a row of %zu bytes", value.len);
+    }
+    request->row_count++;
+    scan->len += key->text.len + value.len;
+    return HF_OK;
+}
+
+/* ---- Hash ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_row(uint64_t hash, const hf_row *row)
+{
+    hash = hf_hash_bytes(hash, row->key.text.data != NULL ? row->key.text.data : "", row->key.text.len);
+    hash = hf_hash_mix(hash, (uint64_t)row->key.a);
+    hash = hf_hash_mix(hash, (uint64_t)row->key.b);
+    return hf_hash_bytes(hash, row->value.data != NULL ? row->value.data : "", row->value.len);
+}
+
+/* Page after page. Each begins with the last row of the one before, whose key lies in the other arena. */
+static hf_status hash_table(hf_op *op, hf_store *store, hf_table table, hf_arena arenas[2], uint64_t *hash)
+{
+    hf_key key = {.a = INT64_MIN, .b = INT64_MIN};
+    bool more = true;
+    for (unsigned page = 0; more; page++) {
+        hf_arena *arena = &arenas[page % 2];
+        hf_arena_reset(arena);
+        hf_store_request scan = {
+            .verb = HF_STORE_SCAN,
+            .table = table,
+            .key = key,
+            .key_end = hf_key_last(),
+            .row_max = 256,
+            .arena = arena,
+        };
+        hf_store_execute(store, &scan);
+        if (scan.status != HF_OK) {
+            return hf_fail(op, scan.status, "%s", scan.op.message);
+        }
+        for (size_t i = page > 0 ? 1 : 0; i < scan.row_count; i++) {
+            *hash = hash_row(*hash, &scan.rows[i]);
+        }
+        more = scan.more;
+        if (more) {
+            key = scan.rows[scan.row_count - 1].key;
+        }
+    }
+    return HF_OK;
+}
+
+hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash)
+{
+    hf_arena arenas[2];
+    hf_arena_init(&arenas[0], memory);
+    hf_arena_init(&arenas[1], memory);
+    uint64_t hash = 0;
+    hf_status status = HF_OK;
+    for (int table = 0; table < HF_TABLE_COUNT && status == HF_OK; table++) {
+        hash = hf_hash_mix(hash, (uint64_t)table);
+        status = hash_table(op, store, (hf_table)table, arenas, &hash);
+    }
+    hf_arena_deinit(&arenas[0]);
+    hf_arena_deinit(&arenas[1]);
+    if (status == HF_OK) {
+        *ret_hash = hash;
+    }
+    return status;
+}

@@ -1,0 +1,202 @@
+/* hf_store: ordered tables of bytes with one atomic commit. The contract that every backend meets, checked by one suite
+ * (tests/unit/store).
+ *
+ * A backend is an ordered map per table. It knows nothing of runs and events: the engine gives it keys and self-checking
+ * records (record.h) and gets them back. So backends are small, equal inputs give equal tables in all of them (I21), and
+ * what is written when is decided in one place, the engine's spill.c.
+ *
+ *     table     key                        value                                             written
+ *     meta      text                       format, MAC key, incarnation, counters            at open, rarely
+ *     journal   a = commit                 all changes of one commit                         with every commit
+ *     run       a = run                    state of a run                                    when it goes cold or closes
+ *     history   a = run, b = first event   consecutive events of a run                       with its state
+ *     name      text = ns/id, a = run      run id and status; the last run is the current    with its state
+ *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
+ *     task      text = queue, a = order    a task that waits, of a run that is cold          with its state
+ *     inbox     a = run, b = order         an input for a run that is not loaded             with a commit
+ *
+ * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
+ * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on
+ * SQLite it is 0, so run numbers are small.
+ *
+ * S1  A commit is atomic: after a crash all of its writes are there or none.
+ * S2  When commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones.
+ * S3  Requests are executed one at a time in the order submitted: a read sees every earlier commit and no later one.
+ * S4  A commit names its number, one more than the last (the first is 1); a backend that finds another number there refuses
+ *     with HF_ERR_CONFLICT and changes nothing: somebody else writes. Numbers are kept over a close, also when the journal is
+ *     empty.
+ * S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then nobody knows, and every later request
+ *     answers HF_ERR_STORE until the store is closed and opened again.
+ * S6  Checkpoint and backup run between commits, on the connection that commits. */
+#ifndef HF_STORE_STORE_H
+#define HF_STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/env.h"
+#include "base/list.h"
+#include "base/op.h"
+
+typedef enum hf_table {
+    HF_TABLE_META,
+    HF_TABLE_JOURNAL,
+    HF_TABLE_RUN,
+    HF_TABLE_HISTORY,
+    HF_TABLE_NAME,
+    HF_TABLE_DUE,
+    HF_TABLE_TASK,
+    HF_TABLE_INBOX,
+    HF_TABLE_COUNT
+} hf_table;
+
+/* Bytes of a key's text: a namespace, a separator and an id, each as long as an id may be, with room. */
+#define HF_KEY_TEXT_LEN_MAX 3000
+
+typedef struct hf_key {
+    hf_str text; /* names and queues; borrowed */
+    int64_t a;   /* first number */
+    int64_t b;   /* second number */
+} hf_key;
+
+typedef enum hf_write_kind {
+    HF_WRITE_PUT,         /* inserts or replaces */
+    HF_WRITE_DELETE,      /* one key; fine when it is not there */
+    HF_WRITE_DELETE_RANGE /* key <= k < key_end */
+} hf_write_kind;
+
+typedef struct hf_write {
+    hf_table table;     /* where */
+    hf_write_kind kind; /* what */
+    hf_key key;         /* of a range: first, inclusive */
+    hf_key key_end;     /* of a range: end, exclusive */
+    hf_str value;       /* of a put */
+} hf_write;
+
+typedef struct hf_row {
+    hf_key key;   /* its text lies in the arena of the scan */
+    hf_str value; /* the same */
+} hf_row;
+
+typedef enum hf_store_verb {
+    HF_STORE_COMMIT,
+    HF_STORE_GET,
+    HF_STORE_SCAN,
+    HF_STORE_CHECKPOINT, /* moves what the log holds into the file, if there is enough of it or `force` */
+    HF_STORE_BACKUP,     /* a consistent copy at `path`, in steps between commits; `more` = call again */
+    HF_STORE_STATS
+} hf_store_verb;
+
+typedef struct hf_store_stats {
+    uint64_t commits;              /* since open */
+    uint64_t flushes;              /* syncs of any file since open */
+    uint64_t bytes_written;        /* to any file since open, checkpoints included */
+    uint64_t checkpoints;          /* since open */
+    uint64_t log_len;              /* bytes of the write-ahead log now */
+    uint64_t file_len;             /* bytes of the file now */
+    uint64_t free_len;             /* of those, on the free list */
+    uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables */
+} hf_store_stats;
+
+typedef struct hf_store_request hf_store_request;
+struct hf_store_request {
+    hf_node link; /* of the queue that holds it */
+    hf_store_verb verb;
+
+    uint64_t commit;        /* COMMIT: its number */
+    const hf_write *writes; /* COMMIT: in this order, later ones win; borrowed until done */
+    size_t write_count;     /* COMMIT */
+
+    hf_table table;   /* GET, SCAN */
+    hf_key key;       /* GET; SCAN: first key, inclusive. Borrowed until done */
+    hf_key key_end;   /* SCAN: end, exclusive */
+    bool backwards;   /* SCAN: from the end of the range */
+    size_t row_max;   /* SCAN: rows at most; 0 = no bound */
+    size_t len_max;   /* SCAN: stops after the row that brings texts and values to so many bytes; 0 = no bound */
+    hf_arena *arena;  /* GET, SCAN: for the results; the requester's, untouched until done */
+    const char *path; /* BACKUP: where to */
+    bool force;       /* CHECKPOINT: also a short log; STATS: count the rows */
+
+    /* Results. */
+    hf_status status;     /* of the request */
+    bool found;           /* GET */
+    hf_str value;         /* GET, in the arena */
+    hf_row *rows;         /* SCAN, in the arena, in the order of the scan */
+    size_t row_count;     /* SCAN */
+    bool more;            /* SCAN: the range has more rows; BACKUP: not finished */
+    hf_store_stats stats; /* STATS */
+    hf_op op;             /* the sentence of a failure */
+
+    void (*done)(hf_store_request *request); /* called by hf_store_queue; not used by execute */
+    void *state;                             /* the requester's own */
+};
+
+typedef struct hf_store hf_store;
+
+typedef struct hf_store_ops {
+    const char *name; /* "memory", "sqlite" */
+    /* Does one request, whose results are cleared and whose arguments are sound, and returns its status. May block; one
+     * thread at a time. */
+    hf_status (*execute)(hf_store *store, hf_store_request *request);
+    /* Commit number of the last commit that is there. */
+    uint64_t (*last_commit)(hf_store *store);
+    void (*close)(hf_store *store);
+} hf_store_ops;
+
+/* Backends embed this as their first member. */
+struct hf_store {
+    const hf_store_ops *ops;
+};
+
+/* Does one request and sets its results. May block; one thread at a time.
+ * Fails, as request->status: HF_ERR_CONFLICT (S4), HF_ERR_STORE (S5), HF_ERR_IO, HF_ERR_FULL, HF_ERR_NOMEM, HF_ERR_TOO_BIG (a
+ * value the backend cannot hold), HF_ERR_MISUSE (a key that breaks the rules above, a journal row of a later commit),
+ * HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
+void hf_store_execute(hf_store *store, hf_store_request *request);
+
+static inline void hf_store_close(hf_store *store)
+{
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+}
+
+int hf_key_compare(const hf_key *a, const hf_key *b);
+/* Behind every key: the end of a range that has none. */
+hf_key hf_key_last(void);
+/* "history", and which parts of a key a table uses. */
+typedef struct hf_table_info {
+    const char *name; /* as above */
+    bool has_text;    /* uses key.text */
+    bool has_a;       /* uses key.a */
+    bool has_b;       /* uses key.b */
+    bool has_value;   /* its rows have values; those of `due` are empty */
+} hf_table_info;
+const hf_table_info *hf_table_info_of(hf_table table);
+
+/* A hash over all rows of all tables: equal contents give equal hashes in every backend. */
+hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash);
+
+/* ---- Records: what every value is wrapped in ----------------------------------------------------------------------- */
+
+/* version u8, table u8, zero u16, length u32, CRC32C u32 (little endian; over table, key and body: a record that lies under
+ * another key is bad too), body. */
+#define HF_RECORD_HEADER_LEN 12
+#define HF_RECORD_VERSION 1
+
+/* Writes the header for a body of `body_len` bytes that follows at header + HF_RECORD_HEADER_LEN. */
+void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body_len);
+/* The body, within `value`. Fails: HF_ERR_INVALID with a sentence that names the record. */
+hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str value, hf_str *ret_body);
+
+/* ---- A thread in front of a store --------------------------------------------------------------------------------- */
+
+typedef struct hf_store_queue hf_store_queue;
+
+/* Takes the store, also on failure. Requests are executed on a thread of the environment, in order; done is called there
+ * and may free the request, or submit it again. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (no thread to be had). */
+hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_queue **ret_queue);
+/* Takes the request until its done is called. Any thread; never waits. */
+void hf_store_queue_submit(hf_store_queue *queue, hf_store_request *request);
+/* Finishes what was submitted, ends the thread, closes the store. Not from done. */
+void hf_store_queue_close(hf_store_queue *queue);
+
+#endif

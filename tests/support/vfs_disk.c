@@ -1,0 +1,380 @@
+/* Files and what is pending on them.
+ *
+ * A file has two contents, `now` and `synced`, and the disk one list of the changes that lie between them, oldest first.
+ * There are no links and no renames, so a file has one name for life, and the directory is two flags per file: present
+ * (processes see it) and durable (the disk has it). Deleted and made anew means two files of one name; at most one of
+ * them is present and at most one durable.
+ *
+ *                 write, truncate                    sync of the file
+ *      now  <----------------------  pending  ------------------------------>  synced
+ *      is_present  <-- create, delete            + sync of the directory ---> is_durable
+ *
+ * D1  A sync of a file makes durable its changes so far and its creation, whatever was pending on its name before.
+ *     It says nothing about other files. (A journaling file system does as much when a new file is synced.)
+ * D2  A deletion is durable when the directory was synced after it, and so is then every creation before. SQLite asks
+ *     for that when it deletes, if at all, and its VFS does it with the first sync of a journal or WAL that it made.
+ *
+ * A process that dies without the power going leaves `now`: that is hf_vfs_power_off. */
+#include "support/vfs_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+hf_vfs_file *hf_vfs_file_find(const hf_vfs *vfs, const char *name)
+{
+    HF_LIST_EACH(node, &vfs->files)
+    {
+        hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
+        if (file->is_present && strcmp(file->name, name) == 0) {
+            return file;
+        }
+    }
+    return NULL;
+}
+
+hf_vfs_file *hf_vfs_file_add(hf_list *files, const char *name)
+{
+    size_t len = strlen(name) + 1;
+    hf_vfs_file *file = calloc(1, sizeof *file + len);
+    hf_assert(file != NULL);
+    memcpy(file->name, name, len);
+    file->is_clean = true;
+    hf_list_init(&file->handles);
+    hf_list_push_back(files, &file->node);
+    return file;
+}
+
+void hf_vfs_file_settle(hf_vfs_file *file)
+{
+    if (file->is_present || file->is_durable || file->pending > 0 || !hf_list_is_empty(&file->handles)) {
+        return;
+    }
+    hf_list_remove(&file->node);
+    hf_vfs_content_clear(&file->now);
+    hf_vfs_content_clear(&file->synced);
+    free(file);
+}
+
+const hf_vfs_content *hf_vfs_durable(const hf_vfs_file *file)
+{
+    return file->is_clean ? &file->now : &file->synced;
+}
+
+/* Whether no image can show the file: temporary, or deleted for good and at most still open somewhere. */
+static bool is_invisible(const hf_vfs_file *file)
+{
+    return file->is_scratch || (!file->is_present && !file->is_durable && file->names == 0);
+}
+
+static void pending_drop(hf_vfs *vfs, hf_vfs_pending *op)
+{
+    hf_list_remove(&op->node);
+    op->file->pending--;
+    op->file->names -= hf_vfs_is_name_op(op);
+    vfs->pending_count--;
+    free(op);
+}
+
+void hf_vfs_wipe(hf_vfs *vfs)
+{
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        pending_drop(vfs, HF_CONTAINER(node, hf_vfs_pending, node));
+    }
+    HF_LIST_EACH(node, &vfs->files)
+    {
+        hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
+        file->is_present = file->is_durable = false;
+        hf_vfs_file_settle(file);
+    }
+}
+
+/* ---- Changes ----------------------------------------------------------------------------------------------------- */
+
+/* Puts a change on the list; from here on the file's two contents differ. */
+static void pend(hf_vfs *vfs, hf_vfs_file *file, hf_vfs_op_kind kind, uint64_t offset, const void *bytes, size_t len)
+{
+    if (is_invisible(file)) {
+        return;
+    }
+    hf_vfs_pending *op = malloc(sizeof *op + len);
+    hf_assert(op != NULL);
+    op->file = file;
+    op->kind = kind;
+    op->fate = HF_VFS_LOST;
+    op->offset = offset;
+    op->len = len;
+    if (len > 0) {
+        memcpy(op->bytes, bytes, len);
+    }
+    if (file->is_clean && (kind == HF_VFS_WRITE || kind == HF_VFS_TRUNCATE)) {
+        hf_vfs_content_share(&file->synced, &file->now);
+        file->is_clean = false;
+    }
+    file->pending++;
+    file->names += hf_vfs_is_name_op(op);
+    vfs->pending_count++;
+    hf_list_push_back(&vfs->pending, &op->node);
+}
+
+void hf_vfs_do_create(hf_vfs *vfs, hf_vfs_file *file)
+{
+    file->is_present = true;
+    pend(vfs, file, HF_VFS_CREATE, 0, NULL, 0);
+}
+
+void hf_vfs_do_write(hf_vfs *vfs, hf_vfs_file *file, uint64_t offset, const void *bytes, size_t len)
+{
+    pend(vfs, file, HF_VFS_WRITE, offset, bytes, len);
+    hf_vfs_content_write(&file->now, offset, bytes, len, NULL);
+}
+
+void hf_vfs_do_truncate(hf_vfs *vfs, hf_vfs_file *file, uint64_t len)
+{
+    pend(vfs, file, HF_VFS_TRUNCATE, len, NULL, 0);
+    hf_vfs_content_truncate(&file->now, len);
+}
+
+void hf_vfs_do_delete(hf_vfs *vfs, hf_vfs_file *file)
+{
+    file->is_present = false;
+    pend(vfs, file, HF_VFS_DELETE, 0, NULL, 0);
+}
+
+/* The directory on the disk takes a creation or a deletion over. */
+static void commit_name(hf_vfs *vfs, hf_vfs_pending *op)
+{
+    hf_vfs_file *file = op->file;
+    HF_LIST_EACH(node, &vfs->files)
+    {
+        hf_vfs_file *other = HF_CONTAINER(node, hf_vfs_file, node);
+        if (op->kind == HF_VFS_CREATE && other != file && other->is_durable && strcmp(other->name, file->name) == 0) {
+            other->is_durable = false;
+            hf_vfs_file_settle(other);
+        }
+    }
+    file->is_durable = op->kind == HF_VFS_CREATE;
+    pending_drop(vfs, op);
+    hf_vfs_file_settle(file);
+}
+
+/* Forgets what is pending on files that are gone for good. */
+static void sweep(hf_vfs *vfs)
+{
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+        hf_vfs_file *file = op->file;
+        if (is_invisible(file)) {
+            pending_drop(vfs, op);
+            hf_vfs_file_settle(file);
+        }
+    }
+}
+
+void hf_vfs_do_sync_dir(hf_vfs *vfs)
+{
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+        if (hf_vfs_is_name_op(op)) {
+            commit_name(vfs, op);
+        }
+    }
+    sweep(vfs);
+}
+
+/* D1: if the file's creation is pending, it and whatever is pending on its name before it become durable. */
+static void sync_name(hf_vfs *vfs, hf_vfs_file *file)
+{
+    hf_vfs_pending *creation = NULL;
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+        creation = op->file == file && op->kind == HF_VFS_CREATE ? op : creation;
+    }
+    while (creation != NULL) {
+        hf_vfs_pending *first = NULL; /* of the name; the creation at the latest */
+        HF_LIST_EACH(node, &vfs->pending)
+        {
+            hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+            first = first == NULL && hf_vfs_is_name_op(op) && strcmp(op->file->name, file->name) == 0 ? op : first;
+        }
+        creation = first == creation ? NULL : creation;
+        commit_name(vfs, first);
+    }
+    sweep(vfs);
+}
+
+void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file)
+{
+    sync_name(vfs, file);
+    if (file->is_clean) {
+        return;
+    }
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+        if (op->file == file && op->kind != HF_VFS_DELETE) {
+            uint64_t end = op->offset + op->len;
+            if (op->kind == HF_VFS_TRUNCATE) { /* everything from there on may have changed */
+                end = file->now.len > file->synced.len ? file->now.len : file->synced.len;
+            }
+            hf_vfs_content_take(&file->synced, &file->now, op->offset, end);
+            pending_drop(vfs, op);
+        }
+    }
+    hf_vfs_content_truncate(&file->synced, file->now.len);
+}
+
+void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file)
+{
+    HF_LIST_EACH(node, &vfs->pending)
+    {
+        hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
+        if (op->file == file && (op->kind == HF_VFS_WRITE || op->kind == HF_VFS_TRUNCATE)) {
+            bool is_lucky = hf_rng_below(&vfs->rng, 2) == 0;
+            if (is_lucky && op->kind == HF_VFS_WRITE) {
+                hf_vfs_content_write(&file->synced, op->offset, op->bytes, op->len, NULL);
+            } else if (is_lucky) {
+                hf_vfs_content_truncate(&file->synced, op->offset);
+            }
+            file->forgotten++;
+            pending_drop(vfs, op);
+        }
+    }
+}
+
+uint64_t hf_vfs_unsynced(const hf_vfs *vfs)
+{
+    uint64_t count = vfs->pending_count;
+    HF_LIST_EACH(node, &vfs->files)
+    {
+        const hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
+        count += is_invisible(file) ? 0 : file->forgotten;
+    }
+    return count;
+}
+
+/* ---- The disk as a whole ------------------------------------------------------------------------------------------ */
+
+void hf_vfs_set_powersafe(hf_vfs *vfs, bool is_powersafe)
+{
+    vfs->is_powersafe = is_powersafe;
+}
+
+void hf_vfs_on_op(hf_vfs *vfs, hf_vfs_hook hook, void *state)
+{
+    vfs->hook = hook;
+    vfs->hook_state = state;
+}
+
+uint64_t hf_vfs_ops(const hf_vfs *vfs)
+{
+    return vfs->ops;
+}
+
+void hf_vfs_power_off(hf_vfs *vfs)
+{
+    vfs->generation++;
+    vfs->is_off = true;
+}
+
+void hf_vfs_power_on(hf_vfs *vfs)
+{
+    vfs->is_off = false;
+}
+
+/* ---- Files by hand ----------------------------------------------------------------------------------------------- */
+
+/* What a hand changes is durable, with whatever was pending on the file. */
+static void settle_by_hand(hf_vfs *vfs, hf_vfs_file *file)
+{
+    hf_vfs_do_sync(vfs, file);
+    hf_vfs_content_clear(&file->synced);
+    file->is_clean = true;
+    file->forgotten = 0;
+}
+
+bool hf_vfs_file_size(const hf_vfs *vfs, const char *file, uint64_t *ret_len)
+{
+    const hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL) {
+        return false;
+    }
+    *ret_len = found->now.len;
+    return true;
+}
+
+bool hf_vfs_read_file(const hf_vfs *vfs, const char *file, uint64_t offset, void *ret_bytes, size_t len,
+                      size_t *ret_len)
+{
+    const hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL) {
+        return false;
+    }
+    *ret_len = hf_vfs_content_read(&found->now, offset, ret_bytes, len);
+    return true;
+}
+
+void hf_vfs_write_file(hf_vfs *vfs, const char *file, const void *bytes, size_t len)
+{
+    hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL) {
+        found = hf_vfs_file_add(&vfs->files, file);
+        hf_vfs_do_create(vfs, found);
+    }
+    settle_by_hand(vfs, found);
+    hf_vfs_content_truncate(&found->now, 0);
+    hf_vfs_content_write(&found->now, 0, bytes, len, NULL);
+}
+
+bool hf_vfs_truncate_file(hf_vfs *vfs, const char *file, uint64_t len)
+{
+    hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL) {
+        return false;
+    }
+    settle_by_hand(vfs, found);
+    hf_vfs_content_truncate(&found->now, len);
+    return true;
+}
+
+bool hf_vfs_delete_file(hf_vfs *vfs, const char *file)
+{
+    hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL) {
+        return false;
+    }
+    hf_vfs_do_delete(vfs, found);
+    hf_vfs_do_sync_dir(vfs);
+    return true;
+}
+
+bool hf_vfs_flip(hf_vfs *vfs, const char *file, uint64_t offset, unsigned bit)
+{
+    hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    if (found == NULL || offset >= found->now.len) {
+        return false;
+    }
+    settle_by_hand(vfs, found);
+    unsigned char byte = 0;
+    (void)hf_vfs_content_read(&found->now, offset, &byte, 1);
+    byte ^= (unsigned char)(1U << bit % 8);
+    hf_vfs_content_write(&found->now, offset, &byte, 1, NULL);
+    return true;
+}
+
+const char *hf_vfs_file_name(const hf_vfs *vfs, size_t n)
+{
+    HF_LIST_EACH(node, &vfs->files)
+    {
+        const hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
+        if (file->is_present && n-- == 0) {
+            return file->name;
+        }
+    }
+    return NULL;
+}
