@@ -127,6 +127,7 @@ struct hf_store_request {
 
     void (*done)(hf_store_request *request); /* called by hf_store_queue; not used by execute */
     void *state;                             /* the requester's own */
+    void *owner;                             /* of whoever submitted it, for `done` */
 };
 
 typedef struct hf_store hf_store;

@@ -11,10 +11,12 @@
 
 #include <stdio.h>
 
+/* Measured. Pages of 8 KiB write half as much again where commits are small, and are no faster where they are big. A log twice
+ * as long saves a few percent of what is written, and doubles the time that commits stand still for a checkpoint. */
 enum {
     PAGE_SIZE = 4096,
     CACHE_LEN = 8 * 1024 * 1024,
-    LOG_LEN_MAX = 16 * 1024 * 1024,
+    LOG_LEN_MAX = 8 * 1024 * 1024,
 };
 
 /* ---- The connection ------------------------------------------------------------------------------------------------ */

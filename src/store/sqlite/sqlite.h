@@ -14,17 +14,25 @@ typedef struct hf_sqlite_options {
     const char *vfs;          /* NULL = the default one */
     hf_durability durability; /* FULL unless asked */
     size_t cache_len;         /* bytes of page cache; 0 = 8 MiB */
-    size_t log_len_max;       /* a checkpoint is due when the write-ahead log is longer; 0 = chosen by measurement */
-    int page_size;            /* at creation only; 0 = chosen by measurement */
+    size_t log_len_max;       /* a checkpoint is due when the write-ahead log is longer; 0 = 8 MiB */
+    int page_size;            /* at creation only, a power of two from 1024 to 65536; 0 = 4096 */
     bool must_exist;          /* do not create */
-    bool read_only;           /* for tools: no write, no recovery that writes */
+    bool read_only;           /* for tools: no write, no recovery that writes; works while nobody has it open */
 } hf_sqlite_options;
 
-/* Fails, with a sentence that says what is wrong and what to do, without touching the file:
+/* Opens the database at `path`, or makes it (mode 0600). NULL options are the defaults. Closing moves the log into the file and
+ * deletes it; a poisoned store (S5) leaves it for the next open.
+ *
+ * Fails, with a sentence that says what is wrong and what to do, without touching the file:
  * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, truncated, zeroed, damaged),
  * HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_DENIED (read only), HF_ERR_CONFLICT (somebody has it open),
- * HF_ERR_FULL (no space), HF_ERR_IO, HF_ERR_NOMEM. */
+ * HF_ERR_FULL (no space), HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_MISUSE (a page size that is none). */
 hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const hf_sqlite_options *options,
                          hf_store **ret_store);
+
+/* SQLite's integrity_check: reads the whole file, calls `found` for what is wrong with it. `store` must be one of
+ * hf_sqlite_open. Returns HF_OK when it could look. Fails: HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_INVALID (too damaged to look at). */
+hf_status hf_sqlite_integrity(hf_op *op, hf_store *store, void (*found)(void *state, const char *sentence),
+                              void *state);
 
 #endif

@@ -17,19 +17,19 @@ typedef enum key_shape { SHAPE_NUMBER, SHAPE_PACKED, SHAPE_TEXT, SHAPE_TEXT_NUMB
 
 /* table, its key as in a comparison, first and second key as parameters, how to order it backwards, what follows the key
  * among the values of a put and among the columns of a row */
-#define STATEMENTS(table, columns, first, second, backwards, put, value)                                              \
-    {                                                                                                                 \
-        [HF_STATEMENT_PUT] = "INSERT OR REPLACE INTO " table " VALUES (" put ")",                                     \
-        [HF_STATEMENT_DELETE] = "DELETE FROM " table " WHERE (" columns ") = (" first ")",                            \
-        [HF_STATEMENT_DELETE_RANGE] =                                                                                 \
-            "DELETE FROM " table " WHERE (" columns ") >= (" first ") AND (" columns ") < (" second ")",              \
-        [HF_STATEMENT_GET] = "SELECT " value " FROM " table " WHERE (" columns ") = (" first ")",                     \
-        [HF_STATEMENT_SCAN] = "SELECT " columns ", " value " FROM " table " WHERE (" columns ") >= (" first           \
-                              ") AND (" columns ") < (" second ") ORDER BY " columns,                                 \
-        [HF_STATEMENT_SCAN_BACKWARDS] = "SELECT " columns ", " value " FROM " table " WHERE (" columns ") >= (" first \
-                                        ") AND (" columns ") < (" second ") ORDER BY " backwards,                     \
-        [HF_STATEMENT_COUNT_ROWS] = "SELECT count(*) FROM " table,                                                    \
+#define STATEMENTS(table, columns, first, second, backwards, put, value)                                        \
+    {                                                                                                           \
+        [HF_STATEMENT_PUT] = ("INSERT OR REPLACE INTO " table " VALUES (" put ")"),                             \
+        [HF_STATEMENT_DELETE] = ("DELETE FROM " table " WHERE (" columns ") = (" first ")"),                    \
+        [HF_STATEMENT_DELETE_RANGE] = ("DELETE FROM " table RANGE(columns, first, second)),                     \
+        [HF_STATEMENT_GET] = ("SELECT " value " FROM " table " WHERE (" columns ") = (" first ")"),             \
+        [HF_STATEMENT_SCAN] =                                                                                   \
+            ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " columns),   \
+        [HF_STATEMENT_SCAN_BACKWARDS] =                                                                         \
+            ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " backwards), \
+        [HF_STATEMENT_COUNT_ROWS] = ("SELECT count(*) FROM " table),                                            \
     }
+#define RANGE(columns, first, second) " WHERE (" columns ") >= (" first ") AND (" columns ") < (" second ")"
 #define ONE(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", "?1, ?2", "v")
 #define TWO(table, a, b) STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", "?1, ?2, ?3", "v")
 #define BARE(table, a, b) STATEMENTS(table, a ", " b, "?1, ?2", "?3, ?4", a " DESC, " b " DESC", "?1, ?2", "x''")

@@ -1,0 +1,444 @@
+/* The SQLite store on a disk that loses its power or fails its calls, at every operation of a script of commits.
+ *
+ * The script runs once on the memory store, which tells the hash of the contents after each commit. Then, whatever happened to
+ * the disk: what is found there is the contents after commit n, for an n that was acknowledged last or was under way. */
+#include "backends.h"
+
+#include "store/sqlite/sqlite_private.h"
+
+#include <stdio.h>
+
+enum { COMMITS = 24, WRITES_MAX = 12, VALUE_LEN_MAX = 6000 };
+
+/* ---- The script ---------------------------------------------------------------------------------------------------- */
+
+typedef struct script {
+    uint64_t seed;
+    uint64_t hashes[COMMITS + 1];           /* of the contents after so many commits */
+    size_t write_count[COMMITS];            /* by commit */
+    hf_write writes[COMMITS][WRITES_MAX];   /* the same */
+    bool checkpoint_after[COMMITS];         /* the same */
+    char text[COMMITS][2 * WRITES_MAX][12]; /* of keys */
+    char bytes[VALUE_LEN_MAX];              /* of values */
+} script;
+
+static hf_key script_key(script *s, hf_rng *rng, hf_table table, int commit, unsigned slot)
+{
+    const hf_table_info *info = hf_table_info_of(table);
+    hf_key key = {.a = info->has_a ? (int64_t)hf_rng_below(rng, 30) : 0,
+                  .b = info->has_b ? (int64_t)hf_rng_below(rng, 5) : 0};
+    if (info->has_text) {
+        char *text = s->text[commit][slot];
+        key.text = hf_str_of_len(text, (size_t)snprintf(text, 12, "k%d", (int)hf_rng_below(rng, 20)));
+    }
+    return key;
+}
+
+static hf_write script_write(script *s, hf_rng *rng, int commit, unsigned slot)
+{
+    hf_table table = (hf_table)hf_rng_below(rng, HF_TABLE_COUNT);
+    table = table == HF_TABLE_JOURNAL ? HF_TABLE_HISTORY : table;
+    uint64_t kind = hf_rng_below(rng, 10);
+    hf_write write = {
+        .table = table,
+        .kind = kind < 7   ? HF_WRITE_PUT
+                : kind < 9 ? HF_WRITE_DELETE
+                           : HF_WRITE_DELETE_RANGE,
+        .key = script_key(s, rng, table, commit, 2 * slot),
+    };
+    if (write.kind == HF_WRITE_DELETE_RANGE) {
+        write.key_end = script_key(s, rng, table, commit, 2 * slot + 1);
+    }
+    if (write.kind == HF_WRITE_PUT && hf_table_info_of(table)->has_value) {
+        write.value = hf_str_of_len(s->bytes, hf_rng_below(rng, hf_rng_below(rng, 6) == 0 ? VALUE_LEN_MAX : 200));
+    }
+    return write;
+}
+
+/* Commits as the engine makes them: mostly with a journal row, now and then with the journal trimmed. */
+static void script_init(script *s, uint64_t seed)
+{
+    memset(s, 0, sizeof *s);
+    s->seed = seed;
+    hf_rng rng = {seed};
+    for (size_t i = 0; i < VALUE_LEN_MAX; i++) {
+        s->bytes[i] = (char)hf_rng_next(&rng);
+    }
+    place twin = place_new("memory");
+    s->hashes[0] = hash_of(&twin);
+    for (int i = 0; i < COMMITS; i++) {
+        size_t count = 0;
+        if (hf_rng_below(&rng, 8) != 0) {
+            s->writes[i][count++] =
+                put(HF_TABLE_JOURNAL, key_a(i + 1), hf_str_of_len(s->bytes, hf_rng_below(&rng, 5000)));
+        }
+        if (hf_rng_below(&rng, 6) == 0) {
+            s->writes[i][count++] =
+                del_range(HF_TABLE_JOURNAL, key_a(0), key_a((int64_t)hf_rng_below(&rng, (uint64_t)i + 3)));
+        }
+        while (count < WRITES_MAX && hf_rng_below(&rng, 5) != 0) {
+            s->writes[i][count] = script_write(s, &rng, i, (unsigned)count);
+            count++;
+        }
+        s->write_count[i] = count;
+        s->checkpoint_after[i] = hf_rng_below(&rng, 7) == 0;
+        commit_writes(&twin, s->writes[i], count);
+        s->hashes[i + 1] = hash_of(&twin);
+    }
+    place_free(&twin);
+}
+
+/* ---- What is left -------------------------------------------------------------------------------------------------- */
+
+static hf_status open_on(hf_vfs *disk, const char *file, bool must_exist, hf_durability durability,
+                         hf_store **ret_store, hf_op *op)
+{
+    hf_sqlite_options options = {
+        .vfs = hf_vfs_name(disk), .cache_len = 64 * 1024, .must_exist = must_exist, .durability = durability};
+    hf_op_init(op);
+    *ret_store = NULL;
+    return hf_sqlite_open(op, HEAP, file, &options, ret_store);
+}
+
+static bool is_whole(hf_store *store)
+{
+    sqlite3_stmt *check = NULL;
+    sqlite3 *db = ((hf_sqlite *)store)->db;
+    bool whole = sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &check, NULL) == SQLITE_OK &&
+                 sqlite3_step(check) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(check, 0), "ok") == 0;
+    (void)sqlite3_finalize(check);
+    return whole;
+}
+
+/* Opens the database on the disk and compares it with the script, which must have got to a commit in [least, most]. */
+static bool disk_is_good(const script *s, hf_vfs *disk, uint64_t least, uint64_t most, const char *when)
+{
+    hf_store *store = NULL;
+    hf_op op;
+    hf_status status = open_on(disk, "test.db", false, HF_DURABILITY_FULL, &store, &op);
+    if (!HF_CHECK_SAY(status == HF_OK, "%s, %d to %d: %s", when, (int)least, (int)most, op.message)) {
+        return false;
+    }
+    uint64_t last = store->ops->last_commit(store);
+    uint64_t hash = 0;
+    bool good = HF_CHECK_SAY(last >= least && last <= most, "%s: commit %d instead of %d to %d", when, (int)last,
+                             (int)least, (int)most) &&
+                HF_CHECK(hf_store_hash(&op, store, HEAP, &hash) == HF_OK) &&
+                HF_CHECK_SAY(hash == s->hashes[last], "%s: other contents after commit %d", when, (int)last) &&
+                HF_CHECK_SAY(is_whole(store), "%s: not whole after commit %d", when, (int)last);
+    hf_store_close(store);
+    return good;
+}
+
+/* ---- Power --------------------------------------------------------------------------------------------------------- */
+
+typedef struct outage {
+    const script *script;
+    hf_vfs *disk;             /* where the script runs */
+    hf_vfs *image;            /* what is left of it */
+    hf_vfs *second;           /* what is left of that, when the power goes again while it is opened */
+    hf_durability durability; /* of the script's store */
+    hf_rng rng;
+    uint64_t acked;  /* commits acknowledged */
+    uint64_t asked;  /* commits begun */
+    uint64_t images; /* looked at */
+    bool nested;     /* an image is being opened under the hook */
+    bool bad;        /* something was found */
+} outage;
+
+static uint64_t least_of(const outage *o)
+{
+    return o->durability == HF_DURABILITY_FULL ? o->acked : 0;
+}
+
+static void power_goes_again(void *state, uint64_t op, hf_vfs_op_kind kind, const char *file)
+{
+    outage *o = state;
+    (void)op;
+    (void)kind;
+    (void)file;
+    if (!o->bad) {
+        hf_vfs_image(o->image, (hf_crash_mode)hf_rng_below(&o->rng, HF_CRASH_MODE_COUNT), &o->rng, o->second);
+        o->bad = !disk_is_good(o->script, o->second, least_of(o), o->asked, "after a second power cut");
+        o->images++;
+    }
+}
+
+static void power_goes(void *state, uint64_t op, hf_vfs_op_kind kind, const char *file)
+{
+    outage *o = state;
+    (void)kind;
+    (void)file;
+    for (int mode = 0; mode < HF_CRASH_MODE_COUNT && !o->bad; mode++) {
+        hf_vfs_image(o->disk, (hf_crash_mode)mode, &o->rng, o->image);
+        bool twice = (op + (uint64_t)mode) % 23 == 0;
+        hf_vfs_on_op(o->image, twice ? power_goes_again : NULL, o);
+        bool good = disk_is_good(o->script, o->image, least_of(o), o->asked, "after a power cut");
+        hf_vfs_on_op(o->image, NULL, NULL);
+        o->bad = o->bad || !good;
+        o->images++;
+    }
+}
+
+static uint64_t images_in_all;
+
+static void cut_power_at_every_change(uint64_t seed, hf_durability durability)
+{
+    static script s;
+    script_init(&s, seed);
+    outage o = {
+        .script = &s,
+        .disk = hf_vfs_new("disk", seed),
+        .image = hf_vfs_new("image", seed),
+        .second = hf_vfs_new("second", seed),
+        .durability = durability,
+        .rng = {seed},
+    };
+    hf_vfs_set_powersafe(o.disk, seed % 3 != 0);
+    hf_vfs_on_op(o.disk, power_goes, &o);
+    hf_store *store = NULL;
+    hf_op op;
+    if (HF_CHECK(open_on(o.disk, "test.db", false, durability, &store, &op) == HF_OK)) {
+        for (int i = 0; i < COMMITS && !o.bad; i++) {
+            hf_store_request commit = {.verb = HF_STORE_COMMIT,
+                                       .commit = (uint64_t)i + 1,
+                                       .writes = s.writes[i],
+                                       .write_count = s.write_count[i]};
+            o.asked = commit.commit;
+            hf_store_execute(store, &commit);
+            HF_CHECK_SAY(commit.status == HF_OK, "%s", commit.op.message);
+            o.acked = commit.commit;
+            if (s.checkpoint_after[i]) {
+                hf_store_request checkpoint = {.verb = HF_STORE_CHECKPOINT, .force = true};
+                hf_store_execute(store, &checkpoint);
+                HF_CHECK(checkpoint.status == HF_OK);
+            }
+        }
+        hf_store_close(store);
+    }
+    images_in_all += o.images;
+    hf_vfs_free(o.disk);
+    hf_vfs_free(o.image);
+    hf_vfs_free(o.second);
+}
+
+static void cut_full(uint64_t seed)
+{
+    cut_power_at_every_change(seed, HF_DURABILITY_FULL);
+}
+
+static void cut_normal(uint64_t seed)
+{
+    cut_power_at_every_change(seed, HF_DURABILITY_NORMAL);
+}
+
+static void store_S1_S2_hold_when_the_power_goes_at_any_change(void **state)
+{
+    (void)state;
+    images_in_all = 0;
+    hf_each_seed("power cuts", 12, cut_full);
+    print_message("%d images\n", (int)images_in_all);
+}
+
+static void store_S1_holds_when_the_power_goes_with_durability_normal(void **state)
+{
+    (void)state;
+    images_in_all = 0;
+    hf_each_seed("power cuts", 4, cut_normal);
+    print_message("%d images\n", (int)images_in_all);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------------------------- */
+
+typedef struct fault_case {
+    hf_io_fault fault;
+    unsigned kinds;
+    bool forever;
+    bool powersafe;
+} fault_case;
+
+/* What the program that met the error has to say for itself. */
+typedef struct witness {
+    uint64_t acked; /* commits acknowledged */
+    uint64_t most;  /* commits that may be there */
+    bool opened;    /* it came that far */
+} witness;
+
+/* One commit, tried again when it failed cleanly. False: the program stops here. */
+static bool commit_under_errors(const script *s, hf_store *store, hf_vfs *disk, hf_vfs *image, hf_rng *rng, int i,
+                                witness *w)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        hf_store_request commit = {.verb = HF_STORE_COMMIT,
+                                   .commit = (uint64_t)i + 1,
+                                   .writes = s->writes[i],
+                                   .write_count = s->write_count[i]};
+        hf_store_execute(store, &commit);
+        if (commit.status == HF_OK) {
+            w->acked = w->most = commit.commit;
+            return true;
+        }
+        if (commit.status == HF_ERR_STORE) {
+            w->most = commit.commit;
+            return false;
+        }
+        if (!HF_CHECK_SAY(commit.status == HF_ERR_IO || commit.status == HF_ERR_FULL, "%s", commit.op.message)) {
+            return false;
+        }
+        /* S5: it changed nothing, and no power cut brings it back. */
+        hf_vfs_image(disk, (hf_crash_mode)hf_rng_below(rng, HF_CRASH_MODE_COUNT), rng, image);
+        if (!disk_is_good(s, image, w->acked, w->acked, "after a refused commit")) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Runs the script with the n-th call failing. Returns whether the failure was met. */
+static bool fail_once(const script *s, const fault_case *c, uint64_t nth)
+{
+    hf_vfs *disk = hf_vfs_new("disk", s->seed);
+    hf_vfs *image = hf_vfs_new("image", s->seed);
+    hf_rng rng = {s->seed + nth};
+    witness w = {0};
+    hf_vfs_set_powersafe(disk, c->powersafe);
+    hf_vfs_fail(disk, c->kinds, nth, c->fault, c->forever);
+    hf_store *store = NULL;
+    hf_op op;
+    hf_status status = open_on(disk, "test.db", false, HF_DURABILITY_FULL, &store, &op);
+    if (status == HF_OK) {
+        w.opened = true;
+        for (int i = 0; i < COMMITS; i++) {
+            if (!commit_under_errors(s, store, disk, image, &rng, i, &w)) {
+                break;
+            }
+            if (s->checkpoint_after[i]) {
+                hf_store_request checkpoint = {.verb = HF_STORE_CHECKPOINT, .force = true};
+                hf_store_execute(store, &checkpoint);
+            }
+        }
+        if (nth % 2 == 0) {
+            hf_vfs_image(disk, (hf_crash_mode)hf_rng_below(&rng, HF_CRASH_MODE_COUNT), &rng, image);
+            (void)disk_is_good(s, image, w.acked, w.most, "after an error and a power cut");
+        }
+        hf_store_close(store);
+    }
+    bool met = hf_vfs_faults_hit(disk) > 0;
+    hf_vfs_fail(disk, 0, 0, HF_FAULT_EIO, false);
+    (void)disk_is_good(s, disk, w.acked, w.most, "after an error");
+    hf_vfs_free(disk);
+    hf_vfs_free(image);
+    return met;
+}
+
+static const fault_case FAULTS[] = {
+    {HF_FAULT_EIO, HF_IO_READ | HF_IO_WRITE | HF_IO_SYNC | HF_IO_TRUNCATE | HF_IO_DELETE | HF_IO_OPEN, false, true},
+    {HF_FAULT_EIO, HF_IO_READ | HF_IO_WRITE | HF_IO_SYNC | HF_IO_TRUNCATE | HF_IO_DELETE | HF_IO_OPEN, true, true},
+    {HF_FAULT_EIO, HF_IO_ANY, false, false},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, false, true},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, true, true},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, false, false},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, true, false},
+};
+
+static uint64_t errors_in_all;
+
+static void fail_every_call(uint64_t seed)
+{
+    static script s;
+    script_init(&s, seed);
+    for (size_t i = 0; i < sizeof FAULTS / sizeof *FAULTS; i++) {
+        uint64_t nth = 1;
+        while (fail_once(&s, &FAULTS[i], nth) && hf_checks_failed() == 0) {
+            errors_in_all++;
+            nth++;
+        }
+        if (!HF_CHECK_SAY(hf_checks_failed() == 0, "case %d, call %d", (int)i, (int)nth)) {
+            return;
+        }
+    }
+}
+
+static void store_S1_S2_S5_hold_when_any_call_of_the_disk_fails(void **state)
+{
+    (void)state;
+    errors_in_all = 0;
+    hf_each_seed("errors", 4, fail_every_call);
+    print_message("%d errors\n", (int)errors_in_all);
+}
+
+/* ---- Backups ------------------------------------------------------------------------------------------------------- */
+
+typedef struct copying {
+    hf_vfs *disk;
+    hf_vfs *image;
+    hf_rng rng;
+    uint64_t hash;    /* of the store that is copied */
+    uint64_t refused; /* images */
+    uint64_t whole;   /* the same */
+} copying;
+
+static void power_goes_while_copying(void *state, uint64_t op, hf_vfs_op_kind kind, const char *file)
+{
+    copying *c = state;
+    (void)op;
+    (void)kind;
+    (void)file;
+    for (int mode = 0; mode < HF_CRASH_MODE_COUNT; mode++) {
+        hf_vfs_image(c->disk, (hf_crash_mode)mode, &c->rng, c->image);
+        hf_store *store = NULL;
+        hf_op error;
+        if (open_on(c->image, "copy.db", true, HF_DURABILITY_FULL, &store, &error) != HF_OK) {
+            c->refused++;
+            continue;
+        }
+        uint64_t hash = 0;
+        HF_CHECK(hf_store_hash(&error, store, HEAP, &hash) == HF_OK && hash == c->hash);
+        c->whole++;
+        hf_store_close(store);
+    }
+}
+
+static void store_S6_backup_that_a_power_cut_ends_is_refused_or_whole(void **state)
+{
+    (void)state;
+    static script s;
+    script_init(&s, 5);
+    copying c = {.disk = hf_vfs_new("disk", 5), .image = hf_vfs_new("image", 5), .rng = {5}};
+    hf_store *store = NULL;
+    hf_op op;
+    assert_int_equal(open_on(c.disk, "test.db", false, HF_DURABILITY_FULL, &store, &op), HF_OK);
+    for (int i = 0; i < COMMITS; i++) {
+        hf_store_request commit = {
+            .verb = HF_STORE_COMMIT, .commit = (uint64_t)i + 1, .writes = s.writes[i], .write_count = s.write_count[i]};
+        hf_store_execute(store, &commit);
+        assert_int_equal(commit.status, HF_OK);
+    }
+    c.hash = s.hashes[COMMITS];
+    hf_vfs_on_op(c.disk, power_goes_while_copying, &c);
+    hf_store_request backup = {.verb = HF_STORE_BACKUP, .path = "copy.db"};
+    do {
+        hf_store_execute(store, &backup);
+        assert_int_equal(backup.status, HF_OK);
+    } while (backup.more);
+    power_goes_while_copying(&c, 0, HF_VFS_SYNC, "");
+    hf_vfs_on_op(c.disk, NULL, NULL);
+    hf_store_close(store);
+    print_message("%d images refused, %d whole\n", (int)c.refused, (int)c.whole);
+    assert_true(c.refused > 50);
+    assert_true(c.whole >= HF_CRASH_MODE_COUNT); /* at the end all are */
+    hf_vfs_free(c.disk);
+    hf_vfs_free(c.image);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(store_S1_S2_hold_when_the_power_goes_at_any_change),
+    cmocka_unit_test(store_S1_holds_when_the_power_goes_with_durability_normal),
+    cmocka_unit_test(store_S1_S2_S5_hold_when_any_call_of_the_disk_fails),
+    cmocka_unit_test(store_S6_backup_that_a_power_cut_ends_is_refused_or_whole),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("store crash", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
