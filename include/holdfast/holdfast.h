@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H
 
+#include <holdfast/activity.h>
 #include <holdfast/base.h>
 #include <holdfast/chan.h>
 #include <holdfast/dispatch.h>
@@ -9,12 +10,16 @@
 #include <holdfast/flow.h>
 #include <holdfast/io.h>
 #include <holdfast/keyed.h>
+#include <holdfast/payload.h>
 #include <holdfast/process.h>
 #include <holdfast/runtime.h>
 #include <holdfast/scope.h>
+#include <holdfast/service.h>
 #include <holdfast/sim.h>
 #include <holdfast/status.h>
 #include <holdfast/sync.h>
 #include <holdfast/time.h>
+#include <holdfast/worker.h>
+#include <holdfast/workflow.h>
 
 #endif

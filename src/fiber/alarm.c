@@ -1,6 +1,7 @@
 #include "fiber/alarm.h"
 
 #include "fiber/core.h"
+#include "fiber/crew_private.h"
 
 #include <string.h>
 
@@ -87,6 +88,10 @@ static void take_out(hf_alarms *alarms, size_t at)
 
 void hf_alarm_take_out(hf_sched *sched, hf_alarm *alarm)
 {
+    if (alarm->pos >= HF_ALARM_OF_CREW) {
+        hf_crew_disarm(alarm);
+        return;
+    }
     hf_assert(sched->alarms.slots[alarm->pos - 1].alarm == alarm);
     take_out(&sched->alarms, alarm->pos - 1);
 }

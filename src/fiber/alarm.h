@@ -8,7 +8,7 @@ typedef struct hf_alarm hf_alarm;
 typedef struct hf_sched hf_sched;
 
 struct hf_alarm {
-    size_t pos;                                     /* place in the heap plus 1; 0 = not armed */
+    size_t pos;                                     /* place in the heap plus 1; 0 = not armed; see HF_ALARM_OF_CREW */
     void (*fire)(hf_sched *sched, hf_alarm *alarm); /* runs once, disarmed already */
 };
 

@@ -45,6 +45,7 @@ static uint64_t bound(int64_t option, uint64_t usual)
 
 hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_new"));
     static const hf_cache_options DEFAULTS = {.size = sizeof DEFAULTS};
     options = options != NULL ? options : &DEFAULTS;
     hf_fiber *self = hf_enter(options->runtime);
@@ -89,6 +90,7 @@ hf_status hf_cache_free(hf_cache *cache)
     if (cache == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_cache_free"));
     hf_fiber *self = hf_enter(cache->rt);
     if (self == NULL) {
         return hf_forked();
@@ -194,11 +196,13 @@ static hf_status look_up(hf_cache *cache, const void *key, size_t key_len, hf_va
 
 hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_get"));
     return look_up(cache, key, key_len, ret_value, false, "hf_cache_get");
 }
 
 hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_pin"));
     return look_up(cache, key, key_len, ret_value, true, "hf_cache_pin");
 }
 
@@ -327,6 +331,7 @@ static hf_status check_put(hf_fiber *self, const hf_cache *cache, const void *ke
 
 hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_put"));
     hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -365,6 +370,7 @@ hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_unpin"));
     hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -390,6 +396,7 @@ hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 
 hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
 {
+    HF_TRY(hf_not_in_workflow("hf_cache_remove"));
     hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();

@@ -6,6 +6,7 @@
  *     has come back. A child that has not started gets a flag, seen by whoever starts it.
  * C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
  * The walk keeps a work list through the jobs themselves: a deep tree must not become a deep recursion. */
+#include "fiber/crew_private.h"
 #include "fiber/job.h"
 #include "fiber/wait.h"
 
@@ -23,6 +24,12 @@ typedef struct walk {
 /* Fibers whose waits are claimed by the walk itself. Touching 100,000 stacks would hold the canceler up for long: beyond
  * these a child is only marked, and interrupted with the others of its kind before anybody else runs on the scheduler. */
 enum { INTERRUPTED_AT_ONCE_MAX = 64 };
+
+/* A crew's fibers are all interrupted at once: the order in which they are woken is part of what is replayed. */
+static unsigned at_once_in(const hf_scope *scope)
+{
+    return hf_crew_of_scope(scope) != NULL ? UINT_MAX : INTERRUPTED_AT_ONCE_MAX;
+}
 
 static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
 {
@@ -224,7 +231,7 @@ static void run_walk(walk *w)
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited)
 {
-    walk w = {NULL, cause, reason, failure, sched, INTERRUPTED_AT_ONCE_MAX};
+    walk w = {NULL, cause, reason, failure, sched, at_once_in(scope)};
     bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
     mark_scope(&w, scope, inherited);
     if (!was) {
@@ -239,7 +246,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 
 void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
-    walk w = {NULL, cause, reason, failure, sched, INTERRUPTED_AT_ONCE_MAX};
+    walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
     cancel_job(&w, job);
     run_walk(&w);
 }

@@ -305,7 +305,7 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     if (large_len > 0 && large == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a value of flow '%s'", flow->name));
     }
-    hf_instant deadline = options != NULL ? hf_rt_deadline(flow->rt, options->timeout) : HF_INSTANT_NEVER;
+    hf_instant deadline = options != NULL ? hf_self_deadline(self, flow->rt, options->timeout) : HF_INSTANT_NEVER;
     hf_runtime *rt = flow->rt; /* the flow may be gone when the collector is */
     hf_leave(self);
     hf_collector *collector = NULL;

@@ -1,4 +1,5 @@
 /* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
+#include "fiber/crew_private.h"
 #include "fiber/wait.h"
 
 static hf_instant deadline_around(const hf_fiber *self)
@@ -17,7 +18,7 @@ static bool is_canceled_by_now(hf_fiber *self)
         return true;
     }
     hf_instant deadline = deadline_around(self);
-    if (deadline.ns == INT64_MAX || self->hook_depth != 0 || self->sched == NULL) {
+    if (deadline.ns == INT64_MAX || self->hook_depth != 0 || self->sched == NULL || self->crew != NULL) {
         return false;
     }
     hf_instant now = hf_rt_now(self->rt);
@@ -68,7 +69,7 @@ hf_span hf_time_left(void)
     hf_instant deadline = deadline_around(self);
     hf_span left = HF_SPAN_UNLIMITED;
     if (deadline.ns != INT64_MAX) {
-        int64_t ns = deadline.ns - hf_rt_now(self->rt).ns;
+        int64_t ns = deadline.ns - (self->crew != NULL ? hf_crew_now(self->crew) : hf_rt_now(self->rt)).ns;
         left = hf_nanoseconds(ns > 0 ? ns : 0);
     }
     hf_leave(self);
@@ -126,7 +127,7 @@ hf_status hf_local_set(const hf_local *key, void *value)
     if (self == NULL) {
         return hf_forked();
     }
-    if (self->kind != HF_FIBER_PLAIN || self->hook_depth != 0 || key == NULL) {
+    if (self->kind == HF_FIBER_THREAD || self->hook_depth != 0 || key == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
                                  "local values belong to fibers: a plain thread has thread-locals, and a hook runs on "
                                  "somebody else's fiber"));

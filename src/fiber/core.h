@@ -28,6 +28,7 @@
 #include <holdfast/holdfast.h>
 
 typedef struct hf_fiber hf_fiber;
+typedef struct hf_crew hf_crew;
 typedef struct hf_msg hf_msg;
 typedef struct hf_wait hf_wait;
 typedef struct hf_stack_class hf_stack_class;
@@ -173,9 +174,10 @@ struct hf_wait {
 /* ---- Fibers ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hf_fiber_kind {
-    HF_FIBER_PLAIN, /* runs a job on a stack of ours */
-    HF_FIBER_IDLE,  /* a scheduler's own context, on its thread's stack */
-    HF_FIBER_THREAD /* stands for a plain thread, or a pool thread */
+    HF_FIBER_PLAIN,  /* runs a job on a stack of ours */
+    HF_FIBER_IDLE,   /* a scheduler's own context, on its thread's stack */
+    HF_FIBER_THREAD, /* stands for a plain thread, or a pool thread */
+    HF_FIBER_MEMBER  /* runs a job of a crew: in its driver's turns only (crew.h) */
 } hf_fiber_kind;
 
 /* Lies on top of its stack; of a plain thread in thread-local storage. */
@@ -193,6 +195,7 @@ struct hf_fiber {
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
     uint8_t hook_depth;    /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
+    bool is_evicted;       /* a member whose crew was evicted: every wait fails */
     bool is_made;          /* its context exists: it rests in runner_main */
     hf_status last_status; /* of the last failure when it has no box */
     const char *last_where;
@@ -207,6 +210,8 @@ struct hf_fiber {
     hf_runtime *rt;        /* NULL for foreign threads */
     hf_fiber *zombie_idle; /* lost: the context to leave the lost thread by */
     unsigned valgrind;     /* id of the registered stack */
+    hf_crew *crew;         /* of a member; NULL for all others */
+    hf_node members;       /* in crew->members */
 };
 
 /* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
@@ -384,6 +389,8 @@ void hf_sched_post(hf_sched *sched, hf_msg *msg);
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
 void hf_sched_drain(hf_sched *sched); /* runs what is in the inbox */
 void hf_sched_push_job(hf_sched *sched, hf_job *job);
+/* A fiber bound to the job, which has not run yet. NULL: there was no stack, and the job has ended. */
+hf_fiber *hf_sched_start_job(hf_sched *sched, hf_job *job);
 /* Makes a parked fiber that was claimed go on. From any thread. */
 void hf_fiber_ready(hf_fiber *fiber);
 static inline void hf_point_at(const hf_sched *sched, hf_point point, uint64_t detail)
@@ -444,8 +451,9 @@ void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);
 /* ---- dispatch (pool.c, serial.c) --------------------------------------------------------------------------------- */
 /* Hands a forked job to its dispatcher. Home thread. */
 void hf_dispatch_job(hf_sched *sched, hf_job *job);
-/* Binds a forked job to its dispatcher, which stays until the job has let go of it. Fails: HF_ERR_MISUSE. Any thread. */
-hf_status hf_dispatch_hold(hf_job *job);
+/* Binds a forked job to its dispatcher, which stays until the job has let go of it. Fails: HF_ERR_MISUSE, HF_ERR_EVICTED.
+ * Any thread. */
+hf_status hf_dispatch_hold(hf_fiber *self, hf_job *job);
 void hf_dispatch_let_go(hf_runtime *rt, hf_job *job); /* home thread, once it has ended; or it was never submitted */
 /* A serial job has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
 void hf_dispatch_ended(hf_sched *sched, hf_job *job);
@@ -456,6 +464,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_job *job);
 void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job);
 /* Puts a job with a delay on its way now. Home thread. */
 void hf_delay_end(hf_sched *sched, hf_job *job);
+bool hf_alarm_is_delay(const hf_alarm *alarm); /* a job's, not a wait's or a scope's */
 hf_status hf_pool_open(hf_runtime *rt, hf_op *op);
 void hf_pool_shutdown(hf_runtime *rt);
 

@@ -1,6 +1,8 @@
 /* Dispatchers as users see them: pools, views, serial ones; forking onto them; hf_block. */
 #include "fiber/dispatch.h"
 
+#include "fiber/crew_private.h"
+
 #include <string.h>
 
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind)
@@ -57,16 +59,19 @@ static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_
 
 hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_pool_new"));
     return make_public(ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
 }
 
 hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_pool_view"));
     return make_public(ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
 }
 
 hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_serial_new"));
     return make_public(ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
 }
 
@@ -75,6 +80,7 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     if (dispatcher == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_dispatcher_free"));
     hf_fiber *self = hf_enter(dispatcher->rt);
     if (self == NULL) {
         return hf_forked();
@@ -178,6 +184,10 @@ void hf_dispatch_job(hf_sched *sched, hf_job *job)
         hf_serial_start(sched, job);
         return;
     }
+    if (job->on->kind == HF_DISPATCH_CREW) {
+        hf_crew_start(sched, job);
+        return;
+    }
     if (job->extra == NULL) {
         job->extra = hf_rt_alloc(sched->rt, sizeof *job->extra);
     }
@@ -195,8 +205,11 @@ void hf_dispatch_job(hf_sched *sched, hf_job *job)
 
 /* From the fork until its end is known at home a job refers to its dispatcher: a cancel at home looks at it, and at the
  * job's place in the queue, while the job is ending on another thread. So neither goes before. */
-hf_status hf_dispatch_hold(hf_job *job)
+hf_status hf_dispatch_hold(hf_fiber *self, hf_job *job)
 {
+    if (self->crew != NULL || hf_crew_of_scope(job->scope) != NULL) {
+        HF_TRY(hf_crew_may_fork(self, job));
+    }
     if (job->on->kind == HF_DISPATCH_SERIAL && job->on->rt != job->scope->rt) {
         return HF_ERR_MISUSE; /* the next job would start among the fibers of another runtime */
     }
@@ -229,7 +242,8 @@ static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
 {
     hf_dispatcher *on = job->on;
-    if (on->kind == HF_DISPATCH_SERIAL || __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) {
+    if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
+        __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) {
         return false;
     }
     if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {
@@ -367,7 +381,8 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
     if (self == NULL) {
         return hf_forked();
     }
-    hf_status status = hf_may_wait(self, "hf_block");
+    hf_status status = hf_not_in_workflow("hf_block");
+    status = status == HF_OK ? hf_may_wait(self, "hf_block") : status;
     if (status == HF_OK && (body == NULL || (options->on != NULL && options->on->kind == HF_DISPATCH_SERIAL))) {
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_block needs a call, and a pool or a view to run it on");
     }

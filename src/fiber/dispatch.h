@@ -4,7 +4,12 @@
 
 #include "fiber/wait.h"
 
-typedef enum hf_dispatcher_kind { HF_DISPATCH_POOL, HF_DISPATCH_VIEW, HF_DISPATCH_SERIAL } hf_dispatcher_kind;
+typedef enum hf_dispatcher_kind {
+    HF_DISPATCH_POOL,
+    HF_DISPATCH_VIEW,
+    HF_DISPATCH_SERIAL,
+    HF_DISPATCH_CREW
+} hf_dispatcher_kind;
 
 /* Work for a pool thread. Embedded in the call or job. */
 typedef struct hf_task hf_task;

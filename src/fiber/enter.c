@@ -30,6 +30,20 @@ hf_status hf_forked(void)
     return HF_ERR_MISUSE;
 }
 
+hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
+{
+    bool was_in_lib = self->in_lib != 0;
+    (void)hf_enter(NULL);
+    (void)hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                       "%s reaches outside the workflow, where a replay would find something else: call it from an "
+                       "activity",
+                       verb);
+    if (!was_in_lib) {
+        hf_leave(self);
+    }
+    return HF_ERR_MISUSE;
+}
+
 hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
 {
     if (self == NULL) {

@@ -46,6 +46,15 @@ static inline void hf_leave(hf_fiber *self)
 #endif
 }
 
+/* HF_OK, or HF_ERR_MISUSE on a fiber of a workflow: for verbs whose answer would not be the same in a replay. Before
+ * hf_enter, or after. */
+hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb);
+static inline hf_status hf_not_in_workflow(const char *verb)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    return HF_LIKELY(self == NULL || self->kind != HF_FIBER_MEMBER) ? HF_OK : hf_refuse_in_workflow(self, verb);
+}
+
 #define HF_LEAVE(self, result)                 \
     do {                                       \
         hf_status hf_leave_status_ = (result); \

@@ -109,6 +109,7 @@ static hf_status prepare(const hf_io_options *options, bool is_complete, hf_file
 
 hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode, const hf_io_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_file_open"));
     static const hf_io_options DEFAULTS = {.size = sizeof DEFAULTS};
     hf_file *file = NULL;
     HF_TRY(prepare(options != NULL ? options : &DEFAULTS, ret_file != NULL && path != NULL, &file));
@@ -125,6 +126,7 @@ hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode m
 
 hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len)
 {
+    HF_TRY(hf_not_in_workflow("hf_file_read"));
     if (file == NULL || buf == NULL || len == 0 || ret_len == NULL) {
         return refuse(file != NULL ? file->rt : NULL, READ);
     }
@@ -136,6 +138,7 @@ hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len)
 
 hf_status hf_file_write(hf_file *file, const void *buf, size_t len)
 {
+    HF_TRY(hf_not_in_workflow("hf_file_write"));
     if (file == NULL || (buf == NULL && len > 0)) {
         return refuse(file != NULL ? file->rt : NULL, WRITE);
     }
@@ -145,6 +148,7 @@ hf_status hf_file_write(hf_file *file, const void *buf, size_t len)
 
 hf_status hf_file_sync(hf_file *file)
 {
+    HF_TRY(hf_not_in_workflow("hf_file_sync"));
     if (file == NULL) {
         return refuse(NULL, SYNC);
     }
@@ -158,6 +162,7 @@ hf_status hf_file_close(hf_file *file)
     if (file == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_file_close"));
     hf_runtime *rt = file->rt;
     hf_fiber *self = hf_enter(rt);
     if (self == NULL) {

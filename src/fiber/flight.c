@@ -46,6 +46,7 @@ typedef struct flying {
 
 hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_flight_new"));
     hf_scope *scope = options != NULL ? options->scope : NULL;
     hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
     if (self == NULL) {
@@ -96,6 +97,7 @@ hf_status hf_flight_free(hf_flight *flight)
     if (flight == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_flight_free"));
     hf_fiber *self = hf_enter(flight->rt);
     if (self == NULL) {
         return hf_forked();
@@ -271,6 +273,7 @@ static hf_status check(hf_fiber *self, const hf_flight *flight, const void *key,
 hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
                              hf_value **ret_value, const hf_wait_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_flight_run"));
     hf_fiber *self = hf_enter(flight != NULL ? flight->rt : NULL);
     if (self == NULL) {
         return hf_forked();

@@ -1,4 +1,5 @@
 /* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, J1-J3. */
+#include "fiber/crew_private.h"
 #include "fiber/dispatch.h"
 #include "fiber/job.h"
 #include "fiber/scope_private.h"
@@ -38,13 +39,24 @@ static void on_delay(hf_sched *sched, hf_alarm *alarm)
     hf_delay_end(sched, HF_CONTAINER(alarm, hf_job, alarm));
 }
 
+bool hf_alarm_is_delay(const hf_alarm *alarm)
+{
+    return alarm->fire == on_delay;
+}
+
+static hf_status arm_delay(hf_sched *sched, hf_job *job, hf_span delay)
+{
+    hf_crew *crew = hf_crew_of_scope(job->scope);
+    return crew == NULL ? hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay))
+                        : hf_crew_arm(crew, &job->alarm, hf_instant_after(hf_crew_now(crew), delay));
+}
+
 static void start_delayed(hf_sched *sched, hf_job *job, hf_span delay)
 {
     job->state = HF_JOB_DELAYED;
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
-    if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) ||
-        hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay)) != HF_OK) {
+    if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) || arm_delay(sched, job, delay) != HF_OK) {
         hf_delay_end(sched, job); /* starting early beats losing it */
     }
 }
@@ -126,6 +138,15 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job,
         return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
                             (long long)scope->jobs_max);
     }
+    if (status == HF_ERR_EVICTED) {
+        hf_self_note(self, status, "hf_fork");
+        return status;
+    }
+    if (status == HF_ERR_MISUSE && job == NULL && (self->crew != NULL || hf_crew_of_scope(scope) != NULL)) {
+        return hf_refuse_at(
+            self, status, "hf_fork",
+            "scope '%s': a workflow forks into its own scopes, onto its own fibers, and nobody else does", scope->name);
+    }
     if (status == HF_ERR_MISUSE && job == NULL) {
         return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes jobs of its own runtime only");
     }
@@ -186,9 +207,12 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
             job->delay_ns = options->delay.ns;
         }
     }
-    if (HF_UNLIKELY(job->on != NULL) && hf_dispatch_hold(job) != HF_OK) {
-        hf_job_free(rt, sched, job);
-        return HF_ERR_MISUSE;
+    if (HF_UNLIKELY(job->on != NULL || self->kind == HF_FIBER_MEMBER)) {
+        hf_status status = hf_dispatch_hold(self, job);
+        if (status != HF_OK) {
+            hf_job_free(rt, sched, job);
+            return status;
+        }
     }
     *ret_job = job;
     return HF_OK;
@@ -264,6 +288,9 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
     } else {
         HF_BUMP(tally->failed);
         failed = true;
+        if (HF_UNLIKELY(hf_crew_is_evicted(scope))) {
+            return; /* it was released, not a failure of anybody: no log, no verdict */
+        }
         keep_failure(scope, job);
     }
     const hf_join_hooks *hooks = scope->policy.hooks;
@@ -300,7 +327,8 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
     if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
         scope->joiner = NULL;
-        if (HF_LIKELY(!scope->by_thread)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
+        if (HF_LIKELY(scope->owner->kind ==
+                      HF_FIBER_PLAIN)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
             joiner->status = HF_OK;
             scope->owner->wait = NULL;
             hf_sched_ready_push(sched, scope->owner);

@@ -152,6 +152,10 @@ hf_status hf_join(hf_scope *scope)
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_join may wait, and a hook of a join must not"));
     }
     await_children(self, scope);
+    if (HF_UNLIKELY(self->is_evicted)) {
+        hf_self_note(self, HF_ERR_EVICTED, "hf_join");
+        HF_LEAVE(self, HF_ERR_EVICTED);
+    }
     bool is_timeout = false;
     self->hook_depth++; /* the result hook may raise, and must not wait */
     hf_status status = verdict_of(scope, &scope->tally, &is_timeout);

@@ -43,6 +43,7 @@ static hf_status listen_on(hf_runtime *rt, hf_op *op, const char *address, const
 
 hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address, const hf_listen_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_listener_open"));
     static const hf_listen_options DEFAULTS = {.size = sizeof DEFAULTS};
     options = options != NULL ? options : &DEFAULTS;
     hf_fiber *self = hf_enter(options->runtime);
@@ -106,6 +107,7 @@ static hf_status accept_one(hf_fiber *self, hf_listener *listener, const hf_wait
 
 hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_listener_accept"));
     hf_fiber *self = hf_enter(listener != NULL ? listener->handle.rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -135,6 +137,7 @@ hf_status hf_listener_close(hf_listener *listener)
     if (listener == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_listener_close"));
     hf_fiber *self = hf_enter(listener->handle.rt);
     if (self == NULL) {
         return hf_forked();
@@ -149,6 +152,7 @@ hf_status hf_listener_close(hf_listener *listener)
 
 hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_fd_wait"));
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();
@@ -170,6 +174,7 @@ hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 
 hf_status hf_fd_forget(int fd)
 {
+    HF_TRY(hf_not_in_workflow("hf_fd_forget"));
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();

@@ -194,11 +194,12 @@ static void add_up(hf_runtime *rt, hf_names *total)
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* One list for both forms. */
-#define COUNTERS(X)                                                                                               \
-    X(forks)                                                                                                      \
-    X(joins)                                                                                                      \
-    X(switches) X(steals) X(wakes_remote) X(pool_calls) X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) \
-        X(stack_bytes) X(stuck) X(zombies) X(threads)
+#define COUNTERS(X)                                                                                                  \
+    X(forks)                                                                                                         \
+    X(joins)                                                                                                         \
+    X(switches)                                                                                                      \
+    X(steals) X(wakes_remote) X(pool_calls) X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) X(stack_bytes) \
+        X(stuck) X(zombies) X(threads)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {
@@ -298,6 +299,7 @@ static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names
 
 hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
 {
+    HF_TRY(hf_not_in_workflow("hf_metrics"));
     hf_runtime *rt = runtime != NULL ? runtime : hf_runtime_current();
     hf_stats stats;
     HF_TRY(hf_runtime_stats(rt, &stats)); /* a verb of its own: before we enter */

@@ -240,6 +240,7 @@ static hf_status start(hf_fiber *self, hf_runtime *rt, const char *const *argv, 
 
 hf_status hf_process_start_with(hf_process **ret_process, const char *const *argv, const hf_process_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_process_start"));
     static const hf_process_options DEFAULTS = {.size = sizeof DEFAULTS};
     options = options != NULL ? options : &DEFAULTS;
     hf_fiber *self = hf_enter(options->runtime);
@@ -293,6 +294,7 @@ static void close_pipe(hf_process *process, int idx)
 
 hf_status hf_process_close_in(hf_process *process)
 {
+    HF_TRY(hf_not_in_workflow("hf_process_close_in"));
     hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -306,6 +308,7 @@ hf_status hf_process_close_in(hf_process *process)
 
 hf_status hf_process_wait_with(hf_process *process, hf_exit *ret_exit, const hf_wait_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_process_wait"));
     hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -338,6 +341,7 @@ static hf_status signal_group(hf_fiber *self, hf_process *process, hf_op *op, in
 
 hf_status hf_process_kill(hf_process *process, int signal)
 {
+    HF_TRY(hf_not_in_workflow("hf_process_kill"));
     hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -381,6 +385,7 @@ hf_status hf_process_close(hf_process *process)
     if (process == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_process_close"));
     hf_fiber *self = hf_enter(process->owner->rt);
     if (self == NULL) {
         return hf_forked();

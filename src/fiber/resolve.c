@@ -81,6 +81,7 @@ hf_status hf_resolve_on(hf_runtime *rt, const char *host, hf_span timeout, char 
 
 hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count, size_t *ret_count)
 {
+    HF_TRY(hf_not_in_workflow("hf_resolve"));
     hf_runtime *rt = hf_runtime_current();
     if (rt != NULL) {
         return hf_resolve_on(rt, host, hf_nanoseconds(0), ret_addresses, count, ret_count);

@@ -1,4 +1,5 @@
 /* The runtime: puts an environment, an allocator, schedulers and a pool together, and takes them apart again. */
+#include "fiber/crew_private.h"
 #include "fiber/fd.h"
 #include "fiber/metrics.h"
 #include "fiber/process.h"
@@ -270,6 +271,7 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
 
 hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_runtime_new"));
     static const hf_runtime_options DEFAULTS = {.size = sizeof DEFAULTS};
     options = options != NULL ? options : &DEFAULTS;
     hf_fiber *self = hf_enter(NULL);
@@ -370,6 +372,7 @@ hf_status hf_runtime_stop(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_runtime_stop"));
     hf_fiber *self = hf_enter(runtime);
     if (self == NULL) {
         return hf_forked();
@@ -383,6 +386,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
+    HF_TRY(hf_not_in_workflow("hf_runtime_free"));
     hf_fiber *self = hf_enter(runtime);
     if (self == NULL) {
         return hf_forked();
@@ -410,6 +414,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
 
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_run"));
     hf_runtime_options own = {.size = sizeof own};
     if (options != NULL) {
         own = *options;
@@ -465,6 +470,7 @@ static bool begin_turn(hf_runtime *rt)
 
 hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
 {
+    HF_TRY(hf_not_in_workflow("hf_runtime_turn"));
     hf_fiber *self = hf_enter(runtime);
     if (self == NULL) {
         return hf_forked();
@@ -496,8 +502,18 @@ static hf_runtime *or_current(hf_runtime *runtime)
     return runtime != NULL ? runtime : hf_runtime_current();
 }
 
+static hf_crew *crew_of_self(void)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    return self != NULL ? self->crew : NULL;
+}
+
 hf_instant hf_now(hf_runtime *runtime)
 {
+    hf_crew *crew = crew_of_self();
+    if (crew != NULL) {
+        return hf_crew_now(crew);
+    }
     hf_runtime *rt = or_current(runtime);
     hf_env *env = rt != NULL ? rt->env : hf_env_posix();
     return env->ops->now(env);
@@ -505,6 +521,10 @@ hf_instant hf_now(hf_runtime *runtime)
 
 hf_time hf_wall_now(hf_runtime *runtime)
 {
+    hf_crew *crew = crew_of_self();
+    if (crew != NULL) {
+        return (hf_time){hf_crew_now(crew).ns};
+    }
     hf_runtime *rt = or_current(runtime);
     hf_env *env = rt != NULL ? rt->env : hf_env_posix();
     return env->ops->wall_now(env);
@@ -519,6 +539,10 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
     if (ret_bytes == NULL && len > 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_random needs a place for %zu bytes", len));
     }
+    if (self->crew != NULL) {
+        hf_crew_random(self->crew, ret_bytes, len);
+        HF_LEAVE(self, HF_OK);
+    }
     hf_runtime *rt = runtime != NULL ? runtime : self->rt;
     hf_env *env = rt != NULL ? rt->env : hf_env_posix();
     hf_op op;
@@ -529,6 +553,7 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 
 hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
 {
+    HF_TRY(hf_not_in_workflow("hf_runtime_stats"));
     hf_runtime *rt = or_current(runtime);
     hf_fiber *self = hf_enter(rt);
     if (self == NULL) {

@@ -9,6 +9,7 @@
  *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
  * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
 #include "fiber/core.h"
+#include "fiber/crew_private.h"
 #include "fiber/enter.h"
 #include "fiber/fd.h"
 #include "fiber/leave.h"
@@ -80,11 +81,20 @@ void hf_sched_drain(hf_sched *sched)
 
 /* ---- Ready fibers ------------------------------------------------------------------------------------------------ */
 
+static inline void push_ready(hf_sched *home, hf_fiber *fiber)
+{
+    if (HF_UNLIKELY(fiber->kind == HF_FIBER_MEMBER)) {
+        hf_crew_ready(fiber);
+    } else {
+        hf_sched_ready_push(home, fiber);
+    }
+}
+
 static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
     fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
-    hf_sched_ready_push(sched, fiber);
+    push_ready(sched, fiber);
 }
 
 void hf_fiber_ready(hf_fiber *fiber)
@@ -93,7 +103,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     hf_sched *at = here();
     if (at == home) {
         fiber->wait = NULL;
-        hf_sched_ready_push(home, fiber);
+        push_ready(home, fiber);
         return;
     }
     if (at != NULL) {
@@ -259,8 +269,9 @@ static void runner_main(void *arg)
     for (;;) {
         run_job(self);
         hf_sched *sched = self->sched;
-        hf_fiber *next = hf_sched_pick_ready(sched);
         hf_job *job = NULL;
+        bool is_member = self->kind == HF_FIBER_MEMBER;
+        hf_fiber *next = HF_UNLIKELY(is_member) ? hf_crew_dismiss(self) : hf_sched_pick_ready(sched);
         if (next == NULL && pick(sched, &next, &job) && job != NULL) {
             if (HF_LIKELY(job->stack_class == self->stack_class)) {
                 bind_job(sched, self, job);
@@ -316,6 +327,11 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
     }
     bind_job(sched, fiber, job);
     return fiber;
+}
+
+hf_fiber *hf_sched_start_job(hf_sched *sched, hf_job *job)
+{
+    return start_job(sched, job);
 }
 
 /* ---- Choosing and switching -------------------------------------------------------------------------------------- */
@@ -384,13 +400,17 @@ HF_NOINLINE hf_fiber *hf_sched_next(hf_sched *sched)
 
 void hf_sched_leave(hf_sched *sched, hf_fiber *self)
 {
-    hf_sched_leave_inline(sched, self);
+    if (HF_UNLIKELY(self->kind == HF_FIBER_MEMBER)) {
+        hf_crew_leave(self);
+    } else {
+        hf_sched_leave_inline(sched, self);
+    }
 }
 
 void hf_yield_in(hf_fiber *self)
 {
-    if (self->kind == HF_FIBER_PLAIN) {
-        hf_sched_ready_push(self->sched, self);
+    if (self->kind != HF_FIBER_THREAD) {
+        push_ready(self->sched, self);
         hf_sched_leave(self->sched, self);
         return;
     }
@@ -405,13 +425,17 @@ hf_status hf_yield(void)
     if (self == NULL) {
         return hf_forked();
     }
-    if (HF_UNLIKELY(hf_is_canceled(self))) {
-        hf_self_note(self, HF_ERR_CANCELED, "hf_yield");
-        HF_LEAVE(self, HF_ERR_CANCELED);
+    if (HF_UNLIKELY(hf_is_canceled(self) || self->is_evicted)) {
+        hf_status status = self->is_evicted ? HF_ERR_EVICTED : HF_ERR_CANCELED;
+        hf_self_note(self, status, "hf_yield");
+        HF_LEAVE(self, status);
     }
     if (HF_LIKELY(self->kind == HF_FIBER_PLAIN && self->hook_depth == 0)) {
         hf_sched_ready_push(self->sched, self);
         hf_sched_leave_inline(self->sched, self);
+    } else if (self->kind == HF_FIBER_MEMBER && self->hook_depth == 0) {
+        hf_yield_in(self);
+        HF_LEAVE(self, self->is_evicted ? HF_ERR_EVICTED : HF_OK);
     }
     HF_LEAVE(self, HF_OK);
 }

@@ -10,6 +10,7 @@
  * J1  a child counts as running from hf_fork (at home) until its end was processed at home;
  * J2  the joiner is woken by the end of the last child and by nothing else;
  * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
+#include "fiber/crew_private.h"
 #include "fiber/job.h"
 #include "fiber/metrics.h"
 #include "fiber/scope_private.h"
@@ -62,7 +63,7 @@ static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     if (scope->timeout_ns < 0) {
         on_deadline(sched, &scope->alarm); /* passed already */
     } else {
-        call->status = hf_alarm_arm(sched, &scope->alarm, scope->deadline);
+        call->status = hf_crew_or_sched_arm(hf_crew_of_scope(scope), sched, &scope->alarm, scope->deadline);
     }
     return true;
 }
@@ -114,14 +115,14 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     }
     scope->tally = (hf_tally){.n = scope->policy.n, .state = scope->policy.state};
     scope->jobs_max = options->jobs_max > 0 ? options->jobs_max : INT64_MAX;
-    scope->on = options->on;
+    scope->on = self->crew != NULL ? hf_crew_dispatcher(self->crew) : options->on;
     scope->locals = self->locals;
     hf_list_init(&scope->children);
     hf_list_init(&scope->kept);
     scope->deadline = is_shield || HF_CANARY(HF_BUG_DEADLINE_NOT_MIN) ? HF_INSTANT_NEVER : outer_deadline(self);
     scope->timeout_ns = options->timeout.ns;
     if (options->timeout.ns != 0) {
-        hf_instant own = hf_rt_deadline(rt, options->timeout);
+        hf_instant own = hf_self_deadline(self, rt, options->timeout);
         if (own.ns < scope->deadline.ns) {
             scope->deadline = own;
             scope->own_deadline = true;
@@ -232,6 +233,9 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     }
     if (self->hook_depth != 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a hook of a join cannot open a scope"));
+    }
+    if (HF_UNLIKELY(self->crew != NULL && options->on != NULL)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the children of a workflow run on its own fibers: use no .on"));
     }
     if (options->jobs_max < 0 && options->jobs_max != HF_UNLIMITED) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, "hf_scope_open",
@@ -409,6 +413,9 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
     if (HF_UNLIKELY(scope == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_cancel needs an open scope"));
     }
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its scopes"));
+    }
     const char *reason = options != NULL && options->reason != NULL ? options->reason : scope->name;
     if (hf_is_home(self, scope)) {
         hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
@@ -435,6 +442,9 @@ hf_status hf_job_cancel(hf_job *job)
     }
     if (job == NULL || self->hook_depth != 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_cancel needs a job, and not from a hook"));
+    }
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));
     }
     hf_home_call call;
     call.fn = cancel_job_at_home;

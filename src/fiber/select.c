@@ -133,7 +133,7 @@ static hf_instant deadline_of(const hf_fiber *self, const hf_wait_options *optio
         return HF_INSTANT_NEVER;
     }
     if (self->rt != NULL) {
-        return hf_rt_deadline(self->rt, options->timeout);
+        return hf_self_deadline(self, self->rt, options->timeout);
     }
     hf_env *env = hf_env_posix(); /* no channels on a plain thread: all it waits for is the time */
     int64_t now = env->ops->now(env).ns;

@@ -24,6 +24,7 @@ static hf_status end(hf_fiber *self, hf_op *op, hf_status status, const char *ve
 
 hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
 {
+    HF_TRY(hf_not_in_workflow("hf_sim_new"));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_make(&op, ret_env, options), "hf_sim_new");
@@ -31,6 +32,7 @@ hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
 
 hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len)
 {
+    HF_TRY(hf_not_in_workflow("hf_sim_file_put"));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_disk_put(env, &op, path, bytes, len), __func__);
@@ -38,6 +40,7 @@ hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size
 
 hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len)
 {
+    HF_TRY(hf_not_in_workflow("hf_sim_file_get"));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_disk_get(env, &op, path, ret_bytes, ret_len), __func__);
@@ -45,6 +48,7 @@ hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_
 
 hf_status hf_sim_restart(hf_env *env)
 {
+    HF_TRY(hf_not_in_workflow("hf_sim_restart"));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_boot(env, &op), __func__);
@@ -52,6 +56,7 @@ hf_status hf_sim_restart(hf_env *env)
 
 hf_status hf_sim_raise(hf_env *env, int number)
 {
+    HF_TRY(hf_not_in_workflow("hf_sim_raise"));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_deliver_signal(env, &op, number), __func__);

@@ -228,7 +228,7 @@ static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_job *jo
         node->reason = keep_string(cam->snap, job->cx.reason);
     }
     node->name = keep_string(cam->snap, job->name);
-    if (job->on != NULL && job->on->kind != HF_DISPATCH_SERIAL) {
+    if (job->on != NULL && job->on->kind != HF_DISPATCH_SERIAL && job->on->kind != HF_DISPATCH_CREW) {
         node->state = (uint8_t)see_pool_job(cam, node, job);
     } else if (atomic_load(&job->at) != NULL) {
         node->state = (uint8_t)see_fiber(cam, node, job->fiber);

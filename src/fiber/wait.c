@@ -1,5 +1,7 @@
 #include "fiber/wait.h"
 
+#include "fiber/crew_private.h"
+
 #include <string.h>
 
 bool hf_wait_abort_linked(hf_wait *wait)
@@ -50,9 +52,12 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
     hf_sched *sched = self->sched;
+    if (HF_UNLIKELY(self->is_evicted) && wait->kind->abort != NULL && wait->kind->abort(wait)) {
+        return HF_ERR_EVICTED;
+    }
     if (deadline.ns != INT64_MAX && wait->kind->abort != NULL) {
         wait->alarm.fire = on_timeout;
-        if (hf_alarm_arm(sched, &wait->alarm, deadline) != HF_OK && wait->kind->abort(wait)) {
+        if (hf_crew_or_sched_arm(self->crew, sched, &wait->alarm, deadline) != HF_OK && wait->kind->abort(wait)) {
             return HF_ERR_NOMEM;
         }
     }
@@ -147,7 +152,7 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
     hf_status status =
         self->kind == HF_FIBER_THREAD ? park_thread(self, wait, deadline) : park_fiber(self, wait, deadline);
-    if (HF_UNLIKELY(status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT)) {
+    if (HF_UNLIKELY(status == HF_ERR_CANCELED || status == HF_ERR_TIMEOUT || status == HF_ERR_EVICTED)) {
         hf_self_note(self, status, wait->kind->verb);
     }
     return status;
@@ -158,11 +163,21 @@ hf_status hf_may_not_wait(hf_fiber *self, const char *verb)
     if (HF_UNLIKELY(self->hook_depth != 0)) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
     }
-    if (HF_UNLIKELY(hf_is_canceled(self))) {
-        hf_self_note(self, HF_ERR_CANCELED, verb);
-        return HF_ERR_CANCELED;
+    hf_status status = self->is_evicted ? HF_ERR_EVICTED : HF_ERR_CANCELED;
+    if (HF_UNLIKELY(self->is_evicted || hf_is_canceled(self))) {
+        hf_self_note(self, status, verb);
+        return status;
     }
     return HF_OK;
+}
+
+hf_instant hf_self_deadline(const hf_fiber *self, const hf_runtime *rt, hf_span timeout)
+{
+    if (HF_LIKELY(self->crew == NULL)) {
+        return hf_rt_deadline(rt, timeout);
+    }
+    return timeout.ns == 0 || timeout.ns == INT64_MAX ? HF_INSTANT_NEVER
+                                                      : hf_instant_after(hf_crew_now(self->crew), timeout);
 }
 
 /* ---- hf_sleep ---------------------------------------------------------------------------------------------------- */
@@ -189,8 +204,8 @@ hf_status hf_sleep(hf_span span)
         return status != HF_OK ? status : hf_yield();
     }
     hf_env *env = self->rt != NULL ? self->rt->env : hf_env_posix();
-    hf_instant now = env->ops->now(env);
-    hf_instant until = {span.ns > INT64_MAX - 1 - now.ns ? INT64_MAX - 1 : now.ns + span.ns};
+    hf_instant now = self->crew != NULL ? hf_crew_now(self->crew) : env->ops->now(env);
+    hf_instant until = hf_instant_after(now, span);
     hf_wait wait;
     hf_wait_init(&wait, self, &SLEEP, NULL, "");
     wait.number = 0;

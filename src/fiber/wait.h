@@ -55,20 +55,24 @@ static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *sel
     return wait->status;
 }
 
+/* A deadline on the clock of self: a crew's, which stands still while it runs, or the runtime's. */
+hf_instant hf_self_deadline(const hf_fiber *self, const hf_runtime *rt, hf_span timeout);
+
 /* The usual abort for objects that start with an hf_spin: locks it, unlinks. */
 bool hf_wait_abort_linked(hf_wait *wait);
 
 /* The deadline of a wait option struct (may be NULL). */
 static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const hf_wait_options *options)
 {
-    (void)self;
-    return options == NULL || options->timeout.ns == 0 ? HF_INSTANT_NEVER : hf_rt_deadline(rt, options->timeout);
+    return options == NULL || options->timeout.ns == 0 ? HF_INSTANT_NEVER
+                                                       : hf_self_deadline(self, rt, options->timeout);
 }
 /* HF_OK or why this context must not wait: canceled, inside a hook. */
 hf_status hf_may_not_wait(hf_fiber *self, const char *verb);
 static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
 {
-    return HF_UNLIKELY(self->hook_depth != 0 || hf_is_canceled(self)) ? hf_may_not_wait(self, verb) : HF_OK;
+    return HF_UNLIKELY(self->hook_depth != 0 || self->is_evicted || hf_is_canceled(self)) ? hf_may_not_wait(self, verb)
+                                                                                          : HF_OK;
 }
 
 /* Hosted: the caller has turned the runtime; another one may. */

@@ -370,6 +370,44 @@ static hf_status use_dumps(void)
     return HF_OK;
 }
 
+/* Without a store there is nothing to ask: each says so. */
+static hf_status use_services(void)
+{
+    hf_service *none = NULL;
+    hf_execution *run = NULL;
+    hf_payload in = hf_payload_of_json("1");
+    EXPECT(hf_open("nowhere:", &none) == HF_ERR_INVALID);
+    EXPECT(hf_open("nowhere:", &none, .runtime = hf_runtime_current()) == HF_ERR_INVALID);
+    EXPECT(hf_start(none, "type", in, &run) == HF_ERR_MISUSE);
+    EXPECT(hf_start(none, "type", in, &run, .id = "id", .task_queue = "queue") == HF_ERR_MISUSE);
+    EXPECT(hf_execution_new(none, "id", &run) == HF_ERR_MISUSE);
+    EXPECT(hf_execution_new(none, "id", &run, .run_id = "run") == HF_ERR_MISUSE);
+    EXPECT(hf_result(run, NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_result(run, NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in, .request_id = "once") == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run, .reason = "enough") == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run, .reason = "enough") == HF_ERR_MISUSE);
+    return HF_OK;
+}
+
+static hf_status use_workers(void)
+{
+    hf_worker *worker = NULL;
+    EXPECT(hf_worker_new(NULL, "queue", &worker) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_new(NULL, "queue", &worker, .cached_max = HF_OFF) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run("name", hf_payload_none(), NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait("name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait("name", NULL, .timeout = hf_seconds(1)) == HF_ERR_MISUSE);
+    HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
+    HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
+    EXPECT(strcmp((const char *)payload.data, "[7]") == 0);
+    return HF_OK;
+}
+
 static hf_status use_all(void *arg)
 {
     (void)arg;
@@ -384,6 +422,8 @@ static hf_status use_all(void *arg)
     HF_TRY(use_files());
     HF_TRY(use_signals());
     HF_TRY(use_processes());
+    HF_TRY(use_services());
+    HF_TRY(use_workers());
     return use_dumps();
 }
 

@@ -521,6 +521,67 @@ hf_status use_dumps()
     return HF_OK;
 }
 
+// Without a store there is nothing to ask: each says so.
+hf_status use_services()
+{
+    hf_service *none = nullptr;
+    hf_execution *run = nullptr;
+    hf_payload in = hf_payload_of_json("1");
+    hf_open_options open_options = hf_open_options();
+    hf_start_options start_options = hf_start_options();
+    start_options.id = "id";
+    hf_execution_options execution_options = hf_execution_options();
+    hf_request_options request_options = hf_request_options();
+    EXPECT(hf_open("nowhere:", &none) == HF_ERR_INVALID);
+    EXPECT(hf_open("nowhere:", &none, open_options) == HF_ERR_INVALID);
+    EXPECT(hf_start(none, "type", in, &run) == HF_ERR_MISUSE);
+    EXPECT(hf_start(none, "type", in, &run, start_options) == HF_ERR_MISUSE);
+    EXPECT(hf_execution_new(none, "id", &run) == HF_ERR_MISUSE);
+    EXPECT(hf_execution_new(none, "id", &run, execution_options) == HF_ERR_MISUSE);
+    EXPECT(hf_result(run, nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_result(run, nullptr, patient_options) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run, request_options) == HF_ERR_MISUSE);
+#if __cplusplus >= 202002L
+    EXPECT(hf_open("nowhere:", &none, {.runtime = hf_runtime_current()}) == HF_ERR_INVALID);
+    EXPECT(hf_start(none, "type", in, &run, {.id = "id", .task_queue = "queue"}) == HF_ERR_MISUSE);
+    EXPECT(hf_execution_new(none, "id", &run, {.run_id = "run"}) == HF_ERR_MISUSE);
+    EXPECT(hf_result(run, nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in, {.request_id = "once"}) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run, {.reason = "enough"}) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run, {.reason = "enough"}) == HF_ERR_MISUSE);
+#endif
+    return HF_OK;
+}
+
+hf_status use_workers()
+{
+    hf_worker *worker = nullptr;
+    hf_worker_options worker_options = hf_worker_options();
+    worker_options.cached_max = HF_OFF;
+    hf_activity_options activity_options = hf_activity_options();
+    activity_options.start_to_close = hf_seconds(1);
+    EXPECT(hf_worker_new(nullptr, "queue", &worker) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_new(nullptr, "queue", &worker, worker_options) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run("name", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait("name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait("name", nullptr, patient_options) == HF_ERR_MISUSE);
+#if __cplusplus >= 202002L
+    EXPECT(hf_worker_new(nullptr, "queue", &worker, {.cached_max = HF_OFF}) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
+    EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
+#endif
+    HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
+    HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
+    EXPECT(std::strcmp(static_cast<const char *>(payload.data), "[7]") == 0);
+    return HF_OK;
+}
+
 hf_status use_all(void *)
 {
     HF_TRY(use_scopes());
@@ -537,6 +598,8 @@ hf_status use_all(void *)
     HF_TRY(use_files());
     HF_TRY(use_signals());
     HF_TRY(use_processes());
+    HF_TRY(use_services());
+    HF_TRY(use_workers());
     return use_dumps();
 }
 

@@ -1,5 +1,7 @@
 /* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
+#include "fiber/crew.h"
+#include "support/fake_service.h"
 #include "unit/fiber/bodies.h"
 
 #include <signal.h>
@@ -37,6 +39,9 @@ typedef struct things {
     hf_file *file;
     hf_signals *signals;
     hf_process *process;
+    fake_service *fake;
+    hf_execution *execution; /* runs, and nobody works on it */
+    hf_worker *worker;
     int fds[2];
     char path[40];
 } things;
@@ -61,7 +66,7 @@ static hf_status take_item(void *ctx, const void *value)
 }
 
 /* Some things are dear, or cannot be made twice: only for the verbs that need them. */
-typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD } need;
+typedef enum need { PLAIN, NETWORK, A_FILE, SIGNALS, A_PROCESS, A_SHIELD, A_SERVICE } need;
 
 static hf_status make_io(things *t, need what)
 {
@@ -82,12 +87,29 @@ static hf_status make_io(things *t, need what)
     return HF_OK;
 }
 
-static hf_status make_things(things *t, need what)
+/* What a workflow may not make itself. */
+static hf_status make_outside(things *t, need what)
 {
     (void)snprintf(t->path, sizeof t->path, "/tmp/holdfast_verbs_%d", (int)getpid());
     HF_TRY(pipe(t->fds) == 0 ? HF_OK : HF_ERR_LIMIT);
     HF_TRY(write(t->fds[1], "x", 1) == 1 ? HF_OK : HF_ERR_IO);
     HF_TRY(hf_scope_open(&t->work, .runtime = t->rt, .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_value_copy(&t->value, "value", 5));
+    HF_TRY(hf_flight_new(&t->flight, .scope = t->work));
+    HF_TRY(hf_cache_new(&t->cache, .runtime = t->rt));
+    HF_TRY(hf_cache_put(t->cache, "k", 1, t->value, NULL));
+    HF_TRY(hf_pool_new(&t->pool, .runtime = t->rt));
+    if (what == A_SERVICE) {
+        t->fake = fake_new(NULL);
+        HF_TRY(hf_start(fake_as_service(t->fake), "type", hf_payload_none(), &t->execution));
+        HF_TRY(hf_worker_new(fake_as_service(t->fake), "queue", &t->worker, .runtime = t->rt));
+        HF_TRY(hf_worker_stop(t->worker));
+    }
+    return make_io(t, what);
+}
+
+static hf_status make_inside(things *t, need what)
+{
     HF_TRY(hf_chan_new(&t->chan, 1, .capacity = 2, .runtime = t->rt));
     HF_TRY(hf_chan_send(t->chan, "a"));
     HF_TRY(hf_mutex_new(&t->mutex, .runtime = t->rt));
@@ -96,20 +118,20 @@ static hf_status make_things(things *t, need what)
     HF_TRY(hf_sem_new(&t->sem, 4, .runtime = t->rt));
     HF_TRY(hf_cond_new(&t->cond, .runtime = t->rt));
     HF_TRY(hf_once_new(&t->once, .runtime = t->rt));
-    HF_TRY(hf_value_copy(&t->value, "value", 5));
     HF_TRY(hf_keylock_new(&t->keys, .runtime = t->rt));
     HF_TRY(hf_keylock_lock(t->keys, "held", 4, &t->guard));
-    HF_TRY(hf_flight_new(&t->flight, .scope = t->work));
-    HF_TRY(hf_cache_new(&t->cache, .runtime = t->rt));
-    HF_TRY(hf_cache_put(t->cache, "k", 1, t->value, NULL));
     HF_TRY(hf_flow_new(&t->flow, 1, .runtime = t->rt));
     HF_TRY(hf_collector_open(&t->collector, t->flow, .mode = HF_FLOW_CONFLATE));
     HF_TRY(hf_flow_emit(t->flow, "e"));
-    HF_TRY(hf_pool_new(&t->pool, .runtime = t->rt));
     HF_TRY(hf_scope_open(&t->scope, .runtime = t->rt));
     HF_TRY(hf_fork(t->scope, quick, NULL, .ret_job = &t->job));
-    HF_TRY(make_io(t, what));
     return what == A_SHIELD ? hf_shield_open(&t->shield, hf_seconds(10)) : HF_OK;
+}
+
+static hf_status make_things(things *t, need what)
+{
+    HF_TRY(make_outside(t, what));
+    return make_inside(t, what);
 }
 
 static void free_io(things *t)
@@ -125,19 +147,14 @@ static void free_io(things *t)
     (void)close(t->fds[1]);
 }
 
-static void free_things(things *t)
+static void free_inside(things *t)
 {
     HF_CHECK(hf_shield_close(t->shield) == HF_OK);
-    free_io(t);
     HF_CHECK(hf_scope_close(t->scope) == HF_OK);
-    HF_CHECK(hf_dispatcher_free(t->pool) == HF_OK);
     HF_CHECK(t->collector == NULL || hf_collector_close(t->collector) == HF_OK);
     HF_CHECK(hf_flow_free(t->flow) == HF_OK);
-    HF_CHECK(hf_cache_free(t->cache) == HF_OK);
-    HF_CHECK(hf_flight_free(t->flight) == HF_OK);
     HF_CHECK(t->guard == NULL || hf_key_unlock(t->guard) == HF_OK);
     HF_CHECK(hf_keylock_free(t->keys) == HF_OK);
-    hf_value_unref(t->value);
     HF_CHECK(hf_once_free(t->once) == HF_OK);
     HF_CHECK(hf_cond_free(t->cond) == HF_OK);
     HF_CHECK(hf_sem_free(t->sem) == HF_OK);
@@ -145,7 +162,27 @@ static void free_things(things *t)
     HF_CHECK(hf_mutex_free(t->held) == HF_OK);
     HF_CHECK(hf_mutex_free(t->mutex) == HF_OK);
     HF_CHECK(hf_chan_free(t->chan) == HF_OK);
+}
+
+static void free_outside(things *t)
+{
+    free_io(t);
+    HF_CHECK(hf_worker_free(t->worker) == HF_OK);
+    hf_execution_free(t->execution);
+    if (t->fake != NULL) {
+        fake_free(t->fake);
+    }
+    HF_CHECK(hf_dispatcher_free(t->pool) == HF_OK);
+    HF_CHECK(hf_cache_free(t->cache) == HF_OK);
+    HF_CHECK(hf_flight_free(t->flight) == HF_OK);
+    hf_value_unref(t->value);
     HF_CHECK(hf_scope_close(t->work) == HF_OK);
+}
+
+static void free_things(things *t)
+{
+    free_inside(t);
+    free_outside(t);
 }
 
 /* ---- One call per verb ----------------------------------------------------------------------- */
@@ -435,8 +472,65 @@ CALL(hf_process_kill, hf_process_kill(t->process, 0))
 CALL_FREE(hf_process_close, process)
 CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
 
+static hf_status call_hf_payload_copy(things *t)
+{
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    (void)t;
+    return hf_payload_copy(&made, hf_payload_of_bytes("x", 1));
+}
+static hf_status call_hf_payload_printf(things *t)
+{
+    HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
+    (void)t;
+    return hf_payload_printf(&made, "%d", 1);
+}
+#define call_hf_payload_free call_hf_payload_copy
+
+#define SERVICE fake_as_service(t->fake)
+CALL(hf_start, hf_start(SERVICE, "type", hf_payload_none(), NULL, .id = "other"))
+static hf_status call_hf_execution_new(things *t)
+{
+    hf_execution *made = NULL;
+    hf_status status = hf_execution_new(SERVICE, "id", &made);
+    hf_execution_free(made);
+    return status;
+}
+LOOK(hf_execution_id, hf_execution_id(t->execution))
+LOOK(hf_execution_run_id, hf_execution_run_id(t->execution))
+static hf_status call_hf_execution_free(things *t)
+{
+    (void)t;
+    hf_execution_free(NULL);
+    return HF_OK;
+}
+CALL(hf_result, hf_result(t->execution, NULL, .timeout = HF_SPAN_OFF))
+CALL(hf_signal, hf_signal(t->execution, "signal", hf_payload_none()))
+CALL(hf_cancel, hf_cancel(t->execution))
+CALL(hf_terminate, hf_terminate(t->execution))
+LOOK(hf_workflow_id, hf_workflow_id())
+LOOK(hf_workflow_run_id, hf_workflow_run_id())
+LOOK(hf_activity_info, hf_activity_info())
+static hf_status call_hf_worker_new(things *t)
+{
+    hf_worker *made = NULL;
+    hf_status status = hf_worker_new(SERVICE, "queue", &made, .runtime = t->rt);
+    return status == HF_OK ? hf_worker_free(made) : status;
+}
+static hf_status no_function(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return HF_OK;
+}
+CALL(hf_worker_add_workflow, hf_worker_add_workflow(t->worker, "name", no_function))
+CALL(hf_worker_add_activity, hf_worker_add_activity(t->worker, "name", no_function))
+CALL(hf_worker_run, hf_worker_run(t->worker))
+CALL(hf_worker_stop, hf_worker_stop(t->worker))
+CALL_FREE(hf_worker_free, worker)
+
 /* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment
- * of their own. What the table says of hf_runtime_free and hf_runtime_turn is in runtime_test.c. */
+ * of their own, a file, or a worker's workflow or activity around them. What the table says of hf_runtime_free and
+ * hf_runtime_turn is in runtime_test.c, of the last three in unit/worker. */
 #define call_hf_die NULL
 #define call_hf_runtime_free NULL
 #define call_hf_runtime_stop NULL
@@ -449,6 +543,11 @@ CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
 #define call_hf_sim_file_get NULL
 #define call_hf_sim_restart NULL
 #define call_hf_sim_raise NULL
+#define call_hf_open NULL
+#define call_hf_close NULL
+#define call_hf_activity_run NULL
+#define call_hf_signal_wait NULL
+#define call_hf_activity_heartbeat NULL
 
 /* ---- The table ------------------------------------------------------------------------------- */
 
@@ -487,13 +586,20 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
         return A_PROCESS;
     }
+    static const char *const OF_SERVICE[] = {"hf_start",  "hf_execution_", "hf_result", "hf_signal",
+                                             "hf_cancel", "hf_terminate",  "hf_worker_"};
+    for (size_t i = 0; i < sizeof OF_SERVICE / sizeof *OF_SERVICE; i++) {
+        if (starts_with(v->name, OF_SERVICE[i])) {
+            return A_SERVICE;
+        }
+    }
     return strcmp(v->name, "hf_shield_close") == 0 ? A_SHIELD : PLAIN;
 }
 
 static void compare(const verb *v, enum place place, hf_status status, bool has_text)
 {
-    static const char *const PLACE_NAMES[] = {"a fiber",          "",      "", "", "an activity", "a thread",
-                                              "a forked process", "a hook"};
+    static const char *const PLACE_NAMES[] = {"a fiber",  "a workflow",       "",      "", "an activity",
+                                              "a thread", "a forked process", "a hook"};
     bool is_misuse = status == HF_ERR_MISUSE;
     bool should_be = v->answers[place] == misuse;
     HF_CHECK_SAY(is_misuse == should_be, "%s in %s gave %s, the table says %s", v->name, PLACE_NAMES[place],
@@ -590,6 +696,83 @@ static void every_verb_answers_on_a_foreign_thread_as_the_table_says(void **stat
         }
     }
     HF_CHECK(hf_runtime_free(rt) == HF_OK);
+}
+
+/* ---- Workflow ---------------------------------------------------------------------------------- */
+
+/* A crew is what a workflow runs on: the worker adds nothing to what its fibers may do. */
+typedef struct play {
+    const verb *verb;
+    things t;
+    hf_crew_timer *timers[8];
+    size_t timer_count;
+} play;
+
+static hf_status play_timer_start(void *state, hf_crew_timer *timer, hf_span span)
+{
+    play *p = state;
+    (void)span;
+    timer->id = p->timer_count;
+    p->timers[p->timer_count++] = timer;
+    return HF_OK;
+}
+
+static void play_timer_cancel(void *state, hf_crew_timer *timer)
+{
+    play *p = state;
+    p->timers[timer->id] = NULL;
+}
+
+static const hf_crew_ops PLAY_OPS = {play_timer_start, play_timer_cancel};
+
+static hf_status one_in_workflow(void *arg)
+{
+    play *p = arg;
+    hf_status status = make_inside(&p->t, need_of(p->verb));
+    HF_CHECK_SAY(status == HF_OK, "%s cannot be prepared: %s", p->verb->name, hf_error_text());
+    if (status == HF_OK) {
+        (void)call_and_compare(p->verb, WORKFLOW, &p->t);
+        free_inside(&p->t);
+    }
+    return status;
+}
+
+static void play_on(hf_crew *crew, play *p)
+{
+    hf_crew_turn(crew);
+    for (size_t i = 0; i < p->timer_count && !hf_crew_is_over(crew); i++) {
+        if (p->timers[i] != NULL) {
+            hf_crew_fire(crew, p->timers[i]);
+            hf_crew_turn(crew);
+        }
+    }
+    HF_CHECK_SAY(hf_crew_is_over(crew), "%s does not end in a workflow", p->verb->name);
+}
+
+static hf_status in_workflows(void *arg)
+{
+    (void)arg;
+    hf_op op;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        play p = {.verb = &VERBS[i]};
+        hf_crew *crew = NULL;
+        if (VERBS[i].call == NULL) {
+            continue;
+        }
+        HF_TRY(make_outside(&p.t, need_of(p.verb)));
+        HF_TRY(hf_crew_open(&op, &crew, &(hf_crew_options){VERBS[i].name, &PLAY_OPS, &p, 1}));
+        HF_TRY(hf_crew_fork(&op, crew, one_in_workflow, &p, VERBS[i].name));
+        play_on(crew, &p);
+        hf_crew_close(crew);
+        free_outside(&p.t);
+    }
+    return HF_OK;
+}
+
+static void every_verb_answers_in_a_workflow_as_the_table_says(void **state)
+{
+    (void)state;
+    run_body(in_workflows);
 }
 
 /* ---- After fork() ---------------------------------------------------------------------------- */
@@ -694,6 +877,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_verb_answers_on_a_fiber_as_the_table_says),
+        cmocka_unit_test(every_verb_answers_in_a_workflow_as_the_table_says),
         cmocka_unit_test(every_verb_answers_in_an_activity_as_the_table_says),
         cmocka_unit_test(every_verb_answers_on_a_foreign_thread_as_the_table_says),
         cmocka_unit_test(every_verb_answers_after_fork_as_the_table_says),

@@ -1,0 +1,103 @@
+/* An order that outlives its process: charge a card, wait for the parcel, ask for a review some time later. Kill the program
+ * at any line and run it again: it goes on where it was.
+ *
+ *     20_order [seconds between delivery and review]
+ *
+ * The order is kept in orders.db. The program starts it unless it is there, delivers the parcel, and ends with the review. */
+#include <holdfast/holdfast.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int64_t review_after = 1; /* seconds; a real shop would take hf_days(30) */
+
+/* ---- Activities: ordinary code that may block, fail and be tried again ------------------------------------------- */
+
+static hf_status charge(hf_payload in, hf_payload *ret_out)
+{
+    const hf_activity_facts *facts = hf_activity_info();
+    printf("charging the card for %s, attempt %d\n", (const char *)in.data, facts->attempt);
+    if (facts->attempt == 1) {
+        return hf_raise_typed(HF_ERR_FAILED, "BankBusy", "the bank does not answer");
+    }
+    return hf_payload_printf(ret_out, "{\"receipt\": 4711}");
+}
+
+static hf_status refund(hf_payload in, hf_payload *ret_out)
+{
+    printf("refunding %s\n", (const char *)in.data);
+    return hf_payload_printf(ret_out, "\"refunded\"");
+}
+
+static hf_status ask_review(hf_payload in, hf_payload *ret_out)
+{
+    printf("asking for a review of %s\n", (const char *)in.data);
+    return hf_payload_printf(ret_out, "\"five stars\"");
+}
+
+/* ---- The workflow: what happens, in order. Its waits are kept in the file ----------------------------------------- */
+
+static hf_status order(hf_payload in, hf_payload *ret_out)
+{
+    hf_payload receipt = {0};
+    hf_payload parcel = {0};
+    HF_TRY(hf_activity_run("charge", in, &receipt, .start_to_close = hf_seconds(30), .attempts_max = 5,
+                           .retry_initial = hf_milliseconds(100)));
+    hf_status status = hf_signal_wait("delivered", &parcel, .timeout = hf_days(14));
+    if (status == HF_ERR_TIMEOUT) {
+        return hf_activity_run("refund", receipt, ret_out, .start_to_close = hf_seconds(30));
+    }
+    HF_TRY(status);
+    HF_TRY(hf_sleep(hf_seconds(review_after))); /* no memory is needed meanwhile, nor a process */
+    return hf_activity_run("ask_review", in, ret_out, .start_to_close = hf_minutes(1));
+}
+
+/* ---- The program --------------------------------------------------------------------------------------------------- */
+
+static hf_service *service;
+static hf_worker *worker;
+
+/* The customer's side; a fiber beside the worker. */
+static hf_status customer(void *arg)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload review = hf_payload_none();
+    (void)arg;
+    HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": \"kelp\"}"), &execution, .id = "order-1",
+                    .task_queue = "orders", .id_conflict = HF_ID_CONFLICT_USE_EXISTING));
+    printf("order %s runs\n", hf_execution_id(execution));
+    HF_TRY(hf_signal(execution, "delivered", hf_payload_of_json("\"at the door\""), .request_id = "delivery-1"));
+    HF_TRY(hf_result(execution, &review));
+    printf("the order ended with %s\n", (const char *)review.data);
+    return hf_worker_stop(worker);
+}
+
+static hf_status program(void *arg)
+{
+    HF_AUTO(hf_close) hf_service *opened = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *made = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_open((const char *)arg, &opened));
+    HF_TRY(hf_worker_new(opened, "orders", &made, .stop_on = SIGTERM));
+    service = opened;
+    worker = made;
+    HF_TRY(hf_worker_add_workflow(worker, "order", order));
+    HF_TRY(hf_worker_add_activity(worker, "charge", charge));
+    HF_TRY(hf_worker_add_activity(worker, "refund", refund));
+    HF_TRY(hf_worker_add_activity(worker, "ask_review", ask_review));
+    HF_TRY(hf_scope_open(&scope, .name = "shop"));
+    HF_TRY(hf_fork(scope, customer, NULL));
+    HF_TRY(hf_worker_run(worker)); /* until hf_worker_stop or SIGTERM; or until the customer failed */
+    return hf_scope_is_idle(scope) ? hf_join(scope) : HF_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static char address[] = "sqlite:orders.db";
+    if (argc > 1) {
+        review_after = strtol(argv[1], NULL, 10);
+    }
+    HF_OR_DIE(hf_run(program, address));
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* Inside an activity: a plain function on a thread of its own, which may block, fail and be tried again.
+ *
+ * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED. That the
+ * workflow no longer wants it is learned by heartbeats. */
+#ifndef HOLDFAST_ACTIVITY_H
+#define HOLDFAST_ACTIVITY_H
+
+#include <holdfast/payload.h>
+#include <holdfast/time.h>
+
+/* What an activity may want to know about itself. */
+typedef struct hf_activity_facts {
+    const char *workflow_id;
+    const char *run_id;
+    const char *id;    /* of the activity in its workflow's history */
+    const char *name;  /* it was asked for by */
+    int attempt;       /* from 1 */
+    hf_time deadline;  /* this attempt must have ended; INT64_MAX = no bound */
+    hf_span heartbeat; /* a heartbeat is expected at least so often; 0 = none is */
+    hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
+} hf_activity_facts;
+
+HF_BEGIN_DECLS
+
+/* Tells that it is alive and how far it got; `details` is copied. Returns at once: it is sent by somebody else, at most once
+ * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
+ * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity. */
+HF_API hf_status hf_activity_heartbeat(hf_payload details);
+/* Valid while the activity runs; NULL outside. */
+HF_API const hf_activity_facts *hf_activity_info(void);
+
+HF_END_DECLS
+
+#endif

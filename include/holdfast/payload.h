@@ -1,0 +1,63 @@
+/* Payloads: what workflows, activities and signals take and give. Bytes, and the word that says how to read them.
+ *
+ * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. What is returned is owned: an activity
+ * or workflow makes its result with hf_payload_copy or hf_payload_printf and gives it away. What the library returns is
+ * freed with hf_payload_free; inside a workflow whatever is left is freed with the run. */
+#ifndef HOLDFAST_PAYLOAD_H
+#define HOLDFAST_PAYLOAD_H
+
+#include <holdfast/status.h>
+
+#define HF_ENCODING_JSON_TEXT "json/plain"    /* a JSON text */
+#define HF_ENCODING_BYTES_TEXT "binary/plain" /* bytes */
+#define HF_ENCODING_NONE_TEXT "binary/null"   /* nothing */
+
+typedef struct hf_payload {
+    const void *data;     /* one NUL follows what the library made, so that a JSON text can be read as a string */
+    size_t len;           /* bytes */
+    const char *encoding; /* NULL = nothing at all, as HF_ENCODING_NONE_TEXT */
+    void *owned;          /* the library's: what hf_payload_free frees; NULL = borrowed */
+} hf_payload;
+
+HF_BEGIN_DECLS
+
+/* A copy that the caller owns. Fails: HF_ERR_NOMEM. */
+HF_API hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from);
+/* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
+ * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */
+HF_API hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...) HF_PRINTF(2, 3);
+/* Frees what is owned and clears it; a borrowed or empty one is only cleared. Accepts NULL. */
+HF_API void hf_payload_free(hf_payload *payload);
+
+HF_END_DECLS
+
+/* Borrowed views, for arguments. */
+static inline hf_payload hf_payload_of_bytes(const void *data, size_t len)
+{
+    hf_payload payload;
+    payload.data = data;
+    payload.len = len;
+    payload.encoding = HF_ENCODING_BYTES_TEXT;
+    payload.owned = NULL;
+    return payload;
+}
+
+static inline hf_payload hf_payload_of_json(const char *text)
+{
+    hf_payload payload = hf_payload_of_bytes(text, text != NULL ? __builtin_strlen(text) : 0);
+    payload.encoding = text != NULL ? HF_ENCODING_JSON_TEXT : NULL;
+    return payload;
+}
+
+static inline hf_payload hf_payload_none(void)
+{
+    return hf_payload_of_json(NULL);
+}
+
+/* HF_AUTO(hf_payload_free) hf_payload receipt = hf_payload_none(); */
+static inline void hf_payload_free_auto(hf_payload *payload)
+{
+    hf_payload_free(payload);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* hf_service: a place where workflows live, and what one can ask of it: start one, wait for its result, signal, cancel.
+ *
+ *     HF_AUTO(hf_close) hf_service *service = NULL;
+ *     HF_AUTO(hf_execution_free) hf_execution *order = NULL;
+ *     HF_TRY(hf_open("sqlite:orders.db", &service));
+ *     HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": 7}"), &order, .id = "order-1", .task_queue = "orders"));
+ *     HF_TRY(hf_result(order, &out));
+ *
+ * Whatever waits here parks a fiber and blocks a plain thread. Inside a workflow these calls are misuse: it talks to the
+ * world through activities. */
+#ifndef HOLDFAST_SERVICE_H
+#define HOLDFAST_SERVICE_H
+
+#include <holdfast/chan.h>
+#include <holdfast/payload.h>
+
+typedef struct hf_service hf_service;
+typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id of one of its runs */
+
+typedef struct hf_open_options {
+    size_t size; /* set by the macro */
+    hf_runtime
+        *runtime; /* whose threads and environment to use; NULL = that of the calling fiber, else one of its own */
+} hf_open_options;
+
+/* What to do when the id belongs to a workflow that has ended. */
+typedef enum hf_id_reuse {
+    HF_ID_REUSE_DEFAULT,     /* as allow */
+    HF_ID_REUSE_ALLOW,       /* start another run */
+    HF_ID_REUSE_FAILED_ONLY, /* only when the last run did not succeed */
+    HF_ID_REUSE_REJECT       /* HF_ERR_EXISTS */
+} hf_id_reuse;
+
+/* What to do when the id belongs to a workflow that runs. */
+typedef enum hf_id_conflict {
+    HF_ID_CONFLICT_DEFAULT,      /* as fail */
+    HF_ID_CONFLICT_FAIL,         /* HF_ERR_EXISTS */
+    HF_ID_CONFLICT_USE_EXISTING, /* give that one */
+    HF_ID_CONFLICT_TERMINATE     /* end that one, start another */
+} hf_id_conflict;
+
+typedef struct hf_start_options {
+    size_t size;               /* set by the macro */
+    const char *id;            /* the workflow's name among all of the namespace; NULL = a random one */
+    const char *task_queue;    /* whose workers are to run it; "default" */
+    const char *namespace_;    /* "default" */
+    hf_span execution_timeout; /* of all runs together; 0 = none */
+    hf_span run_timeout;       /* of one run; 0 = none */
+    hf_span task_timeout;      /* a worker must answer within; 10 s */
+    hf_id_reuse id_reuse;
+    hf_id_conflict id_conflict;
+    int attempts_max;         /* runs of a workflow that fails; 0 = one, HF_UNLIMITED */
+    hf_span retry_initial;    /* pause before the second attempt; 1 s */
+    double retry_coefficient; /* each pause is so many times the last; 2 */
+    hf_span retry_max;        /* longest pause; 100 times the first */
+    const char *request_id;   /* asked again with the same one it is started once; NULL = a random one */
+} hf_start_options;
+
+typedef struct hf_execution_options {
+    size_t size;            /* set by the macro */
+    const char *run_id;     /* NULL = the current run, whichever it is when asked */
+    const char *namespace_; /* "default" */
+} hf_execution_options;
+
+typedef struct hf_request_options {
+    size_t size;            /* set by the macro */
+    const char *reason;     /* in the history; NULL = none */
+    const char *request_id; /* asked again with the same one it happens once; NULL = a random one */
+} hf_request_options;
+
+HF_BEGIN_DECLS
+
+/* Opens what the address names:
+ *
+ *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
+ *     memory:                       the same on a store that forgets, for tests
+ *
+ *     mem=48M            what it may use in all, at least 16M: a sixth for SQLite's pages, half for runs and queues (of
+ *                        that at most a quarter for changes that a crash would have to read again), the rest for requests
+ *                        and commits under way. Without it: 8M for pages, 64M for runs and queues
+ *     durability=full    a call that was answered survives a power cut (the default)
+ *     durability=normal  faster; it survives the end of the process, while a power cut may cost the last moments, but
+ *                        never leaves anything half done
+ *     log=8M             the write-ahead log is moved into the file when it is longer
+ *
+ * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it is) and
+ * PATH-sock (where the program `holdfast` asks about it, mode 0600; left out, with a line in the log, where the path is too
+ * long for a socket).
+ * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or no database of ours), HF_ERR_EXISTS (somebody
+ * has the file open; the sentence names the process), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
+ * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
+ * file that cannot be opened is left as it is. */
+HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options);
+/* Waits until everything accepted is stored. Executions and workers of it must be freed before. Accepts NULL. */
+HF_API hf_status hf_close(hf_service *service);
+
+/* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
+ * be NULL. Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE. */
+HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                               const hf_start_options *options);
+/* A handle for a workflow that was started elsewhere; asks nobody. */
+HF_API hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
+                                       const hf_execution_options *options);
+HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
+HF_API const char *hf_execution_id(const hf_execution *execution);
+HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
+
+/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them.
+ * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
+ * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". HF_ERR_TIMEOUT: it still runs.
+ * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE. */
+HF_API hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options);
+/* Sends a signal; it is kept until the workflow asks for it. Fails: HF_ERR_NOT_FOUND when it does not run. */
+HF_API hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
+                                const hf_request_options *options);
+/* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. */
+HF_API hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
+/* Ends it at once; its code hears nothing of it. */
+HF_API hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_close, hf_service)
+HF_AUTO_DEFINE(hf_execution_free, hf_execution)
+
+#ifndef __cplusplus
+#define hf_open(...) HF_OPEN_(__VA_ARGS__, .size = sizeof(hf_open_options))
+#define HF_OPEN_(address, ret_service, ...) hf_open_with((address), (ret_service), &(hf_open_options){__VA_ARGS__})
+#define hf_start(...) HF_START_(__VA_ARGS__, .size = sizeof(hf_start_options))
+#define HF_START_(service, type, in, ret_execution, ...) \
+    hf_start_with((service), (type), (in), (ret_execution), &(hf_start_options){__VA_ARGS__})
+#define hf_execution_new(...) HF_EXECUTION_NEW_(__VA_ARGS__, .size = sizeof(hf_execution_options))
+#define HF_EXECUTION_NEW_(service, id, ret_execution, ...) \
+    hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
+#define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_RESULT_(execution, ret_out, ...) hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_request_options))
+#define HF_SIGNAL_(execution, name, in, ...) \
+    hf_signal_with((execution), (name), (in), &(hf_request_options){__VA_ARGS__})
+#define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_request_options))
+#define HF_CANCEL_(execution, ...) hf_cancel_with((execution), &(hf_request_options){__VA_ARGS__})
+#define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_request_options))
+#define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_request_options){__VA_ARGS__})
+#else
+static inline hf_status hf_open(const char *address, hf_service **ret_service,
+                                hf_open_options options = hf_open_options())
+{
+    options.size = sizeof options;
+    return hf_open_with(address, ret_service, &options);
+}
+static inline hf_status hf_start(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                                 hf_start_options options = hf_start_options())
+{
+    options.size = sizeof options;
+    return hf_start_with(service, type, in, ret_execution, &options);
+}
+static inline hf_status hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
+                                         hf_execution_options options = hf_execution_options())
+{
+    options.size = sizeof options;
+    return hf_execution_new_with(service, id, ret_execution, &options);
+}
+static inline hf_status hf_result(hf_execution *execution, hf_payload *ret_out,
+                                  hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_result_with(execution, ret_out, &options);
+}
+static inline hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
+                                  hf_request_options options = hf_request_options())
+{
+    options.size = sizeof options;
+    return hf_signal_with(execution, name, in, &options);
+}
+static inline hf_status hf_cancel(hf_execution *execution, hf_request_options options = hf_request_options())
+{
+    options.size = sizeof options;
+    return hf_cancel_with(execution, &options);
+}
+static inline hf_status hf_terminate(hf_execution *execution, hf_request_options options = hf_request_options())
+{
+    options.size = sizeof options;
+    return hf_terminate_with(execution, &options);
+}
+#endif
+
+#endif

@@ -1,0 +1,71 @@
+/* hf_worker: runs workflows and activities of one task queue.
+ *
+ *     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+ *     HF_TRY(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM));
+ *     HF_TRY(hf_worker_add_workflow(worker, "order", order));
+ *     HF_TRY(hf_worker_add_activity(worker, "charge", charge));
+ *     return hf_worker_run(worker);
+ *
+ * Workflows run on fibers and stay in memory between their steps, as many as fit; the others are read again when something
+ * happens to them. Activities run on threads of their own, one each. */
+#ifndef HOLDFAST_WORKER_H
+#define HOLDFAST_WORKER_H
+
+#include <holdfast/activity.h>
+#include <holdfast/service.h>
+#include <holdfast/workflow.h>
+
+typedef struct hf_worker hf_worker;
+
+typedef struct hf_worker_options {
+    size_t size;              /* set by the macro */
+    hf_runtime *runtime;      /* whose threads to use; NULL = that of the calling fiber, else one of its own */
+    int stop_on;              /* a signal that stops it, such as SIGTERM; 0 = none */
+    const char *namespace_;   /* "default" */
+    const char *identity;     /* in histories; "worker@<queue>" */
+    int workflows_max;        /* steps of workflows at once; 200 */
+    int activities_max;       /* activities at once; 200, HF_OFF = none are polled for */
+    int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none */
+    size_t cached_bytes_max;  /* the same in bytes, roughly; 256 MiB */
+    int pollers_max;          /* polls for workflow steps under way; 5 */
+    int activity_pollers_max; /* polls for activities under way; 5 */
+    hf_span sticky_timeout;   /* a cached workflow's step that waits for so long goes to any worker; 10 s */
+    hf_span shutdown_grace;   /* stopping: activities may finish for so long; 10 s */
+    hf_span shutdown_force;   /* after that they are canceled, and are reported if they go on for so long; 5 s */
+} hf_worker_options;
+
+HF_BEGIN_DECLS
+
+/* Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID. */
+HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+                                    const hf_worker_options *options);
+/* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID, HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
+HF_API hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
+HF_API hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity);
+/* Works until hf_worker_stop or the signal; then takes nothing new, lets activities finish (shutdown_grace), cancels them
+ * (shutdown_force), and returns when the last has ended. Workflows are left where they are: another worker goes on.
+ * Once per worker. Fails: HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM. */
+HF_API hf_status hf_worker_run(hf_worker *worker);
+/* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
+HF_API hf_status hf_worker_stop(hf_worker *worker);
+/* When it does not run. Accepts NULL. */
+HF_API hf_status hf_worker_free(hf_worker *worker);
+
+HF_END_DECLS
+
+HF_AUTO_DEFINE(hf_worker_free, hf_worker)
+
+#ifndef __cplusplus
+#define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))
+#define HF_WORKER_NEW_(service, task_queue, ret_worker, ...) \
+    hf_worker_new_with((service), (task_queue), (ret_worker), &(hf_worker_options){__VA_ARGS__})
+#else
+static inline hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+                                      hf_worker_options options = hf_worker_options())
+{
+    options.size = sizeof options;
+    return hf_worker_new_with(service, task_queue, ret_worker, &options);
+}
+#endif
+
+#endif

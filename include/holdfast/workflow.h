@@ -1,0 +1,73 @@
+/* Inside a workflow: waits that survive the process.
+ *
+ * A workflow is an ordinary C function. It runs on fibers of its own, and what it does is decided by its arguments and by
+ * what the calls below, and hf_sleep, scopes, channels and locks, returned: after a crash, or when it was released from
+ * memory, it is run again from the start and gets the same answers, up to where it was. So:
+ *
+ *   - time, chance and results come from the library: hf_wall_now, hf_random, hf_activity_run; nothing else from outside;
+ *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
+ *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. */
+#ifndef HOLDFAST_WORKFLOW_H
+#define HOLDFAST_WORKFLOW_H
+
+#include <holdfast/chan.h>
+#include <holdfast/payload.h>
+
+/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty and may be left so. */
+typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
+
+typedef struct hf_activity_options {
+    size_t size;               /* set by the macro */
+    hf_span start_to_close;    /* one attempt takes at most so long; this or the next is needed */
+    hf_span schedule_to_close; /* all attempts together; 0 = no bound */
+    hf_span schedule_to_start; /* until a worker takes it; 0 = no bound */
+    hf_span heartbeat;         /* a worker that says nothing for so long is given up; 0 = need not say anything */
+    int attempts_max;          /* 0 = HF_UNLIMITED */
+    hf_span retry_initial;     /* pause before the second attempt; 1 s */
+    double retry_coefficient;  /* each pause is so many times the last; 2 */
+    hf_span retry_max;         /* longest pause; 100 times the first */
+    const char *task_queue;    /* whose workers are to run it; NULL = the workflow's own */
+    const char *id;            /* its name in the history; NULL = its number */
+} hf_activity_options;
+
+HF_BEGIN_DECLS
+
+/* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
+ * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() is of type "ActivityFailed" and its cause what the
+ * activity said. HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was
+ * canceled, and the activity is asked to end; or it ended canceled. HF_ERR_EVICTED. HF_ERR_INVALID, HF_ERR_MISUSE outside a
+ * workflow. */
+HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
+                                      const hf_activity_options *options);
+/* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+HF_API hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
+
+/* Of the running workflow; NULL outside. */
+HF_API const char *hf_workflow_id(void);
+HF_API const char *hf_workflow_run_id(void);
+
+HF_END_DECLS
+
+#ifndef __cplusplus
+#define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))
+#define HF_ACTIVITY_RUN_(name, in, ret_out, ...) \
+    hf_activity_run_with((name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
+#define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_SIGNAL_WAIT_(name, ret_out, ...) hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#else
+static inline hf_status hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
+                                        hf_activity_options options = hf_activity_options())
+{
+    options.size = sizeof options;
+    return hf_activity_run_with(name, in, ret_out, &options);
+}
+static inline hf_status hf_signal_wait(const char *name, hf_payload *ret_out,
+                                       hf_wait_options options = hf_wait_options())
+{
+    options.size = sizeof options;
+    return hf_signal_wait_with(name, ret_out, &options);
+}
+#endif
+
+#endif

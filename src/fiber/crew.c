@@ -1,0 +1,374 @@
+/* Crews: see crew.h for what they promise.
+ *
+ * A member is a fiber of kind HF_FIBER_MEMBER. The kind is all that the rest of the layer looks at:
+ *
+ *     wake-up         hf_fiber_ready  -> hf_crew_ready    to the end of crew->ready, not of the scheduler's list
+ *     park            hf_sched_leave  -> hf_crew_leave    to the next member, else back into hf_crew_turn
+ *     end of a job    runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
+ *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
+ *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
+ *
+ * W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
+ *     other fibers wait. A turn is as short as the code between two waits.
+ * W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
+ *     wakes a member from elsewhere makes the crew "disturbed".
+ * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
+ *     history, or evicted. */
+#include "fiber/crew_private.h"
+#include "fiber/dispatch.h"
+
+#include "base/rng.h"
+
+#include <string.h>
+
+struct hf_crew {
+    hf_dispatcher on;     /* first: what the members' scopes fork onto */
+    hf_sched *sched;      /* the driver's, for good */
+    hf_fiber *driver;     /* runs when no member is ready */
+    hf_fiber *ready_head; /* members that can go on, first in first out */
+    hf_fiber *ready_tail;
+    hf_list members; /* fibers with a job of the crew */
+    hf_list timers;  /* armed */
+    hf_scope *root;  /* owned by the driver; holds the first member's job */
+    hf_job *first;   /* kept by the root scope */
+    const hf_crew_ops *ops;
+    void *state;
+    hf_instant now; /* the members' clock */
+    hf_rng rng;
+    bool is_turning;
+    bool is_evicted;
+    bool is_disturbed;
+};
+
+typedef struct timer {
+    hf_crew_timer pub;
+    hf_crew *crew;
+    hf_alarm *alarm; /* what it stands for */
+    hf_node node;    /* in crew->timers */
+} timer;
+
+/* ---- Who runs next ------------------------------------------------------------------------------------------------- */
+
+static hf_fiber *pop_ready(hf_crew *crew)
+{
+    hf_fiber *member = crew->ready_head;
+    if (member != NULL) {
+        crew->ready_head = member->next;
+        if (member->next == NULL) {
+            crew->ready_tail = NULL;
+        }
+    }
+    return member;
+}
+
+static void push_ready(hf_crew *crew, hf_fiber *member)
+{
+    member->next = NULL;
+    *(crew->ready_tail != NULL ? &crew->ready_tail->next : &crew->ready_head) = member;
+    crew->ready_tail = member;
+}
+
+void hf_crew_ready(hf_fiber *member)
+{
+    hf_crew *crew = member->crew;
+    if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* W2 */
+        crew->is_disturbed = true;
+        hf_log(crew->sched->rt, HF_LOG_ERROR, "misuse", "message=woken_from_outside_its_workflow run=%s fiber=%s",
+               crew->root->name, member->job->name != NULL ? member->job->name : "");
+    }
+    push_ready(crew, member);
+}
+
+static hf_fiber *next_of(hf_crew *crew)
+{
+    hf_fiber *next = pop_ready(crew);
+    return next != NULL ? next : crew->driver;
+}
+
+void hf_crew_leave(hf_fiber *self)
+{
+    hf_fiber *next = next_of(self->crew);
+    if (next != self) {
+        hf_sched_switch(self->sched, self, next, false);
+    }
+}
+
+hf_fiber *hf_crew_dismiss(hf_fiber *self)
+{
+    hf_crew *crew = self->crew;
+    hf_list_remove(&self->members);
+    self->crew = NULL;
+    self->kind = HF_FIBER_PLAIN;
+    self->is_evicted = false;
+    return next_of(crew);
+}
+
+void hf_crew_turn(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver && !crew->is_turning);
+    hf_fiber *member = pop_ready(crew);
+    if (member != NULL) {
+        crew->is_turning = true;
+        hf_sched_switch(crew->sched, self, member, false);
+        crew->is_turning = false;
+    }
+    hf_assert(crew->ready_head == NULL);
+    hf_leave(self);
+}
+
+/* ---- Forking ------------------------------------------------------------------------------------------------------- */
+
+hf_dispatcher *hf_crew_dispatcher(hf_crew *crew)
+{
+    return &crew->on;
+}
+
+hf_crew *hf_crew_of_dispatcher(hf_dispatcher *dispatcher)
+{
+    return dispatcher->kind == HF_DISPATCH_CREW ? HF_CONTAINER(dispatcher, hf_crew, on) : NULL;
+}
+
+bool hf_crew_owns(const hf_crew *crew, const hf_fiber *self)
+{
+    return self->crew == crew || self == crew->driver;
+}
+
+bool hf_crew_is_evicted(const hf_scope *scope)
+{
+    const hf_crew *crew = hf_crew_of_scope(scope);
+    return crew != NULL && crew->is_evicted;
+}
+
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_job *job)
+{
+    const hf_crew *crew = hf_crew_of_scope(job->scope);
+    if (crew == NULL || job->on != &crew->on || !hf_crew_owns(crew, self)) {
+        return HF_ERR_MISUSE;
+    }
+    return crew->is_evicted ? HF_ERR_EVICTED : HF_OK;
+}
+
+void hf_crew_start(hf_sched *sched, hf_job *job)
+{
+    hf_crew *crew = hf_crew_of_dispatcher(job->on);
+    if (crew->is_evicted) { /* of a delayed one: it ends without having begun */
+        job->status = HF_ERR_EVICTED;
+        hf_job_drop(sched, job);
+        hf_job_ended(sched, job);
+        return;
+    }
+    hf_fiber *member = hf_sched_start_job(sched, job);
+    if (member == NULL) {
+        return; /* no stack: the job has ended, and its scope knows */
+    }
+    member->kind = HF_FIBER_MEMBER;
+    member->crew = crew;
+    hf_list_push_back(&crew->members, &member->members);
+    push_ready(crew, member);
+}
+
+/* ---- Time ---------------------------------------------------------------------------------------------------------- */
+
+hf_instant hf_crew_now(const hf_crew *crew)
+{
+    return crew->now;
+}
+
+void hf_crew_set_now(hf_crew *crew, hf_time now)
+{
+    if (now.ns > crew->now.ns) {
+        crew->now.ns = now.ns;
+    }
+}
+
+void hf_crew_random(hf_crew *crew, void *bytes, size_t len)
+{
+    unsigned char *to = bytes;
+    while (len > 0) {
+        uint64_t word = hf_rng_next(&crew->rng);
+        size_t piece = len < sizeof word ? len : sizeof word;
+        memcpy(to, &word, piece);
+        to += piece;
+        len -= piece;
+    }
+}
+
+static timer *timer_of(const hf_alarm *alarm)
+{
+    return (timer *)(uintptr_t)(alarm->pos & ~HF_ALARM_OF_CREW);
+}
+
+/* The alarm is not armed any more; the timer goes. */
+static void free_timer(timer *t)
+{
+    t->alarm->pos = 0;
+    hf_list_remove(&t->node);
+    hf_rt_free(t->crew->sched->rt, t, sizeof *t);
+}
+
+hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
+{
+    if (crew->is_evicted) {
+        return HF_OK; /* nobody waits for it any more */
+    }
+    timer *t = hf_rt_alloc(crew->sched->rt, sizeof *t);
+    if (t == NULL) {
+        return HF_ERR_NOMEM;
+    }
+    t->crew = crew;
+    t->alarm = alarm;
+    hf_status status = crew->ops->timer_start(crew->state, &t->pub, hf_nanoseconds(when.ns - crew->now.ns));
+    if (status != HF_OK) {
+        hf_rt_free(crew->sched->rt, t, sizeof *t);
+        return status;
+    }
+    hf_list_push_back(&crew->timers, &t->node);
+    alarm->pos = (size_t)(uintptr_t)t | HF_ALARM_OF_CREW;
+    return HF_OK;
+}
+
+void hf_crew_disarm(hf_alarm *alarm)
+{
+    timer *t = timer_of(alarm);
+    t->crew->ops->timer_cancel(t->crew->state, &t->pub);
+    free_timer(t);
+}
+
+void hf_crew_fire(hf_crew *crew, hf_crew_timer *pub)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver);
+    timer *t = HF_CONTAINER(pub, timer, pub);
+    hf_alarm *alarm = t->alarm;
+    free_timer(t);
+    alarm->fire(crew->sched, alarm);
+    hf_leave(self);
+}
+
+/* ---- Opening, canceling, evicting, closing --------------------------------------------------------------------------- */
+
+hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL || self->kind != HF_FIBER_PLAIN) {
+        return hf_fail(op, HF_ERR_MISUSE, "a crew is driven by a plain fiber");
+    }
+    hf_crew *crew = hf_rt_alloc(self->rt, sizeof *crew);
+    hf_scope_options scope = {.size = sizeof scope, .name = options->name, .join = HF_JOIN_COLLECT};
+    if (crew == NULL || hf_scope_open_on(self, self->rt, &crew->root, &scope, true) != HF_OK) { /* W3 */
+        hf_rt_free(self->rt, crew, sizeof *crew);
+        hf_leave(self);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a crew");
+    }
+    crew->on.kind = HF_DISPATCH_CREW;
+    crew->on.rt = self->rt;
+    crew->on.name = crew->root->name;
+    crew->on.pool = &crew->on;
+    crew->sched = self->sched;
+    crew->driver = self;
+    hf_list_init(&crew->members);
+    hf_list_init(&crew->timers);
+    crew->ops = options->ops;
+    crew->state = options->state;
+    crew->rng.state = options->seed;
+    crew->root->on = &crew->on;
+    *ret_crew = crew;
+    hf_leave(self);
+    return HF_OK;
+}
+
+/* hf_fork refuses shields, whose owners are usually not to wait for anybody; the driver knows what it does. */
+hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name)
+{
+    hf_assert(crew->first == NULL);
+    crew->root->is_shield = false;
+    hf_status status = hf_fork(crew->root, body, arg, .name = name, .ret_job = &crew->first);
+    crew->root->is_shield = true;
+    return status == HF_OK ? HF_OK : hf_fail(op, status, "%s", hf_error_text());
+}
+
+bool hf_crew_is_over(const hf_crew *crew)
+{
+    return crew->root->tally.running == 0;
+}
+
+void hf_crew_cancel(hf_crew *crew, const char *reason)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver);
+    if (!hf_crew_is_over(crew)) {
+        hf_job_mark(crew->sched, crew->first, HF_CAUSE_EXPLICIT, reason, NULL);
+    }
+    hf_leave(self);
+}
+
+bool hf_crew_is_disturbed(const hf_crew *crew)
+{
+    return crew->is_disturbed;
+}
+
+/* Wakes whoever can be woken. The others wait for members, in a join or for a lock: they follow. */
+static void release_members(hf_crew *crew)
+{
+    crew->is_evicted = true;
+    HF_LIST_EACH(node, &crew->timers)
+    {
+        timer *t = HF_CONTAINER(node, timer, node);
+        hf_alarm *alarm = t->alarm;
+        free_timer(t);
+        if (hf_alarm_is_delay(alarm)) { /* a job that has not begun must end, too: its scope waits for it */
+            alarm->fire(crew->sched, alarm);
+        }
+    }
+    HF_LIST_EACH(node, &crew->members)
+    {
+        hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
+        hf_wait *wait = member->wait;
+        member->is_evicted = true;
+        if (wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
+            hf_wake(wait, HF_ERR_EVICTED);
+        }
+    }
+}
+
+void hf_crew_evict(hf_crew *crew)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver);
+    if (!crew->is_evicted) {
+        release_members(crew);
+    }
+    hf_leave(self);
+    hf_crew_turn(crew);
+}
+
+void hf_crew_close(hf_crew *crew)
+{
+    if (crew == NULL) {
+        return;
+    }
+    hf_crew_evict(crew);
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver && self->scope == crew->root);
+    if (!hf_crew_is_over(crew)) {
+        hf_log(self->rt, HF_LOG_ERROR, "misuse", "message=evicted_but_does_not_return run=%s", crew->root->name);
+    }
+    (void)hf_scope_close_on(self, crew->root);
+    hf_rt_free(self->rt, crew, sizeof *crew);
+    hf_leave(self);
+}
+
+/* ---- On a member --------------------------------------------------------------------------------------------------- */
+
+void *hf_crew_self_state(const hf_crew_ops *ops)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    return self != NULL && self->crew != NULL && self->crew->ops == ops ? self->crew->state : NULL;
+}
+
+bool hf_crew_self_is_evicted(void)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    return self != NULL && self->is_evicted;
+}

@@ -1,0 +1,119 @@
+/* hf_service: everything a client or a worker can ask, whoever answers.
+ *
+ * One interface, many doors (docs/adr/0006): the engine in this process implements it; a gRPC server, an HTTP API and the
+ * C worker are callers; a gRPC client will be a second implementation. Requests and responses are the structs generated
+ * from proto/, with Temporal's names and field numbers: there is no second type system.
+ *
+ * A call is an object of the caller's, usually on the stack of the fiber that waits for it or inside a poller. It is
+ * submitted once and done once:
+ *
+ *     hf_pb_signal_workflow_execution_request request = {.namespace = ..., ...};
+ *     hf_call call;
+ *     hf_call_init(&call, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &request, &arena, done);
+ *     hf_service_submit(service, &call);           never waits
+ *     ... done(&call) runs on a thread of the service: it must be short and must not wait
+ *
+ * V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
+ * V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
+ *     (run_ahead) may be given out before the commit that started it, because workflow code has no effects of its own.
+ * V3  request is borrowed until done; response and everything it points to live in the caller's arena. */
+#ifndef HF_SERVICE_SERVICE_H
+#define HF_SERVICE_SERVICE_H
+
+#include "base/arena.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/op.h"
+
+#include "proto/pb.h"
+
+/* The calls of this version. The second word is the stem of the messages: hf_pb_<stem>_request and _response. */
+#define HF_METHOD_MAP(X)                                                              \
+    X(HF_METHOD_START_WORKFLOW_EXECUTION, start_workflow_execution)                   \
+    X(HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, signal_workflow_execution)                 \
+    X(HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, request_cancel_workflow_execution) \
+    X(HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, terminate_workflow_execution)           \
+    X(HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, describe_workflow_execution)             \
+    X(HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, get_workflow_execution_history)       \
+    X(HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, poll_workflow_task_queue)                   \
+    X(HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, respond_workflow_task_completed)     \
+    X(HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED, respond_workflow_task_failed)           \
+    X(HF_METHOD_RESET_STICKY_TASK_QUEUE, reset_sticky_task_queue)                     \
+    X(HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, poll_activity_task_queue)                   \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, respond_activity_task_completed)     \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, respond_activity_task_failed)           \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, respond_activity_task_canceled)       \
+    X(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, record_activity_task_heartbeat)       \
+    X(HF_METHOD_SHUTDOWN_WORKER, shutdown_worker)
+
+typedef enum hf_method {
+#define HF_METHOD_ENUM(name, stem) name,
+    HF_METHOD_MAP(HF_METHOD_ENUM)
+#undef HF_METHOD_ENUM
+        HF_METHOD_COUNT
+} hf_method;
+
+/* "SignalWorkflowExecution", the types of its messages, their sizes. */
+typedef struct hf_method_info {
+    const char *name;
+    const hf_pb_type *request_type;
+    const hf_pb_type *response_type;
+    size_t response_len; /* bytes of the response struct */
+} hf_method_info;
+
+const hf_method_info *hf_method_info_of(hf_method method);
+
+typedef struct hf_call hf_call;
+typedef struct hf_service hf_service;
+
+struct hf_call {
+    /* Set by the caller. */
+    hf_method method;
+    const void *request;         /* hf_pb_<stem>_request; borrowed until done */
+    hf_arena *arena;             /* the caller's: the response and its strings; untouched by the caller until done */
+    void (*done)(hf_call *call); /* from a thread of the service, once; must not wait */
+    void *state;                 /* the caller's own */
+    hf_span timeout;             /* long polls: answer without a task after so long; 0 = the method's default */
+    bool in_process;             /* the caller dies with this process: what it holds is handed out again at open */
+    bool run_ahead;              /* a workflow task may be given out before its commit; only with in_process */
+
+    /* Set by the service before done. */
+    hf_status status;                 /* HF_OK and `response`, or why not */
+    void *response;                   /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
+    hf_str existing_run_id;           /* with HF_ERR_EXISTS from a start: the run that is in the way */
+    char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure */
+
+    /* The service's own. */
+    hf_node link;          /* of the list that holds the call now */
+    hf_node all;           /* of all calls that are not done */
+    hf_heap_node deadline; /* of a parked poll */
+    uint64_t number;       /* order of arrival, from 1 */
+    void *parked;          /* what it waits for: a queue, a watch */
+    int place;             /* which of them */
+    int holds;             /* what must happen before done: its commit, a read */
+};
+
+typedef struct hf_service_ops {
+    void (*submit)(hf_service *service, hf_call *call);
+    /* The caller has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or with
+     * what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. */
+    void (*cancel)(hf_service *service, hf_call *call);
+    /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
+    void (*unwanted)(hf_service *service, hf_str task_token);
+    /* Refuses new calls, ends all others, frees the service. Waits for the store, never for callers' code. */
+    hf_status (*close)(hf_op *op, hf_service *service);
+} hf_service_ops;
+
+/* Implementations embed this as their first member. */
+struct hf_service {
+    const hf_service_ops *ops;
+};
+
+void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));
+
+static inline void hf_service_submit(hf_service *service, hf_call *call)
+{
+    service->ops->submit(service, call);
+}
+
+#endif

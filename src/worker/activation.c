@@ -1,0 +1,154 @@
+/* From events to a run that goes on.
+ *
+ * A history is cut at each WorkflowTaskStarted whose task was completed, or is the one at hand; tasks that failed or timed
+ * out left no trace in the workflow. Each piece is one activation, in a fixed order (K3):
+ *
+ *     1  the events that the last activation's commands became: compared with them, one by one
+ *     2  the clock: the time of the WorkflowTaskStarted
+ *     3  the start: the first fiber begins                          turn
+ *     4  signals, as they came: given to who waits, else kept       turn
+ *     5  ends of activities, fired timers, a cancel, as they came   turn
+ *
+ * In a turn every fiber runs that has something to do. The order of 3, 4 and 5 is part of what a replay relies on, whatever
+ * order the events had among each other. */
+#include "worker/wf.h"
+
+typedef struct piece {
+    const hf_pb_history_event *const *items;
+    size_t count; /* the last one is the WorkflowTaskStarted */
+} piece;
+
+static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
+{
+    bool was_completed = false;
+    for (size_t i = 0; i < p.count; i++) {
+        const hf_pb_history_event *event = p.items[i];
+        was_completed |= event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+        if (!hf_event_is_of_command(event->event_type)) {
+            continue;
+        }
+        hf_record *record = NULL;
+        HF_TRY(hf_recorder_check(op, &wf->recorder, event, &record));
+        if (record->activity != NULL) {
+            hf_wf_scheduled(wf, record->activity, event->event_id);
+        }
+        if (record->timer != NULL) {
+            record->timer->record = NULL;
+        }
+    }
+    return was_completed ? hf_recorder_check_end(op, &wf->recorder, p.items[p.count - 1]->event_id) : HF_OK;
+}
+
+static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
+{
+    if (wf->has_begun) {
+        return hf_fail(op, HF_ERR_INVALID, "a history begins once");
+    }
+    if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
+    }
+    wf->has_begun = true;
+    return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
+}
+
+/* 3 */
+static hf_status apply_start(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES) {
+        return begin(op, wf, event->workflow_execution_started_event_attributes);
+    }
+    return HF_OK;
+}
+
+/* 4 */
+static hf_status apply_signal(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES &&
+        hf_wf_signaled(wf, event->workflow_execution_signaled_event_attributes) != HF_OK) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a signal");
+    }
+    return HF_OK;
+}
+
+/* 5 */
+static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    (void)op;
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
+        hf_wf_resolve(wf, event->activity_task_completed_event_attributes->scheduled_event_id, event);
+        break;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        hf_wf_resolve(wf, event->activity_task_failed_event_attributes->scheduled_event_id, event);
+        break;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        hf_wf_resolve(wf, event->activity_task_timed_out_event_attributes->scheduled_event_id, event);
+        break;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES:
+        hf_wf_resolve(wf, event->activity_task_canceled_event_attributes->scheduled_event_id, event);
+        break;
+    case HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES:
+        hf_wf_fired(wf, event->timer_fired_event_attributes->timer_id);
+        break;
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES:
+        wf->is_cancel_requested = true;
+        hf_crew_cancel(wf->crew, "the workflow was asked to cancel");
+        break;
+    default:
+        break;
+    }
+    return HF_OK;
+}
+
+static hf_status activate(hf_op *op, hf_wf *wf, piece p)
+{
+    static hf_status (*const STAGES[])(hf_op *, hf_wf *, const hf_pb_history_event *) = {apply_start, apply_signal,
+                                                                                         apply_end};
+    HF_TRY(check_commands(op, wf, p));
+    hf_recorder_reset(&wf->recorder);
+    hf_crew_set_now(wf->crew, hf_pb_timestamp_time(p.items[p.count - 1]->event_time));
+    for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
+        for (size_t i = 0; i < p.count; i++) {
+            HF_TRY(STAGES[stage](op, wf, p.items[i]));
+        }
+        hf_crew_turn(wf->crew);
+    }
+    if (!wf->has_begun) {
+        return hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");
+    }
+    if (hf_crew_is_disturbed(wf->crew)) {
+        return hf_fail(op, HF_ERR_CONFLICT, "a fiber of the workflow was woken by something outside of it");
+    }
+    return wf->is_nomem ? hf_fail(op, HF_ERR_NOMEM, "no memory for a command") : HF_OK;
+}
+
+/* Whether the WorkflowTaskStarted at `i` ends a piece. */
+static bool is_cut(const hf_events *events, size_t i, int64_t started_event_id)
+{
+    const hf_pb_history_event *event = events->items[i];
+    if (event->event_type != HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
+        return false;
+    }
+    return event->event_id == started_event_id ||
+           (i + 1 < events->count && events->items[i + 1]->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
+}
+
+hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
+        if (!is_cut(events, i, started_event_id)) {
+            continue;
+        }
+        HF_TRY(activate(op, wf, (piece){events->items + from, i + 1 - from}));
+        from = i + 1;
+        wf->event_id_next = events->items[i]->event_id + 1;
+        if (events->items[i]->event_id != started_event_id) {
+            (void)hf_yield(); /* a long history shares its thread with others */
+        }
+    }
+    if (wf->event_id_next <= started_event_id) {
+        return hf_fail(op, HF_ERR_INVALID, "the history ends before the task's own WorkflowTaskStarted");
+    }
+    return HF_OK;
+}

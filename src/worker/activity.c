@@ -1,0 +1,316 @@
+/* Activities: a fiber for each, which waits for a thread of the pool and answers.
+ *
+ *     fiber "charge"                                      its own: shield around the answer
+ *       scope "heartbeats" -- fiber: sends the latest     made with the first heartbeat
+ *       scope "activity"   -- job on the pool: the user's function
+ *
+ * The inner scope is what gets canceled: by the workflow (learned from a heartbeat's answer), by the deadline of the attempt,
+ * by the worker when it stops. The function sees it by hf_canceled, returns, and the fiber tells the service what came of it.
+ * The fiber binds itself as a local value, so that whatever the function forks finds its activity, too. */
+#include "worker/worker_private.h"
+
+#include "history/payload.h"
+
+#include <stdio.h>
+
+enum { ANSWER_SECONDS = 10, THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60, TYPE_LEN = 64 };
+
+typedef struct activity {
+    hf_worker *worker;
+    hf_arena arena; /* the task, and what is said about it */
+    const hf_pb_poll_activity_task_queue_response *task;
+    const hf_entry *entry;
+    hf_activity_facts facts;
+    hf_payload in;  /* borrowed from the arena */
+    hf_payload out; /* of the function */
+    hf_scope *work; /* while the function runs */
+    hf_scope *beats;
+    hf_chan *beat;                   /* capacity 1: there is something to send */
+    atomic_bool is_beating;          /* the fiber that sends was forked */
+    hf_spin lock;                    /* of the next two */
+    hf_payload details;              /* of the last heartbeat; owned */
+    bool is_dirty;                   /* it was not sent yet */
+    atomic_bool is_cancel_requested; /* by the workflow */
+    atomic_bool is_gone;             /* the service does not know it any more */
+} activity;
+
+static const hf_local ACTIVITY = {"activity"};
+
+/* ---- What the function calls ----------------------------------------------------------------------------------------------- */
+
+const hf_activity_facts *hf_activity_info(void)
+{
+    const activity *act = hf_local_get(&ACTIVITY);
+    return act != NULL ? &act->facts : NULL;
+}
+
+static hf_span throttle_of(const activity *act)
+{
+    hf_span span = act->facts.heartbeat.ns > 0 ? hf_nanoseconds(act->facts.heartbeat.ns / 10 * 8)
+                                               : hf_seconds(THROTTLE_DEFAULT_SECONDS);
+    return span.ns < hf_seconds(THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(THROTTLE_MAX_SECONDS);
+}
+
+/* What is to be sent, copied into the arena. */
+static hf_pb_payloads *take_details(activity *act, hf_arena *arena)
+{
+    hf_spin_lock(&act->lock);
+    hf_payload details = act->details;
+    act->details = hf_payload_none();
+    act->is_dirty = false;
+    hf_spin_unlock(&act->lock);
+    hf_pb_payloads *encoded = hf_payload_encode(arena, details);
+    hf_payload_free(&details);
+    return encoded;
+}
+
+static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response)
+{
+    if (status == HF_OK && response->cancel_requested) {
+        atomic_store(&act->is_cancel_requested, true);
+        (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
+    } else if (status == HF_ERR_NOT_FOUND) {
+        atomic_store(&act->is_gone, true);
+        (void)hf_scope_cancel(act->work, .reason = "the activity has timed out, or its workflow has ended");
+    }
+}
+
+/* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
+static hf_status send_beats(void *arg)
+{
+    activity *act = arg;
+    hf_worker *worker = act->worker;
+    char token = 0;
+    for (;;) {
+        HF_TRY(hf_chan_recv(act->beat, &token));
+        hf_arena arena;
+        hf_arena_init(&arena, worker->memory);
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
+                                                                .identity = worker->identity,
+                                                                .task_token = act->task->task_token,
+                                                                .details = take_details(act, &arena)};
+        hf_call call;
+        hf_op op;
+        hf_op_init(&op);
+        hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
+        hf_status status = hf_service_ask(&op, worker->service, &call);
+        hear(act, status, call.response);
+        hf_arena_deinit(&arena);
+        HF_TRY(hf_sleep(throttle_of(act)));
+    }
+}
+
+hf_status hf_activity_heartbeat(hf_payload details)
+{
+    activity *act = hf_local_get(&ACTIVITY);
+    if (act == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat is for activities");
+    }
+    hf_payload copy = hf_payload_none();
+    HF_TRY(hf_payload_copy(&copy, details));
+    hf_spin_lock(&act->lock);
+    hf_payload old = act->details;
+    act->details = copy;
+    act->is_dirty = true;
+    hf_spin_unlock(&act->lock);
+    hf_payload_free(&old);
+    (void)hf_chan_try_send(act->beat, ""); /* full: one is about to be sent, and will take this */
+    if (!atomic_exchange(&act->is_beating, true)) {
+        HF_TRY(hf_fork(act->beats, send_beats, act, .name = "heartbeats"));
+    }
+    return hf_canceled();
+}
+
+/* ---- The answer ------------------------------------------------------------------------------------------------------------ */
+
+static void answer(activity *act, hf_method method, const void *request)
+{
+    hf_worker *worker = act->worker;
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* also when the worker is stopping */
+    hf_op op;
+    hf_op_init(&op);
+    hf_call call;
+    if (hf_shield_open(&shield, hf_seconds(ANSWER_SECONDS)) != HF_OK) {
+        return; /* out of memory: it will time out */
+    }
+    hf_worker_call_init(worker, &call, method, request, &act->arena);
+    hf_status status = hf_service_ask(&op, worker->service, &call);
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND) {
+        hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
+               act->facts.id, op.message);
+    }
+}
+
+static void answer_failed(activity *act, hf_pb_failure *failure)
+{
+    hf_pb_respond_activity_task_failed_request request = {.namespace = act->worker->name_space,
+                                                          .identity = act->worker->identity,
+                                                          .task_token = act->task->task_token,
+                                                          .failure = failure};
+    if (act->is_dirty) {
+        request.last_heartbeat_details = take_details(act, &act->arena);
+    }
+    answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
+}
+
+/* `failure` is in the arena, or NULL. */
+static void tell(activity *act, hf_status status, hf_pb_failure *failure)
+{
+    hf_worker *worker = act->worker;
+    if (atomic_load(&act->is_gone)) {
+        return;
+    }
+    if (status == HF_OK) {
+        hf_pb_respond_activity_task_completed_request request = {.namespace = worker->name_space,
+                                                                 .identity = worker->identity,
+                                                                 .task_token = act->task->task_token,
+                                                                 .result = hf_payload_encode(&act->arena, act->out)};
+        answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, &request);
+    } else if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
+        hf_pb_respond_activity_task_canceled_request request = {.namespace = worker->name_space,
+                                                                .identity = worker->identity,
+                                                                .task_token = act->task->task_token,
+                                                                .details = hf_payload_encode(&act->arena, act->out)};
+        answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, &request);
+    } else {
+        answer_failed(act, failure);
+    }
+}
+
+/* ---- The life of one --------------------------------------------------------------------------------------------------------- */
+
+static hf_status call_function(void *arg)
+{
+    activity *act = arg;
+    return act->entry->function(act->in, &act->out);
+}
+
+/* How long this attempt may take; 0 = no bound. */
+static hf_span timeout_of(const activity *act)
+{
+    hf_span one = hf_pb_duration_span(act->task->start_to_close_timeout);
+    hf_span all = hf_pb_duration_span(act->task->schedule_to_close_timeout);
+    if (all.ns > 0 && act->task->scheduled_time.has) {
+        int64_t left = hf_pb_timestamp_time(act->task->scheduled_time).ns + all.ns - hf_wall_now(NULL).ns;
+        all.ns = left > 1 ? left : 1;
+    }
+    return one.ns > 0 && (all.ns <= 0 || one.ns < all.ns) ? one : all;
+}
+
+/* Runs the function on a thread; `*ret_failure` is encoded while the job is there. */
+static hf_status work(activity *act, hf_pb_failure **ret_failure)
+{
+    HF_AUTO(hf_scope_close) hf_scope *beats = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_job *job = NULL;
+    hf_status status = hf_scope_open(&beats, .name = "heartbeats", .join = HF_JOIN_COLLECT);
+    act->beats = beats;
+    if (status == HF_OK) {
+        status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = timeout_of(act));
+        act->work = scope;
+    }
+    if (status == HF_OK) {
+        status = hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_job = &job);
+    }
+    if (status != HF_OK) {
+        *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
+        return status;
+    }
+    (void)hf_join(scope); /* its verdict is the job's own */
+    status = hf_job_status(job);
+    if (status != HF_OK) {
+        *ret_failure = hf_failure_encode(&act->arena, hf_job_failure(job), status);
+    }
+    (void)hf_scope_cancel(beats, .reason = "the activity has ended");
+    (void)hf_join(beats); /* it may be about to cancel the scope that goes now */
+    return status;
+}
+
+static void free_activity(activity *act)
+{
+    hf_worker *worker = act->worker;
+    hf_payload_free(&act->out);
+    hf_payload_free(&act->details);
+    (void)hf_chan_free(act->beat);
+    hf_arena_deinit(&act->arena);
+    worker->memory.release(worker->memory.state, act, sizeof *act);
+    (void)hf_sem_release(worker->activity_slots, 1);
+}
+
+static hf_status run_activity(void *arg)
+{
+    activity *act = arg;
+    hf_worker *worker = act->worker;
+    hf_pb_failure *failure = NULL;
+    hf_status status = hf_local_set(&ACTIVITY, act);
+    if (status == HF_OK && act->entry == NULL) {
+        char text[HF_MESSAGE_LEN_MAX];
+        (void)snprintf(text, sizeof text, "this worker has no activity '%s'", act->facts.name);
+        failure =
+            hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)), false);
+        status = HF_ERR_NOT_FOUND;
+    } else if (status == HF_OK) {
+        status = work(act, &failure);
+    }
+    tell(act, status, failure);
+    free_activity(act);
+    hf_worker_count(worker, &worker->jobs_count, -1);
+    return HF_OK;
+}
+
+static const char *text_in(hf_arena *arena, hf_str text)
+{
+    const char *copy = hf_arena_copy(arena, text).data;
+    return copy != NULL ? copy : "";
+}
+
+static void fill_facts(activity *act)
+{
+    const hf_pb_poll_activity_task_queue_response *task = act->task;
+    const hf_pb_workflow_execution none = {0};
+    const hf_pb_workflow_execution *execution = task->workflow_execution != NULL ? task->workflow_execution : &none;
+    hf_str name = task->activity_type != NULL ? task->activity_type->name : HF_STR("");
+    hf_span bound = timeout_of(act);
+    act->facts = (hf_activity_facts){
+        .workflow_id = text_in(&act->arena, execution->workflow_id),
+        .run_id = text_in(&act->arena, execution->run_id),
+        .id = text_in(&act->arena, task->activity_id),
+        .name = text_in(&act->arena, name),
+        .attempt = task->attempt,
+        .deadline = {bound.ns > 0 ? hf_wall_now(NULL).ns + bound.ns : INT64_MAX},
+        .heartbeat = hf_pb_duration_span(task->heartbeat_timeout),
+        .last = hf_payload_view(&act->arena, task->heartbeat_details),
+    };
+    act->in = hf_payload_view(&act->arena, task->input);
+    act->entry = hf_entry_find(&act->worker->activities, name);
+}
+
+hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
+                            hf_pb_poll_activity_task_queue_response *task)
+{
+    activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
+    if (act == NULL) {
+        worker->service->ops->unwanted(worker->service, task->task_token);
+        hf_arena_deinit(arena);
+        (void)hf_sem_release(worker->activity_slots, 1);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
+    }
+    memset(act, 0, sizeof *act);
+    act->worker = worker;
+    act->arena = *arena;
+    act->task = task;
+    fill_facts(act);
+    hf_status status = hf_chan_new(&act->beat, 1, .name = "heartbeats", .capacity = 1);
+    status = status == HF_OK ? act->arena.status : status;
+    hf_worker_count(worker, &worker->jobs_count, 1);
+    if (status == HF_OK) {
+        status = hf_fork(worker->jobs, run_activity, act, .name = "activity"); /* it may have ended by now */
+    }
+    if (status != HF_OK) {
+        worker->service->ops->unwanted(worker->service, task->task_token);
+        free_activity(act);
+        hf_worker_count(worker, &worker->jobs_count, -1);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
+    }
+    return HF_OK;
+}

@@ -1,0 +1,169 @@
+/* Runs in memory, by run id. A run that is over the bounds, and has nothing to do, is taken out of the table and told to
+ * end; its driver evicts the workflow's fibers. The next task for it makes it again from its history. */
+#include "worker/wf.h"
+
+#include "base/rng.h"
+
+hf_wtask *hf_wtask_new(hf_worker *worker)
+{
+    hf_wtask *task = worker->memory.allocate(worker->memory.state, sizeof *task, _Alignof(hf_wtask));
+    if (task != NULL) {
+        task->node = (hf_node){NULL, NULL};
+        task->task = NULL;
+        hf_arena_init(&task->arena, worker->memory);
+    }
+    return task;
+}
+
+void hf_wtask_free(hf_worker *worker, hf_wtask *task)
+{
+    if (task != NULL) {
+        hf_arena_deinit(&task->arena);
+        worker->memory.release(worker->memory.state, task, sizeof *task);
+    }
+}
+
+void hf_wf_cache_init(hf_wf_cache *cache)
+{
+    for (size_t i = 0; i < HF_WF_BUCKETS; i++) {
+        hf_list_init(&cache->buckets[i]);
+    }
+    hf_list_init(&cache->lru);
+}
+
+static hf_list *bucket_of(hf_wf_cache *cache, hf_str run_id)
+{
+    return &cache->buckets[hf_hash_bytes(0, run_id.data, run_id.len) % HF_WF_BUCKETS];
+}
+
+/* Locked. */
+static hf_wf *find(hf_wf_cache *cache, hf_str run_id)
+{
+    HF_LIST_EACH(node, bucket_of(cache, run_id))
+    {
+        hf_wf *wf = HF_CONTAINER(node, hf_wf, bucket);
+        if (hf_str_equal(wf->run_id, run_id)) {
+            return wf;
+        }
+    }
+    return NULL;
+}
+
+/* Locked: K2. */
+static void take_out(hf_wf_cache *cache, hf_wf *wf)
+{
+    hf_list_remove(&wf->bucket);
+    hf_list_remove(&wf->lru);
+    cache->count--;
+    cache->bytes -= wf->bytes;
+}
+
+/* Wakes drivers that were claimed under the lock; chained through their waits' `value`. */
+static void wake_all(hf_wait *first)
+{
+    hf_fiber *self = hf_enter(NULL);
+    while (first != NULL) {
+        hf_wait *next = first->value;
+        hf_wake(first, HF_OK);
+        first = next;
+    }
+    hf_leave(self);
+}
+
+/* Locked. Ends the run if it has nothing to do; its driver goes in front of `*chain`. */
+static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
+{
+    if (wf->posted > 0) {
+        return;
+    }
+    take_out(cache, wf);
+    wf->is_told = true;
+    hf_wait *driver = hf_wf_claim_driver(wf);
+    if (driver != NULL) {
+        driver->value = *chain;
+        *chain = driver;
+    }
+}
+
+/* Gives the task to the run if it is there. */
+static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
+{
+    hf_wf_cache *cache = &worker->cache;
+    hf_wait *driver = NULL;
+    hf_spin_lock(&cache->lock);
+    hf_wf *wf = find(cache, run_id);
+    if (wf != NULL) {
+        wf->posted++;
+        hf_list_push_back(&wf->tasks, &task->node);
+        driver = hf_wf_claim_driver(wf);
+    }
+    hf_spin_unlock(&cache->lock);
+    wake_all(driver);
+    return wf != NULL;
+}
+
+hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
+{
+    hf_wf_cache *cache = &worker->cache;
+    if (post_to_known(worker, task, task->task->workflow_execution->run_id)) {
+        return HF_OK;
+    }
+    /* Two tasks of one run are never out at once, and a late one is refused by the service: no second look is needed. */
+    hf_wf *wf = NULL;
+    HF_TRY(hf_wf_new(worker, task, &wf));
+    hf_spin_lock(&cache->lock);
+    hf_list_push_back(bucket_of(cache, wf->run_id), &wf->bucket);
+    hf_list_push_back(&cache->lru, &wf->lru);
+    cache->count++;
+    hf_spin_unlock(&cache->lock);
+    return hf_wf_start(wf);
+}
+
+void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    const hf_worker_options *options = &wf->worker->options;
+    hf_wait *ended = NULL;
+    hf_spin_lock(&cache->lock);
+    wf->posted--;
+    if (hf_node_is_linked(&wf->lru)) {
+        hf_list_remove(&wf->lru);
+        hf_list_push_back(&cache->lru, &wf->lru);
+        cache->bytes += bytes - wf->bytes;
+        wf->bytes = bytes;
+    }
+    size_t count_max = cache->is_closed ? 0 : (size_t)options->cached_max;
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        if (cache->count <= count_max && cache->bytes <= options->cached_bytes_max) {
+            break;
+        }
+        end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
+    }
+    hf_spin_unlock(&cache->lock);
+    wake_all(ended);
+}
+
+void hf_wf_cache_remove(hf_wf *wf)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    hf_spin_lock(&cache->lock);
+    if (hf_node_is_linked(&wf->lru)) {
+        take_out(cache, wf);
+    }
+    hf_spin_unlock(&cache->lock);
+}
+
+void hf_wf_cache_close(hf_worker *worker)
+{
+    hf_wf_cache *cache = &worker->cache;
+    hf_wait *ended = NULL;
+    hf_spin_lock(&cache->lock);
+    cache->is_closed = true;
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
+    }
+    hf_spin_unlock(&cache->lock);
+    wake_all(ended);
+}

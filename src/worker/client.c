@@ -1,0 +1,411 @@
+/* What a program asks of a service: start, result, signal, cancel, terminate. Each is one call, but for the result, which is
+ * a row of long polls for the event that closes the run. */
+#include "service/call.h"
+#include "worker/data.h"
+
+#include "fiber/wait.h"
+
+#include <holdfast/service.h>
+
+#include <stdio.h>
+
+enum { POLL_SECONDS = 20, TEXT_LEN_MAX = HF_KEY_LEN_MAX };
+
+struct hf_execution {
+    hf_service *service;
+    hf_arena arena; /* the texts below; this struct, too */
+    hf_str name_space;
+    hf_str id;
+    hf_str run_id; /* may be empty */
+};
+
+/* One call and what it needs. */
+typedef struct errand {
+    hf_arena arena;
+    hf_op op;
+    hf_call call;
+    hf_span timeout; /* of a long poll; 0 = none */
+} errand;
+
+static void begin(errand *e)
+{
+    hf_arena_init(&e->arena, hf_data_memory());
+    hf_op_init(&e->op);
+    e->timeout = hf_nanoseconds(0);
+}
+
+/* Frees everything, and tells the caller what went wrong. */
+static hf_status end(errand *e)
+{
+    hf_arena_deinit(&e->arena);
+    return e->op.status == HF_OK ? HF_OK : hf_data_give_up(&e->op);
+}
+
+static hf_status ask(errand *e, hf_service *service, hf_method method, const void *request)
+{
+    if (e->arena.status != HF_OK) {
+        return hf_fail(&e->op, HF_ERR_NOMEM, "no memory to ask for %s", hf_method_info_of(method)->name);
+    }
+    hf_call_init(&e->call, method, request, &e->arena, NULL);
+    e->call.timeout = e->timeout;
+    e->call.in_process = true;
+    return hf_service_ask(&e->op, service, &e->call);
+}
+
+static hf_str text_or(const char *text, const char *by_default)
+{
+    return hf_str_of(text != NULL ? text : by_default);
+}
+
+static bool is_name(const char *text)
+{
+    return text != NULL && text[0] != '\0' && strnlen(text, TEXT_LEN_MAX + 1) <= TEXT_LEN_MAX;
+}
+
+/* The caller's word, or a random one in `room`. */
+static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
+{
+    if (given != NULL) {
+        return hf_str_of(given);
+    }
+    if (hf_uuid_make(NULL, room) != HF_OK) {
+        (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
+        return (hf_str){NULL, 0};
+    }
+    return hf_str_of(room);
+}
+
+/* ---- Executions ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_space, hf_str id, hf_str run_id,
+                                hf_execution **ret_execution)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_data_memory());
+    hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
+    hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
+    if (arena.status != HF_OK) {
+        hf_arena_deinit(&arena);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
+    }
+    *execution = (hf_execution){service, arena, texts[0], texts[1], texts[2]};
+    *ret_execution = execution;
+    return HF_OK;
+}
+
+hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
+                                const hf_execution_options *options)
+{
+    static const hf_execution_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(hf_not_in_workflow("hf_execution_new"));
+    if (service == NULL || ret_execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
+    }
+    if (!is_name(id)) {
+        return hf_raise(HF_ERR_INVALID, "the id of a workflow has 1 to %d bytes", TEXT_LEN_MAX);
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = execution_make(&op, service, text_or(options->namespace_, "default"), hf_str_of(id),
+                                      text_or(options->run_id, ""), ret_execution);
+    return status == HF_OK ? HF_OK : hf_data_give_up(&op);
+}
+
+void hf_execution_free(hf_execution *execution)
+{
+    if (execution != NULL) {
+        hf_arena arena = execution->arena; /* it lies in there itself */
+        hf_arena_deinit(&arena);
+    }
+}
+
+const char *hf_execution_id(const hf_execution *execution)
+{
+    return execution != NULL ? execution->id.data : "";
+}
+
+const char *hf_execution_run_id(const hf_execution *execution)
+{
+    return execution != NULL ? execution->run_id.data : "";
+}
+
+/* ---- Start ----------------------------------------------------------------------------------------------------------------- */
+
+static hf_pb_duration duration_of(hf_span span)
+{
+    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
+}
+
+static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_start_options *o)
+{
+    if (o->attempts_max == 0) {
+        return NULL; /* workflows are not tried again unless asked for */
+    }
+    hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (retry != NULL) {
+        retry->initial_interval = hf_pb_duration_of(o->retry_initial.ns > 0 ? o->retry_initial : hf_seconds(1));
+        retry->backoff_coefficient = o->retry_coefficient > 0 ? o->retry_coefficient : 2.0;
+        retry->maximum_interval = duration_of(o->retry_max);
+        retry->maximum_attempts = o->attempts_max > 0 ? o->attempts_max : 0;
+    }
+    return retry;
+}
+
+static int32_t reuse_of(hf_id_reuse reuse)
+{
+    static const int32_t MAP[] = {
+        [HF_ID_REUSE_DEFAULT] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+        [HF_ID_REUSE_ALLOW] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+        [HF_ID_REUSE_FAILED_ONLY] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+        [HF_ID_REUSE_REJECT] = HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+    };
+    return (size_t)reuse < HF_COUNT_OF(MAP) ? MAP[reuse] : MAP[0];
+}
+
+static int32_t conflict_of(hf_id_conflict conflict)
+{
+    static const int32_t MAP[] = {
+        [HF_ID_CONFLICT_DEFAULT] = HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+        [HF_ID_CONFLICT_FAIL] = HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+        [HF_ID_CONFLICT_USE_EXISTING] = HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+        [HF_ID_CONFLICT_TERMINATE] = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
+    };
+    return (size_t)conflict < HF_COUNT_OF(MAP) ? MAP[conflict] : MAP[0];
+}
+
+static hf_status start(errand *e, hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                       const hf_start_options *o)
+{
+    char id[HF_UUID_LEN];
+    char request_id[HF_UUID_LEN];
+    hf_pb_workflow_type workflow_type = {.name = hf_str_of(type)};
+    hf_pb_task_queue queue = {.name = text_or(o->task_queue, "default"), .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_start_workflow_execution_request request = {
+        .namespace = text_or(o->namespace_, "default"),
+        .workflow_id = id_or_random(&e->op, o->id, id),
+        .workflow_type = &workflow_type,
+        .task_queue = &queue,
+        .input = hf_payload_encode(&e->arena, in),
+        .workflow_execution_timeout = duration_of(o->execution_timeout),
+        .workflow_run_timeout = duration_of(o->run_timeout),
+        .workflow_task_timeout = duration_of(o->task_timeout),
+        .identity = HF_STR("client"),
+        .request_id = id_or_random(&e->op, o->request_id, request_id),
+        .workflow_id_reuse_policy = reuse_of(o->id_reuse),
+        .workflow_id_conflict_policy = conflict_of(o->id_conflict),
+        .retry_policy = retry_of(&e->arena, o),
+    };
+    HF_TRY(e->op.status);
+    HF_TRY(ask(e, service, HF_METHOD_START_WORKFLOW_EXECUTION, &request));
+    const hf_pb_start_workflow_execution_response *response = e->call.response;
+    if (ret_execution == NULL) {
+        return HF_OK;
+    }
+    return execution_make(&e->op, service, request.namespace, request.workflow_id, response->run_id, ret_execution);
+}
+
+hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                        const hf_start_options *options)
+{
+    static const hf_start_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(hf_not_in_workflow("hf_start"));
+    if (service == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
+    }
+    if (!is_name(type) || (options->id != NULL && !is_name(options->id))) {
+        return hf_raise(HF_ERR_INVALID, "the type and the id of a workflow have 1 to %d bytes", TEXT_LEN_MAX);
+    }
+    errand e;
+    begin(&e);
+    (void)start(&e, service, type, in, ret_execution, options);
+    return end(&e);
+}
+
+/* ---- Result ---------------------------------------------------------------------------------------------------------------- */
+
+static hf_status closed_as(const char *type, const char *what, hf_str reason)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(text, sizeof text, "%s%s%.*s", what, reason.len > 0 ? ": " : "", HF_STR_ARGS(reason));
+    return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
+}
+
+/* The close event as a result. `*ret_next` is the run that goes on in its place; empty = none. */
+static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_out, hf_str *ret_next)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_completed_event_attributes->new_execution_run_id;
+        return ret_next->len > 0
+                   ? HF_OK
+                   : hf_payload_decode(event->workflow_execution_completed_event_attributes->result, NULL, ret_out);
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_failed_event_attributes->new_execution_run_id;
+        return ret_next->len > 0
+                   ? HF_OK
+                   : hf_failure_raise_of(HF_ERR_FAILED, event->workflow_execution_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_timed_out_event_attributes->new_execution_run_id;
+        return ret_next->len > 0 ? HF_OK : closed_as("WorkflowTimedOut", "the workflow's time is over", HF_STR(""));
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES:
+        return closed_as("WorkflowCanceled", "the workflow was canceled", HF_STR(""));
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return closed_as("WorkflowTerminated", "the workflow was terminated",
+                         event->workflow_execution_terminated_event_attributes->reason);
+    default:
+        return hf_raise(HF_ERR_INVALID, "the service gave an event that closes nothing");
+    }
+}
+
+/* One long poll, or a look with a timeout of 0. `*ret_event` NULL: it still runs. */
+static hf_status poll_close(errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, hf_span timeout,
+                            const hf_pb_history_event **ret_event)
+{
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
+    hf_pb_get_workflow_execution_history_request request = {
+        .namespace = execution->name_space,
+        .execution = &which,
+        .next_page_token = *token,
+        .wait_new_event = timeout.ns > 0,
+        .history_event_filter_type = HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+    };
+    e->timeout = timeout.ns > 0 ? timeout : hf_nanoseconds(0);
+    HF_TRY(ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request));
+    const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    hf_pb_history *history = HF_ARENA_NEW(&e->arena, hf_pb_history);
+    if (history == NULL) {
+        return hf_fail(&e->op, HF_ERR_NOMEM, "no memory for a close event");
+    }
+    HF_TRY(hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, history));
+    *token = response->next_page_token;
+    *ret_event = history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;
+    return HF_OK;
+}
+
+/* True: the outcome is in `*ret_status`, told already. False: the errand failed. */
+static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
+                           hf_status *ret_status)
+{
+    hf_str run_id = execution->run_id;
+    hf_str token = {NULL, 0};
+    for (;;) {
+        int64_t left = until_ns == INT64_MAX ? INT64_MAX : until_ns - hf_now(NULL).ns;
+        hf_span poll = hf_seconds(POLL_SECONDS);
+        poll.ns = left < poll.ns ? left : poll.ns; /* the last look does not wait */
+        const hf_pb_history_event *event = NULL;
+        if (poll_close(e, execution, run_id, &token, poll, &event) != HF_OK) {
+            return false;
+        }
+        if (event == NULL && left <= 0) {
+            (void)hf_fail(&e->op, HF_ERR_TIMEOUT, "workflow '%s' still runs", execution->id.data);
+            return false;
+        }
+        hf_str next = {NULL, 0};
+        if (event != NULL) {
+            *ret_status = outcome_of(event, ret_out, &next);
+            if (next.len == 0) {
+                return true;
+            }
+            run_id = next;
+            token = (hf_str){NULL, 0};
+        }
+    }
+}
+
+hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_result"));
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
+    }
+    int64_t span = options != NULL && options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
+    int64_t now = hf_now(NULL).ns;
+    int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
+    errand e;
+    begin(&e);
+    hf_status status = HF_OK;
+    bool is_told = wait_for_close(&e, execution, until, ret_out, &status);
+    hf_status ended = end(&e);
+    return is_told ? status : ended;
+}
+
+/* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
+
+static const hf_request_options NO_OPTIONS = {.size = sizeof NO_OPTIONS};
+
+hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_signal"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
+    }
+    if (!is_name(name)) {
+        return hf_raise(HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", TEXT_LEN_MAX);
+    }
+    errand e;
+    char request_id[HF_UUID_LEN];
+    begin(&e);
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_signal_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .signal_name = hf_str_of(name),
+        .input = hf_payload_encode(&e.arena, in),
+        .identity = HF_STR("client"),
+        .request_id = id_or_random(&e.op, options->request_id, request_id),
+    };
+    if (e.op.status == HF_OK) {
+        (void)ask(&e, execution->service, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &request);
+    }
+    return end(&e);
+}
+
+hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_cancel"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
+    }
+    errand e;
+    char request_id[HF_UUID_LEN];
+    begin(&e);
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_request_cancel_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .identity = HF_STR("client"),
+        .request_id = id_or_random(&e.op, options->request_id, request_id),
+        .reason = text_or(options->reason, ""),
+    };
+    if (e.op.status == HF_OK) {
+        (void)ask(&e, execution->service, HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, &request);
+    }
+    return end(&e);
+}
+
+hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_terminate"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
+    }
+    errand e;
+    begin(&e);
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_terminate_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .identity = HF_STR("client"),
+        .reason = text_or(options->reason, ""),
+    };
+    (void)ask(&e, execution->service, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, &request);
+    return end(&e);
+}

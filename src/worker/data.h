@@ -1,0 +1,43 @@
+/* What users' data becomes on its way: hf_payload and hf_failure on one side, the structs of the wire on the other. */
+#ifndef HF_WORKER_DATA_H
+#define HF_WORKER_DATA_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "fiber/fail.h"
+#include "proto/pb.h"
+
+#include <holdfast/payload.h>
+
+/* The memory of calls that belong to no runtime. */
+hf_allocator hf_data_memory(void);
+
+/* Where a workflow's fibers keep the payloads they own, so that they go with the run. NULL elsewhere. */
+hf_list *hf_data_keep(void);
+/* Frees what was kept. */
+void hf_data_drop(hf_list *kept);
+
+/* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory (arena->status). */
+hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
+/* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
+ * Fails: HF_ERR_NOMEM. */
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_list *keep, hf_payload *ret_payload);
+/* The same, borrowed from what was decoded; the word for the encoding is copied into the arena. */
+hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
+
+/* The chain of failures; `failure` NULL: one that only tells the status. NULL when out of memory. */
+hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_status status);
+/* Makes this the last failure of the running fiber or thread: `type` and `message`, because of `cause` (may be NULL).
+ * Returns status. */
+hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
+/* The same for a failure of a workflow: its own type and message. */
+hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
+
+/* Hands an operation's record to the running fiber or thread. */
+hf_status hf_data_give_up(const hf_op *op);
+
+/* A random id: 36 characters and a NUL. Fails: HF_ERR_IO. */
+#define HF_UUID_LEN 37
+hf_status hf_uuid_make(hf_runtime *rt, char *ret_text);
+
+#endif

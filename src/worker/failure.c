@@ -1,0 +1,160 @@
+/* Failures on their way: a chain of hf_failure becomes a chain of Failure messages and back.
+ *
+ * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of links
+ * that others made (timeouts, cancelations, failed children) the kind is the type word. */
+#include "fiber/wait.h"
+#include "history/payload.h"
+#include "worker/data.h"
+
+#include <stdio.h>
+#include <string.h>
+
+hf_status hf_data_give_up(const hf_op *op)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, hf_op_end(self, op));
+}
+
+static hf_str copy_of(hf_arena *arena, const char *text)
+{
+    return hf_arena_copy(arena, hf_str_of(text));
+}
+
+hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_status status)
+{
+    if (failure == NULL) {
+        return hf_failure_application(arena, hf_str_of(hf_status_name(status)), hf_str_of(hf_status_text(status)),
+                                      false);
+    }
+    hf_pb_failure *head = NULL;
+    hf_pb_failure **at = &head;
+    for (; failure != NULL; failure = failure->cause) {
+        *at = hf_failure_application(arena, copy_of(arena, failure->type), copy_of(arena, failure->message), false);
+        if (*at == NULL) {
+            break;
+        }
+        at = &(*at)->cause;
+    }
+    return head;
+}
+
+/* The word for a link of the chain. */
+static hf_str type_of(const hf_pb_failure *failure)
+{
+    switch (failure->failure_info_case) {
+    case HF_PB_FAILURE_APPLICATION_FAILURE_INFO:
+        return failure->application_failure_info->type;
+    case HF_PB_FAILURE_TIMEOUT_FAILURE_INFO:
+        return HF_STR("Timeout");
+    case HF_PB_FAILURE_CANCELED_FAILURE_INFO:
+        return HF_STR("Canceled");
+    case HF_PB_FAILURE_TERMINATED_FAILURE_INFO:
+        return HF_STR("Terminated");
+    case HF_PB_FAILURE_ACTIVITY_FAILURE_INFO:
+        return HF_STR("ActivityFailed");
+    case HF_PB_FAILURE_CHILD_WORKFLOW_EXECUTION_FAILURE_INFO:
+        return HF_STR("ChildFailed");
+    default: /* of the server, or a kind that came later */
+        return HF_STR("Failure");
+    }
+}
+
+static void text_of(hf_str from, char *text, size_t capacity)
+{
+    size_t len = from.len < capacity - 1 ? from.len : capacity - 1;
+    if (len > 0) {
+        memcpy(text, from.data, len);
+    }
+    text[len] = '\0';
+}
+
+static hf_status status_of(const hf_pb_failure *failure)
+{
+    switch (failure->failure_info_case) {
+    case HF_PB_FAILURE_TIMEOUT_FAILURE_INFO:
+        return HF_ERR_TIMEOUT;
+    case HF_PB_FAILURE_CANCELED_FAILURE_INFO:
+        return HF_ERR_CANCELED;
+    default:
+        return HF_ERR_FAILED;
+    }
+}
+
+/* The chain as boxes, innermost first; what is deeper than a chain of ours may be is left out. */
+static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
+{
+    const hf_pb_failure *links[HF_CAUSE_DEPTH_MAX];
+    size_t count = 0;
+    for (; failure != NULL && count < HF_COUNT_OF(links) - 1; failure = failure->cause) {
+        links[count++] = failure;
+    }
+    hf_failure_box *box = NULL;
+    while (count-- > 0) {
+        char type[HF_TYPE_LEN_MAX];
+        char message[HF_MESSAGE_LEN_MAX];
+        text_of(type_of(links[count]), type, sizeof type);
+        text_of(links[count]->message, message, sizeof message);
+        box = hf_box_new(rt, status_of(links[count]), type, "", message, box);
+    }
+    return box;
+}
+
+/* A plain thread keeps one flat failure: the chain becomes its sentence. */
+static hf_status raise_flat(hf_status status, const char *type, const char *message, const hf_pb_failure *cause)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    int used = snprintf(text, sizeof text, "%s", message);
+    for (; cause != NULL && used >= 0 && (size_t)used < sizeof text; cause = cause->cause) {
+        int len = snprintf(text + used, sizeof text - (size_t)used, "; because %.*s", HF_STR_ARGS(cause->message));
+        used = len < 0 ? len : used + len;
+    }
+    return hf_raise_typed(status, type, "%s", text);
+}
+
+hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    text_of(message, text, sizeof text);
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    if (self->kind == HF_FIBER_THREAD) {
+        hf_leave(self);
+        return raise_flat(status, type, text, cause);
+    }
+    hf_self_fail(self, hf_box_new(self->rt, status, type, "", text, boxes_of(self->rt, cause)));
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
+{
+    char type[HF_TYPE_LEN_MAX];
+    if (failure == NULL) {
+        return hf_failure_raise(status, "Failure", HF_STR("it failed, and said nothing more"), NULL);
+    }
+    text_of(type_of(failure), type, sizeof type);
+    return hf_failure_raise(status, type, failure->message, failure->cause);
+}
+
+hf_status hf_uuid_make(hf_runtime *rt, char *ret_text)
+{
+    unsigned char bytes[16];
+    HF_TRY(hf_random(rt, bytes, sizeof bytes));
+    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4: random */
+    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
+    static const char DIGITS[] = "0123456789abcdef";
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            ret_text[at++] = '-';
+        }
+        ret_text[at++] = DIGITS[bytes[i] >> 4];
+        ret_text[at++] = DIGITS[bytes[i] & 15];
+    }
+    ret_text[at] = '\0';
+    return HF_OK;
+}

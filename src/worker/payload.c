@@ -1,0 +1,189 @@
+/* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was made on a
+ * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
+#include "history/payload.h"
+#include "fiber/wait.h"
+#include "worker/data.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct box {
+    hf_node node; /* in the run's list; unlinked elsewhere */
+    size_t len;   /* of the allocation */
+    char *encoding;
+    char data[];
+} box;
+
+static void *allocate(void *state, size_t len, size_t align)
+{
+    hf_env *env = state;
+    return env->ops->allocate(env, len, align);
+}
+
+static void release(void *state, void *ptr, size_t len)
+{
+    hf_env *env = state;
+    env->ops->release(env, ptr, len);
+}
+
+hf_allocator hf_data_memory(void)
+{
+    return (hf_allocator){allocate, release, hf_env_posix()};
+}
+
+static const char *known_encoding(hf_str encoding)
+{
+    static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
+    for (size_t i = 0; i < HF_COUNT_OF(KNOWN); i++) {
+        if (hf_str_equal(encoding, hf_str_of(KNOWN[i]))) {
+            return KNOWN[i];
+        }
+    }
+    return NULL;
+}
+
+/* Room for `len` bytes, not filled; NULL: out of memory. */
+static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_list *keep)
+{
+    hf_env *env = hf_env_posix();
+    const char *known = known_encoding(encoding);
+    size_t word_len = known == NULL ? encoding.len + 1 : 0;
+    size_t whole = 0;
+    if (__builtin_add_overflow(sizeof(box) + 1 + word_len, len, &whole)) {
+        return NULL;
+    }
+    box *b = env->ops->allocate(env, whole, 16);
+    if (b == NULL) {
+        return NULL;
+    }
+    memset(b, 0, sizeof *b);
+    b->len = whole;
+    b->data[len] = '\0';
+    if (known == NULL) {
+        b->encoding = b->data + len + 1;
+        memcpy(b->encoding, encoding.data, encoding.len);
+        b->encoding[encoding.len] = '\0';
+    }
+    if (keep != NULL) {
+        hf_list_push_back(keep, &b->node);
+    }
+    *ret_payload = (hf_payload){b->data, len, known != NULL ? known : b->encoding, b};
+    return b;
+}
+
+static void box_free(box *b)
+{
+    hf_env *env = hf_env_posix();
+    if (hf_node_is_linked(&b->node)) {
+        hf_list_remove(&b->node);
+    }
+    env->ops->release(env, b, b->len);
+}
+
+void hf_data_drop(hf_list *kept)
+{
+    while (!hf_list_is_empty(kept)) {
+        box_free(HF_CONTAINER(hf_list_first(kept), box, node));
+    }
+}
+
+void hf_payload_free(hf_payload *payload)
+{
+    if (payload != NULL) {
+        if (payload->owned != NULL) {
+            box_free(payload->owned);
+        }
+        *payload = hf_payload_none();
+    }
+}
+
+static hf_status no_memory(size_t len)
+{
+    return hf_raise(HF_ERR_NOMEM, "no memory for a payload of %zu bytes", len);
+}
+
+hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
+{
+    if (ret_payload == NULL || (from.data == NULL && from.len > 0)) {
+        return hf_raise(HF_ERR_MISUSE, "hf_payload_copy needs bytes and a place for the copy");
+    }
+    if (from.encoding == NULL) {
+        *ret_payload = hf_payload_none();
+        return HF_OK;
+    }
+    box *b = box_new(ret_payload, from.len, hf_str_of(from.encoding), hf_data_keep());
+    if (b == NULL) {
+        return no_memory(from.len);
+    }
+    if (from.len > 0) {
+        memcpy(b->data, from.data, from.len);
+    }
+    return HF_OK;
+}
+
+hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
+{
+    if (ret_payload == NULL || format == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_payload_printf needs a format and a place for the payload");
+    }
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len < 0) {
+        return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
+    }
+    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, hf_data_keep());
+    if (b == NULL) {
+        return no_memory((size_t)len);
+    }
+    va_start(args, format);
+    (void)vsnprintf(b->data, (size_t)len + 1, format, args);
+    va_end(args);
+    return HF_OK;
+}
+
+/* ---- To and from the wire -------------------------------------------------------------------------------------------- */
+
+hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
+{
+    if (payload.encoding == NULL) {
+        return NULL;
+    }
+    hf_str encoding = hf_arena_copy(arena, hf_str_of(payload.encoding));
+    hf_str data = hf_arena_copy(arena, hf_str_of_len(payload.data, payload.len));
+    return hf_payloads_of(arena, hf_payload_make(arena, encoding, data));
+}
+
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_list *keep, hf_payload *ret_payload)
+{
+    const hf_pb_payload *first = hf_payloads_first(payloads);
+    if (ret_payload == NULL) {
+        return HF_OK;
+    }
+    if (first == NULL) {
+        *ret_payload = hf_payload_none();
+        return HF_OK;
+    }
+    box *b = box_new(ret_payload, first->data.len, hf_payload_encoding(first), keep);
+    if (b == NULL) {
+        return HF_ERR_NOMEM;
+    }
+    if (first->data.len > 0) {
+        memcpy(b->data, first->data.data, first->data.len);
+    }
+    return HF_OK;
+}
+
+hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads)
+{
+    const hf_pb_payload *first = hf_payloads_first(payloads);
+    if (first == NULL) {
+        return hf_payload_none();
+    }
+    hf_str encoding = hf_payload_encoding(first);
+    const char *known = known_encoding(encoding);
+    hf_str data = hf_arena_copy(arena, first->data); /* with the NUL that users may count on */
+    return (hf_payload){data.data, data.len, known != NULL ? known : hf_arena_copy(arena, encoding).data, NULL};
+}

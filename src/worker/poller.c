@@ -1,0 +1,133 @@
+/* Pollers: fibers that wait for tasks and hand them on. Their polls are long; a cancel ends them.
+ *
+ * Workflow pollers take a slot after a task came: a step is short, and cached runs must not wait behind polls. Activity
+ * pollers take one before they ask: an activity may last for hours, and whoever has room is to get it. */
+#include "worker/worker_private.h"
+
+enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
+
+/* After a failed poll. HF_OK: try again. */
+static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
+{
+    if (op->status == HF_ERR_CLOSED || op->status == HF_ERR_STORE) {
+        hf_worker_give_up(worker, op->status, op->message);
+        return op->status;
+    }
+    if (op->status == HF_ERR_CANCELED) {
+        return HF_ERR_CANCELED;
+    }
+    hf_log(worker->rt, HF_LOG_WARN, "poll_failed", "queue=%.*s pause_ms=%lld message=%s", HF_STR_ARGS(worker->queue),
+           (long long)*pause_ms, op->message);
+    hf_status status = hf_sleep(hf_milliseconds(*pause_ms));
+    *pause_ms = *pause_ms * 2 < PAUSE_MAX_MS ? *pause_ms * 2 : PAUSE_MAX_MS;
+    return status;
+}
+
+/* ---- Workflow tasks -------------------------------------------------------------------------------------------------------- */
+
+static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *task)
+{
+    hf_worker *worker = seat->worker;
+    hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    if (seat->is_sticky) {
+        queue = (hf_pb_task_queue){
+            .name = worker->sticky_queue, .kind = HF_TASK_QUEUE_KIND_STICKY, .normal_name = worker->queue};
+    }
+    hf_pb_poll_workflow_task_queue_request request = {
+        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &task->arena);
+    HF_TRY(hf_service_ask(op, worker->service, &call));
+    const hf_pb_poll_workflow_task_queue_response *response = call.response;
+    if (response->task_token.len > 0 && response->workflow_execution == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "a workflow task without an execution");
+    }
+    task->task = response->task_token.len > 0 ? response : NULL; /* else the poll's time is over */
+    return HF_OK;
+}
+
+hf_status hf_poll_workflows(void *arg)
+{
+    const hf_poller_seat *seat = arg;
+    hf_worker *worker = seat->worker;
+    int64_t pause_ms = PAUSE_FIRST_MS;
+    hf_status status = HF_OK;
+    while (status == HF_OK) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_wtask *task = hf_wtask_new(worker);
+        status = task != NULL ? poll_workflow(&op, seat, task) : hf_fail(&op, HF_ERR_NOMEM, "no memory for a poll");
+        if (status != HF_OK || task->task == NULL) {
+            hf_wtask_free(worker, task);
+            status = status == HF_OK ? HF_OK : pause_after(worker, &op, &pause_ms);
+            continue;
+        }
+        pause_ms = PAUSE_FIRST_MS;
+        status = hf_sem_acquire(worker->workflow_slots, 1);
+        if (status != HF_OK) { /* stopping: somebody else is to have it */
+            worker->service->ops->unwanted(worker->service, task->task->task_token);
+            hf_wtask_free(worker, task);
+        } else if (hf_wf_cache_post(worker, task) != HF_OK) {
+            hf_log(worker->rt, HF_LOG_ERROR, "workflow_not_started", "message=out_of_memory");
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- Activity tasks -------------------------------------------------------------------------------------------------------- */
+
+static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
+                               hf_pb_poll_activity_task_queue_response **ret_task)
+{
+    hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_poll_activity_task_queue_request request = {
+        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, &request, arena);
+    HF_TRY(hf_service_ask(op, worker->service, &call));
+    hf_pb_poll_activity_task_queue_response *response = call.response;
+    *ret_task = response->task_token.len > 0 ? response : NULL;
+    return HF_OK;
+}
+
+/* One poll; a task is on its way when it returns. */
+static hf_status poll_activity_once(hf_op *op, hf_worker *worker, bool *ret_is_begun)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, worker->memory);
+    hf_pb_poll_activity_task_queue_response *task = NULL;
+    hf_status status = poll_activity(op, worker, &arena, &task);
+    if (status == HF_OK && task != NULL) {
+        *ret_is_begun = true;
+        return hf_activity_begin(op, worker, &arena, task);
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
+
+hf_status hf_poll_activities(void *arg)
+{
+    const hf_poller_seat *seat = arg;
+    hf_worker *worker = seat->worker;
+    int64_t pause_ms = PAUSE_FIRST_MS;
+    hf_status status = hf_sem_acquire(worker->activity_slots, 1);
+    while (status == HF_OK) {
+        hf_op op;
+        hf_op_init(&op);
+        bool is_begun = false;
+        status = poll_activity_once(&op, worker, &is_begun);
+        if (status != HF_OK) {
+            status = pause_after(worker, &op, &pause_ms);
+        } else {
+            pause_ms = PAUSE_FIRST_MS;
+        }
+        if (is_begun) { /* the slot went with it */
+            status = status == HF_OK ? hf_sem_acquire(worker->activity_slots, 1) : status;
+            continue;
+        }
+        if (status != HF_OK) {
+            (void)hf_sem_release(worker->activity_slots, 1);
+        }
+    }
+    return HF_OK;
+}

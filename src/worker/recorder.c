@@ -1,0 +1,251 @@
+/* The commands of one activation, and whether the history agrees with them.
+ *
+ *     activation n: the fibers run, records are added ----> sent (when it is the newest) or expected (in a replay)
+ *     activation n + 1 begins with the events that the commands became, in the same order: each is compared with its record
+ *
+ * The first difference ends it: what follows would be a guess. A record that became needless before it was sent, such as
+ * the timer of a scope that was left in time, is withdrawn: neither it nor its cancelation is ever seen outside. */
+#include "worker/wf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void hf_recorder_init(hf_recorder *recorder, hf_allocator memory)
+{
+    hf_list_init(&recorder->records);
+    hf_arena_init(&recorder->arena, memory);
+    hf_arena_init(&recorder->spare, memory);
+}
+
+void hf_recorder_deinit(hf_recorder *recorder)
+{
+    hf_list_init(&recorder->records);
+    hf_arena_deinit(&recorder->arena);
+    hf_arena_deinit(&recorder->spare);
+}
+
+void hf_recorder_reset(hf_recorder *recorder)
+{
+    hf_list_init(&recorder->records);
+    hf_arena_reset(&recorder->arena);
+}
+
+hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
+                           void **ret_attributes)
+{
+    hf_arena *arena = &recorder->arena;
+    hf_record *record = HF_ARENA_NEW(arena, hf_record);
+    hf_pb_command *command = HF_ARENA_NEW(arena, hf_pb_command);
+    void *attributes = hf_arena_zero(arena, attributes_len, 16);
+    if (arena->status != HF_OK) {
+        return NULL;
+    }
+    command->command_type = type;
+    command->attributes_case = attributes_case;
+    command->start_timer_command_attributes = attributes; /* a union of pointers */
+    record->type = type;
+    record->pb = command;
+    hf_list_push_back(&recorder->records, &record->node);
+    *ret_attributes = attributes;
+    return record;
+}
+
+hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena)
+{
+    size_t count = 0;
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        count += !HF_CONTAINER(node, hf_record, node)->is_withdrawn;
+    }
+    hf_pb_command_list list = {HF_ARENA_ARRAY(arena, hf_pb_command, count), 0};
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        const hf_record *record = HF_CONTAINER(node, hf_record, node);
+        if (list.items != NULL && !record->is_withdrawn) {
+            list.items[list.count++] = *record->pb;
+        }
+    }
+    return list;
+}
+
+static hf_record *keep(hf_recorder *recorder, const hf_record *from)
+{
+    hf_record *kept = HF_ARENA_NEW(&recorder->spare, hf_record);
+    if (kept != NULL) {
+        *kept = *from;
+        kept->pb = NULL;
+        kept->id = hf_arena_copy(&recorder->spare, from->id);
+        kept->name = hf_arena_copy(&recorder->spare, from->name);
+        if (kept->activity != NULL) {
+            kept->activity->record = kept;
+        }
+        if (kept->timer != NULL) {
+            kept->timer->record = kept;
+        }
+    }
+    return kept;
+}
+
+hf_status hf_recorder_compact(hf_recorder *recorder)
+{
+    hf_list kept;
+    hf_list_init(&kept);
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        hf_record *record = HF_CONTAINER(node, hf_record, node);
+        hf_record *copy = record->is_withdrawn ? NULL : keep(recorder, record);
+        if (copy != NULL) {
+            hf_list_push_back(&kept, &copy->node);
+        }
+    }
+    hf_status status = recorder->spare.status;
+    hf_list_init(&recorder->records);
+    while (!hf_list_is_empty(&kept)) {
+        hf_list_push_back(&recorder->records, hf_list_pop_front(&kept));
+    }
+    hf_arena full = recorder->arena;
+    recorder->arena = recorder->spare;
+    recorder->spare = full;
+    hf_arena_deinit(&recorder->spare);
+    return status;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------------------------------- */
+
+/* What an event says of the command that it came from. */
+typedef struct claim {
+    int32_t type; /* hf_pb_command_type; 0 = of no command that this worker makes */
+    hf_str id;
+    hf_str name;
+    hf_span span;
+    int64_t scheduled_event_id;
+} claim;
+
+static const struct {
+    int32_t event;
+    int32_t command; /* 0: the worker makes no such command */
+} PAIRS[] = {
+    {HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK},
+    {HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK},
+    {HF_EVENT_TYPE_TIMER_STARTED, HF_COMMAND_TYPE_START_TIMER},
+    {HF_EVENT_TYPE_TIMER_CANCELED, HF_COMMAND_TYPE_CANCEL_TIMER},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION},
+    {HF_EVENT_TYPE_MARKER_RECORDED, 0},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, 0},
+    {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, 0},
+    {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
+    {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
+    {HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES, 0},
+    {HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED, 0},
+};
+
+bool hf_event_is_of_command(int32_t event_type)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(PAIRS); i++) {
+        if (PAIRS[i].event == event_type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static claim claim_of(const hf_pb_history_event *event)
+{
+    claim c = {0};
+    for (size_t i = 0; i < HF_COUNT_OF(PAIRS); i++) {
+        c.type = PAIRS[i].event == event->event_type ? PAIRS[i].command : c.type;
+    }
+    if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES) {
+        const hf_pb_activity_task_scheduled_event_attributes *a = event->activity_task_scheduled_event_attributes;
+        c.id = a->activity_id;
+        c.name = a->activity_type != NULL ? a->activity_type->name : (hf_str){NULL, 0};
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES) {
+        c.id = event->timer_started_event_attributes->timer_id;
+        c.span = hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout);
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_CANCELED_EVENT_ATTRIBUTES) {
+        c.id = event->timer_canceled_event_attributes->timer_id;
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
+        c.scheduled_event_id = event->activity_task_cancel_requested_event_attributes->scheduled_event_id;
+    }
+    return c;
+}
+
+static bool agrees(const hf_record *record, const claim *c)
+{
+    return record->type == c->type && hf_str_equal(record->id, c->id) && hf_str_equal(record->name, c->name) &&
+           record->span.ns == c->span.ns && record->scheduled_event_id == c->scheduled_event_id;
+}
+
+/* "ScheduleActivityTask id=3 type=charge". */
+static void describe(char *text, size_t capacity, const char *what, hf_str id, hf_str name, hf_span span, int64_t of)
+{
+    int used = snprintf(text, capacity, "%s", what);
+    if (id.len > 0 && used > 0 && (size_t)used < capacity) {
+        used += snprintf(text + used, capacity - (size_t)used, " id=%.*s", HF_STR_ARGS(id));
+    }
+    if (name.len > 0 && used > 0 && (size_t)used < capacity) {
+        used += snprintf(text + used, capacity - (size_t)used, " type=%.*s", HF_STR_ARGS(name));
+    }
+    if (span.ns > 0 && used > 0 && (size_t)used < capacity) {
+        used += snprintf(text + used, capacity - (size_t)used, " span=%" PRId64 "ms", span.ns / 1000000);
+    }
+    if (of > 0 && used > 0 && (size_t)used < capacity) {
+        (void)snprintf(text + used, capacity - (size_t)used, " of_event=%" PRId64, of);
+    }
+}
+
+static void describe_record(char *text, size_t capacity, const hf_record *record)
+{
+    if (record == NULL) {
+        (void)snprintf(text, capacity, "nothing more");
+        return;
+    }
+    const char *what = hf_pb_enum_brief(&hf_pb_command_type_enum, record->type);
+    describe(text, capacity, what != NULL ? what : "?", record->id, record->name, record->span,
+             record->scheduled_event_id);
+}
+
+enum { SIDE_LEN = 160 };
+
+hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event, hf_record **ret_record)
+{
+    hf_node *node = hf_list_first(&recorder->records);
+    while (node != NULL && HF_CONTAINER(node, hf_record, node)->is_withdrawn) {
+        hf_list_remove(node);
+        node = hf_list_first(&recorder->records);
+    }
+    hf_record *record = node != NULL ? HF_CONTAINER(node, hf_record, node) : NULL;
+    claim c = claim_of(event);
+    if (record != NULL && agrees(record, &c)) {
+        hf_list_remove(node);
+        *ret_record = record;
+        return HF_OK;
+    }
+    char ours[SIDE_LEN];
+    char theirs[SIDE_LEN];
+    const char *what = hf_pb_enum_brief(&hf_pb_event_type_enum, event->event_type);
+    describe_record(ours, sizeof ours, record);
+    describe(theirs, sizeof theirs, what != NULL ? what : "?", c.id, c.name, c.span, c.scheduled_event_id);
+    return hf_fail(op, HF_ERR_CONFLICT,
+                   "not deterministic: the history has %s (event %" PRId64 "), the workflow made %s", theirs,
+                   event->event_id, ours);
+}
+
+hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id)
+{
+    HF_LIST_EACH(node, &recorder->records)
+    {
+        const hf_record *record = HF_CONTAINER(node, hf_record, node);
+        if (!record->is_withdrawn) {
+            char ours[SIDE_LEN];
+            describe_record(ours, sizeof ours, record);
+            return hf_fail(op, HF_ERR_CONFLICT,
+                           "not deterministic: the history has nothing more before event %" PRId64
+                           ", the workflow made %s",
+                           event_id, ours);
+        }
+    }
+    return HF_OK;
+}

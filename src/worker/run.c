@@ -1,0 +1,286 @@
+/* A run's driver: takes tasks out of the mailbox, plays them on the crew, answers.
+ *
+ *     task --> load events --> apply (turns of the crew) --> RespondWorkflowTaskCompleted --> the next task, or wait
+ *                  |                  |                              |
+ *                  +-- cannot --------+-- not deterministic -+       +-- refused: somebody else has gone on
+ *                                                            v       v
+ *                                   RespondWorkflowTaskFailed, and the run is evicted; the next task makes it again
+ *
+ * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes. */
+#include "worker/wf.h"
+
+#include "base/rng.h"
+
+#include <inttypes.h>
+
+enum {
+    RUN_BYTES = 24 * 1024
+}; /* two stacks as they usually are, and this struct: what a run in memory costs at least */
+
+/* ---- Making and freeing -------------------------------------------------------------------------------------------------- */
+
+static void free_wf(hf_wf *wf)
+{
+    hf_worker *worker = wf->worker;
+    while (!hf_list_is_empty(&wf->tasks)) { /* whoever polls next gets them */
+        hf_wtask *task = HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node);
+        worker->service->ops->unwanted(worker->service, task->task->task_token);
+        hf_wtask_free(worker, task);
+        (void)hf_sem_release(worker->workflow_slots, 1);
+    }
+    while (!hf_list_is_empty(&wf->signals)) {
+        hf_wf_signal *signal = HF_CONTAINER(hf_list_pop_front(&wf->signals), hf_wf_signal, node);
+        worker->memory.release(worker->memory.state, signal, sizeof *signal + signal->name_len);
+    }
+    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
+        while (!hf_list_is_empty(&wf->timers[i])) {
+            hf_wf_timer *timer = HF_CONTAINER(hf_list_pop_front(&wf->timers[i]), hf_wf_timer, node);
+            worker->memory.release(worker->memory.state, timer, sizeof *timer);
+        }
+    }
+    hf_data_drop(&wf->payloads);
+    hf_recorder_deinit(&wf->recorder);
+    hf_arena_deinit(&wf->names);
+    worker->memory.release(worker->memory.state, wf, sizeof *wf);
+}
+
+hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
+{
+    hf_wf *wf = worker->memory.allocate(worker->memory.state, sizeof *wf, _Alignof(hf_wf));
+    if (wf == NULL) {
+        worker->service->ops->unwanted(worker->service, task->task->task_token);
+        hf_wtask_free(worker, task);
+        (void)hf_sem_release(worker->workflow_slots, 1);
+        return HF_ERR_NOMEM;
+    }
+    memset(wf, 0, sizeof *wf);
+    wf->worker = worker;
+    hf_arena_init(&wf->names, worker->memory);
+    hf_recorder_init(&wf->recorder, worker->memory);
+    hf_list_init(&wf->tasks);
+    hf_list_init(&wf->scheduling);
+    hf_list_init(&wf->signals);
+    hf_list_init(&wf->signal_waits);
+    hf_list_init(&wf->payloads);
+    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
+        hf_list_init(&wf->activities[i]);
+        hf_list_init(&wf->timers[i]);
+    }
+    wf->event_id_next = 1;
+    wf->posted = 1;
+    hf_list_push_back(&wf->tasks, &task->node);
+    wf->id = hf_arena_copy(&wf->names, task->task->workflow_execution->workflow_id);
+    wf->run_id = hf_arena_copy(&wf->names, task->task->workflow_execution->run_id);
+    if (wf->names.status != HF_OK) {
+        free_wf(wf);
+        return HF_ERR_NOMEM;
+    }
+    *ret_wf = wf;
+    return HF_OK;
+}
+
+/* ---- The mailbox --------------------------------------------------------------------------------------------------------- */
+
+static const hf_wait_kind NEXT = {"next task", NULL};
+
+hf_wait *hf_wf_claim_driver(hf_wf *wf)
+{
+    hf_wait *driver = wf->waiter;
+    wf->waiter = NULL;
+    if (driver != NULL) {
+        driver->value = NULL;
+    }
+    return driver;
+}
+
+/* NULL: the run is to end. */
+static hf_wtask *next_task(hf_wf *wf)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    hf_fiber *self = hf_enter(NULL);
+    hf_node *node = NULL;
+    hf_wait wait;
+    hf_wait_init(&wait, self, &NEXT, wf, wf->id.data);
+    hf_spin_lock(&cache->lock);
+    if (hf_list_is_empty(&wf->tasks) && !wf->is_told) {
+        wf->waiter = &wait;
+        hf_spin_unlock(&cache->lock);
+        (void)hf_park(self, &wait, HF_INSTANT_NEVER);
+        hf_spin_lock(&cache->lock);
+    }
+    node = hf_list_pop_front(&wf->tasks);
+    hf_spin_unlock(&cache->lock);
+    hf_leave(self);
+    return node != NULL ? HF_CONTAINER(node, hf_wtask, node) : NULL;
+}
+
+/* ---- Answering ----------------------------------------------------------------------------------------------------------- */
+
+/* Says that the task cannot be done. Later attempts stay silent: they would only spin, so the task times out instead. */
+static void answer_failed(hf_wf *wf, const hf_wtask *task, hf_op *why)
+{
+    hf_worker *worker = wf->worker;
+    hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
+           HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), (int)task->task->attempt, why->message);
+    if (task->task->attempt > 1) {
+        return;
+    }
+    hf_arena arena;
+    hf_arena_init(&arena, worker->memory);
+    hf_pb_respond_workflow_task_failed_request request = {
+        .namespace = worker->name_space,
+        .identity = worker->identity,
+        .task_token = task->task->task_token,
+        .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
+                                                : HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
+    };
+    hf_failure failure = {why->status, hf_status_name(why->status), why->message, "", NULL};
+    request.failure = hf_failure_encode(&arena, &failure, why->status);
+    hf_op op;
+    hf_op_init(&op);
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED, &request, &arena);
+    (void)hf_service_ask(&op, worker->service, &call); /* what cannot be told times out */
+    hf_arena_deinit(&arena);
+}
+
+static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_request *request,
+                       hf_pb_sticky_execution_attributes *sticky, hf_pb_task_queue *queue)
+{
+    if (worker->sticky_queue.len == 0) {
+        return;
+    }
+    queue->name = worker->sticky_queue;
+    queue->kind = HF_TASK_QUEUE_KIND_STICKY;
+    queue->normal_name = worker->queue;
+    sticky->worker_task_queue = queue;
+    sticky->schedule_to_start_timeout = hf_pb_duration_of(worker->options.sticky_timeout);
+    request->sticky_attributes = sticky;
+    request->return_new_workflow_task = true;
+}
+
+/* The commands go out; what comes back may be the next task. */
+static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
+{
+    hf_worker *worker = wf->worker;
+    hf_wtask *next = hf_wtask_new(worker);
+    if (next == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the answer to a workflow task");
+    }
+    hf_pb_sticky_execution_attributes sticky = {0};
+    hf_pb_task_queue queue = {0};
+    hf_pb_respond_workflow_task_completed_request request = {
+        .namespace = worker->name_space,
+        .identity = worker->identity,
+        .task_token = task->task->task_token,
+        .commands = hf_recorder_commands(&wf->recorder, &next->arena),
+    };
+    set_sticky(worker, &request, &sticky, &queue);
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
+    hf_status status = next->arena.status == HF_OK ? hf_service_ask(op, worker->service, &call)
+                                                   : hf_fail(op, HF_ERR_NOMEM, "no memory for the commands");
+    const hf_pb_respond_workflow_task_completed_response *response = call.response;
+    if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
+        next->task = response->workflow_task;
+        *ret_next = next;
+    } else {
+        hf_wtask_free(worker, next);
+    }
+    return status;
+}
+
+/* Whether a refusal is nobody's fault: something happened meanwhile, or the task is no longer ours. */
+static bool is_quiet(const hf_op *op)
+{
+    return op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
+           op->status == HF_ERR_STORE || strstr(op->message, "UnhandledCommand") != NULL;
+}
+
+/* ---- A step ---------------------------------------------------------------------------------------------------------------- */
+
+static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
+{
+    if (wf->entry == NULL) {
+        hf_str type = task->task->workflow_type != NULL ? task->task->workflow_type->name : (hf_str){NULL, 0};
+        wf->entry = hf_entry_find(&wf->worker->workflows, type);
+        if (wf->entry == NULL) {
+            return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
+        }
+    }
+    hf_events events = {NULL, 0};
+    HF_TRY(hf_wf_load(op, wf, task, &events));
+    return hf_wf_apply(op, wf, &events, task->task->started_event_id);
+}
+
+/* HF_OK: the run goes on, with `*ret_next` if there is one. Frees the task. */
+static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
+{
+    hf_worker *worker = wf->worker;
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = play(&op, wf, task);
+    if (status == HF_OK) {
+        status = answer_completed(&op, wf, task, ret_next);
+        if (status != HF_OK && !is_quiet(&op)) {
+            hf_log(worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
+                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op.message);
+        }
+    } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED) {
+        answer_failed(wf, task, &op);
+    }
+    hf_wtask_free(worker, task);
+    if (status == HF_OK && !wf->has_closed) {
+        status = hf_recorder_compact(&wf->recorder);
+    }
+    return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
+}
+
+static hf_status open_crew(hf_wf *wf)
+{
+    hf_op op;
+    hf_op_init(&op);
+    uint64_t seed = hf_hash_bytes(0, wf->run_id.data, wf->run_id.len);
+    return hf_crew_open(&op, &wf->crew, &(hf_crew_options){wf->id.data, &hf_wf_crew_ops, wf, seed});
+}
+
+static size_t bytes_of(const hf_wf *wf)
+{
+    return RUN_BYTES + wf->names.used + wf->recorder.arena.used;
+}
+
+static hf_status drive(void *arg)
+{
+    hf_wf *wf = arg;
+    hf_worker *worker = wf->worker;
+    hf_status status = open_crew(wf);
+    hf_wtask *task = NULL;
+    while (status == HF_OK && (task = next_task(wf)) != NULL) {
+        while (status == HF_OK && task != NULL) {
+            hf_wtask *next = NULL;
+            status = step(wf, task, &next);
+            task = next;
+        }
+        (void)hf_sem_release(worker->workflow_slots, 1);
+        hf_wf_cache_touch(wf, bytes_of(wf));
+    }
+    hf_wtask_free(worker, task); /* of a run that has closed: there is none */
+    hf_wf_cache_remove(wf);
+    hf_crew_close(wf->crew);
+    free_wf(wf);
+    hf_worker_count(worker, &worker->runs_count, -1);
+    return HF_OK;
+}
+
+hf_status hf_wf_start(hf_wf *wf)
+{
+    hf_worker *worker = wf->worker;
+    hf_worker_count(worker, &worker->runs_count, 1);
+    hf_status status = hf_fork(worker->runs, drive, wf, .name = "workflow");
+    if (status != HF_OK) {
+        hf_wf_cache_remove(wf);
+        free_wf(wf);
+        hf_worker_count(worker, &worker->runs_count, -1);
+    }
+    return status;
+}

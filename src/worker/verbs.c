@@ -1,0 +1,495 @@
+/* What a workflow calls, and what becomes of it. Runs on the crew's fibers, inside turns; the hf_wf_* functions at the end
+ * run on the driver, between them. Both on one thread: no locks. */
+#include "worker/wf.h"
+
+#include "fiber/crew_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static hf_wf *wf_of_self(void)
+{
+    return hf_crew_self_state(&hf_wf_crew_ops);
+}
+
+hf_list *hf_data_keep(void)
+{
+    hf_wf *wf = wf_of_self();
+    return wf != NULL ? &wf->payloads : NULL;
+}
+
+const char *hf_workflow_id(void)
+{
+    const hf_wf *wf = wf_of_self();
+    return wf != NULL ? wf->id.data : NULL;
+}
+
+const char *hf_workflow_run_id(void)
+{
+    const hf_wf *wf = wf_of_self();
+    return wf != NULL ? wf->run_id.data : NULL;
+}
+
+static hf_str number_text(hf_arena *arena, uint64_t number)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    return hf_arena_copy(arena, hf_str_of(text));
+}
+
+static hf_list *bucket_of(hf_list *buckets, uint64_t key)
+{
+    return &buckets[key % HF_WF_PENDING_BUCKETS];
+}
+
+/* ---- Activities -------------------------------------------------------------------------------------------------------- */
+
+static bool abort_activity(hf_wait *wait)
+{
+    hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
+    bool claimed = hf_node_is_linked(&activity->node);
+    if (claimed) {
+        hf_list_remove(&activity->node);
+    }
+    return claimed;
+}
+
+static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
+
+static hf_pb_duration duration_of(hf_span span)
+{
+    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
+}
+
+static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *options)
+{
+    hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (retry != NULL) {
+        hf_span first = options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
+        retry->initial_interval = hf_pb_duration_of(first);
+        retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
+        retry->maximum_interval = duration_of(options->retry_max);
+        retry->maximum_attempts = options->attempts_max > 0 ? options->attempts_max : 0;
+    }
+    return retry;
+}
+
+/* NULL: out of memory. */
+static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+                                        HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                        sizeof(hf_pb_schedule_activity_task_command_attributes), &room);
+    hf_pb_activity_type *type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+    hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (record == NULL || type == NULL || queue == NULL) {
+        return NULL;
+    }
+    uint64_t seq = ++wf->activity_seq;
+    record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : number_text(arena, seq);
+    record->name = hf_arena_copy(arena, hf_str_of(name));
+    type->name = record->name;
+    queue->name =
+        hf_arena_copy(arena, options->task_queue != NULL ? hf_str_of(options->task_queue) : wf->worker->queue);
+    queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+    hf_pb_schedule_activity_task_command_attributes *a = room;
+    a->activity_id = record->id;
+    a->activity_type = type;
+    a->task_queue = queue;
+    a->input = hf_payload_encode(arena, in);
+    a->schedule_to_close_timeout = duration_of(options->schedule_to_close);
+    a->schedule_to_start_timeout = duration_of(options->schedule_to_start);
+    a->start_to_close_timeout = duration_of(options->start_to_close);
+    a->heartbeat_timeout = duration_of(options->heartbeat);
+    a->retry_policy = retry_of(arena, options);
+    return arena->status == HF_OK ? record : NULL;
+}
+
+/* The waiting fiber was canceled: the activity is not wanted any more. */
+static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
+{
+    if (activity->scheduled_event_id == 0) {
+        activity->record->is_withdrawn = true;
+        activity->record->activity = NULL;
+        return;
+    }
+    void *room = NULL;
+    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
+                                        HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                        sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return;
+    }
+    hf_pb_request_cancel_activity_task_command_attributes *a = room;
+    a->scheduled_event_id = activity->scheduled_event_id;
+    record->scheduled_event_id = activity->scheduled_event_id;
+}
+
+/* What the end of an activity means for who waited. */
+static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    switch (end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
+        if (hf_payload_decode(end->activity_task_completed_event_attributes->result, &wf->payloads, ret_out) != HF_OK) {
+            wf->is_nomem = true;
+            return hf_raise(HF_ERR_NOMEM, "no memory for the result of activity '%s'", name);
+        }
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        (void)snprintf(text, sizeof text, "activity '%s' failed", name);
+        return hf_failure_raise(HF_ERR_FAILED, "ActivityFailed", hf_str_of(text),
+                                end->activity_task_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        (void)snprintf(text, sizeof text, "activity '%s' timed out", name);
+        return hf_failure_raise(HF_ERR_TIMEOUT, "ActivityTimedOut", hf_str_of(text),
+                                end->activity_task_timed_out_event_attributes->failure);
+    default:
+        return hf_raise(HF_ERR_CANCELED, "activity '%s' was canceled", name);
+    }
+}
+
+static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_record *record)
+{
+    hf_wait_init(&activity->wait, self, &ACTIVITY, activity, record->name.data);
+    activity->record = record;
+    record->activity = activity;
+    hf_list_push_back(&wf->scheduling, &activity->node);
+    hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
+    if (status == HF_ERR_CANCELED) {
+        withdraw_activity(wf, activity);
+    }
+    return status;
+}
+
+static hf_status check_activity(hf_fiber *self, const char *name, const hf_activity_options *options)
+{
+    if (name == NULL || name[0] == '\0' || strnlen(name, HF_KEY_LEN_MAX + 1) > HF_KEY_LEN_MAX) {
+        return hf_refuse_at(self, HF_ERR_INVALID, "hf_activity_run", "an activity's name has 1 to %d bytes",
+                            HF_KEY_LEN_MAX);
+    }
+    if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
+        return hf_refuse_at(self, HF_ERR_INVALID, "hf_activity_run",
+                            "activity '%s' needs .start_to_close or .schedule_to_close: how long it may take", name);
+    }
+    return HF_OK;
+}
+
+hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
+{
+    static const hf_activity_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_wf *wf = wf_of_self();
+    if (wf == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
+    }
+    hf_status status = check_activity(self, name, options);
+    if (status == HF_OK) {
+        status = hf_may_wait(self, "hf_activity_run");
+    }
+    hf_record *record = status == HF_OK ? record_schedule(wf, name, in, options) : NULL;
+    if (status == HF_OK && record == NULL) {
+        wf->is_nomem = true;
+        status = hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
+    }
+    hf_wf_activity activity = {.scheduled_event_id = 0};
+    if (status == HF_OK) {
+        status = run_activity(self, wf, &activity, record);
+    }
+    hf_leave(self);
+    return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out);
+}
+
+void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)
+{
+    hf_list_remove(&activity->node);
+    activity->scheduled_event_id = event_id;
+    activity->record = NULL;
+    hf_list_push_back(bucket_of(wf->activities, (uint64_t)event_id), &activity->node);
+}
+
+void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event)
+{
+    hf_fiber *self = hf_enter(NULL);
+    HF_LIST_EACH(node, bucket_of(wf->activities, (uint64_t)scheduled_event_id))
+    {
+        hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
+        if (activity->scheduled_event_id == scheduled_event_id) {
+            hf_list_remove(node);
+            activity->end = event;
+            hf_wake(&activity->wait, HF_OK);
+            break;
+        }
+    } /* else nobody waits for it any more */
+    hf_leave(self);
+}
+
+/* ---- Timers ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span span)
+{
+    hf_wf *wf = state;
+    hf_worker *worker = wf->worker;
+    void *room = NULL;
+    hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
+    hf_record *record =
+        hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_START_TIMER, HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_start_timer_command_attributes), &room);
+    if (timer == NULL || record == NULL) {
+        wf->is_nomem = true;
+        if (timer != NULL) {
+            worker->memory.release(worker->memory.state, timer, sizeof *timer);
+        }
+        return HF_ERR_NOMEM;
+    }
+    *timer = (hf_wf_timer){.seq = ++wf->timer_seq, .crew_timer = crew_timer, .record = record};
+    crew_timer->id = timer->seq;
+    record->id = number_text(&wf->recorder.arena, timer->seq);
+    record->span = span;
+    record->timer = timer;
+    hf_pb_start_timer_command_attributes *a = room;
+    a->timer_id = record->id;
+    a->start_to_fire_timeout = hf_pb_duration_of(span);
+    hf_list_push_back(bucket_of(wf->timers, timer->seq), &timer->node);
+    return HF_OK;
+}
+
+static hf_wf_timer *find_timer(hf_wf *wf, uint64_t seq)
+{
+    HF_LIST_EACH(node, bucket_of(wf->timers, seq))
+    {
+        hf_wf_timer *timer = HF_CONTAINER(node, hf_wf_timer, node);
+        if (timer->seq == seq) {
+            return timer;
+        }
+    }
+    return NULL;
+}
+
+static void free_timer(hf_wf *wf, hf_wf_timer *timer)
+{
+    hf_list_remove(&timer->node);
+    wf->worker->memory.release(wf->worker->memory.state, timer, sizeof *timer);
+}
+
+static void record_timer_cancel(hf_wf *wf, uint64_t seq)
+{
+    void *room = NULL;
+    hf_record *record =
+        hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_TIMER, HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_cancel_timer_command_attributes), &room);
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return;
+    }
+    record->id = number_text(&wf->recorder.arena, seq);
+    ((hf_pb_cancel_timer_command_attributes *)room)->timer_id = record->id;
+}
+
+static void timer_cancel(void *state, hf_crew_timer *crew_timer)
+{
+    hf_wf *wf = state;
+    hf_wf_timer *timer = find_timer(wf, crew_timer->id);
+    hf_assert(timer != NULL && timer->crew_timer == crew_timer);
+    if (timer->record != NULL) { /* started and given up in one step: nobody needs to know */
+        timer->record->is_withdrawn = true;
+        timer->record->timer = NULL;
+    } else {
+        record_timer_cancel(wf, timer->seq);
+    }
+    free_timer(wf, timer);
+}
+
+const hf_crew_ops hf_wf_crew_ops = {timer_start, timer_cancel};
+
+void hf_wf_fired(hf_wf *wf, hf_str timer_id)
+{
+    uint64_t seq = 0;
+    for (size_t i = 0; i < timer_id.len && i < 20; i++) {
+        seq = seq * 10 + (uint64_t)(timer_id.data[i] - '0');
+    }
+    hf_wf_timer *timer = find_timer(wf, seq);
+    if (timer != NULL) { /* else it was canceled just before */
+        hf_crew_timer *crew_timer = timer->crew_timer;
+        free_timer(wf, timer);
+        hf_crew_fire(wf->crew, crew_timer);
+    }
+}
+
+/* ---- Signals ----------------------------------------------------------------------------------------------------------- */
+
+static bool abort_signal(hf_wait *wait)
+{
+    bool claimed = hf_node_is_linked(&wait->node);
+    if (claimed) {
+        hf_list_remove(&wait->node);
+    }
+    return claimed;
+}
+
+static const hf_wait_kind SIGNAL = {"hf_signal_wait", abort_signal};
+
+static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
+{
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        hf_wf_signal *signal = HF_CONTAINER(node, hf_wf_signal, node);
+        if (hf_str_equal(name, hf_str_of_len(signal->name, signal->name_len))) {
+            hf_list_remove(node);
+            return signal;
+        }
+    }
+    return NULL;
+}
+
+static void free_signal(hf_wf *wf, hf_wf_signal *signal)
+{
+    wf->worker->memory.release(wf->worker->memory.state, signal, sizeof *signal + signal->name_len);
+}
+
+static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
+{
+    if (ret_out != NULL) {
+        *ret_out = signal->payload;
+    } else {
+        hf_payload_free(&signal->payload);
+    }
+    free_signal(wf, signal);
+}
+
+hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_wf *wf = wf_of_self();
+    if (wf == NULL || name == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));
+    }
+    hf_status status = hf_may_wait(self, "hf_signal_wait");
+    hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
+    if (status == HF_OK && signal == NULL) {
+        hf_wait wait;
+        hf_wait_init(&wait, self, &SIGNAL, wf, name);
+        hf_list_push_back(&wf->signal_waits, &wait.node);
+        status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
+        signal = wait.value;
+    }
+    if (status == HF_OK) {
+        give_signal(wf, signal, ret_out);
+    }
+    HF_LEAVE(self, status);
+}
+
+/* Gives it to the first who waits for one of its name, else keeps it. */
+static void deliver(hf_wf *wf, hf_wf_signal *signal)
+{
+    hf_str name = hf_str_of_len(signal->name, signal->name_len);
+    hf_fiber *self = hf_enter(NULL);
+    HF_LIST_EACH(node, &wf->signal_waits)
+    {
+        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        if (hf_str_equal(name, hf_str_of(wait->object_name))) {
+            hf_list_remove(node);
+            wait->value = signal;
+            hf_wake(wait, HF_OK);
+            hf_leave(self);
+            return;
+        }
+    }
+    hf_list_push_back(&wf->signals, &signal->node);
+    hf_leave(self);
+}
+
+hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *from)
+{
+    hf_allocator memory = wf->worker->memory;
+    hf_wf_signal *signal =
+        memory.allocate(memory.state, sizeof *signal + from->signal_name.len, _Alignof(hf_wf_signal));
+    if (signal == NULL) {
+        return HF_ERR_NOMEM;
+    }
+    *signal = (hf_wf_signal){.name_len = from->signal_name.len};
+    if (signal->name_len > 0) {
+        memcpy(signal->name, from->signal_name.data, signal->name_len);
+    }
+    hf_status status = hf_payload_decode(from->input, &wf->payloads, &signal->payload);
+    if (status != HF_OK) {
+        free_signal(wf, signal);
+        return status;
+    }
+    deliver(wf, signal);
+    return HF_OK;
+}
+
+/* ---- The first fiber ----------------------------------------------------------------------------------------------------- */
+
+static bool record_complete(hf_wf *wf, hf_payload out)
+{
+    void *room = NULL;
+    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION,
+                        HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_complete_workflow_execution_command_attributes), &room) == NULL) {
+        return false;
+    }
+    ((hf_pb_complete_workflow_execution_command_attributes *)room)->result =
+        hf_payload_encode(&wf->recorder.arena, out);
+    return wf->recorder.arena.status == HF_OK;
+}
+
+static bool record_cancel(hf_wf *wf, hf_payload out)
+{
+    void *room = NULL;
+    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
+                        HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_cancel_workflow_execution_command_attributes), &room) == NULL) {
+        return false;
+    }
+    ((hf_pb_cancel_workflow_execution_command_attributes *)room)->details = hf_payload_encode(&wf->recorder.arena, out);
+    return wf->recorder.arena.status == HF_OK;
+}
+
+static bool record_fail(hf_wf *wf, hf_status status)
+{
+    void *room = NULL;
+    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
+                        HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_fail_workflow_execution_command_attributes), &room) == NULL) {
+        return false;
+    }
+    const hf_failure *failure = hf_error();
+    failure = failure != NULL && failure->status == status ? failure : NULL; /* an old one tells of something else */
+    ((hf_pb_fail_workflow_execution_command_attributes *)room)->failure =
+        hf_failure_encode(&wf->recorder.arena, failure, status);
+    return wf->recorder.arena.status == HF_OK;
+}
+
+hf_status hf_wf_main(void *arg)
+{
+    hf_wf *wf = arg;
+    hf_payload out = hf_payload_none();
+    hf_status status = wf->entry->function(wf->input, &out);
+    if (hf_crew_self_is_evicted()) {
+        return HF_ERR_EVICTED; /* whatever it says: it was not told the truth */
+    }
+    bool is_recorded = false;
+    if (status == HF_OK) {
+        is_recorded = record_complete(wf, out);
+    } else if (status == HF_ERR_CANCELED && wf->is_cancel_requested) {
+        is_recorded = record_cancel(wf, out);
+    } else {
+        is_recorded = record_fail(wf, status);
+    }
+    wf->is_nomem |= !is_recorded;
+    wf->has_closed = true;
+    hf_payload_free(&out);
+    return HF_OK;
+}

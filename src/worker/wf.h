@@ -1,0 +1,137 @@
+/* hf_wf: one run of a workflow in memory. See worker_private.h for who may touch it. */
+#ifndef HF_WORKER_WF_H
+#define HF_WORKER_WF_H
+
+#include "worker/worker_private.h"
+
+enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
+
+typedef struct hf_record hf_record;
+
+/* A command that the workflow made, until the history has shown what became of it. In the recorder's arena. */
+struct hf_record {
+    hf_node node;
+    int32_t type;                    /* hf_pb_command_type */
+    hf_str id;                       /* of the activity or timer */
+    hf_str name;                     /* type of the activity */
+    hf_span span;                    /* of the timer */
+    int64_t scheduled_event_id;      /* of the activity that is to be canceled */
+    struct hf_wf_activity *activity; /* who waits for it, or NULL */
+    struct hf_wf_timer *timer;
+    bool is_withdrawn; /* not needed any more before it was sent: it is not */
+    hf_pb_command *pb; /* what is sent; gone afterwards */
+};
+
+typedef struct hf_recorder {
+    hf_list records; /* of the last activation, in order */
+    hf_arena arena;
+    hf_arena spare; /* for hf_recorder_compact */
+} hf_recorder;
+
+/* An activity that a fiber waits for. On that fiber's stack. */
+typedef struct hf_wf_activity {
+    hf_node node; /* in scheduling or a bucket of activities: unlinking is claiming */
+    hf_wait wait;
+    int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
+    hf_record *record;              /* until then */
+    const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
+} hf_wf_activity;
+
+/* A timer of the crew's. */
+typedef struct hf_wf_timer {
+    hf_node node; /* in a bucket of timers */
+    uint64_t seq;
+    hf_crew_timer *crew_timer;
+    hf_record *record; /* until the history has shown it */
+} hf_wf_timer;
+
+/* A signal that came, and nobody has taken. */
+typedef struct hf_wf_signal {
+    hf_node node;
+    hf_payload payload; /* kept by the run */
+    size_t name_len;
+    char name[];
+} hf_wf_signal;
+
+struct hf_wf {
+    hf_worker *worker;
+    hf_arena names; /* as long as the run */
+    hf_str id;
+    hf_str run_id;
+    const hf_entry *entry;
+
+    /* Under the cache's lock. */
+    hf_node bucket;
+    hf_node lru;
+    size_t bytes;
+    unsigned posted; /* tasks in the mailbox or at work */
+    hf_list tasks;   /* the mailbox */
+    bool is_told;    /* to end */
+    hf_wait *waiter; /* the driver, when it waits for one of the two */
+
+    /* The driver's, and its crew's in turns. */
+    hf_crew *crew;
+    hf_recorder recorder;
+    int64_t event_id_next; /* first that was not applied */
+    uint64_t activity_seq;
+    uint64_t timer_seq;
+    hf_list scheduling;                        /* activities whose event was not seen yet */
+    hf_list activities[HF_WF_PENDING_BUCKETS]; /* by scheduled event id */
+    hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
+    hf_list signals;                           /* not taken, in order */
+    hf_list signal_waits;                      /* hf_wait.node of who waits for one, in order */
+    hf_list payloads;                          /* what its fibers own */
+    hf_payload input;
+    bool has_begun;
+    bool is_cancel_requested;
+    bool has_closed; /* the closing command was made */
+    bool is_nomem;   /* something could not be written down: the step must not count */
+};
+
+/* run.c: makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
+/* Starts its driver, which frees it in the end; on failure it is freed at once. */
+hf_status hf_wf_start(hf_wf *wf);
+/* Under the cache's lock: the driver, if it waits, is to be woken by the caller afterwards. */
+hf_wait *hf_wf_claim_driver(hf_wf *wf);
+
+/* history.c: all events that the task is about, from wf->event_id_next on. In the task's arena.
+ * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, what the service says. */
+typedef struct hf_events {
+    const hf_pb_history_event **items;
+    size_t count;
+} hf_events;
+hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
+
+/* activation.c: applies the events; in the recorder are then the commands of the last activation.
+ * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_NOMEM, HF_ERR_INVALID. */
+hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
+
+/* recorder.c */
+void hf_recorder_init(hf_recorder *recorder, hf_allocator memory);
+void hf_recorder_deinit(hf_recorder *recorder);
+/* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
+hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
+                           void **ret_attributes);
+/* Forgets all; before the next activation. */
+void hf_recorder_reset(hf_recorder *recorder);
+/* Keeps of each record what hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
+hf_status hf_recorder_compact(hf_recorder *recorder);
+/* The commands that are to be sent, in order, in the arena. */
+hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena);
+/* Whether such an event is what became of a command. */
+bool hf_event_is_of_command(int32_t event_type);
+/* The next record must be what the event tells of: takes it off. Fails: HF_ERR_CONFLICT with a report. */
+hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event, hf_record **ret_record);
+/* Nothing may be left once a completed task's events are over. Fails: HF_ERR_CONFLICT. */
+hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id);
+
+/* verbs.c: what workflows call, and what events do to it. */
+extern const hf_crew_ops hf_wf_crew_ops;
+hf_status hf_wf_main(void *wf); /* body of the first fiber */
+void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
+void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
+void hf_wf_fired(hf_wf *wf, hf_str timer_id);
+hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
+
+#endif

@@ -1,0 +1,377 @@
+/* labels: threads */
+/* The worker's life: activities with heartbeats and cancels, how it stops, how it runs on real threads. */
+#include "unit/worker/play.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static hf_status start_main(play *p, hf_execution **ret_execution)
+{
+    return hf_start(p->service, "main", hf_payload_of_json("1"), ret_execution, .id = "w", .task_queue = "orders");
+}
+
+static hf_status note_result(play *p, hf_execution *execution)
+{
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    hf_status status = hf_result(execution, &out);
+    play_note(p, "%s", status == HF_OK ? (out.data != NULL ? (const char *)out.data : "nothing") : hf_error_text());
+    return HF_OK;
+}
+
+static hf_status run_one(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(start_main(p, &execution));
+    return note_result(p, execution);
+}
+
+/* ---- Heartbeats -------------------------------------------------------------------------------------------------- */
+
+/* Beats ten times in its first attempt, fails, and goes on where it was in the second. */
+static hf_status count_up(hf_payload in, hf_payload *ret_out)
+{
+    const hf_activity_facts *facts = hf_activity_info();
+    (void)in;
+    if (facts->attempt == 2) {
+        return hf_payload_copy(ret_out, facts->last);
+    }
+    HF_CHECK(facts->heartbeat.ns == hf_seconds(10).ns && facts->last.encoding == NULL);
+    for (int i = 1; i <= 10; i++) {
+        HF_AUTO(hf_payload_free) hf_payload at = hf_payload_none();
+        HF_TRY(hf_payload_printf(&at, "%d", i));
+        HF_TRY(hf_activity_heartbeat(at));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+    }
+    HF_TRY(hf_sleep(hf_seconds(20))); /* the last of them is sent meanwhile */
+    return hf_raise(HF_ERR_FAILED, "half way");
+}
+
+static hf_status ask_to_count(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("count_up", in, ret_out, .start_to_close = hf_minutes(5), .heartbeat = hf_seconds(10));
+}
+
+static hf_status add_count(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", ask_to_count));
+    return hf_worker_add_activity(worker, "count_up", count_up);
+}
+
+static hf_status count_heartbeats(play *p)
+{
+    HF_TRY(run_one(p));
+    /* One at once, one each 8 s with the latest, none twice. */
+    HF_CHECK_SAY(fake_heartbeats(p->fake) == 3, "%d heartbeats", fake_heartbeats(p->fake));
+    HF_CHECK(fake_activities(p->fake) == 2);
+    return HF_OK;
+}
+
+static void heartbeats_are_throttled_and_the_last_one_arrives(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_count, .body = count_heartbeats, .result = "10"});
+}
+
+/* ---- Canceling an activity --------------------------------------------------------------------------------------- */
+
+static atomic_int was_canceled;
+
+static hf_status beat_for_ever(hf_payload in, hf_payload *ret_out)
+{
+    hf_status status = HF_OK;
+    (void)in;
+    (void)ret_out;
+    while (status == HF_OK) {
+        status = hf_activity_heartbeat(hf_payload_none());
+        status = status == HF_OK ? hf_sleep(hf_seconds(1)) : status;
+    }
+    HF_CHECK(hf_canceled() == HF_ERR_CANCELED);
+    atomic_fetch_add(&was_canceled, 1);
+    return status;
+}
+
+static hf_status lose_patience(hf_payload in, hf_payload *ret_out)
+{
+    (void)ret_out;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .timeout = hf_minutes(1)));
+    hf_status status = hf_activity_run("beat", in, NULL, .start_to_close = hf_hours(5), .heartbeat = hf_seconds(10));
+    return status == HF_ERR_CANCELED ? HF_OK : status;
+}
+
+static hf_status add_beat(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", lose_patience));
+    return hf_worker_add_activity(worker, "beat", beat_for_ever);
+}
+
+static hf_status let_it_end(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(start_main(p, &execution));
+    HF_TRY(hf_sleep(hf_seconds(20)));
+    HF_CHECK(fake_fire(p->fake)); /* the scope's deadline */
+    HF_TRY(note_result(p, execution));
+    HF_TRY(hf_sleep(hf_seconds(20)));
+    HF_CHECK(atomic_exchange(&was_canceled, 0) == 1);
+    return HF_OK;
+}
+
+static void an_activity_learns_by_its_heartbeat_that_it_is_not_wanted(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_beat, .body = let_it_end, .result = "nothing"});
+}
+
+/* ---- Stopping ---------------------------------------------------------------------------------------------------- */
+
+static atomic_int finished;
+
+static hf_status take_a_while(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    hf_status status = hf_sleep(hf_seconds(5));
+    atomic_fetch_add(&finished, status == HF_OK ? 1 : 100);
+    return status;
+}
+
+static hf_status take_for_ever(hf_payload in, hf_payload *ret_out)
+{
+    const char *reason = NULL;
+    (void)in;
+    (void)ret_out;
+    hf_status status = hf_sleep(hf_days(5));
+    HF_CHECK(status == HF_ERR_CANCELED);
+    HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_EXPLICIT && strcmp(reason, "the worker stops") == 0);
+    atomic_fetch_add(&was_canceled, 1);
+    return status;
+}
+
+static hf_status ask_for_both(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(hf_activity_run("while", in, ret_out, .start_to_close = hf_days(9)));
+    return hf_activity_run("ever", in, ret_out, .start_to_close = hf_days(9));
+}
+
+static hf_status add_both(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", ask_for_both));
+    HF_TRY(hf_worker_add_activity(worker, "while", take_a_while));
+    return hf_worker_add_activity(worker, "ever", take_for_ever);
+}
+
+static hf_status start_and_leave(play *p)
+{
+    HF_TRY(start_main(p, NULL));
+    return hf_sleep(hf_seconds(1));
+}
+
+static void a_stopping_worker_lets_an_activity_finish(void **state)
+{
+    (void)state;
+    atomic_store(&finished, 0);
+    play_on((play_options){.add = add_both, .body = start_and_leave, .log = "w: ScheduleActivityTask 1 while;\n"});
+    assert_int_equal(atomic_load(&finished), 4);
+}
+
+static hf_status start_and_leave_later(play *p)
+{
+    HF_TRY(start_main(p, NULL));
+    return hf_sleep(hf_seconds(30));
+}
+
+static void a_stopping_worker_cancels_what_does_not_finish(void **state)
+{
+    (void)state;
+    atomic_store(&was_canceled, 0);
+    play_on((play_options){.add = add_both,
+                           .body = start_and_leave_later,
+                           .log = "w: ScheduleActivityTask 1 while;\nw: ScheduleActivityTask 2 ever;\n"});
+    assert_int_equal(atomic_exchange(&was_canceled, 0), 4);
+}
+
+/* A service that ends takes its worker with it. */
+static hf_status run_until_closed(void *arg)
+{
+    play *p = arg;
+    hf_status status = hf_worker_run(p->worker);
+    HF_CHECK(status == HF_ERR_STORE);
+    return HF_OK;
+}
+
+static hf_status close_under_it(void *arg)
+{
+    play *p = arg;
+    HF_TRY(hf_worker_new(p->service, "orders", &p->worker));
+    HF_TRY(add_both(p->worker));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, run_until_closed, p));
+        HF_TRY(start_and_leave(p));
+        HF_CHECK(hf_worker_free(p->worker) == HF_ERR_MISUSE);
+        fake_close(p->fake, HF_ERR_STORE);
+        HF_TRY(hf_join(scope));
+    }
+    HF_CHECK(hf_worker_run(p->worker) == HF_ERR_MISUSE);
+    return hf_worker_free(p->worker);
+}
+
+static void a_worker_ends_with_its_service(void **state)
+{
+    (void)state;
+    static play p;
+    memset(&p, 0, sizeof p);
+    p.fake = fake_new(NULL);
+    p.service = fake_as_service(p.fake);
+    HF_CHECK(hf_sim_run(1, 2, close_under_it, &p, NULL) == HF_OK);
+    fake_free(p.fake);
+}
+
+/* A worker inside a scope that is canceled stops as if it had been told. */
+static hf_status run_inside(void *arg)
+{
+    play *p = arg;
+    HF_CHECK(hf_worker_run(p->worker) == HF_OK);
+    return HF_OK;
+}
+
+static hf_status cancel_around_it(void *arg)
+{
+    play *p = arg;
+    HF_TRY(hf_worker_new(p->service, "orders", &p->worker));
+    HF_TRY(add_both(p->worker));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, run_inside, p));
+        HF_TRY(start_and_leave(p));
+        HF_TRY(hf_scope_cancel(scope));
+        (void)hf_join(scope);
+    }
+    return hf_worker_free(p->worker);
+}
+
+static void a_canceled_worker_stops_as_if_told(void **state)
+{
+    (void)state;
+    static play p;
+    memset(&p, 0, sizeof p);
+    p.fake = fake_new(NULL);
+    p.service = fake_as_service(p.fake);
+    atomic_store(&finished, 0);
+    HF_CHECK(hf_sim_run(1, 2, cancel_around_it, &p, NULL) == HF_OK);
+    assert_int_equal(atomic_load(&finished), 1);
+    fake_free(p.fake);
+}
+
+/* ---- Real threads ------------------------------------------------------------------------------------------------ */
+
+static hf_status twice(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_printf(ret_out, "%ld", 2 * strtol((const char *)in.data, NULL, 10));
+}
+
+static hf_status ask_one(void *arg)
+{
+    hf_payload *both = arg;
+    return hf_activity_run("twice", both[0], &both[1], .start_to_close = hf_seconds(60));
+}
+
+static hf_status sum_up(hf_payload in, hf_payload *ret_out)
+{
+    enum { MANY = 8 };
+    hf_payload pairs[MANY][2];
+    long sum = 0;
+    (void)in;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < MANY; i++) {
+        HF_TRY(hf_payload_printf(&pairs[i][0], "%d", i));
+        pairs[i][1] = hf_payload_none();
+        HF_TRY(hf_fork(scope, ask_one, pairs[i]));
+    }
+    HF_TRY(hf_join(scope));
+    for (int i = 0; i < MANY; i++) {
+        sum += strtol((const char *)pairs[i][1].data, NULL, 10);
+    }
+    HF_TRY(hf_sleep(hf_hours(1)));
+    return hf_payload_printf(ret_out, "%ld", sum);
+}
+
+static void *run_worker(void *arg)
+{
+    hf_worker *worker = arg;
+    HF_CHECK(hf_worker_run(worker) == HF_OK);
+    return NULL;
+}
+
+static void threads_with(hf_worker_options options)
+{
+    enum { MANY = 20 };
+    fake_service *fake = fake_new(&(fake_options){.auto_timers = true});
+    hf_service *service = fake_as_service(fake);
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    options.size = sizeof options;
+    assert_int_equal(hf_worker_new_with(service, "orders", &worker, &options), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "main", sum_up), HF_OK);
+    assert_int_equal(hf_worker_add_activity(worker, "twice", twice), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker, worker), 0);
+    hf_execution *all[MANY];
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(hf_start(service, "main", hf_payload_none(), &all[i], .task_queue = "orders"), HF_OK);
+    }
+    for (int i = 0; i < MANY; i++) {
+        HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+        assert_int_equal(hf_result(all[i], &out), HF_OK);
+        assert_string_equal((const char *)out.data, "56");
+        hf_execution_free(all[i]);
+    }
+    if (options.stop_on != 0) {
+        assert_int_equal(kill(getpid(), options.stop_on), 0);
+    } else {
+        assert_int_equal(hf_worker_stop(worker), HF_OK);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    fake_free(fake);
+}
+
+static void twenty_workflows_run_on_real_threads(void **state)
+{
+    (void)state;
+    threads_with((hf_worker_options){.stop_on = 0});
+}
+
+static void twenty_workflows_run_on_real_threads_without_a_cache(void **state)
+{
+    (void)state;
+    threads_with((hf_worker_options){.cached_max = HF_OFF});
+}
+
+static void twenty_workflows_share_a_small_cache_until_the_signal(void **state)
+{
+    (void)state;
+    threads_with((hf_worker_options){.cached_max = 3, .stop_on = SIGTERM, .workflows_max = 2, .activities_max = 2});
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(heartbeats_are_throttled_and_the_last_one_arrives),
+        cmocka_unit_test(an_activity_learns_by_its_heartbeat_that_it_is_not_wanted),
+        cmocka_unit_test(a_stopping_worker_lets_an_activity_finish),
+        cmocka_unit_test(a_stopping_worker_cancels_what_does_not_finish),
+        cmocka_unit_test(a_worker_ends_with_its_service),
+        cmocka_unit_test(a_canceled_worker_stops_as_if_told),
+        cmocka_unit_test(twenty_workflows_run_on_real_threads),
+        cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
+        cmocka_unit_test(twenty_workflows_share_a_small_cache_until_the_signal),
+    };
+    return hf_test_main("worker", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
