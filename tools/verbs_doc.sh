@@ -19,9 +19,9 @@ history, or be refused. A refusal is `HF_ERR_MISUSE` with a sentence in `hf_erro
 | place | what it is |
 |---|---|
 | fiber | the body of a fiber |
-| workflow | the main fiber of a workflow and what it forks (with the worker) |
-| handler | a handler of signals or updates (with the worker) |
-| query | a query, a validator or a condition: looks, and changes nothing (with the worker) |
+| workflow | the main fiber of a workflow and what it forks |
+| handler | a handler of signals or updates (to come) |
+| query | a query, a validator or a condition: looks, and changes nothing (to come) |
 | activity | a job on a pool thread: `hf_fork` with `.on` a pool |
 | thread | a thread that is not the library's; makers need `.runtime` |
 | forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside |

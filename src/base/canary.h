@@ -32,7 +32,13 @@
     X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")                        \
     X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")                          \
     X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                      \
-    X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")
+    X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")                     \
+    X(HF_BUG_REPLY_BEFORE_COMMIT, "engine", "an answer is given before its commit")                             \
+    X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                 \
+    X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                               \
+    X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                             \
+    X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                         \
+    X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale")
 
 typedef enum hf_bug {
     HF_BUG_NONE,

@@ -45,7 +45,9 @@ static inline uint64_t hf_hash_bytes(uint64_t seed, const void *bytes, size_t le
         hash = hf_hash_mix(hash, word);
     }
     uint64_t last = 0;
-    __builtin_memcpy(&last, p, len);
+    if (len > 0) { /* `bytes` may be NULL when there are none */
+        __builtin_memcpy(&last, p, len);
+    }
     return hf_hash_mix(hash, last);
 }
 

@@ -11,7 +11,7 @@ add_library(holdfast_canary STATIC $<TARGET_OBJECTS:hf_base> $<TARGET_OBJECTS:hf
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
 foreach(model scope chan keylock flight)
-    add_executable(canary_${model} unit/model/${model}_model_test.c ${support})
+    add_executable(canary_${model} unit/model/${model}_model_test.c support/support.c)
     target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1)
     target_include_directories(canary_${model} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
                                                        "${CMAKE_CURRENT_SOURCE_DIR}")

@@ -1,0 +1,482 @@
+/* Checking a store. Two passes: all tables row by row for their checksums (K1), then run by run (K3, K4).
+ *
+ * K4 has two directions. What a run says of its rows is looked up. That the tables hold nothing else is found by counting: as
+ * many rows as the runs account for, and no row accounted for twice (keys are unique), means no stranger. Only when the numbers
+ * differ is the table walked to name the strangers. */
+#include "engine/check.h"
+
+#include "engine/look.h"
+#include "history/history.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define PAGE_LEN (1u << 20) /* bytes read at once */
+enum { PROGRESS_EVERY = 256, DAMAGES_TOLD_MAX = 1000 };
+
+typedef struct checking {
+    hf_allocator memory;
+    hf_store *store;
+    hf_check_options options;
+    hf_check_report report;
+    uint64_t rows[HF_TABLE_COUNT];      /* that are there */
+    uint64_t accounted[HF_TABLE_COUNT]; /* that runs know of */
+    hf_look *look;
+    hf_arena arena; /* of one row */
+    hf_buf history; /* of one run */
+} checking;
+
+static void found(checking *c, const char *format, ...) HF_PRINTF(2, 3);
+static void found(checking *c, const char *format, ...)
+{
+    c->report.damages++;
+    if (c->options.found == NULL || c->report.damages > DAMAGES_TOLD_MAX) {
+        return;
+    }
+    char sentence[HF_MESSAGE_LEN_MAX + 128];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    c->options.found(c->options.state, sentence);
+}
+
+static void progress(checking *c, const char *what, uint64_t done, uint64_t total)
+{
+    if (c->options.progress != NULL && done % PROGRESS_EVERY == 0) {
+        c->options.progress(c->options.state, what, done, total);
+    }
+}
+
+/* Damage is told and passed over; what stops the looking is not damage. */
+static bool is_damage(hf_status status)
+{
+    return status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND;
+}
+
+static hf_status ask(hf_op *op, checking *c, hf_store_request *request)
+{
+    hf_op_init(&request->op);
+    hf_store_execute(c->store, request);
+    return request->status == HF_OK ? HF_OK : hf_fail(op, request->status, "%s", request->op.message);
+}
+
+/* ---- Every row of a table --------------------------------------------------------------------------------------------- */
+
+typedef hf_status row_fn(hf_op *op, checking *c, hf_table table, const hf_row *row);
+
+static hf_status each_row(hf_op *op, checking *c, hf_table table, row_fn *fn)
+{
+    hf_arena pages[2]; /* the key that a page begins with lies in the one before */
+    for (size_t i = 0; i < HF_COUNT_OF(pages); i++) {
+        hf_arena_init(&pages[i], c->memory);
+    }
+    hf_store_request scan = {.verb = HF_STORE_SCAN, .table = table, .key_end = hf_key_last(), .len_max = PAGE_LEN};
+    hf_status status = HF_OK;
+    size_t which = 0;
+    do {
+        scan.arena = &pages[which];
+        hf_arena_reset(scan.arena);
+        status = ask(op, c, &scan);
+        for (size_t i = 0; status == HF_OK && i < scan.row_count; i++) {
+            status = fn(op, c, table, &scan.rows[i]);
+        }
+        if (status == HF_OK && scan.more) {
+            scan.key = scan.rows[scan.row_count - 1].key;
+            const hf_table_info *info = hf_table_info_of(table);
+            if (info->has_b) {
+                scan.key.b++;
+            } else if (info->has_a) {
+                scan.key.a++;
+            } else { /* the next text behind it */
+                char *text = hf_arena_take(scan.arena, scan.key.text.len + 1, 1);
+                if (text == NULL) {
+                    status = hf_fail(op, HF_ERR_NOMEM, "no memory for a key");
+                } else {
+                    memcpy(text, scan.key.text.data, scan.key.text.len);
+                    text[scan.key.text.len] = '\0';
+                    scan.key.text = hf_str_of_len(text, scan.key.text.len + 1);
+                }
+            }
+        }
+        which = 1 - which;
+    } while (status == HF_OK && scan.more);
+    for (size_t i = 0; i < HF_COUNT_OF(pages); i++) {
+        hf_arena_deinit(&pages[i]);
+    }
+    return status;
+}
+
+/* K1. */
+static hf_status check_record(hf_op *op, checking *c, hf_table table, const hf_row *row)
+{
+    (void)op;
+    c->rows[table]++;
+    if (!hf_table_info_of(table)->has_value) {
+        return HF_OK;
+    }
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body = {0};
+    c->report.records++;
+    progress(c, "records", c->report.records, 0);
+    if (hf_record_open(&bad, table, &row->key, row->value, &body) != HF_OK) {
+        found(c, "%s", bad.message);
+    }
+    return HF_OK;
+}
+
+/* ---- One run ---------------------------------------------------------------------------------------------------------- */
+
+/* Every event by itself; its number and kind. */
+static void check_events(checking *c, const hf_run *run, hf_str history)
+{
+    int64_t id = 0;
+    hf_str bytes = {0};
+    while (hf_history_next(&history, &bytes)) {
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_pb_history_event event;
+        hf_arena_reset(&c->arena);
+        id++;
+        if (hf_pb_decode(&bad, &hf_pb_history_event_type, bytes, &c->arena, &event) != HF_OK) {
+            found(c, "run %lld: event %lld: %s", (long long)run->number, (long long)id, bad.message);
+        } else if (event.event_id != id || event.attributes_case == 0) {
+            found(c, "run %lld: event %lld says that it is %lld, or says nothing", (long long)run->number,
+                  (long long)id, (long long)event.event_id);
+        }
+    }
+    if (id != run->event_count) {
+        found(c, "run %lld has %lld events and not %lld", (long long)run->number, (long long)id,
+              (long long)run->event_count);
+    }
+}
+
+/* K3. */
+static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
+{
+    hf_op bad;
+    hf_op_init(&bad);
+    c->history.len = 0;
+    hf_status status = hf_look_history(&bad, c->look, run, &c->history);
+    hf_str history = hf_str_of_len(c->history.data, c->history.len);
+    if (status == HF_OK) {
+        status = hf_rebuild_compare(&bad, hf_look_core(c->look), run, history);
+    }
+    if (status == HF_OK && c->options.deep) {
+        check_events(c, run, history);
+    }
+    if (status != HF_OK && !is_damage(status)) {
+        return hf_fail(op, status, "%s", bad.message);
+    }
+    if (status != HF_OK) {
+        found(c, "%s", bad.message);
+    }
+    c->report.events += (uint64_t)run->event_count;
+    return HF_OK;
+}
+
+/* A row that must be there; NULL body = it is not, or is damaged, which K1 has told. */
+static hf_status get_row(hf_op *op, checking *c, hf_table table, hf_key key, bool *ret_found, hf_str *ret_body)
+{
+    hf_arena_reset(&c->arena);
+    hf_store_request get = {.verb = HF_STORE_GET, .table = table, .key = key, .arena = &c->arena};
+    HF_TRY(ask(op, c, &get));
+    hf_op bad;
+    hf_op_init(&bad);
+    *ret_found = get.found;
+    *ret_body = (hf_str){0};
+    if (get.found && hf_table_info_of(table)->has_value) {
+        (void)hf_record_open(&bad, table, &key, get.value, ret_body);
+    }
+    c->accounted[table] += get.found ? 1 : 0;
+    return HF_OK;
+}
+
+static hf_status check_name(hf_op *op, checking *c, const hf_run *row)
+{
+    char text[HF_KEY_TEXT_LEN_MAX];
+    int len = snprintf(text, sizeof text, "%.*s\x1f%.*s", (int)row->namespace.len,
+                       row->namespace.len > 0 ? row->namespace.data : "", (int)row->workflow_id.len,
+                       row->workflow_id.len > 0 ? row->workflow_id.data : "");
+    if (len < 0 || (size_t)len >= sizeof text) {
+        found(c, "run %lld: its name is too long", (long long)row->number);
+        return HF_OK;
+    }
+    bool is_there = false;
+    hf_str body = {0};
+    HF_TRY(get_row(op, c, HF_TABLE_NAME, (hf_key){hf_str_of_len(text, (size_t)len), row->number, 0}, &is_there, &body));
+    hf_pb_name_record record;
+    hf_op bad;
+    hf_op_init(&bad);
+    if (!is_there) {
+        found(c, "run %lld cannot be found by its name %.*s", (long long)row->number,
+              HF_STR_ARGS(hf_owned_str(&row->workflow_id)));
+    } else if (body.data != NULL &&
+               (hf_pb_decode(&bad, &hf_pb_name_record_type, body, &c->arena, &record) != HF_OK ||
+                !hf_str_equal(record.run_id, hf_owned_str(&row->run_id)) || record.status != row->status ||
+                !hf_str_equal(record.start_request_id, hf_owned_str(&row->start_request_id)))) {
+        found(c, "run %lld: the table of names says something else about it", (long long)row->number);
+    }
+    return HF_OK;
+}
+
+static hf_status check_due(hf_op *op, checking *c, const hf_run *row)
+{
+    int64_t due = hf_run_next_due(row);
+    if (row->due_written != (due == INT64_MAX ? 0 : due)) {
+        found(c, "run %lld: it is to be woken at %lld, its row says %lld", (long long)row->number,
+              (long long)(due == INT64_MAX ? 0 : due), (long long)row->due_written);
+    }
+    if (row->due_written == 0) {
+        return HF_OK;
+    }
+    bool is_there = false;
+    hf_str body = {0};
+    HF_TRY(get_row(op, c, HF_TABLE_DUE, (hf_key){.a = row->due_written, .b = row->number}, &is_there, &body));
+    if (!is_there) {
+        found(c, "run %lld: nothing will wake it at %lld", (long long)row->number, (long long)row->due_written);
+    }
+    return HF_OK;
+}
+
+/* How many rows a run's task needs: 1, 0, or -1 for either (a started one of another process may be waiting again). */
+static int rows_of_task(const hf_run *row, int64_t scheduled_id)
+{
+    if (scheduled_id == 0) {
+        return row->wft.state == HF_WFT_SCHEDULED ? 1
+               : row->wft.state != HF_WFT_STARTED ? 0
+               : row->wft.incarnation != 0        ? 1
+                                                  : -1;
+    }
+    const hf_activity *activity = hf_run_activity(row, scheduled_id);
+    return activity == NULL                           ? 0
+           : activity->state == HF_ACTIVITY_SCHEDULED ? 1
+           : activity->state != HF_ACTIVITY_STARTED   ? 0
+           : activity->incarnation != 0               ? 1
+                                                      : -1;
+}
+
+static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
+{
+    int64_t wanted = rows_of_task(row, 0) == 1 ? 1 : 0;
+    for (size_t i = 0; i < row->activities.count; i++) {
+        wanted += rows_of_task(row, row->activities.items[i]->scheduled_id) == 1 ? 1 : 0;
+    }
+    for (size_t i = 0; i < row->rows_written.count; i++) {
+        const hf_task_key *key = &row->rows_written.items[i];
+        bool is_there = false;
+        hf_str body = {0};
+        HF_TRY(get_row(op, c, HF_TABLE_TASK, (hf_key){hf_owned_str(&key->queue), key->order, 0}, &is_there, &body));
+        hf_pb_task_record record = {0};
+        hf_op bad;
+        hf_op_init(&bad);
+        if (!is_there ||
+            (body.data != NULL && (hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) != HF_OK ||
+                                   record.run != row->number || rows_of_task(row, record.scheduled_id) == 0))) {
+            found(c, "run %lld: its task %lld in a queue is %s", (long long)row->number, (long long)key->order,
+                  is_there ? "another one's" : "not there");
+        }
+        wanted -= rows_of_task(row, record.scheduled_id) == 1 ? 1 : 0;
+    }
+    if (wanted != 0) {
+        found(c, "run %lld: %lld of its waiting tasks are in no queue", (long long)row->number, (long long)wanted);
+    }
+    return HF_OK;
+}
+
+static hf_status count_history(hf_op *op, checking *c, int64_t number)
+{
+    int64_t next = 0;
+    bool more = true;
+    while (more) {
+        hf_arena_reset(&c->arena);
+        hf_store_request scan = {
+            .verb = HF_STORE_SCAN,
+            .table = HF_TABLE_HISTORY,
+            .key = {.a = number, .b = next},
+            .key_end = {.a = number + 1},
+            .len_max = PAGE_LEN,
+            .arena = &c->arena,
+        };
+        HF_TRY(ask(op, c, &scan));
+        c->accounted[HF_TABLE_HISTORY] += scan.row_count;
+        more = scan.more;
+        next = scan.row_count > 0 ? scan.rows[scan.row_count - 1].key.b + 1 : next;
+    }
+    return HF_OK;
+}
+
+/* K4: what the row of a run says, not what the journal made of it since. */
+static hf_status check_row(hf_op *op, checking *c, int64_t number)
+{
+    hf_core *core = hf_look_core(c->look);
+    hf_arena page;
+    hf_arena_init(&page, c->memory);
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &page};
+    hf_status status = ask(op, c, &get);
+    hf_run *row = status == HF_OK && get.found ? hf_run_new(core, number) : NULL;
+    if (row != NULL) {
+        hf_op bad;
+        hf_op_init(&bad);
+        row->detached = true;
+        hf_arena_reset(&core->scratch);
+        bool is_sound = hf_run_fill(&bad, core, row, get.value) == HF_OK;
+        status = is_sound ? check_name(op, c, row) : HF_OK;
+        status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
+        status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
+        c->accounted[HF_TABLE_RUN]++;
+        hf_run_free(core, row);
+        status = status == HF_OK ? count_history(op, c, number) : status;
+    }
+    hf_arena_deinit(&page);
+    return status;
+}
+
+static hf_status check_run(hf_op *op, checking *c, int64_t number)
+{
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_run *run = NULL;
+    hf_status status = hf_look_run(&bad, c->look, number, &run);
+    c->report.runs++;
+    progress(c, "runs", c->report.runs, c->rows[HF_TABLE_RUN]);
+    if (status != HF_OK) {
+        if (!is_damage(status)) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
+        found(c, "%s", bad.message);
+        return check_row(op, c, number);
+    }
+    c->report.open_runs += hf_run_is_open(run) ? 1 : 0;
+    status = check_history(op, c, run);
+    hf_look_run_free(c->look, run);
+    return status == HF_OK ? check_row(op, c, number) : status;
+}
+
+/* ---- Strangers -------------------------------------------------------------------------------------------------------- */
+
+/* The run that a row leads to; 0 = it cannot be told. */
+static int64_t run_of(checking *c, hf_table table, const hf_row *row)
+{
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body = {0};
+    hf_pb_task_record record = {0};
+    switch (table) {
+    case HF_TABLE_HISTORY:
+    case HF_TABLE_NAME:
+        return row->key.a;
+    case HF_TABLE_DUE:
+        return row->key.b;
+    case HF_TABLE_TASK:
+        hf_arena_reset(&c->arena);
+        return hf_record_open(&bad, table, &row->key, row->value, &body) == HF_OK &&
+                       hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) == HF_OK
+                   ? record.run
+                   : 0;
+    case HF_TABLE_META:
+    case HF_TABLE_JOURNAL:
+    case HF_TABLE_RUN:
+    case HF_TABLE_INBOX:
+    case HF_TABLE_COUNT:
+        return 0;
+    }
+    return 0;
+}
+
+static bool is_known(checking *c, const hf_run *run, hf_table table, const hf_row *row)
+{
+    (void)c;
+    if (table == HF_TABLE_DUE) {
+        return run->due_written == row->key.a;
+    }
+    if (table == HF_TABLE_TASK) {
+        for (size_t i = 0; i < run->rows_written.count; i++) {
+            const hf_task_key *key = &run->rows_written.items[i];
+            if (key->order == row->key.a && hf_str_equal(hf_owned_str(&key->queue), row->key.text)) {
+                return true;
+            }
+        }
+        return false;
+    }
+    return true;
+}
+
+static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_row *row)
+{
+    (void)op;
+    hf_op bad;
+    hf_op_init(&bad);
+    int64_t number = run_of(c, table, row);
+    hf_run *run = NULL;
+    bool is_there = number != 0 && hf_look_run(&bad, c->look, number, &run) == HF_OK && run->is_written;
+    if (!is_there || !is_known(c, run, table, row)) {
+        found(c, "a row of the table %s (%lld, %lld) leads to run %lld, which %s", hf_table_info_of(table)->name,
+              (long long)row->key.a, (long long)row->key.b, (long long)number,
+              is_there ? "does not know of it" : "has no row");
+    }
+    hf_look_run_free(c->look, run);
+    return HF_OK;
+}
+
+static hf_status check_strangers(hf_op *op, checking *c)
+{
+    static const hf_table TABLES[] = {HF_TABLE_HISTORY, HF_TABLE_NAME, HF_TABLE_DUE, HF_TABLE_TASK};
+    for (size_t i = 0; i < HF_COUNT_OF(TABLES); i++) {
+        if (c->rows[TABLES[i]] != c->accounted[TABLES[i]]) {
+            uint64_t before = c->report.damages;
+            HF_TRY(each_row(op, c, TABLES[i], name_stranger));
+            if (c->report.damages == before) {
+                found(c, "the table %s has %llu rows where the runs know of %llu", hf_table_info_of(TABLES[i])->name,
+                      (unsigned long long)c->rows[TABLES[i]], (unsigned long long)c->accounted[TABLES[i]]);
+            }
+        }
+    }
+    return HF_OK;
+}
+
+/* ---- All of it -------------------------------------------------------------------------------------------------------- */
+
+static hf_status check_all(hf_op *op, checking *c)
+{
+    for (int table = 0; table < HF_TABLE_COUNT; table++) {
+        HF_TRY(each_row(op, c, (hf_table)table, check_record));
+    }
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_status status = hf_look_open(&bad, c->memory, c->store, &c->look);
+    if (status != HF_OK && !is_damage(status)) {
+        return hf_fail(op, status, "%s", bad.message);
+    }
+    if (status != HF_OK) { /* K2; without the journal nobody can tell what the runs should be */
+        found(c, "%s; the runs were not compared with it", bad.message);
+        return HF_OK;
+    }
+    c->report.commits = hf_look_commits(c->look);
+    int64_t number = 0;
+    do {
+        HF_TRY(hf_look_next(op, c->look, number, &number));
+        if (number != 0) {
+            HF_TRY(check_run(op, c, number));
+        }
+    } while (number != 0);
+    return check_strangers(op, c);
+}
+
+hf_status hf_check_store(hf_op *op, hf_allocator memory, hf_store *store, const hf_check_options *options,
+                         hf_check_report *ret_report)
+{
+    checking c = {.memory = memory, .store = store};
+    if (options != NULL) {
+        c.options = *options;
+    }
+    hf_arena_init(&c.arena, memory);
+    hf_buf_init(&c.history, memory, SIZE_MAX / 4);
+    hf_status status = check_all(op, &c);
+    hf_look_close(c.look);
+    hf_buf_deinit(&c.history);
+    hf_arena_deinit(&c.arena);
+    *ret_report = c.report;
+    return status;
+}

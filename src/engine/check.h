@@ -1,0 +1,35 @@
+/* Whether a store is sound: every record, every run, every row that helps to find one. */
+#ifndef HF_ENGINE_CHECK_H
+#define HF_ENGINE_CHECK_H
+
+#include "store/store.h"
+
+typedef struct hf_check_options {
+    bool deep;                                        /* every event is also decoded by itself */
+    void (*found)(void *state, const char *sentence); /* something is wrong; NULL = only count */
+    void (*progress)(void *state, const char *what, uint64_t done, uint64_t total); /* now and then; may be NULL */
+    void *state;
+} hf_check_options;
+
+typedef struct hf_check_report {
+    uint64_t records; /* with a checksum */
+    uint64_t commits; /* in the journal */
+    uint64_t runs;
+    uint64_t open_runs; /* of those */
+    uint64_t events;
+    uint64_t damages; /* sentences: 0 = sound */
+} hf_check_report;
+
+/* Looks at everything and goes on after what is wrong, as far as that makes sense. Writes nothing; nobody else may use the
+ * store meanwhile.
+ *
+ *     K1  every record's checksum fits
+ *     K2  the journal is dense and chained, and ends with the store's last commit
+ *     K3  every history is dense and chained, and rebuild(history) is the run's state (R3)
+ *     K4  every run has its name, deadline and waiting tasks in the tables that lead to it, and these nothing else (W3)
+ *
+ * Returns HF_OK when it could look, whatever it found. Fails: HF_ERR_NOMEM, what the store says. */
+hf_status hf_check_store(hf_op *op, hf_allocator memory, hf_store *store, const hf_check_options *options,
+                         hf_check_report *ret_report);
+
+#endif

@@ -1,0 +1,351 @@
+/* The answer to a workflow task: commands become events.
+ *
+ * In order: WorkflowTaskCompleted; one event per command; what was buffered meanwhile; a new workflow task if there is
+ * anything new to see. All of it or nothing: commands are checked first, and one that is bad fails the task instead. A command
+ * that closes the run while events are buffered fails it too (UnhandledCommand): the workflow has not seen them. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include "history/payload.h"
+
+/* What a list of commands does to the run, as far as later commands of the list depend on it. */
+typedef struct hf_plan {
+    const hf_pb_respond_workflow_task_completed_request *request;
+    size_t activities; /* pending, with those of the list */
+    size_t timers;
+    bool closes;
+    int32_t cause; /* of the failure, 0 = all is well */
+} hf_plan;
+
+static bool bad(hf_core *core, hf_plan *plan, int32_t cause, const char *why)
+{
+    plan->cause = cause;
+    hf_fail(&core->op, HF_ERR_INVALID, "%s", why);
+    return false;
+}
+
+/* Whether an earlier command of the list starts the timer, and none cancels it after that. */
+static bool timer_in_list(const hf_plan *plan, size_t before, hf_str timer_id, bool *ret_canceled)
+{
+    bool started = false;
+    *ret_canceled = false;
+    for (size_t i = 0; i < before; i++) {
+        const hf_pb_command *command = &plan->request->commands.items[i];
+        if (command->command_type == HF_COMMAND_TYPE_START_TIMER &&
+            hf_str_equal(command->start_timer_command_attributes->timer_id, timer_id)) {
+            started = true;
+            *ret_canceled = false;
+        } else if (command->command_type == HF_COMMAND_TYPE_CANCEL_TIMER &&
+                   hf_str_equal(command->cancel_timer_command_attributes->timer_id, timer_id)) {
+            started = false;
+            *ret_canceled = true;
+        }
+    }
+    return started;
+}
+
+static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
+{
+    const hf_pb_start_timer_command_attributes *attrs = plan->request->commands.items[index].start_timer_command_attributes;
+    if (attrs == NULL || attrs->timer_id.len == 0 || attrs->timer_id.len > HF_ID_LEN_MAX ||
+        hf_pb_duration_span(attrs->start_to_fire_timeout).ns < 0) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES,
+                   "TimerId or StartToFireTimeout is missing or out of range on StartTimerCommand.");
+    }
+    bool canceled = false;
+    bool here = timer_in_list(plan, index, attrs->timer_id, &canceled);
+    if (here || (!canceled && hf_run_timer_by_id(run, attrs->timer_id) != NULL)) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID, "a timer with this id is pending");
+    }
+    if (++plan->timers > HF_PENDING_MAX) {
+        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES, "too many timers are pending");
+    }
+    return true;
+}
+
+static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
+{
+    const hf_pb_cancel_timer_command_attributes *attrs = plan->request->commands.items[index].cancel_timer_command_attributes;
+    bool canceled = false;
+    if (attrs == NULL || attrs->timer_id.len == 0 ||
+        (!timer_in_list(plan, index, attrs->timer_id, &canceled) &&
+         (canceled || hf_run_timer_by_id(run, attrs->timer_id) == NULL))) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES,
+                   "there is no timer of the id that CancelTimerCommand names");
+    }
+    return true;
+}
+
+static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
+{
+    hf_pb_schedule_activity_task_command_attributes *attrs =
+        plan->request->commands.items[index].schedule_activity_task_command_attributes;
+    if (attrs == NULL || !hf_activity_command_is_good(core, run, attrs)) {
+        plan->cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES;
+        return false;
+    }
+    for (size_t i = 0; i < index; i++) {
+        const hf_pb_command *other = &plan->request->commands.items[i];
+        if (other->command_type == HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK &&
+            hf_str_equal(other->schedule_activity_task_command_attributes->activity_id, attrs->activity_id)) {
+            return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
+                       "two activities of one workflow task have the same id");
+        }
+    }
+    if (hf_run_activity_by_id(run, attrs->activity_id) != NULL) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
+                   "an activity with this id is pending");
+    }
+    if (++plan->activities > HF_PENDING_MAX) {
+        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_ACTIVITIES_LIMIT_EXCEEDED,
+                   "too many activities are pending");
+    }
+    return true;
+}
+
+/* An activity that ended while the task ran is fine to cancel: its outcome is on its way to the workflow. Ids of events of
+ * this very task are known only to those who made it: they name an activity that was scheduled before. */
+static bool check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
+{
+    const hf_pb_request_cancel_activity_task_command_attributes *attrs =
+        plan->request->commands.items[index].request_cancel_activity_task_command_attributes;
+    if (attrs == NULL || attrs->scheduled_event_id <= 0 || attrs->scheduled_event_id > run->event_count) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES,
+                   "RequestCancelActivityTaskCommand names no activity");
+    }
+    return true;
+}
+
+static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
+{
+    const hf_pb_command *command = &plan->request->commands.items[index];
+    if (plan->closes) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "a command follows the one that closes the run");
+    }
+    switch (command->command_type) {
+    case HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+        return check_schedule_activity(core, run, plan, index);
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK:
+        return check_cancel_activity(core, run, plan, index);
+    case HF_COMMAND_TYPE_START_TIMER:
+        return check_start_timer(core, run, plan, index);
+    case HF_COMMAND_TYPE_CANCEL_TIMER:
+        return check_cancel_timer(core, run, plan, index);
+    case HF_COMMAND_TYPE_RECORD_MARKER:
+        return command->record_marker_command_attributes != NULL &&
+                       command->record_marker_command_attributes->marker_name.len > 0
+                   ? true
+                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES, "a marker has no name");
+    case HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
+    case HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
+        plan->closes = true;
+        return true;
+    case HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
+        plan->closes = true;
+        return command->fail_workflow_execution_command_attributes != NULL &&
+                       command->fail_workflow_execution_command_attributes->failure != NULL
+                   ? true
+                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                         "FailWorkflowExecutionCommand has no failure");
+    default:
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED, "this version does not know the command");
+    }
+}
+
+static bool check_all(hf_core *core, const hf_run *run, hf_plan *plan)
+{
+    for (size_t i = 0; i < plan->request->commands.count; i++) {
+        if (!check_one(core, run, plan, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Events ---------------------------------------------------------------------------------------------------------- */
+
+static void emit_completed(hf_core *core, hf_run *run, const hf_pb_respond_workflow_task_completed_request *request)
+{
+    hf_pb_workflow_task_completed_event_attributes body = {
+        .scheduled_event_id = run->wft.scheduled_id,
+        .started_event_id = run->wft.started_id,
+        .identity = request->identity,
+        .binary_checksum = request->binary_checksum,
+        .worker_version = request->worker_version_stamp,
+        .sdk_metadata = request->sdk_metadata,
+        .metering_metadata = request->metering_metadata,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES,
+        .workflow_task_completed_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+}
+
+static void close_run(hf_core *core, hf_run *run, const hf_pb_command *command)
+{
+    hf_pb_workflow_execution_completed_event_attributes completed = {.workflow_task_completed_event_id = run->wft.completed_id};
+    hf_pb_workflow_execution_failed_event_attributes failed = {
+        .workflow_task_completed_event_id = run->wft.completed_id,
+        .retry_state = HF_RETRY_STATE_RETRY_POLICY_NOT_SET,
+    };
+    hf_pb_workflow_execution_canceled_event_attributes canceled = {.workflow_task_completed_event_id = run->wft.completed_id};
+    hf_pb_history_event event = {0};
+    if (command->command_type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION) {
+        if (command->complete_workflow_execution_command_attributes != NULL) {
+            completed.result = command->complete_workflow_execution_command_attributes->result;
+        }
+        event.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED;
+        event.attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES;
+        event.workflow_execution_completed_event_attributes = &completed;
+    } else if (command->command_type == HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION) {
+        failed.failure = command->fail_workflow_execution_command_attributes->failure;
+        event.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED;
+        event.attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES;
+        event.workflow_execution_failed_event_attributes = &failed;
+    } else {
+        if (command->cancel_workflow_execution_command_attributes != NULL) {
+            canceled.details = command->cancel_workflow_execution_command_attributes->details;
+        }
+        event.event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED;
+        event.attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES;
+        event.workflow_execution_canceled_event_attributes = &canceled;
+    }
+    hf_event_emit(core, run, &event);
+    hf_execution_closed(core, run);
+}
+
+static void record_marker(hf_core *core, hf_run *run, const hf_pb_record_marker_command_attributes *attrs)
+{
+    hf_pb_marker_recorded_event_attributes body = {
+        .marker_name = attrs->marker_name,
+        .header = attrs->header,
+        .failure = attrs->failure,
+        .workflow_task_completed_event_id = run->wft.completed_id,
+    };
+    body.details.items = (hf_pb_marker_recorded_event_attributes_details_entry *)hf_arena_zero(
+        &core->scratch, attrs->details.count * sizeof *body.details.items, _Alignof(max_align_t));
+    if (core->scratch.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < attrs->details.count; i++) {
+        body.details.items[i].key = attrs->details.items[i].key;
+        body.details.items[i].value = attrs->details.items[i].value;
+        body.details.count++;
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_MARKER_RECORDED,
+        .attributes_case = HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES,
+        .marker_recorded_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+}
+
+static void do_one(hf_core *core, hf_run *run, const hf_pb_command *command, hf_str identity)
+{
+    switch (command->command_type) {
+    case HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+        hf_activity_schedule(core, run, command->schedule_activity_task_command_attributes);
+        return;
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK:
+        hf_activity_request_cancel(core, run, command->request_cancel_activity_task_command_attributes->scheduled_event_id);
+        return;
+    case HF_COMMAND_TYPE_START_TIMER:
+        hf_timer_start(core, run, command->start_timer_command_attributes);
+        return;
+    case HF_COMMAND_TYPE_CANCEL_TIMER:
+        hf_timer_cancel(core, run, command->cancel_timer_command_attributes->timer_id, identity);
+        return;
+    case HF_COMMAND_TYPE_RECORD_MARKER:
+        record_marker(core, run, command->record_marker_command_attributes);
+        return;
+    default:
+        close_run(core, run, command);
+        return;
+    }
+}
+
+static void set_sticky(hf_core *core, hf_run *run, const hf_pb_sticky_execution_attributes *attrs)
+{
+    bool sticky = attrs != NULL && attrs->worker_task_queue != NULL && attrs->worker_task_queue->name.len > 0;
+    if (!sticky) {
+        hf_wft_unstick(core, run);
+        return;
+    }
+    hf_pb_sticky msg = {
+        .queue = attrs->worker_task_queue->name,
+        .timeout = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns,
+    };
+    if (!hf_str_equal(hf_owned_str(&run->sticky_queue), msg.queue) || run->sticky_timeout != msg.timeout) {
+        hf_record(core, run, HF_CHANGE_STICKY, &hf_pb_sticky_type, &msg);
+    }
+}
+
+/* The task fails, the caller hears why, the next attempt is scheduled. */
+static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, const char *why)
+{
+    const hf_pb_respond_workflow_task_completed_request *request = call->request;
+    char message[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(message, sizeof message, "%s", why);
+    hf_pb_failure *failure = hf_failure_server(&core->scratch, hf_str_of(message), true);
+    hf_wft_fail(core, run, cause, failure, request->identity);
+    hf_wft_schedule(core, run);
+    hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
+}
+
+/* The history is as long as it may get: the run is ended. */
+static bool is_too_long(hf_core *core, hf_run *run)
+{
+    if (run->event_count < HF_HISTORY_COUNT_MAX && run->history_len < HF_HISTORY_LEN_MAX) {
+        return false;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL, HF_STR("history-service"));
+    return true;
+}
+
+void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run)
+{
+    const hf_pb_respond_workflow_task_completed_request *request = call->request;
+    hf_plan plan = {.request = request, .activities = run->activities.count, .timers = run->timers.count};
+    if (!check_all(core, run, &plan)) {
+        HF_PROBE(core, HF_PROBE_BAD_COMMAND);
+        refuse(core, call, run, plan.cause, core->op.message);
+        return;
+    }
+    if (plan.closes && run->buffered.count > 0 && !HF_CANARY(HF_BUG_CLOSE_OVER_BUFFERED)) {
+        HF_PROBE(core, HF_PROBE_UNHANDLED_COMMAND);
+        refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "UnhandledCommand");
+        return;
+    }
+    hf_match_remove(core, &run->wft.task);
+    hf_wft_materialise(core, run);
+    emit_completed(core, run, request);
+    set_sticky(core, run, request->sticky_attributes);
+    bool heartbeat = request->force_create_new_workflow_task;
+    if (heartbeat && request->commands.count == 0) {
+        HF_PROBE(core, HF_PROBE_WFT_HEARTBEAT);
+    }
+    for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
+        int64_t before = run->event_count;
+        do_one(core, run, &request->commands.items[i], request->identity);
+        /* A canceled activity that never started has news at once. */
+        heartbeat = heartbeat || run->event_count > before + 1;
+    }
+    if (core->status == HF_OK && hf_run_is_open(run)) {
+        bool news = run->buffered.count > 0 || heartbeat;
+        hf_flush_buffered(core, run);
+        if (!is_too_long(core, run) && news) {
+            hf_wft_schedule(core, run);
+        }
+    }
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}

@@ -1,0 +1,557 @@
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/limits.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* ---- Memory ---------------------------------------------------------------------------------------------------------- */
+
+static void *count_allocate(void *state, size_t len, size_t align)
+{
+    hf_core *core = state;
+    void *ptr = core->options.memory.allocate(core->options.memory.state, len, align);
+    if (ptr != NULL) {
+        core->used += len;
+    }
+    return ptr;
+}
+
+static void count_release(void *state, void *ptr, size_t len)
+{
+    hf_core *core = state;
+    core->used -= len;
+    core->options.memory.release(core->options.memory.state, ptr, len);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------------ */
+
+#define SECOND INT64_C(1000000000)
+
+static void set_defaults(hf_core_options *options)
+{
+    if (options->mem_max == 0) {
+        options->mem_max = HF_CORE_MEM_DEFAULT;
+    }
+    if (options->journal_len_max == 0) {
+        options->journal_len_max = options->mem_max / 4 < HF_JOURNAL_LEN_MAX ? options->mem_max / 4 : HF_JOURNAL_LEN_MAX;
+    }
+    if (options->batch_len_max == 0) {
+        options->batch_len_max = 4u << 20;
+    }
+    options->poll_span = options->poll_span > 0 ? options->poll_span : 60 * SECOND;
+    options->history_span = options->history_span > 0 ? options->history_span : 20 * SECOND;
+    options->due_window = options->due_window > 0 ? options->due_window : 60 * SECOND;
+    options->page_max = options->page_max > 0 ? options->page_max : 256;
+    options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
+}
+
+hf_core *hf_core_new(const hf_core_options *options)
+{
+    hf_core *core = options->memory.allocate(options->memory.state, sizeof *core, 0);
+    if (core == NULL) {
+        return NULL;
+    }
+    memset(core, 0, sizeof *core);
+    core->options = *options;
+    set_defaults(&core->options);
+    core->memory = (hf_allocator){count_allocate, count_release, core};
+    hf_arena_init(&core->scratch, core->memory);
+    hf_op_init(&core->op);
+    hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches};
+    for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
+        hf_map_init(maps[i], core->memory);
+    }
+    hf_list *const lists[] = {&core->runs_all,   &core->lru,   &core->dirty,     &core->touched,
+                              &core->queues_all, &core->reads, &core->calls_all};
+    for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
+        hf_list_init(lists[i]);
+    }
+    hf_heap_init(&core->due, core->memory);
+    hf_heap_init(&core->cold_due, core->memory);
+    hf_heap_init(&core->polls, core->memory);
+    hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
+    hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
+    hf_buf_init(&core->filter_after, core->memory, SIZE_MAX / 4);
+    for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
+        hf_arena_init(&core->batches[i].arena, core->memory);
+        hf_list_init(&core->batches[i].replies);
+    }
+    core->commit_next = 1;
+    core->journal_first = 1;
+    core->run_next = 1;
+    core->order_next = 1;
+    core->incarnation = 1;
+    return core;
+}
+
+static void free_queue(hf_core *core, hf_queue *queue)
+{
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
+        hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
+    }
+    hf_owned_free(core, &queue->text);
+    hf_core_free_mem(core, queue, sizeof *queue);
+}
+
+/* The elements of a map, at the end, when order does not matter any more. */
+static hf_map_node *map_pop(hf_map *map)
+{
+    for (size_t i = 0; map->count > 0 && i < map->bucket_count; i++) {
+        if (map->buckets[i] != NULL) {
+            hf_map_node *node = map->buckets[i];
+            hf_map_remove(map, node);
+            return node;
+        }
+    }
+    return NULL;
+}
+
+void hf_core_free(hf_core *core)
+{
+    if (core == NULL) {
+        return;
+    }
+    hf_assert(hf_list_is_empty(&core->calls_all) && !core->committing);
+    hf_node *node = NULL;
+    while ((node = hf_list_first(&core->reads)) != NULL) {
+        hf_read_free(core, HF_CONTAINER(node, hf_read, link));
+    }
+    while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
+        hf_run_free(core, HF_CONTAINER(node, hf_run, all_link));
+    }
+    while ((node = hf_list_pop_front(&core->queues_all)) != NULL) {
+        free_queue(core, HF_CONTAINER(node, hf_queue, all_link));
+    }
+    hf_map_node *found = NULL;
+    while ((found = map_pop(&core->names)) != NULL) {
+        hf_name *name = HF_CONTAINER(found, hf_name, by_text);
+        hf_owned_free(core, &name->text);
+        hf_core_free_mem(core, name, sizeof *name);
+    }
+    while ((found = map_pop(&core->watches)) != NULL) {
+        hf_core_free_mem(core, HF_CONTAINER(found, hf_watch, by_number), sizeof(hf_watch));
+    }
+    for (size_t i = 0; i < core->cold_due.count; i++) {
+        hf_core_free_mem(core, HF_CONTAINER(core->cold_due.nodes[i], hf_cold_due, due), sizeof(hf_cold_due));
+    }
+    hf_map_deinit(&core->runs);
+    hf_map_deinit(&core->names);
+    hf_map_deinit(&core->queues);
+    hf_map_deinit(&core->watches);
+    hf_heap_deinit(&core->due);
+    hf_heap_deinit(&core->cold_due);
+    hf_heap_deinit(&core->polls);
+    for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
+        hf_arena_deinit(&core->batches[i].arena);
+        hf_core_free_mem(core, core->batches[i].writes.items, core->batches[i].writes.capacity * sizeof(hf_write));
+    }
+    hf_core_free_mem(core, core->journal_lens.items, core->journal_lens.capacity * sizeof *core->journal_lens.items);
+    hf_buf_deinit(&core->row);
+    hf_buf_deinit(&core->events);
+    hf_buf_deinit(&core->filter_after);
+    hf_filter_deinit(core);
+    hf_arena_deinit(&core->scratch);
+    hf_assert(core->used == 0);
+    core->options.memory.release(core->options.memory.state, core, sizeof *core);
+}
+
+void hf_core_stop(hf_core *core, hf_status status, const char *why)
+{
+    hf_core_break(core, status, "%s", why);
+    hf_node *node = NULL;
+    while ((node = hf_list_first(&core->calls_all)) != NULL) {
+        hf_call *call = HF_CONTAINER(node, hf_call, all);
+        call->status = status;
+        (void)snprintf(call->message, sizeof call->message, "%s", why);
+        hf_call_now(call);
+    }
+}
+
+void *hf_core_alloc(hf_core *core, size_t len)
+{
+    void *ptr = core->memory.allocate(core->memory.state, len, 0);
+    if (ptr == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    return memset(ptr, 0, len);
+}
+
+void hf_core_free_mem(hf_core *core, void *ptr, size_t len)
+{
+    if (ptr != NULL) {
+        core->memory.release(core->memory.state, ptr, len);
+    }
+}
+
+void hf_core_break(hf_core *core, hf_status status, const char *format, ...)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    core->status = status;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(core->why, sizeof core->why, format, args);
+    va_end(args);
+}
+
+hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
+{
+    static const char DIGITS[] = "0123456789abcdef";
+    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);                 /* version 4 */
+    low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);             /* variant 1 */
+    char text[36];
+    size_t at = 0;
+    for (int i = 0; i < 32; i++) {
+        if (i == 8 || i == 12 || i == 16 || i == 20) {
+            text[at++] = '-';
+        }
+        uint64_t word = i < 16 ? high : low;
+        text[at++] = DIGITS[(word >> (60 - 4 * (i % 16))) & 15];
+    }
+    return hf_arena_copy(arena, hf_str_of_len(text, at));
+}
+
+/* ---- Runs in memory -------------------------------------------------------------------------------------------------- */
+
+void hf_core_touch(hf_core *core, hf_run *run)
+{
+    if (run->detached) {
+        return;
+    }
+    hf_core_use(core, run);
+    if (!hf_node_is_linked(&run->dirty_link)) {
+        run->commit_dirty = core->commit_next;
+        hf_list_push_back(&core->dirty, &run->dirty_link);
+    }
+    if (!hf_node_is_linked(&run->batch_link)) {
+        run->batch_start = run->log.len;
+        hf_list_push_back(&core->touched, &run->batch_link);
+        core->transitions++;
+    }
+}
+
+void hf_core_use(hf_core *core, hf_run *run)
+{
+    (void)core;
+    if (hf_node_is_linked(&run->lru_link)) {
+        hf_list_remove(&run->lru_link);
+    }
+}
+
+void hf_core_unuse(hf_core *core, hf_run *run)
+{
+    if (run->detached || run->loading || hf_node_is_linked(&run->lru_link) || hf_node_is_linked(&run->dirty_link)) {
+        return;
+    }
+    hf_list_push_back(&core->lru, &run->lru_link);
+}
+
+static void evict(hf_core *core, hf_run *run)
+{
+    HF_PROBE(core, HF_PROBE_EVICTED);
+    hf_match_evicted(core, run);
+    bool read = run->due_written != 0 && (run->due_written < core->due_until ||
+                                          (run->due_written == core->due_until && run->number < core->due_until_run));
+    if (read) { /* the row that holds its deadline was passed already */
+        (void)hf_due_add_cold(core, run->due_written, run->number);
+    }
+    hf_run_remove(core, run);
+}
+
+void hf_core_evict(hf_core *core)
+{
+    HF_LIST_EACH(node, &core->lru)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, lru_link);
+        if (core->used <= core->options.mem_max || core->status != HF_OK) {
+            return;
+        }
+        if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting)) {
+            evict(core, run);
+        }
+    }
+}
+
+/* ---- Answers --------------------------------------------------------------------------------------------------------- */
+
+void *hf_call_response(hf_core *core, hf_call *call)
+{
+    if (core->status != HF_OK) {
+        return NULL;
+    }
+    call->response = hf_arena_zero(call->arena, hf_method_info_of(call->method)->response_len, _Alignof(max_align_t));
+    if (call->response == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    return call->response;
+}
+
+void hf_call_now(hf_call *call)
+{
+    if (call->status != HF_OK) {
+        call->response = NULL;
+    }
+    call->place = HF_PLACE_NONE;
+    hf_list_remove(&call->all);
+    call->done(call);
+}
+
+/* E1: it waits for the open batch. */
+void hf_call_reply(hf_core *core, hf_call *call)
+{
+    if (call->arena->status != HF_OK) { /* part of the answer is missing */
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    if (core->status != HF_OK) {
+        return;
+    }
+    if (call->holds == 0) {
+        call->holds = 1;
+    }
+    bool ahead = call->run_ahead && call->in_process && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
+    if ((ahead || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)) && call->holds == 1) {
+        HF_PROBE(core, HF_PROBE_RUN_AHEAD);
+        call->holds = 0;
+        hf_call_now(call);
+        return;
+    }
+    call->place = HF_PLACE_ELSEWHERE;
+    hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
+}
+
+void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    call->status = status;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(call->message, sizeof call->message, format, args);
+    va_end(args);
+    call->holds = 1;
+    call->place = HF_PLACE_ELSEWHERE;
+    hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
+}
+
+static void publish(hf_core *core, hf_list *replies)
+{
+    (void)core;
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(replies)) != NULL) {
+        hf_call *call = HF_CONTAINER(node, hf_call, link);
+        if (--call->holds == 0) {
+            hf_call_now(call);
+        }
+    }
+}
+
+/* ---- Inputs ---------------------------------------------------------------------------------------------------------- */
+
+static bool begin(hf_core *core, hf_clock now)
+{
+    core->now = now;
+    hf_arena_reset(&core->scratch);
+    hf_op_init(&core->op);
+    return core->status == HF_OK;
+}
+
+static void fail_at_once(hf_call *call, hf_status status, const char *why)
+{
+    call->status = status;
+    (void)snprintf(call->message, sizeof call->message, "%s", why);
+    hf_call_now(call);
+}
+
+void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
+{
+    core->calls++;
+    call->status = HF_OK;
+    call->holds = 0;
+    call->place = HF_PLACE_NONE;
+    call->deadline.place = 0;
+    hf_list_push_back(&core->calls_all, &call->all);
+    if (!begin(core, now)) {
+        fail_at_once(call, core->status, core->why);
+        return;
+    }
+    hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
+}
+
+void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
+{
+    if (!begin(core, now)) {
+        return;
+    }
+    if (call->place == HF_PLACE_QUEUE) {
+        hf_match_unpark(core, call);
+    } else if (call->place == HF_PLACE_WATCH) {
+        hf_watch_remove(core, call);
+    } else {
+        return; /* its answer is on its way */
+    }
+    fail_at_once(call, HF_ERR_CANCELED, "the caller went away");
+}
+
+void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
+{
+    hf_token token;
+    if (!begin(core, now) || !hf_token_decode(core, task_token, &token)) {
+        return;
+    }
+    hf_run *run = hf_run_find(core, token.run);
+    if (run == NULL || run->loading || run->bad || !hf_run_is_open(run)) {
+        return; /* not worth loading: its timeout does the same, later */
+    }
+    hf_core_use(core, run);
+    if (!token.activity && hf_wft_is(run, token.scheduled_id, token.started_id, token.attempt, token.stamp)) {
+        hf_wft_again(core, run);
+    }
+    hf_activity *activity = token.activity ? hf_run_activity(run, token.scheduled_id) : NULL;
+    if (activity != NULL && activity->attempt == token.attempt && activity->started_time == token.stamp) {
+        hf_activity_again(core, activity);
+    }
+    hf_core_unuse(core, run);
+}
+
+/* A poll that waited long enough is answered without a task; a history poll with what there is. */
+static void expire(hf_core *core, hf_call *call)
+{
+    HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
+    if (call->place == HF_PLACE_QUEUE) {
+        hf_match_unpark(core, call);
+        hf_call_response(core, call);
+    } else {
+        hf_watch *watch = call->parked;
+        int64_t words[3] = {watch->run, 0, 0};
+        const hf_pb_get_workflow_execution_history_request *request = call->request;
+        hf_watch_remove(core, call);
+        hf_pb_get_workflow_execution_history_response *response = hf_call_response(core, call);
+        if (response == NULL) {
+            return;
+        }
+        words[1] = 1;
+        response->next_page_token = request->next_page_token.len > 0
+                                        ? hf_arena_copy(call->arena, request->next_page_token)
+                                        : hf_arena_copy(call->arena, hf_str_of_len(words, sizeof words));
+    }
+    if (core->status == HF_OK) {
+        hf_call_now(call); /* it says nothing that could be lost */
+    }
+}
+
+void hf_core_tick(hf_core *core, hf_clock now)
+{
+    if (!begin(core, now)) {
+        return;
+    }
+    hf_heap_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_heap_first(&core->polls)) != NULL && node->key <= now.mono) {
+        expire(core, HF_CONTAINER(node, hf_call, deadline));
+    }
+    hf_due_tick(core);
+}
+
+hf_clock hf_core_next(const hf_core *core)
+{
+    hf_clock next = {INT64_MAX, INT64_MAX};
+    const hf_heap_node *first = hf_heap_first(&core->due);
+    const hf_heap_node *cold = hf_heap_first(&core->cold_due);
+    const hf_heap_node *poll = hf_heap_first(&core->polls);
+    if (first != NULL) {
+        next.wall = first->key;
+    }
+    if (cold != NULL && cold->key < next.wall) {
+        next.wall = cold->key;
+    }
+    if (core->due_on_disk && !core->due_reading) {
+        int64_t ahead = core->due_until - core->options.due_window / 2;
+        next.wall = ahead < next.wall ? ahead : next.wall;
+    }
+    if (poll != NULL) {
+        next.mono = poll->key;
+    }
+    return next;
+}
+
+/* ---- Commit ---------------------------------------------------------------------------------------------------------- */
+
+hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
+{
+    if (core->committing || !begin(core, now)) {
+        return NULL;
+    }
+    hf_filter_tick(core);
+    hf_batch *batch = &core->batches[core->open_idx];
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
+        publish(core, &batch->replies); /* all that they say is durable */
+        return NULL;
+    }
+    hf_arena_reset(&batch->arena);
+    batch->writes.count = 0;
+    HF_LIST_EACH(node, &core->touched)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
+        hf_watch_wake(core, run); /* while its new events are still in the log */
+        if (run->spill_now) {
+            hf_spill(core, batch, run);
+        }
+    }
+    hf_spill_old(core, batch);
+    hf_journal_put(core, batch);
+    if (core->meta_dirty) {
+        hf_core_put_meta(core, batch);
+    }
+    if (core->status != HF_OK) {
+        return NULL;
+    }
+    batch->request = (hf_store_request){
+        .verb = HF_STORE_COMMIT,
+        .commit = core->commit_next,
+        .writes = batch->writes.items,
+        .write_count = batch->writes.count,
+        .state = batch,
+    };
+    hf_op_init(&batch->request.op);
+    core->committing = true;
+    core->commit_next++;
+    core->open_idx = 1 - core->open_idx;
+    return &batch->request;
+}
+
+static void committed(hf_core *core, hf_batch *batch)
+{
+    core->committing = false;
+    if (batch->request.status != HF_OK && !HF_CANARY(HF_BUG_FAILED_COMMIT_IGNORED)) {
+        hf_core_break(core, batch->request.status, "a commit failed: %s", batch->request.op.message);
+        return;
+    }
+    core->commit_durable = batch->request.commit;
+    publish(core, &batch->replies);
+    hf_core_evict(core);
+}
+
+void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
+{
+    bool alive = begin(core, now);
+    if (request->verb == HF_STORE_COMMIT) {
+        if (alive) {
+            committed(core, request->state);
+        } else {
+            core->committing = false;
+        }
+        return;
+    }
+    hf_read *read = request->state;
+    if (alive) {
+        hf_load_done(core, read);
+        hf_core_evict(core);
+    }
+    hf_read_free(core, read);
+}

@@ -1,0 +1,327 @@
+/* hf_core: the engine without its threads. Decide, commit, publish (docs/adr/0006).
+ *
+ * Everything the engine knows, and the pure step over it: an input and the time go in; changes, replies and tasks come out.
+ * No clock, no randomness, no I/O, no threads. A driver feeds it: loop.c with real threads, the simulator by seed.
+ *
+ *     hf_core_call, hf_core_tick ...   decide: changes go to the open batch, answers are kept back with it
+ *     hf_core_seal                     the open batch becomes a commit request for the store; the next batch opens
+ *     hf_core_done                     that commit is durable: its answers are let go. Also: a row that was asked for is here
+ *
+ * While one batch commits the next one is decided, on top of the state as if the first had succeeded. If it does not,
+ * the whole core is thrown away and a new one is opened from the store (E2).
+ *
+ * E1  Nothing that depends on a change is let out before the change is durable; the one exception is call->run_ahead.
+ * E2  After a failed commit or a failed allocation in a step the core is broken: hf_core_status says so, every call fails.
+ * E3  A step touches one run. Inputs for a run that is not in memory wait, in order, until it is loaded.
+ * E4  A run stays in memory while it is loading, while it has changes that are not in its rows, and while a commit with
+ *     changes of it is on its way.
+ * E5  What is needed to find work after a crash is in the store: due rows, task rows, journal; never the whole of the runs.
+ * E6  The outcome depends on the inputs and their order alone: no walk over a hash table, no address, no clock. */
+#ifndef HF_ENGINE_CORE_H
+#define HF_ENGINE_CORE_H
+
+#include "base/rng.h"
+#include "base/siphash.h"
+#include "engine/filter.h"
+#include "engine/machine.h"
+#include "engine/probe.h"
+#include "engine/machines/machines.h"
+#include "engine/run.h"
+#include "service/service.h"
+#include "store/store.h"
+
+typedef struct hf_clock {
+    int64_t wall; /* ns since 1970: deadlines of runs, times of events */
+    int64_t mono; /* ns: how long a poll waits */
+} hf_clock;
+
+#define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
+
+typedef struct hf_core_options {
+    hf_allocator memory;
+    size_t mem_max;         /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
+    size_t journal_len_max; /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
+    size_t batch_len_max;   /* bytes of one commit; 0 = 4 MiB */
+    int64_t poll_span;      /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
+    int64_t history_span;   /* ns: the same for a history long poll; 0 = 20 s */
+    int64_t due_window;     /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
+    size_t page_max;        /* rows of one read of the backlog or the deadlines; 0 = 256 */
+    uint64_t trim_count;    /* commits that leave the journal at once, unless it is long; 0 = 64 */
+    unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
+} hf_core_options;
+
+/* A workflow id: which run is the current one. */
+struct hf_name {
+    hf_map_node by_text;
+    hf_owned text;  /* as in the name table: namespace, 0x1f, workflow id */
+    hf_run *run;    /* the current one, when it is in memory */
+    bool loading;   /* the table is being asked */
+    bool fresh;     /* nobody has asked it yet */
+    hf_list waiting; /* calls */
+};
+
+/* A task queue: namespace, kind and name. */
+struct hf_queue {
+    hf_map_node by_text;
+    hf_node all_link;     /* of core->queues_all */
+    hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
+    hf_list tasks;        /* hf_task, by order */
+    hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
+    hf_list polls;        /* hf_call that wait here, first come first served */
+    size_t task_count;
+    size_t poll_count;
+    bool disk;            /* the table may have tasks beyond `disk_after` */
+    bool reading;         /* a page of it is being read */
+    int64_t disk_after;   /* tasks up to this order were read */
+    int64_t polled_at;    /* mono ns: when somebody last polled, for sticky queues */
+};
+
+/* A task in the table whose run is not in memory. */
+typedef struct hf_cold {
+    hf_node link;
+    hf_queue *queue;
+    int64_t run;
+    int64_t scheduled_id;
+    int64_t order;
+} hf_cold;
+
+/* A deadline of a run that is not in memory. */
+typedef struct hf_cold_due {
+    hf_heap_node due;
+    int64_t run;
+} hf_cold_due;
+
+/* Calls that wait for a run's next events or its end. They do not hold the run in memory. */
+typedef struct hf_watch {
+    hf_map_node by_number;
+    int64_t run;
+    hf_list calls;
+} hf_watch;
+
+/* A commit on its way. */
+typedef struct hf_batch {
+    hf_store_request request;
+    hf_arena arena;    /* rows and keys */
+    HF_VEC(hf_write) writes;
+    hf_list replies;   /* calls that are answered once it is durable */
+    bool submitted;
+} hf_batch;
+
+/* A question to the store. */
+typedef enum hf_read_kind { HF_READ_NAME, HF_READ_NAMES, HF_READ_RUN, HF_READ_HISTORY, HF_READ_TASKS, HF_READ_DUE, HF_READ_FILTER } hf_read_kind;
+
+typedef struct hf_read {
+    hf_store_request request;
+    hf_node link; /* of core->reads */
+    hf_arena arena;
+    hf_read_kind kind;
+    hf_name *name;    /* NAME, NAMES */
+    hf_run *run;      /* RUN */
+    hf_queue *queue;  /* TASKS */
+    hf_call *call;    /* NAMES, HISTORY */
+    int64_t number;   /* HISTORY: of the run */
+    int64_t from, to; /* HISTORY: events wanted; DUE: end of the window; TASKS: disk_after when it was asked */
+    hf_str *ret_history; /* HISTORY: in the response */
+    hf_owned tail;    /* HISTORY: what comes behind those in the table */
+    hf_owned key;     /* text of the key */
+} hf_read;
+
+struct hf_core {
+    hf_core_options options;
+    hf_allocator memory;   /* counts into `used` */
+    size_t used;           /* bytes allocated by the core */
+    hf_status status;      /* E2; sticky */
+    char why[HF_MESSAGE_LEN_MAX];
+    hf_clock now;            /* of the input that is being decided */
+    hf_arena scratch;      /* of one input */
+    hf_op op;              /* of one input */
+
+    hf_map runs;           /* by number */
+    hf_list runs_all;
+    hf_list lru;           /* runs that may be dropped, longest unused first */
+    hf_list dirty;         /* runs with changes that are not in rows, by commit_dirty */
+    hf_list touched;       /* runs with changes in the open batch */
+    hf_map names;
+    hf_filter filter;      /* which names are on disk */
+    hf_buf filter_after;   /* the last name it has read */
+    bool filter_again;     /* it grew while it read */
+    hf_map queues;
+    hf_list queues_all;
+    hf_map watches;
+    hf_heap due;           /* hf_run.due */
+    hf_heap cold_due;      /* hf_cold_due */
+    int64_t due_until;     /* deadlines on disk before this, and at it ... */
+    int64_t due_until_run; /* ... before this run, were read */
+    bool due_reading;
+    bool due_on_disk;      /* the table may have some */
+    bool tasks_on_disk;    /* the same of waiting tasks: new queues look */
+    hf_heap polls;         /* hf_call by deadline: see poll.c */
+
+    hf_batch batches[2];
+    int open_idx;          /* which of them collects */
+    bool committing;       /* the other one is on its way */
+    uint64_t commit_next;  /* number of the open batch */
+    uint64_t commit_durable;
+    uint64_t journal_hash; /* of the last commit, for the chain */
+    int64_t run_next;      /* number of the next run */
+    int64_t order_next;    /* of the next task */
+    uint64_t calls;        /* order of arrival */
+    uint64_t run_ids;      /* made so far */
+    uint64_t incarnation;  /* of this opening */
+    unsigned char mac_key[HF_SIPHASH_KEY_LEN];
+    bool meta_dirty;
+
+    /* The journal that a crash would have to read: lengths of its commits. */
+    uint64_t journal_first; /* oldest commit that is kept */
+    HF_VEC(uint32_t) journal_lens;
+    size_t journal_start;   /* index in journal_lens of journal_first */
+    size_t journal_len;     /* sum */
+
+    hf_list reads;
+    hf_list calls_all;     /* not done, in order of arrival */
+    hf_buf row;            /* scratch for a row */
+    hf_buf events;         /* scratch for events */
+    void (*submit)(void *state, hf_store_request *request); /* for reads */
+    void *submit_state;
+
+    uint64_t transitions;   /* changes of a run in one commit, since open */
+    hf_walked walked;       /* rows of transition tables */
+    uint64_t probes[HF_PROBE_COUNT];
+};
+
+/* Reads the store synchronously: journal, counters, held tasks. Fails: HF_ERR_INVALID (a record does not check),
+ * HF_ERR_NOMEM, what the store says. The first commit of the core (hf_core_seal) writes the new incarnation. */
+hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *store, hf_clock now, hf_core **ret_core);
+/* Calls that were not answered must have been failed by hf_core_stop; reads on their way must have come back. */
+void hf_core_free(hf_core *core);
+/* Every call that waits is answered with `status`; the core takes no more. */
+void hf_core_stop(hf_core *core, hf_status status, const char *why);
+
+void hf_core_call(hf_core *core, hf_call *call, hf_clock now);
+void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
+void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
+/* Deadlines that have come, polls that waited long enough. */
+void hf_core_tick(hf_core *core, hf_clock now);
+/* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. */
+hf_clock hf_core_next(const hf_core *core);
+
+/* The open batch as a commit, NULL when there is nothing to commit or one is on its way. Answers that need no commit are
+ * let go. The request goes to the store, then back to hf_core_done. */
+hf_store_request *hf_core_seal(hf_core *core, hf_clock now);
+/* A request of hf_core_seal or of `submit` is done. */
+void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now);
+
+static inline hf_status hf_core_status(const hf_core *core)
+{
+    return core->status;
+}
+
+/* rebuild.c: a run from its History bytes alone; not one of the core's. Freed by hf_run_free. Fails: HF_ERR_INVALID. */
+hf_status hf_rebuild(hf_op *op, hf_core *core, hf_str history, hf_run **ret_run);
+/* R3: whether `run` is what its whole history says. Fails: HF_ERR_INVALID: it is not, or that is no history. */
+hf_status hf_rebuild_compare(hf_op *op, hf_core *core, const hf_run *run, hf_str history);
+
+/* A hash over the whole state, for "same inputs, same state" (D11). */
+uint64_t hf_core_hash(hf_core *core);
+/* R1-R5 for every run in memory, and R3 against its history (rows are read from `store` synchronously). */
+hf_status hf_core_check(hf_op *op, hf_core *core, hf_store *store);
+hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run);
+
+/* Where a call is parked. */
+enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE };
+
+/* ---- For the files of this layer ---------------------------------------------------------------------------------- */
+
+hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
+void hf_core_put_meta(hf_core *core, hf_batch *batch);
+void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: E2 */
+void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
+void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
+#define HF_PROBE(core, probe) ((core)->probes[probe]++)
+
+/* The run is about to change: it becomes part of the open batch. */
+void hf_core_touch(hf_core *core, hf_run *run);
+/* May be dropped from memory again, if nothing else holds it. */
+void hf_core_unuse(hf_core *core, hf_run *run);
+void hf_core_use(hf_core *core, hf_run *run);
+void hf_core_evict(hf_core *core); /* down to the budget */
+
+/* Answers. `reply` waits for the open batch; a failed call too, since what it says was decided on uncommitted state. */
+void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: E2 */
+void hf_call_reply(hf_core *core, hf_call *call);
+void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
+void hf_call_now(hf_call *call); /* lets it go at once */
+
+/* matching.c */
+hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
+hf_queue *hf_queue_by_text(hf_core *core, hf_str text);
+void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
+void hf_match_remove(hf_core *core, hf_task *task);
+void hf_match_poll(hf_core *core, hf_call *call);
+void hf_match_unpark(hf_core *core, hf_call *call);
+void hf_match_tasks_read(hf_core *core, hf_read *read);
+void hf_match_run_loaded(hf_core *core, hf_run *run);
+void hf_match_evicted(hf_core *core, hf_run *run);
+bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue);
+int64_t hf_order_next(hf_core *core);
+
+/* load.c: runs and names that are not in memory */
+hf_run *hf_run_find(hf_core *core, int64_t number);
+hf_run *hf_run_load(hf_core *core, int64_t number); /* in memory, or loading */
+hf_run *hf_run_add(hf_core *core, int64_t number);  /* empty */
+hf_run *hf_run_create(hf_core *core);               /* with the next number */
+void hf_run_remove(hf_core *core, hf_run *run);     /* from memory */
+hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value); /* from its row */
+hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id); /* without asking the store: `fresh` if new */
+hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
+uint64_t hf_name_hash(hf_str text);
+void hf_name_drop(hf_core *core, hf_name *name);                              /* when it says nothing any more */
+void hf_load_done(hf_core *core, hf_read *read);
+void hf_call_find_run(hf_core *core, hf_call *call, hf_name *name); /* one that is not the current of its id */
+hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
+void hf_read_submit(hf_core *core, hf_read *read);
+void hf_read_free(hf_core *core, hf_read *read);
+
+/* input.c */
+void hf_input(hf_core *core, hf_call *call);                       /* a call whose run may have to be found */
+void hf_input_run(hf_core *core, hf_call *call, hf_run *run);      /* its run is here */
+void hf_input_name(hf_core *core, hf_call *call, hf_name *name);   /* its workflow id is known */
+
+hf_str hf_call_run_id(const hf_call *call);                        /* the run it names, empty = the current one */
+
+/* due.c */
+hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);
+void hf_due_at(hf_core *core, hf_run *run, int64_t time);
+void hf_due_fire(hf_core *core, hf_run *run);
+void hf_due_tick(hf_core *core);
+void hf_due_rows_read(hf_core *core, hf_read *read);
+int64_t hf_run_next_due(const hf_run *run); /* INT64_MAX = none */
+
+/* history_read.c */
+void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
+void hf_history_rows_read(hf_core *core, hf_read *read);
+/* Puts History bytes of events from..to into call's response field; replies when they are complete. */
+void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail, hf_str *ret_history,
+                      hf_str *ret_next_page);
+void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */
+void hf_watch_remove(hf_core *core, hf_call *call);
+void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);
+
+/* spill.c */
+void hf_spill(hf_core *core, hf_batch *batch, hf_run *run);
+void hf_spill_old(hf_core *core, hf_batch *batch);
+void hf_journal_put(hf_core *core, hf_batch *batch);
+void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write);
+
+/* A version 4 UUID of these bits, as text. */
+hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
+
+/* token.c */
+#define HF_TOKEN_LEN 46
+void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN]);
+bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token);
+
+/* commands.c */
+void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run);
+
+#endif

@@ -1,0 +1,205 @@
+/* Emit: a decision is written to the run's log and applied. */
+#include "engine/core.h"
+
+static void applied(hf_core *core, const hf_run *run, hf_status status)
+{
+    if (status != HF_OK) {
+        hf_core_break(core, status, "run %lld: %s", (long long)run->number, core->op.message);
+    }
+}
+
+/* The change that was just written from `start` on. */
+static void apply_last(hf_core *core, hf_run *run, size_t start)
+{
+    if (run->log.status != HF_OK) {
+        hf_core_break(core, run->log.status, "out of memory");
+        return;
+    }
+    hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
+    hf_pb_raw field;
+    if (!hf_pb_next(&rest, &field)) {
+        hf_core_break(core, HF_ERR_INVALID, "run %lld: a change cannot be read back", (long long)run->number);
+        return;
+    }
+    applied(core, run, hf_apply_change(&core->op, core, run, &field));
+}
+
+void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    hf_core_touch(core, run);
+    size_t start = run->log.len;
+    hf_pb_encode_field(field, type, msg, &run->log);
+    apply_last(core, run, start);
+}
+
+void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    hf_core_touch(core, run);
+    size_t start = run->log.len;
+    hf_pb_put_bytes(&run->log, field, bytes);
+    apply_last(core, run, start);
+}
+
+void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    hf_core_touch(core, run);
+    size_t start = run->log.len;
+    hf_pb_put_uint(&run->log, field, (uint64_t)value);
+    apply_last(core, run, start);
+}
+
+void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
+{
+    if (core->status != HF_OK) {
+        return;
+    }
+    hf_core_touch(core, run);
+    event->event_id = run->event_count + 1;
+    if (!event->event_time.has) {
+        event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
+    }
+    size_t start = run->log.len;
+    hf_pb_encode_field(HF_CHANGE_EVENT, &hf_pb_history_event_type, event, &run->log);
+    if (run->log.status != HF_OK) {
+        hf_core_break(core, run->log.status, "out of memory");
+        return;
+    }
+    hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
+    hf_pb_raw field = {0};
+    hf_assert(hf_pb_next(&rest, &field));
+    applied(core, run, hf_apply_event(&core->op, core, run, event, field.bytes));
+}
+
+void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *event)
+{
+    if (run->wft.state != HF_WFT_STARTED) {
+        hf_event_emit(core, run, event);
+        return;
+    }
+    if (core->status != HF_OK) {
+        return;
+    }
+    hf_core_touch(core, run);
+    if (!event->event_time.has) {
+        event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
+    }
+    size_t start = run->log.len;
+    hf_pb_encode_field(HF_CHANGE_BUFFERED, &hf_pb_history_event_type, event, &run->log);
+    apply_last(core, run, start);
+}
+
+static bool is_completion(const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* A completion that was buffered with its started event learns that event's id. */
+static void fix_started_id(hf_pb_history_event *event, const int64_t (*started)[2], size_t count)
+{
+    int64_t scheduled_id = 0;
+    int64_t *started_id = NULL;
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+        scheduled_id = event->activity_task_completed_event_attributes->scheduled_event_id;
+        started_id = &event->activity_task_completed_event_attributes->started_event_id;
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+        scheduled_id = event->activity_task_failed_event_attributes->scheduled_event_id;
+        started_id = &event->activity_task_failed_event_attributes->started_event_id;
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+        scheduled_id = event->activity_task_timed_out_event_attributes->scheduled_event_id;
+        started_id = &event->activity_task_timed_out_event_attributes->started_event_id;
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        scheduled_id = event->activity_task_canceled_event_attributes->scheduled_event_id;
+        started_id = &event->activity_task_canceled_event_attributes->started_event_id;
+        break;
+    default:
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (started[i][0] == scheduled_id) {
+            *started_id = started[i][1];
+        }
+    }
+}
+
+void hf_flush_buffered(hf_core *core, hf_run *run)
+{
+    size_t count = run->buffered.count;
+    if (count == 0 || core->status != HF_OK) {
+        return;
+    }
+    hf_arena *arena = &core->scratch;
+    hf_pb_history_event *events = HF_ARENA_ARRAY(arena, hf_pb_history_event, count);
+    int64_t(*started)[2] = hf_arena_zero(arena, count * sizeof *started, _Alignof(int64_t));
+    if (arena->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        hf_str bytes = hf_arena_copy(arena, hf_owned_str(&run->buffered.items[i]));
+        hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, arena, &events[i]);
+        if (status != HF_OK || arena->status != HF_OK) {
+            hf_core_break(core, HF_ERR_INVALID, "run %lld: a buffered event cannot be read", (long long)run->number);
+            return;
+        }
+    }
+    hf_record_int(core, run, HF_CHANGE_UNBUFFERED_ALL, 1);
+    size_t started_count = 0;
+    bool moved = false;
+    for (size_t i = 0; i < count; i++) {
+        if (is_completion(&events[i])) {
+            moved = moved || (i + 1 < count && !is_completion(&events[i + 1]));
+            continue;
+        }
+        hf_event_emit(core, run, &events[i]);
+        if (events[i].event_type == HF_EVENT_TYPE_ACTIVITY_TASK_STARTED) {
+            started[started_count][0] = events[i].activity_task_started_event_attributes->scheduled_event_id;
+            started[started_count++][1] = events[i].event_id;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (is_completion(&events[i])) {
+            fix_started_id(&events[i], (const int64_t(*)[2])started, started_count);
+            hf_event_emit(core, run, &events[i]);
+        }
+    }
+    if (moved) {
+        HF_PROBE(core, HF_PROBE_FLUSH_REORDERED);
+    }
+}
+
+void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
+{
+    hf_str rest = hf_str_of_len(run->log.data, run->log.len);
+    hf_pb_raw field;
+    int64_t id = run->spilled;
+    while (rest.len > 0 && hf_pb_next(&rest, &field)) {
+        if (field.number != HF_CHANGE_EVENT) {
+            continue;
+        }
+        id++;
+        if (id >= from && id <= to) {
+            hf_buf_put(out, field.whole.data, field.whole.len);
+        }
+    }
+}

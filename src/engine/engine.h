@@ -1,0 +1,35 @@
+/* The engine as a service: hf_core with threads around it. */
+#ifndef HF_ENGINE_ENGINE_H
+#define HF_ENGINE_ENGINE_H
+
+#include "service/service.h"
+#include "store/store.h"
+
+typedef struct hf_engine_options {
+    size_t mem_max;         /* bytes of state in memory; 0 = 64 MiB */
+    size_t journal_len_max; /* bytes a crash may have to read; 0 = a quarter of mem_max, at most 32 MiB */
+    hf_log_sink log;        /* NULL = none */
+    void *log_state;
+} hf_engine_options;
+
+typedef struct hf_engine_stats {
+    uint64_t calls;       /* answered */
+    uint64_t transitions; /* changes of one run in one commit */
+    uint64_t commits;
+    uint64_t runs;        /* in memory now */
+    uint64_t mem_used;    /* bytes */
+    uint64_t reopened;    /* times the core was thrown away and opened again */
+    hf_store_stats store;
+} hf_engine_stats;
+
+/* Opens the engine on a store, which it takes, also on failure. Recovers, starts its two threads, and serves until
+ * ops->close. Fails: what hf_core_open says, HF_ERR_LIMIT for threads. */
+hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options, hf_service **ret_service);
+
+/* Blocks the calling thread for a moment; not on a fiber. */
+hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats);
+/* A consistent copy of the store at `path`, while the engine works. Blocks the calling thread until it is complete; not on a
+ * fiber. `step` is called now and then, and may return false to give up. */
+hf_status hf_engine_backup(hf_op *op, hf_service *service, const char *path, bool (*step)(void *state), void *state);
+
+#endif

@@ -1,0 +1,125 @@
+#include "engine/core.h"
+
+#define BITS_PER_NAME 12 /* with three probes: about one wrong "maybe" in fifty */
+#define NAMES_FIRST 4096
+#define PAGE_ROWS 1024
+
+static void drop(hf_core *core)
+{
+    hf_filter *filter = &core->filter;
+    hf_core_free_mem(core, filter->words, filter->word_count * sizeof *filter->words);
+    filter->words = NULL;
+    filter->word_count = filter->count = 0;
+    filter->is_complete = false;
+}
+
+/* Room for so many names; off when that is more than its share. */
+static void resize(hf_core *core, size_t names)
+{
+    hf_filter *filter = &core->filter;
+    drop(core);
+    size_t words = 64;
+    while (words * 64 < names * BITS_PER_NAME) {
+        words *= 2;
+    }
+    if (words * sizeof *filter->words > core->options.mem_max / 8) {
+        filter->off = true;
+        return;
+    }
+    filter->words = hf_core_alloc(core, words * sizeof *filter->words);
+    filter->word_count = filter->words != NULL ? words : 0;
+}
+
+void hf_filter_open(hf_core *core, bool empty)
+{
+    resize(core, NAMES_FIRST);
+    core->filter.is_complete = empty && core->filter.word_count > 0;
+}
+
+void hf_filter_deinit(hf_core *core)
+{
+    drop(core);
+}
+
+static uint64_t probe(uint64_t hash, int i)
+{
+    return hash + (uint64_t)i * ((hash >> 32) | 1);
+}
+
+void hf_filter_add(hf_core *core, uint64_t hash)
+{
+    hf_filter *filter = &core->filter;
+    if (filter->word_count == 0) {
+        return;
+    }
+    uint64_t mask = filter->word_count * 64 - 1;
+    bool was_there = true;
+    for (int i = 0; i < 3; i++) {
+        uint64_t bit = probe(hash, i) & mask;
+        was_there = was_there && (filter->words[bit / 64] >> (bit % 64) & 1) != 0;
+        filter->words[bit / 64] |= UINT64_C(1) << (bit % 64);
+    }
+    filter->count += was_there ? 0 : 1;
+    if (filter->count > filter->word_count * 64 / BITS_PER_NAME * 2) {
+        core->filter_after.len = 0; /* from the start again, with more room */
+        resize(core, filter->count * 4);
+        core->filter_again = true;
+    }
+}
+
+bool hf_filter_may_have(const hf_filter *filter, uint64_t hash)
+{
+    if (!filter->is_complete) {
+        return true;
+    }
+    uint64_t mask = filter->word_count * 64 - 1;
+    for (int i = 0; i < 3; i++) {
+        uint64_t bit = probe(hash, i) & mask;
+        if ((filter->words[bit / 64] >> (bit % 64) & 1) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void hf_filter_tick(hf_core *core)
+{
+    hf_filter *filter = &core->filter;
+    if (filter->reading || filter->is_complete || filter->off || filter->word_count == 0) {
+        return;
+    }
+    hf_read *read = hf_read_new(core, HF_READ_FILTER, HF_TABLE_NAME);
+    if (read == NULL) {
+        return;
+    }
+    filter->reading = true;
+    core->filter_again = false;
+    hf_owned_set(core, &read->key, hf_str_of_len(core->filter_after.data, core->filter_after.len));
+    read->request.key = (hf_key){hf_owned_str(&read->key), core->filter_after.len > 0 ? INT64_MAX - 1 : 0, 0};
+    read->request.key_end = hf_key_last();
+    read->request.row_max = PAGE_ROWS;
+    hf_read_submit(core, read);
+}
+
+void hf_filter_rows_read(hf_core *core, hf_read *read)
+{
+    hf_filter *filter = &core->filter;
+    filter->reading = false;
+    for (size_t i = 0; i < read->request.row_count && !core->filter_again; i++) {
+        hf_str text = read->request.rows[i].key.text;
+        hf_filter_add(core, hf_name_hash(text));
+    }
+    if (core->filter_again || filter->off) {
+        return; /* the next tick begins anew */
+    }
+    if (read->request.more) {
+        hf_str last = read->request.rows[read->request.row_count - 1].key.text;
+        core->filter_after.len = 0;
+        hf_buf_put(&core->filter_after, last.data, last.len);
+        if (core->filter_after.status != HF_OK) {
+            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        }
+    } else {
+        filter->is_complete = true;
+    }
+}

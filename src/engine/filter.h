@@ -1,0 +1,33 @@
+/* Which workflow ids are on disk? A Bloom filter over the name table answers "surely not" without asking the store, so that a
+ * start with a new id need not wait for a read.
+ *
+ * It is filled in the background after opening, a page at a time, and says nothing until that is done. Names that are written
+ * later are added at once. When it gets too full it is dropped and filled anew, twice as large, up to its share of memory. */
+#ifndef HF_ENGINE_FILTER_H
+#define HF_ENGINE_FILTER_H
+
+#include "base/base.h"
+
+typedef struct hf_core hf_core;
+typedef struct hf_read hf_read;
+
+typedef struct hf_filter {
+    uint64_t *words;
+    size_t word_count; /* a power of two; 0 = there is none */
+    size_t count;      /* names added */
+    bool is_complete;  /* every name of the table is in it */
+    bool reading;      /* a page is on its way */
+    bool off;          /* too many names for its share of memory */
+} hf_filter;
+
+/* The table is empty: complete from the start. Else reading begins with hf_filter_tick. */
+void hf_filter_open(hf_core *core, bool empty);
+void hf_filter_deinit(hf_core *core);
+/* `hash` of the text of a name. */
+void hf_filter_add(hf_core *core, uint64_t hash);
+bool hf_filter_may_have(const hf_filter *filter, uint64_t hash);
+/* Reads on, if there is something to read. */
+void hf_filter_tick(hf_core *core);
+void hf_filter_rows_read(hf_core *core, hf_read *read);
+
+#endif

@@ -1,0 +1,411 @@
+/* Inputs: a call is checked, finds its run, and is given to the machine it is for. */
+#include "engine/core.h"
+
+#include "base/limits.h"
+
+/* What a call is about: a workflow id (and perhaps a run), or a task token. */
+typedef struct hf_target {
+    hf_str namespace_;
+    const hf_pb_workflow_execution *execution;
+    hf_str workflow_id; /* of a start */
+    hf_str token;
+} hf_target;
+
+#define REQUEST(stem) const hf_pb_##stem##_request *request = call->request
+
+static hf_target target_of(const hf_call *call)
+{
+    hf_target target = {{0}, NULL, {0}, {0}};
+    switch (call->method) {
+    case HF_METHOD_START_WORKFLOW_EXECUTION: {
+        REQUEST(start_workflow_execution);
+        target.namespace_ = request->namespace;
+        target.workflow_id = request->workflow_id;
+        break;
+    }
+    case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION: {
+        REQUEST(signal_workflow_execution);
+        target.namespace_ = request->namespace;
+        target.execution = request->workflow_execution;
+        break;
+    }
+    case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
+        REQUEST(request_cancel_workflow_execution);
+        target.namespace_ = request->namespace;
+        target.execution = request->workflow_execution;
+        break;
+    }
+    case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
+        REQUEST(terminate_workflow_execution);
+        target.namespace_ = request->namespace;
+        target.execution = request->workflow_execution;
+        break;
+    }
+    case HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION: {
+        REQUEST(describe_workflow_execution);
+        target.namespace_ = request->namespace;
+        target.execution = request->execution;
+        break;
+    }
+    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: {
+        REQUEST(get_workflow_execution_history);
+        target.namespace_ = request->namespace;
+        target.execution = request->execution;
+        break;
+    }
+    case HF_METHOD_RESET_STICKY_TASK_QUEUE: {
+        REQUEST(reset_sticky_task_queue);
+        target.namespace_ = request->namespace;
+        target.execution = request->execution;
+        break;
+    }
+    case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED: {
+        REQUEST(respond_workflow_task_completed);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED: {
+        REQUEST(respond_workflow_task_failed);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED: {
+        REQUEST(respond_activity_task_completed);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED: {
+        REQUEST(respond_activity_task_failed);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED: {
+        REQUEST(respond_activity_task_canceled);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT: {
+        REQUEST(record_activity_task_heartbeat);
+        target.namespace_ = request->namespace;
+        target.token = request->task_token;
+        break;
+    }
+    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
+    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
+    case HF_METHOD_SHUTDOWN_WORKER:
+    case HF_METHOD_COUNT:
+        break;
+    }
+    return target;
+}
+
+hf_str hf_call_run_id(const hf_call *call)
+{
+    hf_target target = target_of(call);
+    return target.execution != NULL ? target.execution->run_id : HF_STR("");
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------------------------------- */
+
+static bool refuse(hf_core *core, hf_call *call, const char *why)
+{
+    hf_call_fail(core, call, HF_ERR_INVALID, "%s", why);
+    return false;
+}
+
+static bool id_is_good(hf_str id)
+{
+    return id.len > 0 && id.len <= HF_ID_LEN_MAX;
+}
+
+static bool start_is_good(hf_core *core, hf_call *call)
+{
+    REQUEST(start_workflow_execution);
+    if (!id_is_good(request->workflow_id)) {
+        return refuse(core, call, "WorkflowId is not set on request, or longer than 1000 bytes.");
+    }
+    if (request->workflow_type == NULL || !id_is_good(request->workflow_type->name)) {
+        return refuse(core, call, "WorkflowType is not set on request, or longer than 1000 bytes.");
+    }
+    if (request->task_queue == NULL || !id_is_good(request->task_queue->name)) {
+        return refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
+    }
+    if (request->request_id.len > HF_ID_LEN_MAX) {
+        return refuse(core, call, "RequestId is longer than 1000 bytes.");
+    }
+    if (hf_pb_duration_span(request->workflow_execution_timeout).ns < 0 ||
+        hf_pb_duration_span(request->workflow_run_timeout).ns < 0 ||
+        hf_pb_duration_span(request->workflow_task_timeout).ns < 0) {
+        return refuse(core, call, "A timeout of the request is negative.");
+    }
+    if (request->cron_schedule.len > 0 || request->retry_policy != NULL || request->workflow_start_delay.seconds != 0 ||
+        request->workflow_start_delay.nanos != 0) {
+        hf_call_fail(core, call, HF_ERR_UNSUPPORTED,
+                     "cron schedules, workflow retry policies and start delays are not part of this version");
+        return false;
+    }
+    return true;
+}
+
+static bool poll_is_good(hf_core *core, hf_call *call)
+{
+    const hf_pb_task_queue *queue = NULL;
+    hf_str namespace_ = {0};
+    if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
+        REQUEST(poll_workflow_task_queue);
+        queue = request->task_queue;
+        namespace_ = request->namespace;
+    } else {
+        REQUEST(poll_activity_task_queue);
+        queue = request->task_queue;
+        namespace_ = request->namespace;
+    }
+    if (queue == NULL || !id_is_good(queue->name)) {
+        return refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
+    }
+    if (!id_is_good(namespace_)) {
+        return refuse(core, call, "Namespace is not set on request, or longer than 1000 bytes.");
+    }
+    return true;
+}
+
+/* ---- Finding the run ------------------------------------------------------------------------------------------------- */
+
+static void by_token(hf_core *core, hf_call *call, hf_str bytes)
+{
+    hf_token token;
+    if (!hf_token_decode(core, bytes, &token)) {
+        HF_PROBE(core, HF_PROBE_FORGED_TOKEN);
+        hf_call_fail(core, call, HF_ERR_INVALID, "the task token is not one of this store");
+        return;
+    }
+    hf_run *run = hf_run_load(core, token.run);
+    if (run != NULL) {
+        hf_input_run(core, call, run);
+    }
+}
+
+/* A worker goes: its sticky queue is not waited for any longer. */
+static void shutdown_worker(hf_core *core, hf_call *call)
+{
+    REQUEST(shutdown_worker);
+    if (request->sticky_task_queue.len > 0 && request->sticky_task_queue.len <= HF_ID_LEN_MAX &&
+        request->namespace.len <= HF_ID_LEN_MAX) {
+        hf_queue *queue = hf_queue_get(core, 'w', request->namespace, request->sticky_task_queue);
+        if (queue != NULL) {
+            queue->polled_at = INT64_MIN / 2;
+        }
+    }
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}
+
+void hf_input(hf_core *core, hf_call *call)
+{
+    if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE || call->method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) {
+        if (poll_is_good(core, call)) {
+            hf_match_poll(core, call);
+        }
+        return;
+    }
+    if (call->method == HF_METHOD_SHUTDOWN_WORKER) {
+        shutdown_worker(core, call);
+        return;
+    }
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION && !start_is_good(core, call)) {
+        return;
+    }
+    hf_target target = target_of(call);
+    if (!id_is_good(target.namespace_)) {
+        refuse(core, call, "Namespace is not set on request, or longer than 1000 bytes.");
+        return;
+    }
+    if (target.token.len > 0) {
+        by_token(core, call, target.token);
+        return;
+    }
+    hf_str workflow_id = target.execution != NULL ? target.execution->workflow_id : target.workflow_id;
+    if (!id_is_good(workflow_id)) {
+        refuse(core, call, target.execution == NULL && target.workflow_id.len == 0
+                               ? "the task token or the execution is not set on request"
+                               : "WorkflowId is not set on request, or longer than 1000 bytes.");
+        return;
+    }
+    hf_name *name = hf_name_get(core, target.namespace_, workflow_id);
+    if (name != NULL) {
+        hf_input_name(core, call, name);
+        if (core->status == HF_OK) {
+            hf_name_drop(core, name); /* nobody has this id */
+        }
+    }
+}
+
+static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
+{
+    HF_PROBE(core, HF_PROBE_LOAD_WAITED);
+    call->place = HF_PLACE_ELSEWHERE;
+    hf_list_push_back(waiting, &call->link);
+}
+
+void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
+{
+    if (name->loading) {
+        wait_in(core, call, &name->waiting);
+        return;
+    }
+    hf_run *run = name->run;
+    if (run != NULL && run->loading) {
+        wait_in(core, call, &run->waiting);
+        return;
+    }
+    if (run != NULL && run->bad) {
+        hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
+                     (long long)run->number);
+        return;
+    }
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+        if (run != NULL) {
+            hf_core_use(core, run);
+        }
+        hf_execution_start(core, call, name);
+        if (run != NULL) {
+            hf_core_unuse(core, run);
+        }
+        return;
+    }
+    hf_str run_id = hf_call_run_id(call);
+    if (run != NULL && (run_id.len == 0 || hf_str_equal(hf_owned_str(&run->run_id), run_id))) {
+        hf_input_run(core, call, run);
+        return;
+    }
+    if (run == NULL) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow with this id");
+        return;
+    }
+    hf_call_find_run(core, call, name);
+}
+
+/* ---- Giving it to the run -------------------------------------------------------------------------------------------- */
+
+static bool chain_matches(const hf_run *run, hf_str first_run_id)
+{
+    return first_run_id.len == 0 || hf_str_equal(hf_owned_str(&run->first_run_id), first_run_id);
+}
+
+static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
+{
+    hf_token token = {0};
+    bool workflow = call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED ||
+                    call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED;
+    hf_assert(hf_token_decode(core, bytes, &token)); /* that is how it got here */
+    if (!workflow) {
+        hf_activity_answer(core, call, run, &token);
+        return;
+    }
+    if (token.activity ||
+        !hf_wft_is(run, token.scheduled_id, token.started_id, token.attempt, token.stamp)) {
+        HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow task is not running any more: it ended or timed out");
+        return;
+    }
+    if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
+        hf_respond_workflow_task_completed(core, call, run);
+    } else {
+        hf_match_remove(core, &run->wft.task);
+        hf_wft_fail_call(core, call, run);
+    }
+}
+
+static void dispatch(hf_core *core, hf_call *call, hf_run *run)
+{
+    switch (call->method) {
+    case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION:
+        hf_signal_call(core, call, run);
+        return;
+    case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
+        REQUEST(request_cancel_workflow_execution);
+        if (!chain_matches(run, request->first_execution_run_id)) {
+            hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
+            return;
+        }
+        hf_cancel_call(core, call, run);
+        return;
+    }
+    case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
+        REQUEST(terminate_workflow_execution);
+        if (!chain_matches(run, request->first_execution_run_id)) {
+            hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
+            return;
+        }
+        hf_execution_terminate_call(core, call, run);
+        return;
+    }
+    case HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION:
+        hf_describe_call(core, call, run);
+        return;
+    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY:
+        hf_history_call(core, call, run);
+        return;
+    case HF_METHOD_RESET_STICKY_TASK_QUEUE:
+        if (hf_run_is_open(run)) {
+            bool waits = run->wft.state == HF_WFT_SCHEDULED && run->wft.sticky;
+            hf_wft_unstick(core, run);
+            if (waits) { /* in a queue that nobody may poll any more */
+                hf_match_remove(core, &run->wft.task);
+                hf_wft_enqueue(core, run);
+            }
+        }
+        hf_call_response(core, call);
+        hf_call_reply(core, call);
+        return;
+    case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED:
+    case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED:
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED:
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED:
+    case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED:
+    case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT:
+        of_task(core, call, run, target_of(call).token);
+        return;
+    case HF_METHOD_START_WORKFLOW_EXECUTION:
+        hf_input(core, call); /* it waited for a run that is here now */
+        return;
+    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
+    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
+    case HF_METHOD_SHUTDOWN_WORKER:
+    case HF_METHOD_COUNT:
+        break;
+    }
+    hf_call_fail(core, call, HF_ERR_UNSUPPORTED, "this call is not about a run");
+}
+
+void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
+{
+    if (run->loading) {
+        wait_in(core, call, &run->waiting);
+        return;
+    }
+    call->place = HF_PLACE_NONE;
+    hf_target target = target_of(call);
+    if (run->bad) {
+        hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
+                     (long long)run->number);
+        return;
+    }
+    hf_str named = target.execution != NULL ? target.execution->run_id : HF_STR("");
+    if (!hf_str_equal(hf_owned_str(&run->namespace), target.namespace_)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run in this namespace");
+        return;
+    }
+    if (named.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), named)) {
+        hf_input(core, call); /* it waited for the current run, and that is another one */
+        return;
+    }
+    hf_core_use(core, run);
+    dispatch(core, call, run);
+    hf_core_unuse(core, run);
+}

@@ -1,0 +1,389 @@
+/* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (E3). */
+#include "engine/core.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+
+/* ---- Reads ----------------------------------------------------------------------------------------------------------- */
+
+hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table)
+{
+    hf_read *read = hf_core_alloc(core, sizeof *read);
+    if (read == NULL) {
+        return NULL;
+    }
+    read->kind = kind;
+    hf_arena_init(&read->arena, core->memory);
+    hf_op_init(&read->request.op);
+    read->request.verb = HF_STORE_SCAN;
+    read->request.table = table;
+    read->request.arena = &read->arena;
+    hf_list_push_back(&core->reads, &read->link);
+    return read;
+}
+
+void hf_read_submit(hf_core *core, hf_read *read)
+{
+    read->request.state = read;
+    core->submit(core->submit_state, &read->request);
+}
+
+void hf_read_free(hf_core *core, hf_read *read)
+{
+    hf_list_remove(&read->link);
+    hf_arena_deinit(&read->arena);
+    hf_owned_free(core, &read->tail);
+    hf_owned_free(core, &read->key);
+    hf_core_free_mem(core, read, sizeof *read);
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------------------------------ */
+
+static uint64_t number_hash(int64_t number)
+{
+    return hf_hash_mix(1, (uint64_t)number);
+}
+
+hf_run *hf_run_find(hf_core *core, int64_t number)
+{
+    uint64_t hash = number_hash(number);
+    for (hf_map_node *node = hf_map_first(&core->runs, hash); node != NULL; node = hf_map_next(node)) {
+        hf_run *run = HF_CONTAINER(node, hf_run, by_number);
+        if (run->number == number) {
+            return run;
+        }
+    }
+    return NULL;
+}
+
+hf_run *hf_run_add(hf_core *core, int64_t number)
+{
+    hf_run *run = hf_run_new(core, number);
+    if (run == NULL) {
+        return NULL;
+    }
+    if (hf_map_insert(&core->runs, &run->by_number, number_hash(number)) != HF_OK) {
+        hf_run_free(core, run);
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    hf_list_push_back(&core->runs_all, &run->all_link);
+    return run;
+}
+
+hf_run *hf_run_create(hf_core *core)
+{
+    hf_run *run = hf_run_add(core, core->run_next);
+    if (run != NULL) {
+        core->run_next++;
+    }
+    return run;
+}
+
+hf_run *hf_run_load(hf_core *core, int64_t number)
+{
+    hf_run *run = hf_run_find(core, number);
+    if (run != NULL) {
+        return run;
+    }
+    run = hf_run_add(core, number);
+    hf_read *read = run != NULL ? hf_read_new(core, HF_READ_RUN, HF_TABLE_RUN) : NULL;
+    if (read == NULL) {
+        return NULL;
+    }
+    run->loading = true;
+    read->run = run;
+    read->request.verb = HF_STORE_GET;
+    read->request.key = (hf_key){.a = number};
+    hf_read_submit(core, read);
+    return run;
+}
+
+/* Forgets a run that is not there, or cannot be used. */
+void hf_run_remove(hf_core *core, hf_run *run)
+{
+    hf_map_remove(&core->runs, &run->by_number);
+    hf_list_remove(&run->all_link);
+    hf_heap_remove(&core->due, &run->due);
+    hf_node *const links[] = {&run->lru_link, &run->dirty_link, &run->batch_link};
+    for (size_t i = 0; i < HF_COUNT_OF(links); i++) {
+        if (hf_node_is_linked(links[i])) {
+            hf_list_remove(links[i]);
+        }
+    }
+    hf_name *name = run->name;
+    if (name != NULL) {
+        name->run = NULL;
+    }
+    hf_run_free(core, run);
+    if (name != NULL) {
+        hf_name_drop(core, name);
+    }
+}
+
+hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value)
+{
+    hf_key key = {.a = run->number};
+    hf_str body = {0};
+    HF_TRY(hf_record_open(op, HF_TABLE_RUN, &key, value, &body));
+    HF_TRY(hf_run_decode(op, core, run, body));
+    int64_t due = hf_run_next_due(run);
+    if (hf_run_is_open(run) && due != INT64_MAX) {
+        hf_due_at(core, run, due);
+    }
+    return core->status;
+}
+
+static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, const char *why)
+{
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(waiting)) != NULL) {
+        hf_call_fail(core, HF_CONTAINER(node, hf_call, link), status, "%s", why);
+    }
+}
+
+/* A run is there: the calls that waited for it go on, in order. */
+static void run_is_here(hf_core *core, hf_run *run)
+{
+    run->loading = false;
+    hf_core_unuse(core, run);
+    hf_match_run_loaded(core, run);
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&run->waiting)) != NULL) {
+        hf_input_run(core, HF_CONTAINER(node, hf_call, link), run);
+    }
+}
+
+static void run_read(hf_core *core, hf_read *read)
+{
+    hf_run *run = read->run;
+    if (!read->request.found) {
+        hf_list waiting;
+        hf_list_init(&waiting);
+        hf_node *node = NULL;
+        while ((node = hf_list_pop_front(&run->waiting)) != NULL) {
+            hf_list_push_back(&waiting, node);
+        }
+        hf_run_remove(core, run);
+        fail_waiting(core, &waiting, HF_ERR_NOT_FOUND, "there is no such run");
+        return;
+    }
+    hf_status status = hf_run_fill(&core->op, core, run, read->request.value);
+    if (status == HF_OK) {
+        run_is_here(core, run);
+        return;
+    }
+    if (core->status != HF_OK) {
+        return;
+    }
+    /* A record that does not check stops this run, and nothing else (D4). */
+    HF_PROBE(core, HF_PROBE_BAD_RECORD);
+    run->bad = true;
+    run->loading = false;
+    hf_heap_remove(&core->due, &run->due);
+    char why[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(why, sizeof why, "%s", core->op.message);
+    fail_waiting(core, &run->waiting, HF_ERR_STORE, why);
+    if (run->name != NULL) {
+        fail_waiting(core, &run->name->waiting, HF_ERR_STORE, why);
+    }
+    hf_core_unuse(core, run);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------------------------------- */
+
+static hf_status name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len)
+{
+    if (namespace_.len > HF_ID_LEN_MAX || workflow_id.len > HF_ID_LEN_MAX) {
+        return HF_ERR_TOO_BIG;
+    }
+    memcpy(text, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
+    text[namespace_.len] = '\x1f';
+    memcpy(text + namespace_.len + 1, workflow_id.data != NULL ? workflow_id.data : "", workflow_id.len);
+    *ret_len = namespace_.len + 1 + workflow_id.len;
+    return HF_OK;
+}
+
+uint64_t hf_name_hash(hf_str text)
+{
+    return hf_hash_bytes(3, text.data, text.len);
+}
+
+static hf_name *name_find(hf_core *core, hf_str text, uint64_t hash)
+{
+    for (hf_map_node *node = hf_map_first(&core->names, hash); node != NULL; node = hf_map_next(node)) {
+        hf_name *name = HF_CONTAINER(node, hf_name, by_text);
+        if (hf_str_equal(hf_owned_str(&name->text), text)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
+hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
+{
+    char text[2 * HF_ID_LEN_MAX + 1];
+    size_t len = 0;
+    if (name_text(namespace_, workflow_id, text, &len) != HF_OK) {
+        hf_core_break(core, HF_ERR_TOO_BIG, "a workflow id is too long");
+        return NULL;
+    }
+    uint64_t hash = hf_name_hash(hf_str_of_len(text, len));
+    hf_name *name = name_find(core, hf_str_of_len(text, len), hash);
+    if (name != NULL) {
+        return name;
+    }
+    name = hf_core_alloc(core, sizeof *name);
+    if (name == NULL) {
+        return NULL;
+    }
+    hf_list_init(&name->waiting);
+    hf_owned_set(core, &name->text, hf_str_of_len(text, len));
+    if (core->status != HF_OK || hf_map_insert(&core->names, &name->by_text, hash) != HF_OK) {
+        hf_owned_free(core, &name->text);
+        hf_core_free_mem(core, name, sizeof *name);
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    name->fresh = true;
+    return name;
+}
+
+hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
+{
+    hf_name *name = hf_name_add(core, namespace_, workflow_id);
+    if (name == NULL || !name->fresh) {
+        return name;
+    }
+    name->fresh = false;
+    if (!hf_filter_may_have(&core->filter, name->by_text.hash)) {
+        HF_PROBE(core, HF_PROBE_NAME_FILTERED);
+        return name;
+    }
+    hf_read *read = hf_read_new(core, HF_READ_NAME, HF_TABLE_NAME);
+    if (read == NULL) {
+        return NULL;
+    }
+    name->loading = true;
+    read->name = name;
+    read->request.key = (hf_key){hf_owned_str(&name->text), 0, 0};
+    read->request.key_end = (hf_key){hf_owned_str(&name->text), INT64_MAX, 0};
+    read->request.backwards = true;
+    read->request.row_max = 1;
+    hf_read_submit(core, read);
+    return name;
+}
+
+void hf_name_drop(hf_core *core, hf_name *name)
+{
+    if (name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
+        hf_map_remove(&core->names, &name->by_text);
+        hf_owned_free(core, &name->text);
+        hf_core_free_mem(core, name, sizeof *name);
+    }
+}
+
+/* The id is known: the calls that waited go on, in order. */
+static void name_is_here(hf_core *core, hf_name *name)
+{
+    hf_node *node = NULL;
+    while (core->status == HF_OK && !name->loading && (node = hf_list_pop_front(&name->waiting)) != NULL) {
+        hf_input_name(core, HF_CONTAINER(node, hf_call, link), name);
+    }
+    if (core->status == HF_OK) {
+        hf_name_drop(core, name);
+    }
+}
+
+static void name_read(hf_core *core, hf_read *read)
+{
+    hf_name *name = read->name;
+    name->loading = false;
+    if (name->run == NULL && read->request.row_count > 0) {
+        hf_run *run = hf_run_load(core, read->request.rows[0].key.a);
+        if (run == NULL) {
+            return;
+        }
+        name->run = run;
+        run->name = name;
+    }
+    name_is_here(core, name);
+}
+
+/* All runs of an id: the call names one that is not the current. */
+static void names_read(hf_core *core, hf_read *read)
+{
+    hf_call *call = read->call;
+    hf_str run_id = hf_call_run_id(call);
+    for (size_t i = 0; i < read->request.row_count; i++) {
+        const hf_row *row = &read->request.rows[i];
+        hf_pb_name_record record;
+        hf_str body = {0};
+        if (hf_record_open(&core->op, HF_TABLE_NAME, &row->key, row->value, &body) == HF_OK &&
+            hf_pb_decode(&core->op, &hf_pb_name_record_type, body, &core->scratch, &record) == HF_OK &&
+            hf_str_equal(record.run_id, run_id)) {
+            hf_run *run = hf_run_load(core, row->key.a);
+            if (run != NULL) {
+                hf_input_run(core, call, run);
+            }
+            return;
+        }
+    }
+    hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(run_id));
+}
+
+void hf_load_done(hf_core *core, hf_read *read)
+{
+    if (read->request.status != HF_OK) {
+        hf_core_break(core, read->request.status, "%s", read->request.op.message);
+        return;
+    }
+    switch (read->kind) {
+    case HF_READ_NAME:
+        name_read(core, read);
+        return;
+    case HF_READ_NAMES:
+        names_read(core, read);
+        return;
+    case HF_READ_RUN:
+        run_read(core, read);
+        return;
+    case HF_READ_HISTORY:
+        hf_history_rows_read(core, read);
+        return;
+    case HF_READ_TASKS:
+        hf_match_tasks_read(core, read);
+        return;
+    case HF_READ_DUE:
+        hf_due_rows_read(core, read);
+        return;
+    case HF_READ_FILTER:
+        hf_filter_rows_read(core, read);
+        return;
+    }
+}
+
+void hf_call_find_run(hf_core *core, hf_call *call, hf_name *name)
+{
+    /* Runs that are in memory may have no row yet. */
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (!run->loading && hf_str_equal(hf_owned_str(&run->run_id), hf_call_run_id(call)) && !run->is_written) {
+            hf_input_run(core, call, run);
+            return;
+        }
+    }
+    hf_read *read = hf_read_new(core, HF_READ_NAMES, HF_TABLE_NAME);
+    if (read == NULL) {
+        return;
+    }
+    call->place = HF_PLACE_ELSEWHERE;
+    read->call = call;
+    hf_owned_set(core, &read->key, hf_owned_str(&name->text));
+    read->request.key = (hf_key){hf_owned_str(&read->key), 0, 0};
+    read->request.key_end = (hf_key){hf_owned_str(&read->key), INT64_MAX, 0};
+    read->request.backwards = true;
+    hf_read_submit(core, read);
+}

@@ -1,0 +1,23 @@
+#include "engine/machine.h"
+
+const hf_machine *hf_machine_of(hf_machine_id id)
+{
+    static const hf_machine *const MACHINES[HF_MACHINE_COUNT] = {
+        [HF_MACHINE_EXECUTION] = &hf_execution_machine,
+        [HF_MACHINE_WORKFLOW_TASK] = &hf_workflow_task_machine,
+        [HF_MACHINE_ACTIVITY] = &hf_activity_machine,
+        [HF_MACHINE_TIMER] = &hf_timer_machine,
+    };
+    return MACHINES[id];
+}
+
+bool hf_walk(hf_walked *walked, hf_machine_id id, int from, int to)
+{
+    const hf_machine *machine = hf_machine_of(id);
+    if (from < 0 || from >= machine->state_count || to < 0 || to >= machine->state_count ||
+        (machine->rules[from].next & HF_BIT(to)) == 0) {
+        return false;
+    }
+    walked->counts[id][from][to]++;
+    return true;
+}

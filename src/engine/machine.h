@@ -1,0 +1,46 @@
+/* Machines: the states a thing can be in and where it may go from each. A file in machines/ opens with its table; hf_move
+ * is the only way to change a state: it checks the table and counts the arrow, so that the simulator can tell which ones
+ * nobody has walked. */
+#ifndef HF_ENGINE_MACHINE_H
+#define HF_ENGINE_MACHINE_H
+
+#include "base/base.h"
+
+#define HF_BIT(n) (UINT32_C(1) << (n))
+#define HF_MACHINE_STATE_MAX 8
+
+typedef struct hf_rule {
+    const char *name; /* of the state */
+    uint32_t next;    /* HF_BIT of each state that may follow */
+} hf_rule;
+
+typedef enum hf_machine_id {
+    HF_MACHINE_EXECUTION,
+    HF_MACHINE_WORKFLOW_TASK,
+    HF_MACHINE_ACTIVITY,
+    HF_MACHINE_TIMER,
+    HF_MACHINE_COUNT
+} hf_machine_id;
+
+typedef struct hf_machine {
+    const char *name;
+    const hf_rule *rules;
+    int state_count;
+} hf_machine;
+
+const hf_machine *hf_machine_of(hf_machine_id id);
+
+/* How often each arrow was walked. */
+typedef struct hf_walked {
+    uint64_t counts[HF_MACHINE_COUNT][HF_MACHINE_STATE_MAX][HF_MACHINE_STATE_MAX];
+} hf_walked;
+
+/* True when the arrow is in the table; counts it. A change that walks another one cannot be applied. */
+bool hf_walk(hf_walked *walked, hf_machine_id id, int from, int to);
+
+extern const hf_machine hf_execution_machine;
+extern const hf_machine hf_workflow_task_machine;
+extern const hf_machine hf_activity_machine;
+extern const hf_machine hf_timer_machine;
+
+#endif

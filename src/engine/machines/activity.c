@@ -1,0 +1,232 @@
+/* Activities.
+ *
+ *     new --> scheduled --> started --> completed, failed, timed out, canceled --> (gone)
+ *                ^  |          |
+ *                |  |          +--> backoff --+   a failed attempt that may be tried again
+ *                +--|-------------------------+
+ *                   +--> timed out, canceled: without having been started
+ *
+ * History sees an activity three times: ActivityTaskScheduled when the workflow asks for it, and ActivityTaskStarted together
+ * with the outcome, at the end. Attempts, back-off and heartbeats are state only.
+ *
+ * Four timeouts: schedule-to-start (no worker took it), start-to-close (one attempt), heartbeat (silence of a started one),
+ * schedule-to-close (everything together). The first three of them can be retried, but for schedule-to-start. */
+#include "engine/core.h"
+
+#define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
+
+static const hf_rule RULES[HF_ACTIVITY_STATE_COUNT] = {
+    [HF_ACTIVITY_NEW] = {"new", HF_BIT(HF_ACTIVITY_SCHEDULED)},
+    [HF_ACTIVITY_SCHEDULED] = {"scheduled", HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_TIMED_OUT) |
+                                                HF_BIT(HF_ACTIVITY_CANCELED)},
+    [HF_ACTIVITY_STARTED] = {"started", HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_BACKOFF) | ENDED |
+                                            HF_BIT(HF_ACTIVITY_CANCELED)},
+    [HF_ACTIVITY_BACKOFF] = {"backoff", HF_BIT(HF_ACTIVITY_SCHEDULED) | HF_BIT(HF_ACTIVITY_TIMED_OUT) |
+                                            HF_BIT(HF_ACTIVITY_CANCELED)},
+    [HF_ACTIVITY_COMPLETED] = {"completed", 0},
+    [HF_ACTIVITY_FAILED] = {"failed", 0},
+    [HF_ACTIVITY_TIMED_OUT] = {"timed out", 0},
+    [HF_ACTIVITY_CANCELED] = {"canceled", 0},
+};
+const hf_machine hf_activity_machine = {"activity", RULES, HF_ACTIVITY_STATE_COUNT};
+
+static bool move(hf_core *core, hf_activity *activity, hf_activity_state state)
+{
+    if (!hf_walk(&core->walked, HF_MACHINE_ACTIVITY, (int)activity->state, (int)state)) {
+        return false;
+    }
+    activity->state = state;
+    return true;
+}
+
+static bool is_pending(const hf_activity *activity)
+{
+    return activity->state <= HF_ACTIVITY_BACKOFF;
+}
+
+/* ---- Apply ----------------------------------------------------------------------------------------------------------- */
+
+hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, hf_str scheduled)
+{
+    hf_activity *activity = HF_VEC_RESERVE(core, &run->activities) ? hf_core_alloc(core, sizeof *activity) : NULL;
+    if (activity == NULL) {
+        return NULL;
+    }
+    hf_pb_history_event event;
+    hf_owned_set(core, &activity->scheduled, scheduled);
+    hf_op op;
+    hf_op_init(&op);
+    if (core->status != HF_OK ||
+        hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event) != HF_OK ||
+        event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
+        event.activity_task_scheduled_event_attributes == NULL) {
+        hf_activity_free(core, activity);
+        return NULL;
+    }
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
+    activity->scheduled_id = scheduled_id;
+    activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event.event_time).ns;
+    activity->attempt = 1;
+    activity->activity_id = attrs->activity_id;
+    activity->activity_type = attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR("");
+    activity->task_queue = attrs->task_queue != NULL ? attrs->task_queue->name : HF_STR("");
+    activity->schedule_to_start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
+    activity->schedule_to_close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
+    activity->start_to_close = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
+    activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
+    activity->task.run = run;
+    activity->task.scheduled_id = scheduled_id;
+    run->activities.items[run->activities.count++] = activity;
+    return activity;
+}
+
+hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    hf_activity *activity = hf_activity_add(core, run, event->event_id, bytes);
+    if (activity == NULL || !move(core, activity, HF_ACTIVITY_SCHEDULED)) {
+        return core->status != HF_OK ? core->status : hf_fail(op, HF_ERR_INVALID, "an activity cannot be read");
+    }
+    hf_due_at(core, run, hf_activity_deadline(activity));
+    return HF_OK;
+}
+
+hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    (void)bytes;
+    (void)core;
+    int64_t scheduled_id = event->activity_task_started_event_attributes->scheduled_event_id;
+    if (hf_run_activity(run, scheduled_id) == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
+    }
+    return HF_OK; /* its outcome follows at once */
+}
+
+static int64_t ended_id(const hf_pb_history_event *event, hf_activity_state *ret_state)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+        *ret_state = HF_ACTIVITY_COMPLETED;
+        return event->activity_task_completed_event_attributes->scheduled_event_id;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+        *ret_state = HF_ACTIVITY_FAILED;
+        return event->activity_task_failed_event_attributes->scheduled_event_id;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+        *ret_state = HF_ACTIVITY_TIMED_OUT;
+        return event->activity_task_timed_out_event_attributes->scheduled_event_id;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        *ret_state = HF_ACTIVITY_CANCELED;
+        return event->activity_task_canceled_event_attributes->scheduled_event_id;
+    default:
+        return 0;
+    }
+}
+
+hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event)
+{
+    hf_activity_state state = HF_ACTIVITY_NEW;
+    int64_t scheduled_id = event->attributes_case != 0 ? ended_id(event, &state) : 0;
+    if (scheduled_id == 0) {
+        return HF_OK; /* another kind of event */
+    }
+    hf_activity *activity = hf_run_activity(run, scheduled_id);
+    /* A history alone does not tell of attempts: for rebuild() every outcome may follow. */
+    bool can = activity != NULL && (run->detached ? is_pending(activity) : move(core, activity, state));
+    if (!can) {
+        return hf_fail(op, HF_ERR_INVALID, "the activity of event %lld has ended or never was", (long long)scheduled_id);
+    }
+    activity->state = state;
+    hf_match_remove(core, &activity->task);
+    return HF_OK;
+}
+
+hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    (void)bytes;
+    hf_activity_state state = HF_ACTIVITY_NEW;
+    hf_activity *activity = hf_run_activity(run, ended_id(event, &state));
+    if (activity == NULL || activity->state != state) { /* unless that was done when it was buffered */
+        HF_TRY(hf_activity_mark_ended(op, core, run, event));
+    }
+    activity = hf_run_activity(run, ended_id(event, &state));
+    size_t index = 0;
+    while (run->activities.items[index] != activity) {
+        index++;
+    }
+    run->activities.count--;
+    memmove(&run->activities.items[index], &run->activities.items[index + 1],
+            (run->activities.count - index) * sizeof(hf_activity *));
+    hf_activity_free(core, activity);
+    return HF_OK;
+}
+
+hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    (void)bytes;
+    (void)core;
+    int64_t scheduled_id = event->activity_task_cancel_requested_event_attributes->scheduled_event_id;
+    hf_activity *activity = hf_run_activity(run, scheduled_id);
+    if (activity == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
+    }
+    activity->cancel_requested_id = event->event_id;
+    return HF_OK;
+}
+
+static hf_status no_activity(hf_op *op, int64_t scheduled_id)
+{
+    return hf_fail(op, HF_ERR_INVALID, "a change of the activity of event %lld, which is not there",
+                   (long long)scheduled_id);
+}
+
+hf_status hf_activity_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+{
+    hf_pb_activity_started msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_activity_started_type, bytes, &core->scratch, &msg));
+    hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
+    if (activity == NULL || !move(core, activity, HF_ACTIVITY_STARTED)) {
+        return no_activity(op, msg.scheduled_id);
+    }
+    activity->started_time = msg.time;
+    activity->heartbeat_time = 0;
+    activity->incarnation = msg.incarnation;
+    activity->again = false;
+    hf_owned_set(core, &activity->identity, msg.identity);
+    hf_due_at(core, run, hf_activity_deadline(activity));
+    return HF_OK;
+}
+
+hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+{
+    hf_pb_activity_retry msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_activity_retry_type, bytes, &core->scratch, &msg));
+    hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
+    bool back = msg.order != 0; /* back in its queue; else it waits for that */
+    if (activity == NULL || !move(core, activity, back ? HF_ACTIVITY_SCHEDULED : HF_ACTIVITY_BACKOFF)) {
+        return no_activity(op, msg.scheduled_id);
+    }
+    activity->scheduled_time = msg.time;
+    activity->again = false;
+    activity->task.order = msg.order;
+    if (!back) {
+        activity->attempt = msg.attempt;
+        activity->started_time = 0;
+        activity->incarnation = 0;
+        hf_owned_set(core, &activity->last_failure, msg.failure);
+        hf_match_remove(core, &activity->task);
+    }
+    hf_due_at(core, run, hf_activity_deadline(activity));
+    return HF_OK;
+}
+
+hf_status hf_activity_apply_heartbeat(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+{
+    hf_pb_activity_heartbeat msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_activity_heartbeat_type, bytes, &core->scratch, &msg));
+    hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
+    if (activity == NULL) {
+        return no_activity(op, msg.scheduled_id);
+    }
+    activity->heartbeat_time = msg.time;
+    hf_owned_set(core, &activity->heartbeat_details, msg.details);
+    return HF_OK;
+}

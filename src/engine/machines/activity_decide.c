@@ -1,0 +1,676 @@
+/* Activities: what is decided. The machine itself is in activity.c. */
+#include "engine/core.h"
+
+#include "base/limits.h"
+#include "history/payload.h"
+
+#define RETRY_INITIAL_DEFAULT (INT64_C(1000000000))
+#define RETRY_COEFFICIENT_DEFAULT 2.0
+#define RETRY_MAX_FACTOR 100 /* longest interval, in first intervals */
+
+/* When a span that begins at `time` has passed; never, if there is none. */
+static int64_t after(int64_t time, int64_t span)
+{
+    int64_t sum = INT64_MAX;
+    return span <= 0 || __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
+}
+
+/* ---- The command ----------------------------------------------------------------------------------------------------- */
+
+static bool is_bad_span(hf_pb_duration span)
+{
+    return hf_pb_duration_span(span).ns < 0;
+}
+
+static bool bad(hf_core *core, const char *why)
+{
+    hf_fail(&core->op, HF_ERR_INVALID, "%s", why);
+    return false;
+}
+
+static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
+{
+    if (policy == NULL) {
+        return true;
+    }
+    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
+    int64_t longest = hf_pb_duration_span(policy->maximum_interval).ns;
+    if (initial < 0 || longest < 0 || policy->maximum_attempts < 0) {
+        return bad(core, "A retry policy has a negative value.");
+    }
+    /* Also refuses a NaN. */
+    if (policy->backoff_coefficient != 0 && !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= 1e6)) {
+        return bad(core, "BackoffCoefficient of a retry policy is below 1.");
+    }
+    if (longest > 0 && longest < initial) {
+        return bad(core, "MaximumInterval of a retry policy is below its InitialInterval.");
+    }
+    return true;
+}
+
+bool hf_activity_command_is_good(hf_core *core, const hf_run *run, hf_pb_schedule_activity_task_command_attributes *attrs)
+{
+    if (attrs->activity_id.len == 0 || attrs->activity_id.len > HF_ID_LEN_MAX) {
+        return bad(core, "ActivityId is not set on ScheduleActivityTaskCommand, or too long.");
+    }
+    if (attrs->activity_type == NULL || attrs->activity_type->name.len == 0 ||
+        attrs->activity_type->name.len > HF_ID_LEN_MAX) {
+        return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, or too long.");
+    }
+    if (attrs->task_queue != NULL && attrs->task_queue->name.len > HF_ID_LEN_MAX) {
+        return bad(core, "TaskQueue of ScheduleActivityTaskCommand is too long.");
+    }
+    if (is_bad_span(attrs->schedule_to_close_timeout) || is_bad_span(attrs->schedule_to_start_timeout) ||
+        is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {
+        return bad(core, "A timeout of ScheduleActivityTaskCommand is negative.");
+    }
+    if (!retry_is_good(core, attrs->retry_policy)) {
+        return false;
+    }
+    int64_t close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
+    int64_t start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
+    int64_t each = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
+    int64_t beat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
+    if (close == 0 && each == 0) {
+        return bad(core, "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.");
+    }
+    /* What is missing is taken from the others, and nothing is longer than the whole or than the run. */
+    if (close == 0) {
+        close = run->run_timeout;
+    }
+    if (run->run_timeout > 0 && close > run->run_timeout) {
+        close = run->run_timeout;
+    }
+    if (close > 0) {
+        start = start == 0 || start > close ? close : start;
+        each = each == 0 || each > close ? close : each;
+    }
+    beat = beat > each ? each : beat;
+    attrs->schedule_to_close_timeout = hf_pb_duration_of((hf_span){close});
+    attrs->schedule_to_start_timeout = hf_pb_duration_of((hf_span){start});
+    attrs->start_to_close_timeout = hf_pb_duration_of((hf_span){each});
+    attrs->heartbeat_timeout = hf_pb_duration_of((hf_span){beat});
+    return true;
+}
+
+static hf_pb_retry_policy *retry_with_defaults(hf_core *core, const hf_pb_retry_policy *given)
+{
+    hf_pb_retry_policy *policy = HF_ARENA_NEW(&core->scratch, hf_pb_retry_policy);
+    if (policy == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    if (given != NULL) {
+        *policy = *given;
+    }
+    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
+    if (initial == 0) {
+        initial = RETRY_INITIAL_DEFAULT;
+    }
+    policy->initial_interval = hf_pb_duration_of((hf_span){initial});
+    if (policy->backoff_coefficient == 0) {
+        policy->backoff_coefficient = RETRY_COEFFICIENT_DEFAULT;
+    }
+    if (hf_pb_duration_span(policy->maximum_interval).ns == 0) {
+        int64_t longest = initial > INT64_MAX / RETRY_MAX_FACTOR ? INT64_MAX : initial * RETRY_MAX_FACTOR;
+        policy->maximum_interval = hf_pb_duration_of((hf_span){longest});
+    }
+    return policy;
+}
+
+void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs)
+{
+    hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    if (attrs->task_queue != NULL && attrs->task_queue->name.len > 0) {
+        queue.name = attrs->task_queue->name;
+    }
+    hf_pb_activity_task_scheduled_event_attributes body = {
+        .activity_id = attrs->activity_id,
+        .activity_type = attrs->activity_type,
+        .task_queue = &queue,
+        .header = attrs->header,
+        .input = attrs->input,
+        .schedule_to_close_timeout = attrs->schedule_to_close_timeout,
+        .schedule_to_start_timeout = attrs->schedule_to_start_timeout,
+        .start_to_close_timeout = attrs->start_to_close_timeout,
+        .heartbeat_timeout = attrs->heartbeat_timeout,
+        .workflow_task_completed_event_id = run->wft.completed_id,
+        .retry_policy = retry_with_defaults(core, attrs->retry_policy),
+        .priority = attrs->priority,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES,
+        .activity_task_scheduled_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    hf_activity *activity = core->status == HF_OK ? hf_run_activity(run, event.event_id) : NULL;
+    if (activity != NULL) {
+        hf_activity_enqueue(core, run, activity);
+    }
+}
+
+/* ---- Queue and start ------------------------------------------------------------------------------------------------- */
+
+void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity)
+{
+    bool waits = activity->state == HF_ACTIVITY_SCHEDULED || (activity->state == HF_ACTIVITY_STARTED && activity->again);
+    if (core->status != HF_OK || !waits || activity->task.queue != NULL) {
+        return;
+    }
+    if (activity->task.order == 0) {
+        activity->task.order = hf_order_next(core); /* first attempts: as old as their event, so not worth a record */
+    }
+    hf_match_add(core, &activity->task, hf_queue_get(core, 'a', hf_owned_str(&run->namespace), activity->task_queue));
+}
+
+void hf_activity_again(hf_core *core, hf_activity *activity)
+{
+    if (activity->state != HF_ACTIVITY_STARTED || activity->again) {
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_TASK_AGAIN);
+    hf_run *run = activity->task.run;
+    hf_pb_task_moved msg = {.scheduled_id = activity->scheduled_id, .order = hf_order_next(core)};
+    hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
+    hf_activity_enqueue(core, run, activity);
+}
+
+static hf_status decode_scheduled(hf_core *core, const hf_activity *activity, hf_arena *arena,
+                                  const hf_pb_activity_task_scheduled_event_attributes **ret_attrs)
+{
+    hf_pb_history_event event;
+    hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->scheduled));
+    hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, arena, &event);
+    if (status == HF_OK) {
+        *ret_attrs = event.activity_task_scheduled_event_attributes;
+    } else {
+        hf_core_break(core, status, "an activity cannot be read: %s", core->op.message);
+    }
+    return status;
+}
+
+static void answer(hf_core *core, hf_activity *activity, hf_call *call)
+{
+    hf_run *run = activity->task.run;
+    hf_arena *arena = call->arena;
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
+    hf_pb_poll_activity_task_queue_response *response = hf_call_response(core, call);
+    if (response == NULL || decode_scheduled(core, activity, arena, &attrs) != HF_OK) {
+        return;
+    }
+    hf_token token = {
+        .activity = true,
+        .run = run->number,
+        .scheduled_id = activity->scheduled_id,
+        .attempt = activity->attempt,
+        .stamp = activity->started_time,
+    };
+    char bytes[HF_TOKEN_LEN];
+    hf_token_encode(core, &token, bytes);
+    response->task_token = hf_arena_copy(arena, hf_str_of_len(bytes, sizeof bytes));
+    response->workflow_namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
+    response->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    response->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    if (activity->heartbeat_details.len > 0) {
+        response->heartbeat_details = HF_ARENA_NEW(arena, hf_pb_payloads);
+    }
+    if (arena->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    response->workflow_type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
+    response->workflow_execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    response->workflow_execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    response->activity_type = attrs->activity_type;
+    response->activity_id = attrs->activity_id;
+    response->header = attrs->header;
+    response->input = attrs->input;
+    if (response->heartbeat_details != NULL) {
+        hf_str details = hf_arena_copy(arena, hf_owned_str(&activity->heartbeat_details));
+        (void)hf_pb_decode(&core->op, &hf_pb_payloads_type, details, arena, response->heartbeat_details);
+    }
+    response->scheduled_time = hf_pb_timestamp_of((hf_time){activity->first_time});
+    response->current_attempt_scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+    response->started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
+    response->attempt = activity->attempt;
+    response->schedule_to_close_timeout = hf_pb_duration_of((hf_span){activity->schedule_to_close});
+    response->start_to_close_timeout = hf_pb_duration_of((hf_span){activity->start_to_close});
+    response->heartbeat_timeout = hf_pb_duration_of((hf_span){activity->heartbeat});
+    response->retry_policy = attrs->retry_policy;
+    response->priority = attrs->priority;
+    hf_call_reply(core, call);
+}
+
+void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call)
+{
+    const hf_pb_poll_activity_task_queue_request *request = call->request;
+    bool again = activity->again;
+    hf_pb_activity_started msg = {
+        .scheduled_id = activity->scheduled_id,
+        .time = again ? activity->started_time : core->now.wall,
+        .incarnation = call->in_process ? core->incarnation : 0,
+        .identity = request->identity,
+    };
+    hf_record(core, activity->task.run, HF_CHANGE_ACTIVITY_STARTED, &hf_pb_activity_started_type, &msg);
+    if (core->status == HF_OK) {
+        answer(core, activity, call);
+    }
+}
+
+/* ---- The end --------------------------------------------------------------------------------------------------------- */
+
+/* ActivityTaskStarted, just before the outcome; its id, 0 when it is buffered. */
+static int64_t emit_started(hf_core *core, hf_run *run, const hf_activity *activity)
+{
+    hf_pb_failure last = {0};
+    hf_pb_activity_task_started_event_attributes body = {
+        .scheduled_event_id = activity->scheduled_id,
+        .identity = hf_arena_copy(&core->scratch, hf_owned_str(&activity->identity)),
+        .attempt = activity->attempt,
+    };
+    if (activity->last_failure.len > 0) {
+        hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&activity->last_failure));
+        if (hf_pb_decode(&core->op, &hf_pb_failure_type, bytes, &core->scratch, &last) == HF_OK) {
+            body.last_failure = &last;
+        }
+    }
+    hf_pb_history_event event = {
+        .event_time = hf_pb_timestamp_of((hf_time){activity->started_time}),
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_STARTED_EVENT_ATTRIBUTES,
+        .activity_task_started_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+    return event.event_id;
+}
+
+static void complete(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result, hf_str identity)
+{
+    int64_t scheduled_id = activity->scheduled_id;
+    hf_pb_activity_task_completed_event_attributes body = {
+        .result = result,
+        .scheduled_event_id = scheduled_id,
+        .started_event_id = emit_started(core, run, activity),
+        .identity = identity,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES,
+        .activity_task_completed_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+static void fail_for_good(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                          hf_str identity, int32_t retry_state)
+{
+    hf_pb_activity_task_failed_event_attributes body = {
+        .failure = failure,
+        .scheduled_event_id = activity->scheduled_id,
+        .started_event_id = emit_started(core, run, activity),
+        .identity = identity,
+        .retry_state = retry_state,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_FAILED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES,
+        .activity_task_failed_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+static void time_out_for_good(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                              int32_t retry_state)
+{
+    hf_pb_activity_task_timed_out_event_attributes body = {
+        .failure = failure,
+        .scheduled_event_id = activity->scheduled_id,
+        .retry_state = retry_state,
+    };
+    if (activity->state == HF_ACTIVITY_STARTED) {
+        body.started_event_id = emit_started(core, run, activity);
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES,
+        .activity_task_timed_out_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+static void cancel(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details, hf_str identity)
+{
+    hf_pb_activity_task_canceled_event_attributes body = {
+        .details = details,
+        .latest_cancel_requested_event_id = activity->cancel_requested_id,
+        .scheduled_event_id = activity->scheduled_id,
+        .identity = identity,
+    };
+    if (activity->state == HF_ACTIVITY_STARTED) {
+        body.started_event_id = emit_started(core, run, activity);
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES,
+        .activity_task_canceled_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id)
+{
+    hf_activity *activity = hf_run_activity(run, scheduled_id);
+    if (activity == NULL || activity->cancel_requested_id != 0) {
+        return;
+    }
+    hf_pb_activity_task_cancel_requested_event_attributes body = {
+        .scheduled_event_id = scheduled_id,
+        .workflow_task_completed_event_id = run->wft.completed_id,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCEL_REQUESTED_EVENT_ATTRIBUTES,
+        .activity_task_cancel_requested_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    bool early = activity->state == HF_ACTIVITY_SCHEDULED || activity->state == HF_ACTIVITY_BACKOFF;
+    if (core->status == HF_OK && early) {
+        HF_PROBE(core, HF_PROBE_ACTIVITY_CANCELED_EARLY);
+        cancel(core, run, activity, NULL, HF_STR(""));
+    }
+}
+
+/* ---- Retries --------------------------------------------------------------------------------------------------------- */
+
+static bool is_non_retryable(const hf_pb_retry_policy *policy, const hf_pb_failure *failure)
+{
+    if (failure == NULL) {
+        return false;
+    }
+    if (failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO) {
+        return failure->server_failure_info->non_retryable;
+    }
+    if (failure->failure_info_case == HF_PB_FAILURE_TERMINATED_FAILURE_INFO ||
+        failure->failure_info_case == HF_PB_FAILURE_CANCELED_FAILURE_INFO) {
+        return true;
+    }
+    if (failure->failure_info_case != HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
+        return false;
+    }
+    if (failure->application_failure_info->non_retryable) {
+        return true;
+    }
+    for (size_t i = 0; policy != NULL && i < policy->non_retryable_error_types.count; i++) {
+        if (hf_str_equal(policy->non_retryable_error_types.items[i], failure->application_failure_info->type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Initial interval times coefficient to the power of the attempts that failed, no more than the longest. */
+static int64_t backoff(const hf_pb_retry_policy *policy, int32_t attempt)
+{
+    double interval = (double)hf_pb_duration_span(policy->initial_interval).ns;
+    double longest = (double)hf_pb_duration_span(policy->maximum_interval).ns;
+    for (int32_t i = 1; i < attempt && interval < longest; i++) {
+        interval *= policy->backoff_coefficient;
+    }
+    if (longest > 0 && interval > longest) {
+        interval = longest;
+    }
+    return interval < 9e18 ? (int64_t)interval : INT64_MAX / 4;
+}
+
+/* Tries the activity again after `failure`, or says why not. `at_once`: nobody is to blame, so without a pause. */
+static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure, bool at_once)
+{
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
+    if (decode_scheduled(core, activity, &core->scratch, &attrs) != HF_OK) {
+        return HF_RETRY_STATE_INTERNAL_SERVER_ERROR;
+    }
+    const hf_pb_retry_policy *policy = attrs->retry_policy;
+    if (policy == NULL) {
+        return HF_RETRY_STATE_RETRY_POLICY_NOT_SET;
+    }
+    if (activity->cancel_requested_id != 0) {
+        return HF_RETRY_STATE_CANCEL_REQUESTED;
+    }
+    if (is_non_retryable(policy, failure)) {
+        return HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
+    }
+    if (policy->maximum_attempts > 0 && activity->attempt >= policy->maximum_attempts) {
+        return HF_RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED;
+    }
+    int64_t pause = at_once ? 0 : backoff(policy, activity->attempt);
+    if (failure != NULL && failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO &&
+        failure->application_failure_info->next_retry_delay.has) {
+        pause = hf_pb_duration_span(failure->application_failure_info->next_retry_delay).ns;
+    }
+    int64_t time = pause > 0 ? after(core->now.wall, pause) : core->now.wall;
+    if (time >= after(activity->first_time, activity->schedule_to_close)) {
+        return HF_RETRY_STATE_TIMEOUT;
+    }
+    hf_buf bytes;
+    hf_buf_init(&bytes, core->memory, SIZE_MAX / 4);
+    if (failure != NULL) {
+        hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
+    }
+    if (bytes.status != HF_OK) {
+        hf_core_break(core, bytes.status, "out of memory");
+    }
+    HF_PROBE(core, HF_PROBE_ACTIVITY_RETRIED);
+    hf_pb_activity_retry msg = {
+        .scheduled_id = activity->scheduled_id,
+        .attempt = activity->attempt + 1,
+        .time = time,
+        .failure = hf_str_of_len(bytes.data, bytes.len > HF_FAILURE_KEPT_LEN_MAX ? 0 : bytes.len),
+    };
+    hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
+    hf_buf_deinit(&bytes);
+    if (pause <= 0) {
+        hf_activity_fire(core, run, activity);
+    }
+    return HF_RETRY_STATE_IN_PROGRESS;
+}
+
+bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
+{
+    HF_PROBE(core, HF_PROBE_WORKER_LOST);
+    hf_pb_failure *failure =
+        hf_failure_application(&core->scratch, HF_STR("WorkerLost"),
+                               HF_STR("the process that ran this attempt ended before it answered"), false);
+    if (failure == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return false;
+    }
+    int32_t retry_state = retry(core, run, activity, failure, true);
+    if (retry_state == HF_RETRY_STATE_IN_PROGRESS) {
+        return false;
+    }
+    fail_for_good(core, run, activity, failure, HF_STR(""), retry_state);
+    return true;
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------------------------------- */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+int64_t hf_activity_deadline(const hf_activity *activity)
+{
+    int64_t whole = after(activity->first_time, activity->schedule_to_close);
+    switch (activity->state) {
+    case HF_ACTIVITY_SCHEDULED:
+        return least(whole, after(activity->scheduled_time, activity->schedule_to_start));
+    case HF_ACTIVITY_STARTED: {
+        int64_t heard = activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
+        int64_t each = after(activity->started_time, activity->start_to_close);
+        return least(whole, least(each, after(heard, activity->heartbeat)));
+    }
+    case HF_ACTIVITY_BACKOFF:
+        return least(whole, activity->scheduled_time);
+    case HF_ACTIVITY_NEW:
+    case HF_ACTIVITY_COMPLETED:
+    case HF_ACTIVITY_FAILED:
+    case HF_ACTIVITY_TIMED_OUT:
+    case HF_ACTIVITY_CANCELED:
+        break;
+    }
+    return INT64_MAX;
+}
+
+static hf_pb_failure *timeout_failure(hf_core *core, const hf_activity *activity, int32_t type)
+{
+    hf_pb_payloads *details = NULL;
+    if (activity->heartbeat_details.len > 0) {
+        details = HF_ARENA_NEW(&core->scratch, hf_pb_payloads);
+        hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&activity->heartbeat_details));
+        if (details != NULL) {
+            (void)hf_pb_decode(&core->op, &hf_pb_payloads_type, bytes, &core->scratch, details);
+        }
+    }
+    hf_pb_failure *failure = hf_failure_timeout(&core->scratch, type, HF_STR("activity timeout"));
+    if (failure == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    failure->timeout_failure_info->last_heartbeat_details = details;
+    return failure;
+}
+
+/* Which timeout has passed, 0 = none. The whole goes first: it allows no retry. */
+static int32_t passed(const hf_core *core, const hf_activity *activity)
+{
+    int64_t now = core->now.wall;
+    if (after(activity->first_time, activity->schedule_to_close) <= now) {
+        return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
+    }
+    if (activity->state == HF_ACTIVITY_SCHEDULED) {
+        return after(activity->scheduled_time, activity->schedule_to_start) <= now ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START : 0;
+    }
+    if (activity->state != HF_ACTIVITY_STARTED) {
+        return 0;
+    }
+    if (after(activity->started_time, activity->start_to_close) <= now) {
+        return HF_TIMEOUT_TYPE_START_TO_CLOSE;
+    }
+    int64_t heard = activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
+    return after(heard, activity->heartbeat) <= now ? HF_TIMEOUT_TYPE_HEARTBEAT : 0;
+}
+
+bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
+{
+    if (core->status != HF_OK || hf_activity_deadline(activity) > core->now.wall) {
+        return false;
+    }
+    int32_t type = passed(core, activity);
+    if (type == 0) { /* its pause is over */
+        hf_pb_activity_retry msg = {
+            .scheduled_id = activity->scheduled_id, .time = activity->scheduled_time, .order = hf_order_next(core)};
+        hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
+        hf_activity_enqueue(core, run, activity);
+        return false;
+    }
+    hf_pb_failure *failure = timeout_failure(core, activity, type);
+    int32_t retry_state = type == HF_TIMEOUT_TYPE_START_TO_CLOSE || type == HF_TIMEOUT_TYPE_HEARTBEAT
+                              ? retry(core, run, activity, failure, false)
+                              : type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE ? HF_RETRY_STATE_TIMEOUT
+                                                                          : HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
+    if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
+        return false;
+    }
+    time_out_for_good(core, run, activity, failure, retry_state);
+    return true;
+}
+
+/* ---- Answers --------------------------------------------------------------------------------------------------------- */
+
+static void record_heartbeat(hf_core *core, hf_run *run, const hf_activity *activity, const hf_pb_payloads *given)
+{
+    hf_buf details;
+    hf_buf_init(&details, core->memory, SIZE_MAX / 4);
+    if (given != NULL) {
+        hf_pb_encode(&hf_pb_payloads_type, given, &details);
+    }
+    if (details.status != HF_OK) {
+        hf_core_break(core, details.status, "out of memory");
+    }
+    hf_pb_activity_heartbeat msg = {
+        .scheduled_id = activity->scheduled_id,
+        .time = core->now.wall,
+        .details = hf_str_of_len(details.data, details.len),
+    };
+    hf_record(core, run, HF_CHANGE_ACTIVITY_HEARTBEAT, &hf_pb_activity_heartbeat_type, &msg);
+    hf_buf_deinit(&details);
+}
+
+static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *activity)
+{
+    const hf_pb_record_activity_task_heartbeat_request *request = call->request;
+    record_heartbeat(core, run, activity, request->details);
+    hf_pb_record_activity_task_heartbeat_response *response = hf_call_response(core, call);
+    if (response != NULL) {
+        response->cancel_requested = activity->cancel_requested_id != 0;
+        if (response->cancel_requested) {
+            HF_PROBE(core, HF_PROBE_HEARTBEAT_CANCEL);
+        }
+        hf_call_reply(core, call);
+    }
+}
+
+/* True: for good. */
+static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
+                   const hf_pb_respond_activity_task_failed_request *request)
+{
+    if (request->last_heartbeat_details != NULL) { /* what the next attempt goes on from */
+        record_heartbeat(core, run, activity, request->last_heartbeat_details);
+    }
+    hf_pb_failure none = {.message = HF_STR("the activity failed without saying why")};
+    hf_pb_failure *failure = request->failure != NULL ? request->failure : &none;
+    int32_t retry_state = retry(core, run, activity, failure, false);
+    if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
+        return false;
+    }
+    fail_for_good(core, run, activity, failure, request->identity, retry_state);
+    return true;
+}
+
+void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token)
+{
+    bool named = token->activity && hf_run_is_open(run);
+    hf_activity *activity = named ? hf_run_activity(run, token->scheduled_id) : NULL;
+    if (activity == NULL || activity->state != HF_ACTIVITY_STARTED || activity->attempt != token->attempt ||
+        activity->started_time != token->stamp) {
+        HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND,
+                     "this attempt of the activity is not running any more: it ended, timed out or was retried");
+        return;
+    }
+    if (call->method == HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT) {
+        heartbeat(core, call, run, activity);
+        return;
+    }
+    if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED && activity->cancel_requested_id == 0) {
+        hf_call_fail(core, call, HF_ERR_INVALID, "nobody asked to cancel this activity");
+        return;
+    }
+    bool news = true;
+    if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED) {
+        const hf_pb_respond_activity_task_completed_request *request = call->request;
+        complete(core, run, activity, request->result, request->identity);
+    } else if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED) {
+        const hf_pb_respond_activity_task_canceled_request *request = call->request;
+        cancel(core, run, activity, request->details, request->identity);
+    } else {
+        news = failed(core, run, activity, call->request);
+    }
+    if (news) {
+        hf_wft_schedule(core, run);
+    }
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}

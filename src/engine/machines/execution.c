@@ -1,0 +1,262 @@
+/* The execution: a run as a whole.
+ *
+ *     (nothing) --> running --> completed | failed | canceled | terminated | continued as new | timed out
+ *
+ * One terminal event per run, and it is the last (R4 in run.h). What closes a run from outside, terminate and timeout, ends a
+ * started workflow task first, so that buffered events are not lost. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/limits.h"
+#include "history/payload.h"
+
+#define CLOSED                                                                                                      \
+    (HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_COMPLETED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_FAILED) |                 \
+     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CANCELED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TERMINATED) |              \
+     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT))
+
+static const hf_rule RULES[HF_MACHINE_STATE_MAX] = {
+    [HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED] = {"nothing", HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_RUNNING)},
+    [HF_WORKFLOW_EXECUTION_STATUS_RUNNING] = {"running", CLOSED},
+    [HF_WORKFLOW_EXECUTION_STATUS_COMPLETED] = {"completed", 0},
+    [HF_WORKFLOW_EXECUTION_STATUS_FAILED] = {"failed", 0},
+    [HF_WORKFLOW_EXECUTION_STATUS_CANCELED] = {"canceled", 0},
+    [HF_WORKFLOW_EXECUTION_STATUS_TERMINATED] = {"terminated", 0},
+    [HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW] = {"continued as new", 0},
+    [HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT] = {"timed out", 0},
+};
+const hf_machine hf_execution_machine = {"execution", RULES, HF_MACHINE_STATE_MAX};
+
+bool hf_execution_move(hf_core *core, hf_run *run, int32_t status)
+{
+    /* Only histories from outside continue as new so far. */
+    bool from_outside = run->detached && status == HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW && hf_run_is_open(run);
+    if (!from_outside && !hf_walk(&core->walked, HF_MACHINE_EXECUTION, run->status, status)) {
+        return false;
+    }
+    run->status = status;
+    return true;
+}
+
+int64_t hf_execution_deadline(const hf_run *run)
+{
+    int64_t span = run->run_timeout;
+    if (run->execution_timeout > 0 && (span == 0 || run->execution_timeout < span)) {
+        span = run->execution_timeout;
+    }
+    int64_t deadline = 0;
+    return span <= 0 || __builtin_add_overflow(run->start_time, span, &deadline) ? 0 : deadline;
+}
+
+/* ---- Start ----------------------------------------------------------------------------------------------------------- */
+
+static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started)
+{
+    hf_pb_start_workflow_execution_response *response = hf_call_response(core, call);
+    if (response != NULL) {
+        response->run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
+        response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
+        response->started = started;
+        response->status = run->status;
+        hf_call_reply(core, call);
+    }
+}
+
+static hf_str new_run_id(hf_core *core)
+{
+    uint64_t words[2] = {core->incarnation, core->run_ids++};
+    uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+    words[0] = ~words[0];
+    return hf_uuid(&core->scratch, high, hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words)));
+}
+
+static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_execution_request *request)
+{
+    hf_str run_id = hf_owned_str(&run->run_id);
+    hf_pb_task_queue queue = {.name = request->task_queue->name, .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_workflow_execution_started_event_attributes body = {
+        .workflow_type = request->workflow_type,
+        .task_queue = &queue,
+        .input = request->input,
+        .workflow_execution_timeout = request->workflow_execution_timeout,
+        .workflow_run_timeout = request->workflow_run_timeout,
+        .workflow_task_timeout = request->workflow_task_timeout,
+        .original_execution_run_id = run_id,
+        .first_execution_run_id = run_id,
+        .identity = request->identity,
+        .retry_policy = request->retry_policy,
+        .attempt = 1,
+        .cron_schedule = request->cron_schedule,
+        .memo = request->memo,
+        .search_attributes = request->search_attributes,
+        .header = request->header,
+        .workflow_id = request->workflow_id,
+        .priority = request->priority,
+        .continued_failure = request->continued_failure,
+        .last_completion_result = request->last_completion_result,
+    };
+    if (!body.workflow_task_timeout.has || hf_pb_duration_span(body.workflow_task_timeout).ns == 0) {
+        body.workflow_task_timeout = hf_pb_duration_of(hf_seconds(10));
+    }
+    body.workflow_execution_timeout.has = body.workflow_run_timeout.has = true;
+    if (hf_pb_duration_span(body.workflow_execution_timeout).ns > 0) {
+        int64_t ends = 0;
+        if (__builtin_add_overflow(core->now.wall, hf_pb_duration_span(body.workflow_execution_timeout).ns, &ends)) {
+            ends = INT64_MAX;
+        }
+        body.workflow_execution_expiration_time = hf_pb_timestamp_of((hf_time){ends});
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
+        .workflow_execution_started_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+}
+
+static void start_new(hf_core *core, hf_call *call, hf_name *name)
+{
+    const hf_pb_start_workflow_execution_request *request = call->request;
+    hf_run *run = hf_run_create(core);
+    if (run == NULL) {
+        return;
+    }
+    hf_pb_created created = {
+        .run = run->number,
+        .namespace = request->namespace,
+        .workflow_id = request->workflow_id,
+        .run_id = new_run_id(core),
+        .start_request_id = request->request_id,
+    };
+    hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);
+    if (name->run != NULL) {
+        name->run->name = NULL;
+    }
+    name->run = run;
+    run->name = name;
+    emit_started(core, run, request);
+    hf_wft_schedule(core, run);
+    if (core->status == HF_OK) {
+        answer_start(core, call, run, true);
+    }
+}
+
+/* Whether a closed run of the same id lets a new one start. */
+static bool may_reuse(int32_t policy, int32_t status)
+{
+    switch (policy) {
+    case HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE:
+        return false;
+    case HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY:
+        return status != HF_WORKFLOW_EXECUTION_STATUS_COMPLETED &&
+               status != HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW;
+    default:
+        return true;
+    }
+}
+
+static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
+{
+    call->existing_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
+    hf_call_fail(core, call, HF_ERR_EXISTS, "workflow id \"%.*s\" is in use: run %.*s is %s", HF_STR_ARGS(run->workflow_id),
+                 HF_STR_ARGS(run->run_id), RULES[run->status].name);
+}
+
+void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
+{
+    const hf_pb_start_workflow_execution_request *request = call->request;
+    hf_run *run = name->run;
+    bool same_request = run != NULL && request->request_id.len > 0 &&
+                        hf_str_equal(hf_owned_str(&run->start_request_id), request->request_id);
+    if (same_request && !HF_CANARY(HF_BUG_START_NOT_DEDUPED)) {
+        HF_PROBE(core, HF_PROBE_START_DEDUPED);
+        answer_start(core, call, run, true);
+        return;
+    }
+    if (run != NULL && hf_run_is_open(run)) {
+        int32_t policy = request->workflow_id_conflict_policy;
+        if (request->workflow_id_reuse_policy == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
+            policy = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
+        }
+        if (policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
+            HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
+            answer_start(core, call, run, false);
+            return;
+        }
+        if (policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
+            HF_PROBE(core, HF_PROBE_START_REFUSED);
+            refuse_start(core, call, run);
+            return;
+        }
+        HF_PROBE(core, HF_PROBE_START_TERMINATED);
+        hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL, request->identity);
+    } else if (run != NULL && !may_reuse(request->workflow_id_reuse_policy, run->status)) {
+        HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
+        refuse_start(core, call, run);
+        return;
+    }
+    if (core->status == HF_OK) {
+        start_new(core, call, name);
+    }
+}
+
+/* ---- The end from outside -------------------------------------------------------------------------------------------- */
+
+/* What is buffered becomes events before the run closes. */
+static void end_task(hf_core *core, hf_run *run)
+{
+    if (run->wft.state == HF_WFT_STARTED) {
+        hf_wft_fail(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_STR(""));
+    }
+}
+
+void hf_execution_closed(hf_core *core, hf_run *run)
+{
+    if (core->status == HF_OK) {
+        hf_heap_remove(&core->due, &run->due);
+        run->spill_now = true;
+        hf_watch_wake(core, run);
+    }
+}
+
+void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
+{
+    end_task(core, run);
+    hf_pb_workflow_execution_terminated_event_attributes body = {
+        .reason = reason,
+        .details = details,
+        .identity = identity,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
+        .workflow_execution_terminated_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    hf_execution_closed(core, run);
+}
+
+void hf_execution_time_out(hf_core *core, hf_run *run)
+{
+    end_task(core, run);
+    hf_pb_workflow_execution_timed_out_event_attributes body = {.retry_state = HF_RETRY_STATE_RETRY_POLICY_NOT_SET};
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES,
+        .workflow_execution_timed_out_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    hf_execution_closed(core, run);
+}
+
+void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)
+{
+    const hf_pb_terminate_workflow_execution_request *request = call->request;
+    if (!hf_run_is_open(run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
+        return;
+    }
+    hf_execution_terminate(core, run, request->reason, request->details, request->identity);
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}

@@ -1,0 +1,102 @@
+/* What the machines offer to the step (decide) and to apply.c (apply). Times are ns. */
+#ifndef HF_ENGINE_MACHINES_MACHINES_H
+#define HF_ENGINE_MACHINES_MACHINES_H
+
+#include "base/op.h"
+#include "engine/run.h"
+#include "service/service.h"
+
+/* What a task token names. */
+typedef struct hf_token {
+    bool activity;
+    int64_t run;
+    int64_t scheduled_id;
+    int64_t started_id; /* of a workflow task; 0 for activities, whose started event comes last */
+    int32_t attempt;
+    int64_t stamp; /* started_time */
+} hf_token;
+
+/* ---- execution.c --------------------------------------------------------------------------------------------------- */
+bool hf_execution_move(hf_core *core, hf_run *run, int32_t status);
+int64_t hf_execution_deadline(const hf_run *run); /* 0 = none */
+/* A start whose workflow id is known. */
+void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
+void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
+void hf_execution_time_out(hf_core *core, hf_run *run);
+/* The run has just closed: it leaves queues, watchers are told. */
+void hf_execution_closed(hf_core *core, hf_run *run);
+void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
+
+/* ---- signal.c, cancel.c -------------------------------------------------------------------------------------------- */
+void hf_signal_call(hf_core *core, hf_call *call, hf_run *run);
+void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
+/* A request id that was seen is not done twice; an empty one never is. True: it was. */
+bool hf_request_is_known(const hf_run *run, hf_str request_id);
+bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
+
+/* ---- workflow_task.c ------------------------------------------------------------------------------------------------ */
+bool hf_wft_move(hf_core *core, hf_run *run, hf_wft_state state);
+/* Schedules one unless one is pending or the run is closed. The last thing a step does with a run: the task may start. */
+void hf_wft_schedule(hf_core *core, hf_run *run);
+/* A poller is there. Answers its call. */
+void hf_wft_start(hf_core *core, hf_run *run, hf_call *call);
+/* Ends the started task with a failure; buffered events follow. Does not schedule the next. */
+void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity);
+/* A transient task gets its events, so that it can be completed. */
+void hf_wft_materialise(hf_core *core, hf_run *run);
+void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
+void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
+int64_t hf_wft_deadline(const hf_run *run);       /* INT64_MAX = none */
+/* The holder is gone: the same task goes to the next poller. */
+void hf_wft_again(hf_core *core, hf_run *run);
+/* Puts a waiting task into its queue. */
+void hf_wft_enqueue(hf_core *core, hf_run *run);
+void hf_wft_unstick(hf_core *core, hf_run *run);
+/* The pending started task that a token names, or NULL. */
+bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp);
+hf_status hf_wft_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_wft_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_wft_completed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_wft_timed_out(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_wft_failed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_wft_apply_scheduled(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+hf_status hf_wft_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+hf_status hf_wft_apply_reset(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+
+/* ---- activity.c ------------------------------------------------------------------------------------------------------ */
+hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, hf_str scheduled);
+/* Is the command well-formed? Fills in defaults. The sentence is in core->op. */
+bool hf_activity_command_is_good(hf_core *core, const hf_run *run, hf_pb_schedule_activity_task_command_attributes *attrs);
+void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs);
+void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id);
+void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call);
+void hf_activity_again(hf_core *core, hf_activity *activity);
+void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity);
+/* Respond*, heartbeat: the call's token names this run. */
+void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token);
+/* What is due: timeouts, the end of a back-off. True: an event was made. */
+bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
+/* Its worker died with an earlier incarnation. True: an event was made. */
+bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
+int64_t hf_activity_deadline(const hf_activity *activity); /* INT64_MAX = none */
+hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
+hf_status hf_activity_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+hf_status hf_activity_apply_heartbeat(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
+
+/* ---- timer.c --------------------------------------------------------------------------------------------------------- */
+hf_timer *hf_timer_add(hf_core *core, hf_run *run, int64_t started_id, hf_str timer_id, int64_t fire_time);
+void hf_timer_start(hf_core *core, hf_run *run, const hf_pb_start_timer_command_attributes *attrs);
+void hf_timer_cancel(hf_core *core, hf_run *run, hf_str timer_id, hf_str identity);
+/* True: it was due and an event was made. */
+bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer);
+hf_status hf_timer_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_timer_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_timer_mark_fired(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
+
+#endif

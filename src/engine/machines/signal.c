@@ -1,0 +1,126 @@
+/* Signals and cancel requests: inputs of a run that its workflow sees as events. They have no states of their own; each is
+ * accepted once per request id, and its answer means that it is in the history or in the buffer, and will be. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/limits.h"
+
+bool hf_request_is_known(const hf_run *run, hf_str request_id)
+{
+    if (request_id.len == 0 || HF_CANARY(HF_BUG_SIGNAL_NOT_DEDUPED)) {
+        return false;
+    }
+    for (size_t i = 0; i < run->request_ids.count; i++) {
+        if (hf_str_equal(hf_owned_str(&run->request_ids.items[i]), request_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type)
+{
+    for (size_t i = 0; i < run->buffered.count; i++) {
+        hf_pb_history_event event;
+        hf_str bytes = hf_owned_str(&run->buffered.items[i]);
+        if (hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, &core->scratch, &event) == HF_OK &&
+            event.event_type == event_type) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void remember(hf_core *core, hf_run *run, hf_str request_id)
+{
+    if (request_id.len > 0 && run->request_ids.count < HF_REQUEST_IDS_MAX) {
+        hf_record_str(core, run, HF_CHANGE_REQUEST_ID, request_id);
+    }
+}
+
+static bool buffer_is_full(hf_core *core, hf_call *call, const hf_run *run)
+{
+    if (run->buffered.count < HF_BUFFERED_COUNT_MAX && run->buffered_len < HF_BUFFERED_LEN_MAX) {
+        return false;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_call_fail(core, call, HF_ERR_LIMIT,
+                 "%zu events of run %.*s wait for its workflow task to end already; try again when it has",
+                 run->buffered.count, HF_STR_ARGS(run->run_id));
+    return true;
+}
+
+void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
+{
+    const hf_pb_signal_workflow_execution_request *request = call->request;
+    if (!hf_run_is_open(run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
+        return;
+    }
+    if (hf_request_is_known(run, request->request_id)) {
+        HF_PROBE(core, HF_PROBE_SIGNAL_DEDUPED);
+        hf_call_response(core, call);
+        hf_call_reply(core, call);
+        return;
+    }
+    if (run->signal_count >= HF_SIGNALS_MAX) {
+        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+        hf_call_fail(core, call, HF_ERR_LIMIT, "run %.*s has had %d signals already, the most one run may get",
+                     HF_STR_ARGS(run->run_id), HF_SIGNALS_MAX);
+        return;
+    }
+    bool buffered = run->wft.state == HF_WFT_STARTED;
+    if (buffered && buffer_is_full(core, call, run)) {
+        return;
+    }
+    if (buffered) {
+        HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
+    }
+    hf_pb_workflow_execution_signaled_event_attributes body = {
+        .signal_name = request->signal_name,
+        .input = request->input,
+        .identity = request->identity,
+        .header = request->header,
+        .request_id = request->request_id,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+        .workflow_execution_signaled_event_attributes = &body,
+    };
+    remember(core, run, request->request_id);
+    if (!(buffered && HF_CANARY(HF_BUG_BUFFERED_LOST))) {
+        hf_event_emit_or_buffer(core, run, &event);
+    }
+    hf_wft_schedule(core, run);
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}
+
+void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
+{
+    const hf_pb_request_cancel_workflow_execution_request *request = call->request;
+    bool again = run->cancel_requested || hf_run_has_buffered(core, run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
+    if (again || !hf_run_is_open(run)) {
+        HF_PROBE(core, HF_PROBE_CANCEL_TWICE);
+        hf_call_response(core, call); /* it is canceled, or over: what was asked for is so */
+        hf_call_reply(core, call);
+        return;
+    }
+    if (run->wft.state == HF_WFT_STARTED && buffer_is_full(core, call, run)) {
+        return;
+    }
+    hf_pb_workflow_execution_cancel_requested_event_attributes body = {
+        .cause = request->reason,
+        .identity = request->identity,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,
+        .workflow_execution_cancel_requested_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+    hf_wft_schedule(core, run);
+    hf_call_response(core, call);
+    hf_call_reply(core, call);
+}

@@ -1,0 +1,317 @@
+/* Task queues: tasks meet polls.
+ *
+ * A task that meets a poll at once is started in the same step and never written anywhere but in its run. One that waits is
+ * in memory with its run. When the run is dropped from memory, its task is a row of the task table (spill.c); such rows are
+ * read back a page at a time when somebody polls (`cold`), and their runs are loaded, which brings the task back here.
+ *
+ * Order is by a number that every task gets when it begins to wait. A poll takes the oldest task in memory; if older ones are
+ * on disk it also sets their loading off, so that none waits for ever. */
+#include "engine/core.h"
+
+#include "base/limits.h"
+
+#define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
+
+hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
+{
+    uint64_t hash = hf_hash_bytes(2, text.data, text.len);
+    for (hf_map_node *node = hf_map_first(&core->queues, hash); node != NULL; node = hf_map_next(node)) {
+        hf_queue *queue = HF_CONTAINER(node, hf_queue, by_text);
+        if (hf_str_equal(hf_owned_str(&queue->text), text)) {
+            return queue;
+        }
+    }
+    hf_queue *queue = hf_core_alloc(core, sizeof *queue);
+    if (queue == NULL) {
+        return NULL;
+    }
+    hf_owned_set(core, &queue->text, text);
+    hf_list_init(&queue->tasks);
+    hf_list_init(&queue->cold);
+    hf_list_init(&queue->polls);
+    queue->disk = core->tasks_on_disk;
+    queue->polled_at = INT64_MIN / 2;
+    if (core->status != HF_OK || hf_map_insert(&core->queues, &queue->by_text, hash) != HF_OK) {
+        hf_owned_free(core, &queue->text);
+        hf_core_free_mem(core, queue, sizeof *queue);
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    hf_list_push_back(&core->queues_all, &queue->all_link);
+    return queue;
+}
+
+hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
+{
+    char text[2 * HF_ID_LEN_MAX + 2];
+    if (namespace_.len > HF_ID_LEN_MAX || name.len > HF_ID_LEN_MAX) {
+        hf_core_break(core, HF_ERR_TOO_BIG, "a task queue's name is too long");
+        return NULL;
+    }
+    size_t len = 0;
+    text[len++] = kind;
+    memcpy(text + len, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
+    len += namespace_.len;
+    text[len++] = '\x1f';
+    memcpy(text + len, name.data != NULL ? name.data : "", name.len);
+    len += name.len;
+    return hf_queue_by_text(core, hf_str_of_len(text, len));
+}
+
+bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue)
+{
+    (void)core;
+    return queue->poll_count > 0;
+}
+
+int64_t hf_order_next(hf_core *core)
+{
+    return core->order_next++;
+}
+
+/* ---- Waiting tasks --------------------------------------------------------------------------------------------------- */
+
+static void start(hf_core *core, hf_task *task, hf_call *call)
+{
+    hf_run *run = task->run;
+    hf_core_use(core, run);
+    if (task->scheduled_id == 0) {
+        hf_wft_start(core, run, call);
+    } else {
+        hf_activity_start(core, hf_run_activity(run, task->scheduled_id), call);
+    }
+}
+
+static hf_call *take_poll(hf_core *core, hf_queue *queue)
+{
+    hf_node *node = hf_list_first(&queue->polls);
+    if (node == NULL) {
+        return NULL;
+    }
+    hf_call *call = HF_CONTAINER(node, hf_call, link);
+    hf_match_unpark(core, call);
+    return call;
+}
+
+/* By order; nearly always the last. */
+static void insert(hf_queue *queue, hf_task *task)
+{
+    hf_node *before = queue->tasks.head.prev;
+    while (before != &queue->tasks.head && HF_CONTAINER(before, hf_task, link)->order > task->order) {
+        before = before->prev;
+    }
+    hf_node_insert_(&task->link, before, before->next);
+    task->queue = queue;
+    queue->task_count++;
+}
+
+void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
+{
+    if (queue == NULL || core->status != HF_OK) {
+        return;
+    }
+    hf_assert(task->queue == NULL);
+    hf_call *call = queue->task_count == 0 ? take_poll(core, queue) : NULL;
+    if (call != NULL) {
+        start(core, task, call);
+        return;
+    }
+    insert(queue, task);
+}
+
+void hf_match_remove(hf_core *core, hf_task *task)
+{
+    (void)core;
+    if (task->queue != NULL) {
+        hf_list_remove(&task->link);
+        task->queue->task_count--;
+        task->queue = NULL;
+    }
+}
+
+/* ---- Polls ----------------------------------------------------------------------------------------------------------- */
+
+/* Older tasks are on disk: their runs are fetched. */
+static void fetch_cold(hf_core *core, hf_queue *queue)
+{
+    hf_node *first = hf_list_first(&queue->tasks);
+    int64_t oldest = first != NULL ? HF_CONTAINER(first, hf_task, link)->order : INT64_MAX;
+    size_t wanted = queue->poll_count < COLD_LOADS_MAX ? queue->poll_count + 1 : COLD_LOADS_MAX;
+    HF_LIST_EACH(node, &queue->cold)
+    {
+        hf_cold *cold = HF_CONTAINER(node, hf_cold, link);
+        if (wanted == 0 || cold->order > oldest) {
+            break;
+        }
+        int64_t number = cold->run;
+        hf_list_remove(&cold->link);
+        hf_core_free_mem(core, cold, sizeof *cold);
+        const hf_run *run = hf_run_find(core, number);
+        if (run != NULL) {
+            HF_PROBE(core, HF_PROBE_COLD_TASK_STALE); /* in memory: so is its task, if it still has it */
+            continue;
+        }
+        HF_PROBE(core, HF_PROBE_COLD_TASK);
+        hf_run_load(core, number);
+        wanted--;
+    }
+    if (queue->disk && !queue->reading && hf_list_is_empty(&queue->cold)) {
+        hf_read *read = hf_read_new(core, HF_READ_TASKS, HF_TABLE_TASK);
+        if (read == NULL) {
+            return;
+        }
+        hf_owned_set(core, &read->key, hf_owned_str(&queue->text));
+        read->queue = queue;
+        read->from = queue->disk_after;
+        read->request.key = (hf_key){hf_owned_str(&read->key), queue->disk_after + 1, 0};
+        read->request.key_end = (hf_key){hf_owned_str(&read->key), INT64_MAX, 0};
+        read->request.row_max = core->options.page_max;
+        queue->reading = true;
+        hf_read_submit(core, read);
+    }
+}
+
+static void pump(hf_core *core, hf_queue *queue)
+{
+    while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
+        hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
+        hf_match_remove(core, task);
+        start(core, task, take_poll(core, queue));
+    }
+    if (core->status == HF_OK && queue->poll_count > 0) {
+        fetch_cold(core, queue);
+    }
+}
+
+void hf_match_poll(hf_core *core, hf_call *call)
+{
+    bool workflow = call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
+    const hf_pb_poll_workflow_task_queue_request *w = call->request;
+    const hf_pb_poll_activity_task_queue_request *a = call->request;
+    const hf_pb_task_queue *named = workflow ? w->task_queue : a->task_queue;
+    hf_queue *queue = hf_queue_get(core, workflow ? 'w' : 'a', workflow ? w->namespace : a->namespace, named->name);
+    if (queue == NULL) {
+        return;
+    }
+    queue->polled_at = core->now.mono;
+    if (queue->disk || !hf_list_is_empty(&queue->cold)) {
+        fetch_cold(core, queue);
+    }
+    if (queue->task_count > 0 && core->status == HF_OK) {
+        hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
+        hf_match_remove(core, task);
+        start(core, task, call);
+        return;
+    }
+    hf_list_push_back(&queue->polls, &call->link);
+    queue->poll_count++;
+    call->place = HF_PLACE_QUEUE;
+    call->parked = queue;
+    int64_t span = call->timeout.ns > 0 ? call->timeout.ns : core->options.poll_span;
+    int64_t until = span > INT64_MAX - core->now.mono ? INT64_MAX : core->now.mono + span;
+    if (hf_heap_set(&core->polls, &call->deadline, until) != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+}
+
+void hf_match_unpark(hf_core *core, hf_call *call)
+{
+    hf_queue *queue = call->parked;
+    hf_list_remove(&call->link);
+    hf_heap_remove(&core->polls, &call->deadline);
+    queue->poll_count--;
+    queue->polled_at = core->now.mono;
+    call->place = HF_PLACE_NONE;
+    call->parked = NULL;
+}
+
+/* ---- Disk ------------------------------------------------------------------------------------------------------------ */
+
+static bool cold_is_known(const hf_queue *queue, int64_t order)
+{
+    HF_LIST_EACH(node, &queue->cold)
+    {
+        if (HF_CONTAINER(node, hf_cold, link)->order == order) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_cold(hf_core *core, hf_queue *queue, const hf_pb_task_record *record, int64_t order)
+{
+    if (hf_run_find(core, record->run) != NULL || cold_is_known(queue, order)) {
+        return;
+    }
+    hf_cold *cold = hf_core_alloc(core, sizeof *cold);
+    if (cold == NULL) {
+        return;
+    }
+    *cold = (hf_cold){.queue = queue, .run = record->run, .scheduled_id = record->scheduled_id, .order = order};
+    hf_node *before = queue->cold.head.prev;
+    while (before != &queue->cold.head && HF_CONTAINER(before, hf_cold, link)->order > order) {
+        before = before->prev;
+    }
+    hf_node_insert_(&cold->link, before, before->next);
+}
+
+void hf_match_tasks_read(hf_core *core, hf_read *read)
+{
+    hf_queue *queue = read->queue;
+    queue->reading = false;
+    bool again = queue->disk_after < read->from; /* an older task went cold meanwhile */
+    for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
+        const hf_row *row = &read->request.rows[i];
+        hf_pb_task_record record;
+        hf_str body = {0};
+        hf_status status = hf_record_open(&core->op, HF_TABLE_TASK, &row->key, row->value, &body);
+        if (status == HF_OK) {
+            status = hf_pb_decode(&core->op, &hf_pb_task_record_type, body, &core->scratch, &record);
+        }
+        if (status == HF_OK) {
+            add_cold(core, queue, &record, row->key.a);
+        } else {
+            HF_PROBE(core, HF_PROBE_BAD_RECORD); /* its run will be found by its deadline, if it has one */
+        }
+        if (!again && row->key.a > queue->disk_after) {
+            queue->disk_after = row->key.a;
+        }
+    }
+    if (!again && !read->request.more) {
+        queue->disk = false;
+    }
+    pump(core, queue);
+}
+
+void hf_match_run_loaded(hf_core *core, hf_run *run)
+{
+    if (!hf_run_is_open(run)) {
+        return;
+    }
+    hf_wft_enqueue(core, run);
+    for (size_t i = 0; i < run->activities.count; i++) {
+        hf_activity_enqueue(core, run, run->activities.items[i]);
+    }
+}
+
+/* Its rows are all that is left of a waiting task: the table has something again. */
+static void gone_cold(hf_core *core, hf_task *task)
+{
+    hf_queue *queue = task->queue;
+    if (queue == NULL) {
+        return;
+    }
+    hf_match_remove(core, task);
+    queue->disk = true;
+    if (task->order <= queue->disk_after) {
+        queue->disk_after = task->order - 1;
+    }
+}
+
+void hf_match_evicted(hf_core *core, hf_run *run)
+{
+    gone_cold(core, &run->wft.task);
+    for (size_t i = 0; i < run->activities.count; i++) {
+        gone_cold(core, &run->activities.items[i]->task);
+    }
+}

@@ -1,0 +1,334 @@
+/* Opening: the core comes back from the store as it was, but for what was never durable.
+ *
+ * Counters and dirty runs come from the journal; everything else stays on disk until it is asked for. Tasks that workers of
+ * an earlier process held in memory are theirs no longer: workflow tasks are handed out again as they are, activities as
+ * their next attempt. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/digest.h"
+
+#define PAGE_LEN (1u << 20) /* bytes of journal read at once */
+
+static hf_status execute(hf_op *op, hf_store *store, hf_store_request *request)
+{
+    hf_op_init(&request->op);
+    hf_store_execute(store, request);
+    return request->status == HF_OK ? HF_OK : hf_fail(op, request->status, "%s", request->op.message);
+}
+
+static const hf_key META_KEY = {HF_STR_INIT("engine"), 0, 0};
+
+static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_META, .key = META_KEY, .arena = arena};
+    HF_TRY(execute(op, store, &get));
+    core->meta_dirty = true;
+    if (!get.found) {
+        uint64_t words[2] = {1, 2};
+        uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+        words[0] = 3;
+        uint64_t low = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+        memcpy(core->mac_key, &high, 8);
+        memcpy(core->mac_key + 8, &low, 8);
+        core->incarnation = 1;
+        return HF_OK;
+    }
+    hf_str body = {0};
+    hf_pb_engine_meta meta;
+    HF_TRY(hf_record_open(op, HF_TABLE_META, &META_KEY, get.value, &body));
+    HF_TRY(hf_pb_decode(op, &hf_pb_engine_meta_type, body, arena, &meta));
+    if (meta.mac_key.len != sizeof core->mac_key) {
+        return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
+    }
+    memcpy(core->mac_key, meta.mac_key.data, sizeof core->mac_key);
+    core->incarnation = meta.incarnation + 1;
+    return HF_OK;
+}
+
+void hf_core_put_meta(hf_core *core, hf_batch *batch)
+{
+    hf_pb_engine_meta meta = {
+        .mac_key = hf_str_of_len(core->mac_key, sizeof core->mac_key),
+        .incarnation = core->incarnation,
+    };
+    core->row.len = 0;
+    hf_pb_encode(&hf_pb_engine_meta_type, &meta, &core->row);
+    char *bytes = hf_arena_take(&batch->arena, HF_RECORD_HEADER_LEN + core->row.len, 8);
+    if (bytes == NULL || core->row.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    memcpy(bytes + HF_RECORD_HEADER_LEN, core->row.data, core->row.len);
+    hf_record_seal(HF_TABLE_META, &META_KEY, bytes, core->row.len);
+    hf_batch_write(core, batch,
+                   (hf_write){.table = HF_TABLE_META,
+                              .kind = HF_WRITE_PUT,
+                              .key = META_KEY,
+                              .value = hf_str_of_len(bytes, HF_RECORD_HEADER_LEN + core->row.len)});
+    core->meta_dirty = false;
+}
+
+/* ---- Journal --------------------------------------------------------------------------------------------------------- */
+
+static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t number, hf_run **ret_run)
+{
+    *ret_run = hf_run_find(core, number);
+    if (*ret_run != NULL) {
+        return HF_OK;
+    }
+    hf_arena arena;
+    hf_arena_init(&arena, core->memory);
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &arena};
+    hf_status status = execute(op, store, &get);
+    hf_run *run = status == HF_OK ? hf_run_add(core, number) : NULL;
+    if (status == HF_OK && run != NULL && get.found) {
+        status = hf_run_fill(op, core, run, get.value);
+        hf_core_unuse(core, run);
+    }
+    hf_arena_deinit(&arena);
+    *ret_run = run;
+    return status != HF_OK ? status : core->status;
+}
+
+static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t commit, hf_str bytes)
+{
+    hf_pb_run_changes msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
+    hf_run *run = NULL;
+    HF_TRY(load_now(op, core, store, msg.run, &run));
+    if (run->commit_last >= commit) { /* W2: its rows hold this */
+        return HF_OK;
+    }
+    hf_core_use(core, run);
+    if (!hf_node_is_linked(&run->dirty_link)) {
+        run->commit_dirty = commit;
+        hf_list_push_back(&core->dirty, &run->dirty_link);
+    }
+    run->commit_last = commit;
+    hf_buf_put(&run->log, msg.changes.data, msg.changes.len);
+    run->batch_start = run->log.len;
+    hf_str rest = msg.changes;
+    hf_pb_raw field;
+    while (rest.len > 0) {
+        if (!hf_pb_next(&rest, &field)) {
+            return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: changes of run %lld cannot be read",
+                           (unsigned long long)commit, (long long)msg.run);
+        }
+        HF_TRY(hf_apply_change(op, core, run, &field));
+    }
+    if (run->log.status != HF_OK) {
+        hf_core_break(core, run->log.status, "out of memory");
+    }
+    return core->status;
+}
+
+static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, bool first)
+{
+    hf_str body = {0};
+    hf_pb_journal_commit msg = {0};
+    HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &body));
+    hf_str rest = body;
+    hf_pb_raw field;
+    while (rest.len > 0 && hf_pb_next(&rest, &field)) { /* runs are taken as they come, the others are few */
+        switch (field.number) {
+        case 1:
+            msg.commit = field.value;
+            break;
+        case 3:
+            msg.previous = field.value;
+            if (!first && msg.previous != core->journal_hash) {
+                return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal does not follow the one before",
+                               (unsigned long long)msg.commit);
+            }
+            break;
+        case 4:
+            hf_arena_reset(&core->scratch);
+            HF_TRY(replay_run(op, core, store, msg.commit, field.bytes));
+            break;
+        case 5:
+            core->run_next = (int64_t)field.value;
+            break;
+        case 6:
+            core->order_next = (int64_t)field.value;
+            break;
+        default:
+            break;
+        }
+    }
+    if (rest.data == NULL || msg.commit != (uint64_t)row->key.a) {
+        return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
+    }
+    core->journal_hash = hf_digest(msg.previous, body);
+    if (HF_VEC_RESERVE(core, &core->journal_lens)) {
+        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
+        core->journal_len += body.len;
+    }
+    return core->status;
+}
+
+static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    int64_t next = 0;
+    bool more = true;
+    while (more) {
+        hf_arena_reset(arena);
+        hf_store_request scan = {
+            .verb = HF_STORE_SCAN,
+            .table = HF_TABLE_JOURNAL,
+            .key = {.a = next},
+            .key_end = {.a = INT64_MAX},
+            .len_max = PAGE_LEN,
+            .arena = arena,
+        };
+        HF_TRY(execute(op, store, &scan));
+        for (size_t i = 0; i < scan.row_count; i++) {
+            bool first = next == 0;
+            if (first) {
+                core->journal_first = (uint64_t)scan.rows[i].key.a;
+            } else if (scan.rows[i].key.a != next) {
+                return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal is missing", (long long)next);
+            }
+            HF_TRY(replay_commit(op, core, store, &scan.rows[i], first));
+            next = scan.rows[i].key.a + 1;
+        }
+        more = scan.more;
+    }
+    if (next != 0) {
+        HF_PROBE(core, HF_PROBE_RECOVERED);
+        core->commit_next = (uint64_t)next;
+    }
+    core->commit_durable = core->commit_next - 1;
+    core->journal_first = core->journal_lens.count > 0 ? core->journal_first : core->commit_next;
+    return HF_OK;
+}
+
+/* ---- What dead workers held ------------------------------------------------------------------------------------------- */
+
+static bool is_of_dead(const hf_core *core, uint64_t incarnation)
+{
+    return incarnation != 0 && incarnation != core->incarnation;
+}
+
+static void hand_out_again(hf_core *core, hf_run *run)
+{
+    if (run->loading || run->bad || !hf_run_is_open(run)) {
+        return;
+    }
+    bool news = false;
+    int64_t last = 0;
+    for (size_t i = 0; i < run->activities.count && core->status == HF_OK;) {
+        hf_activity *activity = run->activities.items[i];
+        if (activity->scheduled_id <= last) {
+            i++;
+            continue;
+        }
+        last = activity->scheduled_id;
+        hf_arena_reset(&core->scratch);
+        if (activity->state == HF_ACTIVITY_STARTED && is_of_dead(core, activity->incarnation)) {
+            news = hf_activity_lost(core, run, activity) || news;
+        }
+    }
+    if (run->wft.state == HF_WFT_STARTED && is_of_dead(core, run->wft.incarnation)) {
+        HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
+        hf_wft_again(core, run);
+    }
+    if (news) {
+        hf_wft_schedule(core, run);
+    }
+}
+
+static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    hf_arena_reset(arena);
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_TASK,
+        .key = {HF_STR("h"), 0, 0},
+        .key_end = {HF_STR("h"), INT64_MAX, 0},
+        .arena = arena,
+    };
+    HF_TRY(execute(op, store, &scan));
+    for (size_t i = 0; i < scan.row_count; i++) {
+        hf_str body = {0};
+        hf_pb_task_record record;
+        HF_TRY(hf_record_open(op, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body));
+        HF_TRY(hf_pb_decode(op, &hf_pb_task_record_type, body, arena, &record));
+        hf_run *run = NULL;
+        hf_arena_reset(&core->scratch);
+        HF_TRY(load_now(op, core, store, record.run, &run));
+    }
+    return HF_OK;
+}
+
+static hf_status has_rows(hf_op *op, hf_store *store, hf_arena *arena, hf_table table, bool *ret_has)
+{
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = table,
+        .key_end = hf_key_last(),
+        .row_max = 1,
+        .arena = arena,
+    };
+    HF_TRY(execute(op, store, &scan));
+    *ret_has = scan.row_count > 0;
+    return HF_OK;
+}
+
+static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    HF_TRY(read_meta(op, core, store, arena));
+    HF_TRY(replay(op, core, store, arena));
+    HF_TRY(load_held(op, core, store, arena));
+    HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
+    HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
+    bool names = true;
+    HF_TRY(has_rows(op, store, arena, HF_TABLE_NAME, &names));
+    hf_filter_open(core, !names);
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (run->event_count == 0) {
+            return hf_fail(op, HF_ERR_INVALID, "the journal changes run %lld, which is not there",
+                           (long long)run->number);
+        }
+        if (!hf_run_is_open(run)) {
+            continue;
+        }
+        hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
+        if (name != NULL) {
+            name->fresh = false;
+            name->run = run;
+            run->name = name;
+        }
+        hf_match_run_loaded(core, run);
+    }
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hand_out_again(core, HF_CONTAINER(node, hf_run, all_link));
+    }
+    core->due_until = 0;
+    return core->status;
+}
+
+hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *store, hf_clock now, hf_core **ret_core)
+{
+    hf_core *core = hf_core_new(options);
+    if (core == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "out of memory");
+    }
+    core->now = now;
+    hf_arena arena;
+    hf_arena_init(&arena, core->memory);
+    hf_status status = recover(op, core, store, &arena);
+    if (status != HF_OK && op->status == HF_OK) {
+        hf_fail(op, status, "%s", core->why);
+    }
+    hf_arena_deinit(&arena);
+    if (status != HF_OK) {
+        hf_core_free(core);
+        return status;
+    }
+    *ret_core = core;
+    return HF_OK;
+}

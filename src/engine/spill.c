@@ -1,0 +1,291 @@
+/* What is written when (docs/adr/0006).
+ *
+ * Every commit is one journal row: the changes of all runs it touched. A run's own rows (state, history, name, deadline, waiting
+ * tasks) are written later, all at once: when it closes, when it has to leave memory, or when it holds up the oldest part
+ * of the journal. A run that lives shorter than that is written once. The journal is then cut behind the oldest
+ * change that is in no row yet, so a crash never has to read more than its bound.
+ *
+ * W1  A run whose rows are written with a commit is not in that commit's journal row: the rows hold it.
+ * W2  Rows of a run say which commit they include (RunState.commit); recovery skips older changes.
+ * W3  The due and task tables hold, for a run that is not in memory, exactly what hf_run_next_due and its queues would. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+#include "base/digest.h"
+#include "base/limits.h"
+
+void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
+{
+    if (HF_VEC_RESERVE(core, &batch->writes)) {
+        batch->writes.items[batch->writes.count++] = write;
+    }
+}
+
+/* Puts a record: room for the header, then the body that `fill` has written to core->row. */
+static void put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body)
+{
+    char *bytes = hf_arena_take(&batch->arena, HF_RECORD_HEADER_LEN + body->len, 8);
+    if (bytes == NULL || body->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    if (body->len > 0) {
+        memcpy(bytes + HF_RECORD_HEADER_LEN, body->data, body->len);
+    }
+    hf_record_seal(table, &key, bytes, body->len);
+    hf_batch_write(core, batch,
+                   (hf_write){.table = table,
+                              .kind = HF_WRITE_PUT,
+                              .key = key,
+                              .value = hf_str_of_len(bytes, HF_RECORD_HEADER_LEN + body->len)});
+}
+
+static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_pb_type *type, const void *msg)
+{
+    core->row.len = 0;
+    hf_pb_encode(type, msg, &core->row);
+    put_record(core, batch, table, key, &core->row);
+}
+
+/* ---- The rows of a run ----------------------------------------------------------------------------------------------- */
+
+static void put_history(hf_core *core, hf_batch *batch, hf_run *run)
+{
+    if (run->event_count == run->spilled) {
+        return;
+    }
+    core->events.len = 0;
+    hf_log_events(run, run->spilled + 1, run->event_count, &core->events);
+    if (core->events.status != HF_OK) {
+        hf_core_break(core, core->events.status, "out of memory");
+        return;
+    }
+    hf_assert((int64_t)core->events.len == run->history_len - run->spilled_len); /* R2 */
+    hf_pb_history_record record = {
+        .first_id = run->spilled + 1,
+        .last_id = run->event_count,
+        .chain_before = run->spilled_chain,
+        .chain_after = run->chain,
+        .events = hf_str_of_len(core->events.data, core->events.len),
+    };
+    put_message(core, batch, HF_TABLE_HISTORY, (hf_key){.a = run->number, .b = record.first_id},
+                &hf_pb_history_record_type, &record);
+    run->spilled = run->event_count;
+    run->spilled_chain = run->chain;
+    run->spilled_len = run->history_len;
+}
+
+static void put_name(hf_core *core, hf_batch *batch, hf_run *run)
+{
+    hf_str ns = hf_owned_str(&run->namespace);
+    hf_str id = hf_owned_str(&run->workflow_id);
+    char *text = hf_arena_take(&batch->arena, ns.len + 1 + id.len, 1);
+    if (text == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    memcpy(text, ns.data, ns.len);
+    text[ns.len] = '\x1f';
+    memcpy(text + ns.len + 1, id.data, id.len);
+    hf_filter_add(core, hf_name_hash(hf_str_of_len(text, ns.len + 1 + id.len)));
+    hf_pb_name_record record = {
+        .run_id = hf_owned_str(&run->run_id),
+        .status = run->status,
+        .start_request_id = hf_owned_str(&run->start_request_id),
+    };
+    put_message(core, batch, HF_TABLE_NAME, (hf_key){hf_str_of_len(text, ns.len + 1 + id.len), run->number, 0},
+                &hf_pb_name_record_type, &record);
+}
+
+static void put_due(hf_core *core, hf_batch *batch, hf_run *run)
+{
+    int64_t due = hf_run_next_due(run);
+    int64_t key = due == INT64_MAX ? 0 : due;
+    if (key == run->due_written) {
+        return;
+    }
+    if (run->due_written != 0) {
+        hf_batch_write(core, batch,
+                       (hf_write){.table = HF_TABLE_DUE,
+                                  .kind = HF_WRITE_DELETE,
+                                  .key = {.a = run->due_written, .b = run->number}});
+    }
+    if (key != 0) {
+        hf_batch_write(
+            core, batch,
+            (hf_write){.table = HF_TABLE_DUE, .kind = HF_WRITE_PUT, .key = {.a = key, .b = run->number}});
+        core->due_on_disk = true;
+    }
+    run->due_written = key;
+}
+
+static hf_str copy(hf_core *core, hf_batch *batch, hf_str bytes)
+{
+    hf_str copied = hf_arena_copy(&batch->arena, bytes);
+    if (batch->arena.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    return copied;
+}
+
+static void put_task(hf_core *core, hf_batch *batch, hf_run *run, hf_str queue, const hf_task *task, bool held)
+{
+    if (!HF_VEC_RESERVE(core, &run->rows_written)) {
+        return;
+    }
+    hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
+    *key = (hf_task_key){.order = task->order};
+    hf_owned_set(core, &key->queue, queue);
+    hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .held = held};
+    put_message(core, batch, HF_TABLE_TASK, (hf_key){copy(core, batch, queue), task->order, 0}, &hf_pb_task_record_type,
+                &record);
+    core->tasks_on_disk = true;
+}
+
+/* Tasks that wait, and tasks that a worker of this process holds: those are handed out again at the next open. */
+static void put_tasks(hf_core *core, hf_batch *batch, hf_run *run)
+{
+    for (size_t i = 0; i < run->rows_written.count; i++) {
+        hf_task_key *key = &run->rows_written.items[i];
+        hf_batch_write(core, batch,
+                       (hf_write){.table = HF_TABLE_TASK,
+                                  .kind = HF_WRITE_DELETE,
+                                  .key = {copy(core, batch, hf_owned_str(&key->queue)), key->order, 0}});
+        hf_owned_free(core, &key->queue);
+    }
+    run->rows_written.count = 0;
+    const hf_wft *wft = &run->wft;
+    if (wft->task.queue != NULL) {
+        put_task(core, batch, run, hf_owned_str(&wft->task.queue->text), &wft->task, false);
+    } else if (wft->state == HF_WFT_STARTED && wft->incarnation != 0) {
+        put_task(core, batch, run, HF_STR("h"), &wft->task, true);
+    }
+    for (size_t i = 0; i < run->activities.count; i++) {
+        const hf_activity *activity = run->activities.items[i];
+        if (activity->task.queue != NULL) {
+            put_task(core, batch, run, hf_owned_str(&activity->task.queue->text), &activity->task, false);
+        } else if (activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0) {
+            put_task(core, batch, run, HF_STR("h"), &activity->task, true);
+        }
+    }
+}
+
+void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
+{
+    hf_assert(!run->loading && !run->bad);
+    HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
+    hf_arena_reset(&core->scratch);
+    put_history(core, batch, run);
+    put_name(core, batch, run);
+    put_due(core, batch, run);
+    put_tasks(core, batch, run);
+    run->commit_last = core->commit_next;
+    core->row.len = 0;
+    hf_run_encode(core, run, true, &core->row);
+    put_record(core, batch, HF_TABLE_RUN, (hf_key){.a = run->number}, &core->row);
+    if (core->status != HF_OK) {
+        return;
+    }
+    run->is_written = true;
+    run->spill_now = false;
+    hf_buf_deinit(&run->log);
+    hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
+    run->batch_start = 0;
+    hf_list_remove(&run->dirty_link);
+    if (hf_node_is_linked(&run->batch_link)) { /* W1 */
+        hf_list_remove(&run->batch_link);
+    }
+    hf_core_unuse(core, run);
+}
+
+/* ---- The journal ----------------------------------------------------------------------------------------------------- */
+
+/* Old runs get their rows, as many as it takes to keep journal and memory within their bounds. */
+void hf_spill_old(hf_core *core, hf_batch *batch)
+{
+    size_t spilled = 0;
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_first(&core->dirty)) != NULL) {
+        hf_run *run = HF_CONTAINER(node, hf_run, dirty_link);
+        bool holds_up = core->journal_len > core->options.journal_len_max / 2 && run->commit_dirty < core->commit_next;
+        bool no_room = core->used > core->options.mem_max;
+        if ((!holds_up && !no_room) || batch->arena.used > core->options.batch_len_max) {
+            return;
+        }
+        if (holds_up && !no_room) {
+            /* The journal shrinks only when its oldest commit goes: as much of it as this batch adds, and some more. */
+            size_t over = core->journal_len - core->options.journal_len_max / 2;
+            if (spilled > over && spilled > 4096) {
+                return;
+            }
+        }
+        spilled += run->log.len;
+        hf_spill(core, batch, run);
+    }
+}
+
+static void trim(hf_core *core, hf_batch *batch)
+{
+    const hf_node *node = hf_list_first(&core->dirty);
+    uint64_t keep = node != NULL ? HF_CONTAINER_CONST(node, hf_run, dirty_link)->commit_dirty : core->commit_next;
+    if (keep > core->commit_next) {
+        keep = core->commit_next;
+    }
+    size_t bytes = 0;
+    uint64_t count = keep - core->journal_first;
+    for (size_t i = 0; i < count; i++) {
+        bytes += core->journal_lens.items[core->journal_start + i];
+    }
+    if (count == 0 || (count < core->options.trim_count && bytes < core->options.journal_len_max / 8)) {
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_JOURNAL_TRIMMED);
+    hf_batch_write(core, batch,
+                   (hf_write){.table = HF_TABLE_JOURNAL,
+                              .kind = HF_WRITE_DELETE_RANGE,
+                              .key = {.a = (int64_t)core->journal_first},
+                              .key_end = {.a = (int64_t)keep}});
+    core->journal_first = keep;
+    core->journal_len -= bytes;
+    core->journal_start += (size_t)count;
+    if (core->journal_start > core->journal_lens.count / 2) {
+        core->journal_lens.count -= core->journal_start;
+        memmove(core->journal_lens.items, core->journal_lens.items + core->journal_start,
+                core->journal_lens.count * sizeof *core->journal_lens.items);
+        core->journal_start = 0;
+    }
+}
+
+void hf_journal_put(hf_core *core, hf_batch *batch)
+{
+    trim(core, batch);
+    hf_buf *out = &core->row;
+    out->len = 0;
+    hf_pb_put_uint(out, 1, core->commit_next);
+    hf_pb_put_uint(out, 2, (uint64_t)core->now.wall);
+    hf_pb_put_tag(out, 3, HF_PB_WIRE_64);
+    hf_buf_put(out, &core->journal_hash, sizeof core->journal_hash);
+    HF_LIST_EACH(node, &core->touched)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
+        core->events.len = 0;
+        hf_pb_put_uint(&core->events, 1, (uint64_t)run->number);
+        hf_pb_put_bytes(&core->events, 2, hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start));
+        hf_pb_put_bytes(out, 4, hf_str_of_len(core->events.data, core->events.len));
+        run->batch_start = run->log.len;
+        run->commit_last = core->commit_next;
+        hf_list_remove(node);
+    }
+    hf_pb_put_uint(out, 5, (uint64_t)core->run_next);
+    hf_pb_put_uint(out, 6, (uint64_t)core->order_next);
+    if (core->events.status != HF_OK || out->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    core->journal_hash = hf_digest(core->journal_hash, hf_str_of_len(out->data, out->len));
+    put_record(core, batch, HF_TABLE_JOURNAL, (hf_key){.a = (int64_t)core->commit_next}, out);
+    if (HF_VEC_RESERVE(core, &core->journal_lens)) {
+        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)out->len;
+        core->journal_len += out->len;
+    }
+}
