@@ -73,6 +73,8 @@ hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backl
     }
     if (where.as.any.sa_family != AF_UNIX) {
         set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
+    } else {
+        (void)fchmod(fd, 0600); /* what bind makes: nobody else may connect unless the program says so afterwards */
     }
     if (where.as.any.sa_family == AF_INET6) {
         set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY); /* the address says what is bound, whatever the system's default */

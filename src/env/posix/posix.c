@@ -58,6 +58,9 @@ static const hf_env_ops OPS = {
     .file_write = hf_posix_file_write,
     .file_sync = hf_posix_file_sync,
     .file_close = hf_posix_file_close,
+    .file_remove = hf_posix_file_remove,
+    .lock_open = hf_posix_lock_open,
+    .lock_close = hf_posix_lock_close,
 
     .signals_open = hf_posix_signals_open,
     .signals_read = hf_posix_signals_read,

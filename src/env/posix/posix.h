@@ -89,6 +89,11 @@ hf_status hf_posix_file_write(hf_env *env, hf_op *op, int fd, const void *buf, s
 hf_status hf_posix_file_sync(hf_env *env, hf_op *op, int fd);
 hf_status hf_posix_file_close(hf_env *env, hf_op *op, int fd);
 
+/* lock.c */
+hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder);
+void hf_posix_lock_close(hf_env *env, const char *path, int fd);
+hf_status hf_posix_file_remove(hf_env *env, hf_op *op, const char *path);
+
 /* process.c and helper_start.c */
 hf_status hf_posix_helper_open(hf_env *env, hf_op *op, hf_helper **ret_helper, int *ret_fd);
 void hf_posix_helper_close(hf_env *env, hf_helper *helper);

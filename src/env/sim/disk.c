@@ -261,3 +261,78 @@ hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd)
     hf_sim_desc_free(sim, desc);
     return traced(sim, status, 5);
 }
+
+/* ---- Removing, and locks by name -------------------------------------------------------------------------------------- */
+
+/* Gone for good: the directory is safe at once. What listened there and stayed behind goes, too. */
+static void drop_name(hf_sim *sim, const char *path)
+{
+    hf_sim_file *file = hf_sim_file_find(sim, path);
+    if (file != NULL) {
+        sim->disk_len -= (int64_t)file->now.len;
+        file->now.len = 0;
+        file->exists = false;
+    }
+    hf_sim_stale_remove(sim, path);
+}
+
+hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path)
+{
+    hf_sim *sim = hf_sim_of(env);
+    hf_status status = operate(sim, op, "remove", false);
+    if (status == HF_OK) {
+        drop_name(sim, path);
+    }
+    return traced(sim, status, 6);
+}
+
+/* There is one process in here, so a lock is a descriptor of the file that says so. A restart frees it. */
+static bool is_locked(hf_sim *sim, const hf_sim_file *file)
+{
+    for (uint32_t i = 0; i < sim->desc_capacity; i++) {
+        const hf_sim_desc *desc = sim->descs[i];
+        if (desc != NULL && desc->kind == HF_SIM_FILE && desc->as.file.is_lock && desc->as.file.file == file &&
+            desc->as.file.generation == sim->disk_generation) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder)
+{
+    hf_sim *sim = hf_sim_of(env);
+    hf_sim_desc *desc = NULL;
+    hf_status status = operate(sim, op, "lock", false);
+    hf_sim_file *file = hf_sim_file_find(sim, path);
+    if (status == HF_OK && file != NULL && is_locked(sim, file)) {
+        *ret_holder = 1;
+        status = hf_fail(op, HF_ERR_EXISTS, "\"%s\" is held", path);
+    }
+    if (status == HF_OK) {
+        status = hf_sim_desc_new(sim, op, HF_SIM_FILE, &desc);
+    }
+    if (status == HF_OK && (status = open_as(sim, op, path, HF_FILE_APPEND, &file)) != HF_OK) {
+        hf_sim_desc_free(sim, desc);
+    }
+    if (status == HF_OK) {
+        desc->as.file.file = file;
+        desc->as.file.mode = HF_FILE_APPEND;
+        desc->as.file.generation = sim->disk_generation;
+        desc->as.file.is_lock = true;
+        *ret_fd = desc->fd;
+    }
+    return traced(sim, status, 7);
+}
+
+void hf_sim_lock_close(hf_env *env, const char *path, int fd)
+{
+    hf_sim *sim = hf_sim_of(env);
+    hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
+    hf_assert(desc != NULL && desc->kind == HF_SIM_FILE && desc->as.file.is_lock);
+    if (desc->as.file.generation == sim->disk_generation && hf_sim_file_find(sim, path) == desc->as.file.file) {
+        drop_name(sim, path);
+    }
+    hf_sim_desc_free(sim, desc);
+    (void)traced(sim, HF_OK, 8);
+}

@@ -48,6 +48,15 @@ static hf_sim_stale *stale_find(hf_sim *sim, const char *path)
     return NULL;
 }
 
+void hf_sim_stale_remove(hf_sim *sim, const char *path)
+{
+    hf_sim_stale *stale = stale_find(sim, path);
+    if (stale != NULL) {
+        hf_list_remove(&stale->node);
+        free(stale);
+    }
+}
+
 /* The seed is not asked: a port says nothing about a program. 0 = all are taken. */
 static int port_take(hf_sim *sim, const hf_sim_address *address)
 {
@@ -77,8 +86,7 @@ static hf_status place_take(hf_sim *sim, hf_op *op, const char *text, bool repla
         if (!replace) {
             return hf_fail(op, HF_ERR_EXISTS, "an old socket lies at \"%s\"", text);
         }
-        hf_list_remove(&stale->node);
-        free(stale);
+        hf_sim_stale_remove(sim, address->host);
     }
     return HF_OK;
 }

@@ -99,6 +99,7 @@ typedef struct hf_sim_desc {
             hf_file_mode mode;
             size_t offset;       /* of the next read */
             uint64_t generation; /* of the disk: a restart makes the descriptor useless */
+            bool is_lock;        /* nobody else may lock the file while it is open */
         } file;
         struct {
             uint64_t mask; /* bit n: signal n */
@@ -390,6 +391,11 @@ hf_status hf_sim_file_read(hf_env *env, hf_op *op, int fd, void *buf, size_t len
 hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, size_t len);
 hf_status hf_sim_file_sync(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd);
+hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path);
+hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder);
+void hf_sim_lock_close(hf_env *env, const char *path, int fd);
+/* What a unix listener left behind at this path, if anything. */
+void hf_sim_stale_remove(hf_sim *sim, const char *path);
 
 /* signals.c */
 hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd);

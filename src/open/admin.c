@@ -1,0 +1,335 @@
+/* The owner's socket: tools ask a running program about its store instead of opening it.
+ *
+ * One thread, one connection at a time, one request each: who asks is a person with a terminal. Whoever may connect (mode 0600:
+ * the same user) may ask everything, but nobody can hurt by how he asks: lengths are bounded (open.h), a connection that says
+ * nothing for PATIENCE_S is closed, and one that sends nonsense is told so and closed. Work that takes long sends an empty
+ * piece now and then, so that both sides notice when the other has gone.
+ *
+ *     stats            figures of engine and store, as JSON
+ *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
+ *     show NS ID       a workflow's description and history
+ *
+ * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
+#include "open/open.h"
+
+#include "base/json.h"
+#include "engine/engine.h"
+
+#include <stdio.h>
+
+enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAGE_EVENTS = 1000 };
+
+struct hf_admin {
+    hf_env *env;
+    hf_service *engine;            /* outlives this */
+    hf_poller *poller;             /* of the thread: listener and connection */
+    int fd;                        /* listens */
+    char address[HF_PATH_LEN_MAX]; /* "unix:PATH-sock" */
+    hf_thread *thread;
+    atomic_bool stopping;
+};
+
+/* One connection. */
+typedef struct talk {
+    hf_admin *admin;
+    hf_wire wire;
+    hf_arena arena;
+    hf_op op;        /* of the request */
+    bool is_lost;    /* the tool has gone: nothing more is sent */
+    hf_instant said; /* when something was last sent */
+} talk;
+
+static hf_instant from_now(hf_env *env, hf_span span)
+{
+    return (hf_instant){env->ops->now(env).ns + span.ns};
+}
+
+static void say(talk *t, const hf_pb_admin_response *response)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (t->is_lost) {
+        return;
+    }
+    t->said = t->wire.env->ops->now(t->wire.env);
+    t->wire.deadline = from_now(t->wire.env, hf_seconds(PATIENCE_S));
+    t->is_lost = hf_frame_write(&op, &t->wire, &hf_pb_admin_response_type, response, t->arena.memory) != HF_OK;
+}
+
+/* A whole, in pieces. */
+static void say_bytes(talk *t, const char *kind, hf_str bytes)
+{
+    while (bytes.len > 0) {
+        size_t len = bytes.len < HF_FRAME_CHUNK_LEN ? bytes.len : HF_FRAME_CHUNK_LEN;
+        hf_pb_admin_response piece = {.kind = hf_str_of(kind), .chunk = {bytes.data, len}};
+        say(t, &piece);
+        bytes = hf_str_of_len(bytes.data + len, bytes.len - len);
+    }
+}
+
+/* ---- stats ------------------------------------------------------------------------------------------------------------ */
+
+static void put_stats(hf_json *json, const hf_engine_stats *stats)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } FIGURES[] = {
+        {"calls", stats->calls},
+        {"transitions", stats->transitions},
+        {"commits", stats->commits},
+        {"runsInMemory", stats->runs},
+        {"memoryBytes", stats->mem_used},
+        {"reopened", stats->reopened},
+        {"flushes", stats->store.flushes},
+        {"bytesWritten", stats->store.bytes_written},
+        {"checkpoints", stats->store.checkpoints},
+        {"logBytes", stats->store.log_len},
+        {"fileBytes", stats->store.file_len},
+        {"freeBytes", stats->store.free_len},
+    };
+    hf_json_object(json);
+    for (size_t i = 0; i < HF_COUNT_OF(FIGURES); i++) {
+        hf_json_key_uint(json, FIGURES[i].key, FIGURES[i].value);
+    }
+    hf_json_key(json, "rows");
+    hf_json_object(json);
+    for (int i = 0; i < HF_TABLE_COUNT; i++) {
+        hf_json_key_uint(json, hf_table_info_of((hf_table)i)->name, stats->store.rows[i]);
+    }
+    hf_json_end(json);
+    hf_json_end(json);
+}
+
+static hf_status answer_stats(talk *t)
+{
+    hf_engine_stats stats;
+    HF_TRY(hf_engine_stats_get(&t->op, t->admin->engine, true, &stats));
+    hf_buf text;
+    hf_buf_init(&text, t->arena.memory, HF_FRAME_CHUNK_LEN);
+    hf_json json;
+    hf_json_init(&json, &text);
+    put_stats(&json, &stats);
+    hf_status status = text.status;
+    if (status == HF_OK) {
+        say_bytes(t, "json", hf_str_of_len(text.data, text.len));
+    }
+    hf_buf_deinit(&text);
+    return status;
+}
+
+/* ---- backup ----------------------------------------------------------------------------------------------------------- */
+
+static bool keep_going(void *state)
+{
+    talk *t = state;
+    hf_env *env = t->wire.env;
+    if (env->ops->now(env).ns - t->said.ns > hf_seconds(1).ns) {
+        hf_pb_admin_response nothing = {0};
+        say(t, &nothing);
+    }
+    return !atomic_load(&t->admin->stopping);
+}
+
+static hf_status answer_backup(talk *t, hf_str path)
+{
+    hf_str copy = hf_arena_copy(&t->arena, path);
+    if (copy.data == NULL || memchr(copy.data, '\0', copy.len) != NULL || copy.data[0] != '/') {
+        return hf_fail(&t->op, HF_ERR_INVALID, "a backup needs an absolute path");
+    }
+    return hf_engine_backup(&t->op, t->admin->engine, copy.data, keep_going, t);
+}
+
+/* ---- show ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct waiting {
+    hf_call call;
+    hf_env *env;
+    hf_word done;
+} waiting;
+
+static void on_done(hf_call *call)
+{
+    waiting *w = HF_CONTAINER(call, waiting, call);
+    hf_env *env = w->env;
+    hf_word *word = &w->done;
+    atomic_store(word, 1);
+    env->ops->word_wake(env, word, 1);
+}
+
+static hf_status ask(talk *t, hf_method method, const void *request, void **ret_response)
+{
+    waiting w = {.env = t->wire.env};
+    hf_call_init(&w.call, method, request, &t->arena, on_done);
+    hf_service_submit(t->admin->engine, &w.call);
+    while (atomic_load(&w.done) == 0) {
+        (void)w.env->ops->word_wait(w.env, &w.done, 0, HF_INSTANT_NEVER);
+    }
+    *ret_response = w.call.response;
+    return w.call.status == HF_OK ? HF_OK : hf_fail(&t->op, w.call.status, "%s", w.call.message);
+}
+
+static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, hf_str name_space)
+{
+    hf_pb_describe_workflow_execution_request request = {.namespace = name_space, .execution = execution};
+    void *response = NULL;
+    HF_TRY(ask(t, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &response));
+    hf_pb_describe_workflow_execution_response *description = response;
+    /* The pages of the history must all be of this run, whatever starts meanwhile. */
+    execution->run_id = description->workflow_execution_info->execution->run_id;
+    hf_buf bytes;
+    hf_buf_init(&bytes, t->arena.memory, SIZE_MAX / 4);
+    hf_pb_encode(&hf_pb_describe_workflow_execution_response_type, description, &bytes);
+    hf_status status = bytes.status;
+    if (status == HF_OK) {
+        say_bytes(t, "description", hf_str_of_len(bytes.data, bytes.len));
+    }
+    hf_buf_deinit(&bytes);
+    return status;
+}
+
+static hf_status answer_show(talk *t, hf_str name_space, hf_str id)
+{
+    hf_pb_workflow_execution execution = {.workflow_id = id};
+    HF_TRY(say_description(t, &execution, name_space));
+    hf_str token = {0};
+    do {
+        hf_pb_get_workflow_execution_history_request request = {
+            .namespace = name_space,
+            .execution = &execution,
+            .maximum_page_size = PAGE_EVENTS,
+            .next_page_token = token,
+        };
+        void *response = NULL;
+        HF_TRY(ask(t, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, &response));
+        hf_pb_get_workflow_execution_history_response *page = response;
+        say_bytes(t, "history", page->history);
+        token = page->next_page_token;
+    } while (token.len > 0 && !t->is_lost);
+    return HF_OK;
+}
+
+/* ---- The thread ------------------------------------------------------------------------------------------------------- */
+
+static hf_status answer(talk *t, const hf_pb_admin_request *request)
+{
+    static const struct {
+        const char *verb;
+        size_t arg_count;
+    } VERBS[] = {{"stats", 0}, {"backup", 1}, {"show", 2}};
+    size_t which = 0;
+    while (which < HF_COUNT_OF(VERBS) && !hf_str_equal(request->verb, hf_str_of(VERBS[which].verb))) {
+        which++;
+    }
+    if (which == HF_COUNT_OF(VERBS)) {
+        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": there are stats, backup and show",
+                       request->verb.len > 0 ? hf_arena_copy(&t->arena, request->verb).data : "");
+    }
+    if (request->args.count != VERBS[which].arg_count) {
+        return hf_fail(&t->op, HF_ERR_INVALID, "%s takes %zu arguments", VERBS[which].verb, VERBS[which].arg_count);
+    }
+    const hf_str *args = request->args.items;
+    return which == 0 ? answer_stats(t) : which == 1 ? answer_backup(t, args[0]) : answer_show(t, args[0], args[1]);
+}
+
+static void serve(hf_admin *admin, int fd)
+{
+    hf_env *env = admin->env;
+    talk t = {.admin = admin, .wire = {.env = env, .poller = admin->poller, .fd = fd, .stopping = &admin->stopping}};
+    t.wire.deadline = from_now(env, hf_seconds(PATIENCE_S));
+    t.said = env->ops->now(env);
+    hf_arena_init(&t.arena, hf_env_memory(env));
+    hf_op_init(&t.op);
+    hf_pb_admin_request request = {0};
+    hf_status status = env->ops->poller_set(env, &t.op, admin->poller, fd, HF_READABLE | HF_WRITABLE, true, &t.wire);
+    if (status == HF_OK) {
+        status = hf_frame_read(&t.op, &t.wire, &hf_pb_admin_request_type, HF_FRAME_REQUEST_MAX, &t.arena, &request);
+    }
+    if (status == HF_OK) {
+        status = answer(&t, &request);
+    }
+    hf_pb_admin_response last = {.status = (int32_t)status, .last = true};
+    if (status != HF_OK) {
+        last.message = hf_str_of(t.op.message);
+    }
+    say(&t, &last);
+    hf_arena_deinit(&t.arena);
+    env->ops->close(env, fd);
+}
+
+/* The poller tells of a new connection once: all that are there are taken before it is asked again. */
+static void admin_main(void *arg)
+{
+    hf_admin *admin = arg;
+    hf_env *env = admin->env;
+    while (!atomic_load(&admin->stopping)) {
+        hf_op op;
+        hf_op_init(&op);
+        int fd = -1;
+        char peer[HF_ADDRESS_LEN_MAX];
+        if (env->ops->accept(env, &op, admin->fd, &fd, peer) == HF_OK) {
+            serve(admin, fd);
+        } else {
+            hf_event events[4];
+            (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), HF_INSTANT_NEVER);
+        }
+    }
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------------- */
+
+static void remove_socket(hf_admin *admin)
+{
+    hf_op op;
+    hf_op_init(&op);
+    (void)admin->env->ops->file_remove(admin->env, &op, admin->address + strlen("unix:"));
+}
+
+static hf_status start(hf_op *op, hf_admin *admin)
+{
+    hf_env *env = admin->env;
+    char bound[HF_ADDRESS_LEN_MAX];
+    remove_socket(admin); /* we are the owner: what lies there is a dead one's */
+    HF_TRY(env->ops->listen(env, op, admin->address, BACKLOG, true, &admin->fd, bound));
+    HF_TRY(env->ops->poller_open(env, op, &admin->poller));
+    HF_TRY(env->ops->poller_set(env, op, admin->poller, admin->fd, HF_READABLE, true, admin));
+    return env->ops->thread_start(env, op, "hf-admin", STACK_LEN, admin_main, admin, &admin->thread);
+}
+
+hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_admin **ret_admin)
+{
+    hf_admin *admin = env->ops->allocate(env, sizeof *admin, 0);
+    if (admin == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the socket beside the store");
+    }
+    *admin = (hf_admin){.env = env, .engine = engine, .fd = -1};
+    hf_admin_address(path, admin->address);
+    hf_status status = start(op, admin);
+    if (status != HF_OK) {
+        hf_admin_close(admin);
+        return status;
+    }
+    *ret_admin = admin;
+    return HF_OK;
+}
+
+void hf_admin_close(hf_admin *admin)
+{
+    if (admin == NULL) {
+        return;
+    }
+    hf_env *env = admin->env;
+    atomic_store(&admin->stopping, true);
+    if (admin->thread != NULL) {
+        env->ops->poller_ring(env, admin->poller);
+        env->ops->thread_join(env, admin->thread);
+    }
+    if (admin->fd >= 0) {
+        env->ops->close(env, admin->fd);
+        remove_socket(admin);
+    }
+    if (admin->poller != NULL) {
+        env->ops->poller_close(env, admin->poller);
+    }
+    env->ops->release(env, admin, sizeof *admin);
+}

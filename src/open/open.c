@@ -1,0 +1,236 @@
+/* hf_open: a service put together from an address.
+ *
+ *     caller -> hf_opened -> engine -> store queue -> SQLite
+ *                   |
+ *                   +-- owner: the lock beside the file          taken first, released last
+ *                   +-- admin: the socket beside the file        opened last, closed first
+ *
+ * Opening blocks, on the disk and on the recovery of the journal: a fiber has it done by a pool thread. What is opened does
+ * not need the runtime afterwards but for its log; it has threads of its own. */
+#include "open/open.h"
+
+#include "engine/engine.h"
+#include "fiber/wait.h"
+#include "store/mem.h"
+
+#include <holdfast/service.h>
+
+#include <stdio.h>
+
+enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the store */
+
+typedef struct hf_opened {
+    hf_service service; /* first: what the caller sees */
+    hf_env *env;        /* where everything comes from */
+    hf_service *engine; /* who does the work */
+    hf_owner owner;     /* the file is ours */
+    hf_admin *admin;    /* NULL = nobody can ask from outside */
+    hf_log_sink log;    /* the runtime's, or to stderr */
+    void *log_state;    /* of it */
+} hf_opened;
+
+static void *env_allocate(void *state, size_t len, size_t align)
+{
+    hf_env *env = state;
+    return env->ops->allocate(env, len, align);
+}
+
+static void env_release(void *state, void *ptr, size_t len)
+{
+    hf_env *env = state;
+    env->ops->release(env, ptr, len);
+}
+
+hf_allocator hf_env_memory(hf_env *env)
+{
+    return (hf_allocator){env_allocate, env_release, env};
+}
+
+/* ---- The service ------------------------------------------------------------------------------------------------------ */
+
+static void submit(hf_service *service, hf_call *call)
+{
+    hf_service *engine = ((hf_opened *)(void *)service)->engine;
+    engine->ops->submit(engine, call);
+}
+
+static void cancel(hf_service *service, hf_call *call)
+{
+    hf_service *engine = ((hf_opened *)(void *)service)->engine;
+    engine->ops->cancel(engine, call);
+}
+
+static void unwanted(hf_service *service, hf_str task_token)
+{
+    hf_service *engine = ((hf_opened *)(void *)service)->engine;
+    engine->ops->unwanted(engine, task_token);
+}
+
+static hf_status close_opened(hf_op *op, hf_service *service)
+{
+    hf_opened *opened = (hf_opened *)(void *)service;
+    hf_env *env = opened->env;
+    hf_admin_close(opened->admin);
+    hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
+    hf_owner_release(env, &opened->owner);
+    env->ops->release(env, opened, sizeof *opened);
+    return status;
+}
+
+static const hf_service_ops OPENED_OPS = {submit, cancel, unwanted, close_opened};
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------------- */
+
+/* For a service without a runtime, whose log would otherwise go nowhere. */
+static void log_to_env(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    hf_env *env = state;
+    if (level >= HF_LOG_WARN) {
+        char line[HF_MESSAGE_LEN_MAX + 128];
+        (void)snprintf(line, sizeof line, "holdfast %s: %s %s\n", level == HF_LOG_WARN ? "warning" : "error", event,
+                       fields);
+        env->ops->print(env, line);
+    }
+}
+
+static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place, hf_store **ret_store)
+{
+    hf_allocator memory = hf_env_memory(opened->env);
+    if (place->scheme == HF_SCHEME_MEMORY) {
+        return hf_mem_store_open(op, memory, ret_store);
+    }
+    int64_t holder = 0;
+    HF_TRY(hf_owner_take(op, opened->env, place->path, &opened->owner, &holder));
+    hf_sqlite_options options = {
+        .durability = place->durability,
+        .cache_len = hf_place_shares(place).cache,
+        .log_len_max = place->log_len_max,
+    };
+    return hf_sqlite_open(op, memory, place->path, &options, ret_store);
+}
+
+/* A program works without the socket: only tools miss it, and they say why. */
+static void open_admin(hf_opened *opened, const hf_place *place)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (place->scheme == HF_SCHEME_SQLITE &&
+        hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->admin) != HF_OK) {
+        char fields[HF_MESSAGE_LEN_MAX + 32];
+        (void)snprintf(fields, sizeof fields, "why=\"%s\"", op.message);
+        opened->log(opened->log_state, HF_LOG_WARN, "admin_socket_missing", fields);
+    }
+}
+
+static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
+{
+    hf_store *store = NULL;
+    HF_TRY(open_store(op, opened, place, &store));
+    hf_shares shares = hf_place_shares(place);
+    hf_engine_options options = {
+        .mem_max = shares.state,
+        .journal_len_max = shares.journal,
+        .log = opened->log,
+        .log_state = opened->log_state,
+    };
+    HF_TRY(hf_engine_open(op, opened->env, store, &options, &opened->engine));
+    open_admin(opened, place);
+    return HF_OK;
+}
+
+/* One opening, on its way to the pool and back. */
+typedef struct opening {
+    hf_runtime *runtime; /* may be NULL */
+    hf_env *env;
+    hf_place place;
+    hf_opened *opened; /* the result */
+    hf_op op;          /* how it went */
+} opening;
+
+static hf_status open_now(void *arg)
+{
+    opening *o = arg;
+    hf_opened *opened = o->env->ops->allocate(o->env, sizeof *opened, 0);
+    if (opened == NULL) {
+        (void)hf_fail(&o->op, HF_ERR_NOMEM, "no memory for a service");
+        return HF_OK;
+    }
+    bool has_log = o->runtime != NULL && o->runtime->log != NULL;
+    *opened = (hf_opened){
+        .service = {&OPENED_OPS},
+        .env = o->env,
+        .log = has_log ? o->runtime->log : log_to_env,
+        .log_state = has_log ? o->runtime->log_state : o->env,
+    };
+    if (open_parts(&o->op, opened, &o->place) != HF_OK) {
+        hf_op ignored; /* why it could not be opened is what counts */
+        hf_op_init(&ignored);
+        (void)close_opened(&ignored, &opened->service);
+        return HF_OK;
+    }
+    o->opened = opened;
+    return HF_OK;
+}
+
+hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options)
+{
+    static const hf_open_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(hf_not_in_workflow("hf_open"));
+    if (address == NULL || ret_service == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_open needs an address and a place for the service");
+    }
+    opening o = {.runtime = options->runtime != NULL ? options->runtime : hf_runtime_current()};
+    o.env = o.runtime != NULL ? o.runtime->env : hf_env_posix();
+    hf_op_init(&o.op);
+    if (hf_place_parse(&o.op, address, &o.place) == HF_OK) {
+        HF_TRY(hf_block(open_now, &o));
+    }
+    if (o.op.status != HF_OK) {
+        return hf_raise(o.op.status, "%s", o.op.message);
+    }
+    *ret_service = &o.opened->service;
+    return HF_OK;
+}
+
+/* ---- Closing ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct closing {
+    hf_service *service;
+    bool is_done;
+    hf_op op; /* how it went */
+} closing;
+
+static hf_status close_now(void *arg)
+{
+    closing *c = arg;
+    c->is_done = true;
+    (void)c->service->ops->close(&c->op, c->service);
+    return HF_OK;
+}
+
+/* Also works when the fiber is canceled, and happens in any case: here, if no pool thread can be had. */
+hf_status hf_close(hf_service *service)
+{
+    if (service == NULL) {
+        return HF_OK;
+    }
+    HF_TRY(hf_not_in_workflow("hf_close"));
+    closing c = {.service = service};
+    hf_op_init(&c.op);
+    hf_shield *shield = NULL;
+    bool on_fiber = hf_runtime_current() != NULL;
+    bool is_shielded =
+        on_fiber && hf_canceled() != HF_OK && hf_shield_open(&shield, hf_seconds(CLOSE_BOUND_S)) == HF_OK;
+    hf_status status = hf_block(close_now, &c);
+    if (!c.is_done && status != HF_ERR_MISUSE) {
+        (void)close_now(&c);
+    }
+    if (is_shielded) {
+        (void)hf_shield_close(shield);
+    }
+    if (!c.is_done) {
+        return status; /* a process that fork() made: the service is its parent's */
+    }
+    return c.op.status == HF_OK ? HF_OK : hf_raise(c.op.status, "%s", c.op.message);
+}

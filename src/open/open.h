@@ -1,0 +1,101 @@
+/* What the files of this layer share: addresses taken apart, the owner's lock, the owner's socket. */
+#ifndef HF_OPEN_OPEN_H
+#define HF_OPEN_OPEN_H
+
+#include "base/env.h"
+#include "base/str.h"
+#include "service/service.h"
+#include "store/sqlite/sqlite.h"
+
+#define HF_PATH_LEN_MAX 4096 /* bytes of a database's path, with room for the names beside it */
+
+/* ---- address.c ------------------------------------------------------------------------------------------------------- */
+
+typedef enum hf_scheme {
+    HF_SCHEME_SQLITE, /* the engine in this process, on a file */
+    HF_SCHEME_MEMORY  /* the same on a store that forgets */
+} hf_scheme;
+
+typedef struct hf_place {
+    hf_scheme scheme;
+    char path[HF_PATH_LEN_MAX]; /* sqlite: as given */
+    size_t mem;                 /* bytes for everything; 0 = each part's own default */
+    size_t log_len_max;         /* bytes of write-ahead log before a checkpoint; 0 = the store's default */
+    hf_durability durability;
+} hf_place;
+
+/* Takes an address apart. Fails: HF_ERR_INVALID, with a sentence that lists what there is. */
+hf_status hf_place_parse(hf_op *op, const char *address, hf_place *ret_place);
+
+/* How a budget is shared out. */
+typedef struct hf_shares {
+    size_t cache;   /* pages of SQLite */
+    size_t state;   /* runs, queues and calls of the engine */
+    size_t journal; /* of the state: changes that are in no row yet, and so are read after a crash */
+} hf_shares;
+hf_shares hf_place_shares(const hf_place *place); /* zeros = defaults */
+
+/* ---- owner.c: one owner per file --------------------------------------------------------------------------------------- */
+
+typedef struct hf_owner {
+    char path[HF_PATH_LEN_MAX]; /* of the lock's file; empty = not taken */
+    int fd;                     /* that holds it */
+} hf_owner;
+
+/* Becomes the owner of the database at `path`, or says who is.
+ * Fails: HF_ERR_EXISTS (somebody is: `*ret_holder` is its process, 0 = not known), HF_ERR_NOT_FOUND (no such folder),
+ * HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO, HF_ERR_INVALID (the path is too long). */
+hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, hf_owner *ret_owner, int64_t *ret_holder);
+void hf_owner_release(hf_env *env, hf_owner *owner); /* fine on one that was not taken (zeroed) */
+
+/* ---- admin.c: the owner's socket ---------------------------------------------------------------------------------------- */
+
+typedef struct hf_admin hf_admin;
+
+/* Listens beside the database at `path` and answers what tools ask (proto/holdfast/admin.proto), on a thread of its own.
+ * `engine` must outlive it. Fails: HF_ERR_INVALID (the path is too long for a socket), HF_ERR_LIMIT, HF_ERR_NOMEM, what
+ * listening says. */
+hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_admin **ret_admin);
+/* Ends what is under way, and waits for it. Accepts NULL. */
+void hf_admin_close(hf_admin *admin);
+
+/* ---- ask.c: a tool's side of the socket ---------------------------------------------------------------------------------- */
+
+/* Called for every piece of an answer, and with an empty kind now and then meanwhile. */
+typedef void hf_admin_chunk(void *state, hf_str kind, hf_str chunk);
+
+/* Asks the owner of the database at `path`. Blocks: not on a fiber.
+ * Fails: what the owner says; HF_ERR_CLOSED (nobody listens there), HF_ERR_TIMEOUT, HF_ERR_INVALID. */
+hf_status hf_admin_ask(hf_op *op, hf_env *env, const char *path, const char *verb, const char *const *args,
+                       size_t arg_count, hf_admin_chunk *chunk, void *state);
+
+/* ---- frame.c: messages on a socket, for both sides ------------------------------------------------------------------------ */
+
+enum {
+    HF_FRAME_REQUEST_MAX = 64 * 1024,       /* bytes: a verb and a few names */
+    HF_FRAME_CHUNK_LEN = 256 * 1024,        /* bytes of one piece of an answer */
+    HF_FRAME_RESPONSE_MAX = 2 * 256 * 1024, /* a piece, and what is around it */
+};
+
+typedef struct hf_wire {
+    hf_env *env;
+    hf_poller *poller;           /* knows the descriptor */
+    int fd;                      /* the connection */
+    hf_instant deadline;         /* of whatever is under way */
+    const atomic_bool *stopping; /* give up; NULL = never */
+} hf_wire;
+
+/* Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (stopping), HF_ERR_CLOSED (the peer has gone), HF_ERR_TOO_BIG, HF_ERR_NOMEM. */
+hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const void *msg, hf_allocator memory);
+hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
+                        void *ret_msg);
+
+/* "unix:PATH-sock", in a buffer of HF_PATH_LEN_MAX. */
+void hf_admin_address(const char *path, char *ret_address);
+
+/* ---- open.c ---------------------------------------------------------------------------------------------------------- */
+
+/* An allocator that takes from the environment. */
+hf_allocator hf_env_memory(hf_env *env);
+
+#endif

@@ -1,0 +1,55 @@
+/* One owner per file. Who opens a database takes the lock of the file PATH-owner beside it first, and keeps it until it has
+ * closed the database. So the second opener, in this process or another, is told whom to ask instead of what SQLite finds
+ * out, and tools know whether to open a file or to talk to the program that has it (admin.c).
+ *
+ * A lock of the kernel, not the file, says that there is an owner: a file that a crash left behind is in nobody's way. SQLite's
+ * own lock still stands behind this one, for who comes by another name of the same file. */
+#include "open/open.h"
+
+#include <stdio.h>
+
+static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t holder)
+{
+    char why[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(why, sizeof why, "%s", op->message);
+    switch ((int)status) {
+    case HF_ERR_EXISTS:
+        if (holder > 0) {
+            return hf_fail(op, status,
+                           "%s is open in process %lld: stop that one first, or ask it (holdfast db stats %s)", path,
+                           (long long)holder, path);
+        }
+        return hf_fail(op, status, "%s is just being opened by another program: try again", path);
+    case HF_ERR_NOT_FOUND:
+        return hf_fail(op, status, "cannot open %s: there is no such folder; make it first", path);
+    case HF_ERR_DENIED:
+        return hf_fail(op, status, "cannot open %s: this user may not write to its folder, where its log goes", path);
+    default:
+        return hf_fail(op, status, "cannot open %s: %s", path, why);
+    }
+}
+
+hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, hf_owner *ret_owner, int64_t *ret_holder)
+{
+    hf_owner owner = {.fd = -1};
+    int64_t holder = 0;
+    int len = snprintf(owner.path, sizeof owner.path, "%s-owner", path);
+    if (len < 0 || (size_t)len >= sizeof owner.path) {
+        return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
+    }
+    hf_status status = env->ops->lock_open(env, op, owner.path, &owner.fd, &holder);
+    *ret_holder = holder;
+    if (status != HF_OK) {
+        return explain(op, status, path, holder);
+    }
+    *ret_owner = owner;
+    return HF_OK;
+}
+
+void hf_owner_release(hf_env *env, hf_owner *owner)
+{
+    if (owner->path[0] != '\0') {
+        env->ops->lock_close(env, owner->path, owner->fd);
+        owner->path[0] = '\0';
+    }
+}
