@@ -256,9 +256,10 @@ static void evict(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_EVICTED);
     hf_match_evicted(core, run);
-    bool read = run->due_written != 0 && (run->due_written < core->due_until ||
-                                          (run->due_written == core->due_until && run->number < core->due_until_run));
-    if (read) { /* the row that holds its deadline was passed already */
+    bool read = run->due_written < core->due_until ||
+                (run->due_written == core->due_until && run->number < core->due_until_run) ||
+                (core->due_reading && run->due_written < core->due_reading_to);
+    if (run->due_written != 0 && read) { /* the row that holds its deadline was passed already, or is being passed */
         (void)hf_due_add_cold(core, run->due_written, run->number);
     }
     hf_run_remove(core, run);
@@ -272,7 +273,9 @@ void hf_core_evict(hf_core *core)
         if (core->used <= core->options.mem_max || core->status != HF_OK) {
             return;
         }
-        if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting)) {
+        /* One whose deadline has come may have been loaded just for that. */
+        bool is_due = run->due.place != 0 && run->due.key <= core->now.wall;
+        if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting) && !is_due) {
             evict(core, run);
         }
     }
@@ -521,6 +524,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     hf_op_init(&batch->request.op);
     core->committing = true;
     core->commit_next++;
+    core->ahead = 0;
     core->open_idx = 1 - core->open_idx;
     return &batch->request;
 }

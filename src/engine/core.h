@@ -72,6 +72,7 @@ struct hf_queue {
     size_t poll_count;
     bool disk;            /* the table may have tasks beyond `disk_after` */
     bool reading;         /* a page of it is being read */
+    bool missed;          /* a task went to the table meanwhile: the page may be without it */
     int64_t disk_after;   /* tasks up to this order were read */
     int64_t polled_at;    /* mono ns: when somebody last polled, for sticky queues */
 };
@@ -153,6 +154,7 @@ struct hf_core {
     int64_t due_until;     /* deadlines on disk before this, and at it ... */
     int64_t due_until_run; /* ... before this run, were read */
     bool due_reading;
+    int64_t due_reading_to; /* ... up to here: rows that are written meanwhile may be missing in the answer */
     bool due_on_disk;      /* the table may have some */
     bool tasks_on_disk;    /* the same of waiting tasks: new queues look */
     hf_heap polls;         /* hf_call by deadline: see poll.c */
@@ -162,6 +164,8 @@ struct hf_core {
     bool committing;       /* the other one is on its way */
     uint64_t commit_next;  /* number of the open batch */
     uint64_t commit_durable;
+    size_t ahead;          /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
+                              back for a moment, so that their answers come with it */
     uint64_t journal_hash; /* of the last commit, for the chain */
     int64_t run_next;      /* number of the next run */
     int64_t order_next;    /* of the next task */
@@ -260,6 +264,7 @@ void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
 void hf_match_tasks_read(hf_core *core, hf_read *read);
+void hf_match_pump(hf_core *core, hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */
 void hf_match_run_loaded(hf_core *core, hf_run *run);
 void hf_match_evicted(hf_core *core, hf_run *run);
 bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue);

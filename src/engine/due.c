@@ -118,6 +118,7 @@ static void read_ahead(hf_core *core)
     }
     core->due_reading = true;
     read->to = core->now.wall + core->options.due_window;
+    core->due_reading_to = read->to;
     read->request.key = (hf_key){.a = core->due_until, .b = core->due_until_run};
     read->request.key_end = (hf_key){.a = read->to};
     read->request.row_max = core->options.page_max;

@@ -159,7 +159,8 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
         hf_str bytes = hf_arena_copy(arena, hf_owned_str(&run->buffered.items[i]));
         hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, arena, &events[i]);
         if (status != HF_OK || arena->status != HF_OK) {
-            hf_core_break(core, HF_ERR_INVALID, "run %lld: a buffered event cannot be read", (long long)run->number);
+            hf_core_break(core, arena->status != HF_OK ? HF_ERR_NOMEM : HF_ERR_INVALID,
+                          "run %lld: a buffered event cannot be read", (long long)run->number);
             return;
         }
     }

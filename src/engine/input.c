@@ -313,6 +313,10 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow task is not running any more: it ended or timed out");
         return;
     }
+    if (run->commit_ahead == core->commit_next) {
+        run->commit_ahead = 0;
+        core->ahead--;
+    }
     if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
         hf_respond_workflow_task_completed(core, call, run);
     } else {

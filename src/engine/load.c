@@ -346,9 +346,15 @@ void hf_load_done(hf_core *core, hf_read *read)
     case HF_READ_NAMES:
         names_read(core, read);
         return;
-    case HF_READ_RUN:
+    case HF_READ_RUN: {
+        hf_queue *queue = read->run->wanted_by;
+        read->run->wanted_by = NULL;
         run_read(core, read);
+        if (queue != NULL && core->status == HF_OK) {
+            hf_match_pump(core, queue); /* the task may have been another's by now */
+        }
         return;
+    }
     case HF_READ_HISTORY:
         hf_history_rows_read(core, read);
         return;

@@ -25,6 +25,10 @@ enum { STACK_LEN = 512 * 1024 };
 /* A checkpoint is asked for after so many bytes of commits; the store has the last word. */
 #define CHECKPOINT_BYTES (4u << 20)
 
+/* A batch whose workflow tasks are with workers of this process is held back for so long (ns): workflow code takes
+ * microseconds, a flush hundreds of them, and an answer that comes with the batch saves one. */
+#define HOLD_BACK 100000
+
 /* What can be pushed. */
 typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
 
@@ -55,6 +59,7 @@ typedef struct hf_engine {
     hf_core *core;
     hf_thread *thread;
     uint64_t reopened;
+    int64_t held_since; /* mono ns; 0 = no batch is held back */
     size_t bytes_since_checkpoint;
     hf_store_request checkpoint;
     bool checkpointing;
@@ -240,6 +245,9 @@ static hf_instant next_deadline(hf_engine *engine, hf_clock now)
             mono = now.mono + span;
         }
     }
+    if (engine->held_since != 0 && engine->held_since + HOLD_BACK < mono) {
+        mono = engine->held_since + HOLD_BACK;
+    }
     return (hf_instant){mono};
 }
 
@@ -314,8 +322,28 @@ static void refuse(hf_engine *engine, hf_call *call)
 }
 
 /* A batch is complete when the store can take it. */
+/* Its answers may still come in time. */
+static bool is_held_back(hf_engine *engine, hf_clock now)
+{
+    if (engine->core->ahead == 0 || engine->core->committing) {
+        engine->held_since = 0;
+        return false;
+    }
+    if (engine->held_since == 0) {
+        engine->held_since = now.mono;
+    }
+    if (now.mono - engine->held_since < HOLD_BACK) {
+        return true;
+    }
+    engine->held_since = 0;
+    return false;
+}
+
 static void commit_if_free(hf_engine *engine, hf_clock now)
 {
+    if (is_held_back(engine, now)) {
+        return;
+    }
     hf_store_request *request = hf_core_seal(engine->core, now);
     if (request == NULL) {
         return;

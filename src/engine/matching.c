@@ -152,7 +152,11 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
             continue;
         }
         HF_PROBE(core, HF_PROBE_COLD_TASK);
-        hf_run_load(core, number);
+        hf_run *loading = hf_run_load(core, number);
+        if (loading == NULL) {
+            return;
+        }
+        loading->wanted_by = queue;
         wanted--;
     }
     if (queue->disk && !queue->reading && hf_list_is_empty(&queue->cold)) {
@@ -171,7 +175,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     }
 }
 
-static void pump(hf_core *core, hf_queue *queue)
+void hf_match_pump(hf_core *core, hf_queue *queue)
 {
     while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
@@ -259,7 +263,9 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
 {
     hf_queue *queue = read->queue;
     queue->reading = false;
-    bool again = queue->disk_after < read->from; /* an older task went cold meanwhile */
+    /* A task that went cold meanwhile may be missing here, or be older than what was asked for: once more. */
+    bool again = queue->disk_after < read->from || queue->missed;
+    queue->missed = false;
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
         const hf_row *row = &read->request.rows[i];
         hf_pb_task_record record;
@@ -280,7 +286,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
     if (!again && !read->request.more) {
         queue->disk = false;
     }
-    pump(core, queue);
+    hf_match_pump(core, queue);
 }
 
 void hf_match_run_loaded(hf_core *core, hf_run *run)
@@ -303,6 +309,7 @@ static void gone_cold(hf_core *core, hf_task *task)
     }
     hf_match_remove(core, task);
     queue->disk = true;
+    queue->missed = queue->reading;
     if (task->order <= queue->disk_after) {
         queue->disk_after = task->order - 1;
     }

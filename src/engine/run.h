@@ -139,9 +139,11 @@ struct hf_run {
     hf_name *name;          /* when it is the current run of its workflow id */
     hf_list waiting;        /* calls that wait for it to be loaded */
     bool loading;           /* the rest of this struct is not there yet */
+    hf_queue *wanted_by;    /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
     bool detached;          /* not the core's: made by rebuild to look at */
     bool bad;               /* its records do not check: every call answers so, nothing is written */
     uint64_t commit_dirty;  /* the first commit that is not in its rows */
+    uint64_t commit_ahead;  /* its workflow task went out before this commit, and is not answered */
     uint64_t commit_last;   /* the last commit that touched it: stays in memory until that is durable */
     size_t batch_start;     /* of the log: where the open batch begins */
     int64_t due_written;    /* key of its due row, 0 = none */

@@ -159,6 +159,9 @@ static void decode_wft(hf_core *core, hf_wft *wft, const hf_pb_workflow_task_sta
 static hf_status decode_activity(hf_op *op, hf_core *core, hf_run *run, const hf_pb_activity_state *msg)
 {
     hf_activity *activity = hf_activity_add(core, run, msg->scheduled_id, msg->scheduled);
+    if (activity == NULL && core->status != HF_OK) {
+        return core->status;
+    }
     if (activity == NULL) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld cannot be read", (long long)run->number,
                        (long long)msg->scheduled_id);

@@ -5,14 +5,13 @@
  * nothing for PATIENCE_S is closed, and one that sends nonsense is told so and closed. Work that takes long sends an empty
  * piece now and then, so that both sides notice when the other has gone.
  *
- *     stats            figures of engine and store, as JSON
+ *     stats            figures of engine and store
  *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
  *     show NS ID       a workflow's description and history
  *
  * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
 #include "open/open.h"
 
-#include "base/json.h"
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -69,53 +68,39 @@ static void say_bytes(talk *t, const char *kind, hf_str bytes)
 
 /* ---- stats ------------------------------------------------------------------------------------------------------------ */
 
-static void put_stats(hf_json *json, const hf_engine_stats *stats)
-{
-    const struct {
-        const char *key;
-        uint64_t value;
-    } FIGURES[] = {
-        {"calls", stats->calls},
-        {"transitions", stats->transitions},
-        {"commits", stats->commits},
-        {"runsInMemory", stats->runs},
-        {"memoryBytes", stats->mem_used},
-        {"reopened", stats->reopened},
-        {"flushes", stats->store.flushes},
-        {"bytesWritten", stats->store.bytes_written},
-        {"checkpoints", stats->store.checkpoints},
-        {"logBytes", stats->store.log_len},
-        {"fileBytes", stats->store.file_len},
-        {"freeBytes", stats->store.free_len},
-    };
-    hf_json_object(json);
-    for (size_t i = 0; i < HF_COUNT_OF(FIGURES); i++) {
-        hf_json_key_uint(json, FIGURES[i].key, FIGURES[i].value);
-    }
-    hf_json_key(json, "rows");
-    hf_json_object(json);
-    for (int i = 0; i < HF_TABLE_COUNT; i++) {
-        hf_json_key_uint(json, hf_table_info_of((hf_table)i)->name, stats->store.rows[i]);
-    }
-    hf_json_end(json);
-    hf_json_end(json);
-}
-
 static hf_status answer_stats(talk *t)
 {
     hf_engine_stats stats;
     HF_TRY(hf_engine_stats_get(&t->op, t->admin->engine, true, &stats));
-    hf_buf text;
-    hf_buf_init(&text, t->arena.memory, HF_FRAME_CHUNK_LEN);
-    hf_json json;
-    hf_json_init(&json, &text);
-    put_stats(&json, &stats);
-    hf_status status = text.status;
+    hf_pb_admin_stats msg = {
+        .calls = stats.calls,
+        .transitions = stats.transitions,
+        .commits = stats.commits,
+        .runs_in_memory = stats.runs,
+        .memory_bytes = stats.mem_used,
+        .reopened = stats.reopened,
+    };
+    hf_admin_stats_of(&stats.store, &msg);
+    hf_buf bytes;
+    hf_buf_init(&bytes, t->arena.memory, HF_FRAME_CHUNK_LEN);
+    hf_pb_encode(&hf_pb_admin_stats_type, &msg, &bytes);
+    hf_status status = bytes.status;
     if (status == HF_OK) {
-        say_bytes(t, "json", hf_str_of_len(text.data, text.len));
+        say_bytes(t, "stats", hf_str_of_len(bytes.data, bytes.len));
     }
-    hf_buf_deinit(&text);
+    hf_buf_deinit(&bytes);
     return status;
+}
+
+void hf_admin_stats_of(const hf_store_stats *stats, hf_pb_admin_stats *msg)
+{
+    msg->flushes = stats->flushes;
+    msg->bytes_written = stats->bytes_written;
+    msg->checkpoints = stats->checkpoints;
+    msg->log_bytes = stats->log_len;
+    msg->file_bytes = stats->file_len;
+    msg->free_bytes = stats->free_len;
+    msg->rows = (hf_pb_uint64_list){(uint64_t *)(uintptr_t)stats->rows, HF_TABLE_COUNT};
 }
 
 /* ---- backup ----------------------------------------------------------------------------------------------------------- */

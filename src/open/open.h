@@ -59,6 +59,24 @@ hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *en
 /* Ends what is under way, and waits for it. Accepts NULL. */
 void hf_admin_close(hf_admin *admin);
 
+/* The store's part of the figures; their list points into `stats`. */
+void hf_admin_stats_of(const hf_store_stats *stats, hf_pb_admin_stats *msg);
+
+/* ---- peek.c: a database that nobody has open, looked at by a tool ------------------------------------------------------- */
+
+typedef struct hf_peek {
+    hf_env *env;
+    hf_owner owner;               /* not taken where the folder may not be written */
+    hf_store *store;              /* read only */
+    bool has_log;                 /* its program did not close it: the log beside it is read, too */
+    char litter[HF_PATH_LEN_MAX]; /* a file to remove afterwards; empty = none */
+} hf_peek;
+
+/* Looks at the database at `path` without changing it; keeps others from opening it meanwhile.
+ * Fails: HF_ERR_EXISTS (somebody has it open: `*ret_holder`, 0 = not known; ask that one), what hf_sqlite_open says. */
+hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder);
+void hf_peek_close(hf_peek *peek); /* fine on a zeroed one */
+
 /* ---- ask.c: a tool's side of the socket ---------------------------------------------------------------------------------- */
 
 /* Called for every piece of an answer, and with an empty kind now and then meanwhile. */

@@ -56,9 +56,14 @@ hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, h
     hf_owned_set(core, &activity->scheduled, scheduled);
     hf_op op;
     hf_op_init(&op);
-    if (core->status != HF_OK ||
-        hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event) != HF_OK ||
-        event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
+    hf_status status = core->status;
+    if (status == HF_OK) {
+        status = hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event);
+    }
+    if (status == HF_ERR_NOMEM) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    if (status != HF_OK || event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
         event.activity_task_scheduled_event_attributes == NULL) {
         hf_activity_free(core, activity);
         return NULL;

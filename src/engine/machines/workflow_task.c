@@ -158,7 +158,7 @@ hf_status hf_wft_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str byt
     HF_TRY(hf_pb_decode(op, &hf_pb_workflow_task_started_type, bytes, &core->scratch, &msg));
     hf_wft *wft = &run->wft;
     bool fresh = wft->is_transient && wft->state == HF_WFT_SCHEDULED;
-    if (wft->state == HF_WFT_NONE || (fresh && !hf_wft_move(core, run, HF_WFT_STARTED))) {
+    if (wft->state == HF_WFT_NONE || ((fresh || wft->again) && !hf_wft_move(core, run, HF_WFT_STARTED))) {
         return cannot(op, run, "given to a worker");
     }
     if (fresh) {
@@ -449,6 +449,10 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
     };
     hf_record(core, run, HF_CHANGE_TASK_STARTED, &hf_pb_workflow_task_started_type, &msg);
     if (core->status == HF_OK) {
+        if (call->run_ahead && call->in_process && run->commit_ahead != core->commit_next) {
+            run->commit_ahead = core->commit_next;
+            core->ahead++;
+        }
         answer(core, run, call, sticky);
     }
 }

@@ -22,7 +22,7 @@ enum {
 /* ---- The connection ------------------------------------------------------------------------------------------------ */
 
 /* A path as a URI: SQLite takes parameters in no other way. */
-static char *uri_of(const char *path, bool is_new)
+static char *uri_of(const char *path, const char *query)
 {
     sqlite3_str *uri = sqlite3_str_new(NULL);
     sqlite3_str_appendall(uri, path[0] == '/' ? "file://" : "file:");
@@ -31,15 +31,19 @@ static char *uri_of(const char *path, bool is_new)
                      strchr("/-_.", *at) != NULL;
         sqlite3_str_appendf(uri, plain ? "%c" : "%%%02x", plain ? *at : (unsigned char)*at);
     }
-    if (is_new) { /* a new file takes its mode from this one, which is ours and 0600 in every process */
-        sqlite3_str_appendall(uri, "?modeof=/proc/self/mem");
-    }
+    sqlite3_str_appendall(uri, query);
     return sqlite3_str_finish(uri);
 }
 
-int hf_sqlite_connect(const char *path, int flags, bool is_new, const char *vfs, sqlite3 **ret_db)
+int hf_sqlite_connect(const char *path, int flags, hf_sqlite_way way, const char *vfs, sqlite3 **ret_db)
 {
-    char *uri = uri_of(path, is_new);
+    static const char *const QUERIES[] = {
+        [HF_SQLITE_OLD] = "",
+        /* it takes its mode from this one, which is ours and 0600 in every process */
+        [HF_SQLITE_NEW] = "?modeof=/proc/self/mem",
+        [HF_SQLITE_AT_REST] = "?immutable=1",
+    };
+    char *uri = uri_of(path, QUERIES[way]);
     if (uri == NULL) {
         return SQLITE_NOMEM;
     }
@@ -238,7 +242,10 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     HF_TRY(hf_probe_file(op, store->shim.inner, path, options->must_exist || options->read_only, &probe));
     bool is_new = probe == HF_PROBE_MISSING;
     int flags = options->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (is_new ? SQLITE_OPEN_CREATE : 0);
-    int rc = hf_sqlite_connect(path, flags, is_new, store->shim.name, &store->db);
+    hf_sqlite_way way = is_new                                   ? HF_SQLITE_NEW
+                        : options->read_only && options->at_rest ? HF_SQLITE_AT_REST
+                                                                 : HF_SQLITE_OLD;
+    int rc = hf_sqlite_connect(path, flags, way, store->shim.name, &store->db);
     if (rc != SQLITE_OK) {
         return fail_opening(op, store->db, rc, path);
     }

@@ -10,6 +10,8 @@
  *     0  "SQLite format 3\0"    16 page size    28 pages    60 user_version    68 application_id */
 #include "store/sqlite/sqlite_private.h"
 
+#include <errno.h>
+
 enum { HEADER_LEN = 100 };
 
 typedef struct look {
@@ -19,6 +21,7 @@ typedef struct look {
     unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
     bool has_log;                     /* a write-ahead log lies beside it */
     bool has_journal;                 /* a rollback journal does */
+    int error;                        /* errno of the read that failed; 0 = not known */
 } look;
 
 static uint32_t get_be32(const unsigned char *from)
@@ -27,9 +30,10 @@ static uint32_t get_be32(const unsigned char *from)
 }
 
 /* Length of the file `name`, -1 if there is none; reads its beginning. */
-static int read_start(sqlite3_vfs *vfs, sqlite3_filename name, int kind, unsigned char *ret_bytes, int len,
+static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *ret_bytes, int len,
                       sqlite3_int64 *ret_len)
 {
+    sqlite3_vfs *vfs = at->vfs;
     int exists = 0;
     int rc = vfs->xAccess(vfs, name, SQLITE_ACCESS_EXISTS, &exists);
     *ret_len = -1;
@@ -48,6 +52,9 @@ static int read_start(sqlite3_vfs *vfs, sqlite3_filename name, int kind, unsigne
     if (rc == SQLITE_OK && len > 0) {
         int here = *ret_len < len ? (int)*ret_len : len;
         rc = here > 0 ? file->pMethods->xRead(file, ret_bytes, here, 0) : SQLITE_OK;
+    }
+    if (rc != SQLITE_OK && vfs->xGetLastError != NULL) {
+        at->error = vfs->xGetLastError(vfs, 0, NULL);
     }
     if (file->pMethods != NULL) {
         (void)file->pMethods->xClose(file);
@@ -73,15 +80,15 @@ static int read_all(look *at)
         rc = SQLITE_NOMEM;
     }
     if (rc == SQLITE_OK) {
-        rc = read_start(at->vfs, name, SQLITE_OPEN_MAIN_DB, at->header, HEADER_LEN, &at->len);
+        rc = read_start(at, name, SQLITE_OPEN_MAIN_DB, at->header, HEADER_LEN, &at->len);
     }
     sqlite3_int64 log_len = 0;
     sqlite3_int64 journal_len = 0;
     if (rc == SQLITE_OK) {
-        rc = read_start(at->vfs, sqlite3_filename_wal(name), SQLITE_OPEN_WAL, NULL, 0, &log_len);
+        rc = read_start(at, sqlite3_filename_wal(name), SQLITE_OPEN_WAL, NULL, 0, &log_len);
     }
     if (rc == SQLITE_OK) {
-        rc = read_start(at->vfs, sqlite3_filename_journal(name), SQLITE_OPEN_MAIN_JOURNAL, NULL, 0, &journal_len);
+        rc = read_start(at, sqlite3_filename_journal(name), SQLITE_OPEN_MAIN_JOURNAL, NULL, 0, &journal_len);
     }
     at->has_log = log_len > 0;
     at->has_journal = journal_len > 0;
@@ -162,6 +169,9 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must
 {
     look at = {.vfs = vfs, .path = path};
     int rc = read_all(&at);
+    if (rc != SQLITE_OK && at.error == EISDIR) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is a folder; name a file in it", path);
+    }
     if (rc != SQLITE_OK) {
         return hf_fail(op,
                        (rc & 0xff) == SQLITE_CANTOPEN ? HF_ERR_DENIED

@@ -18,6 +18,7 @@ typedef struct hf_sqlite_options {
     int page_size;            /* at creation only, a power of two from 1024 to 65536; 0 = 4096 */
     bool must_exist;          /* do not create */
     bool read_only;           /* for tools: no write, no recovery that writes; works while nobody has it open */
+    bool at_rest; /* with read_only: there is no log, and nobody will open it meanwhile. Makes no file beside it */
 } hf_sqlite_options;
 
 /* Opens the database at `path`, or makes it (mode 0600). NULL options are the defaults. Closing moves the log into the file and

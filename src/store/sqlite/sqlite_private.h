@@ -106,8 +106,14 @@ typedef struct hf_sqlite {
 
 /* ---- open.c ---------------------------------------------------------------------------------------------------------- */
 
-/* sqlite3_open_v2 for any path; a file that is created gets the mode 0600. `*ret_db` is to be closed also on failure. */
-int hf_sqlite_connect(const char *path, int flags, bool is_new, const char *vfs, sqlite3 **ret_db);
+typedef enum hf_sqlite_way {
+    HF_SQLITE_OLD,    /* a file that is there */
+    HF_SQLITE_NEW,    /* one that is created; it gets the mode 0600 */
+    HF_SQLITE_AT_REST /* one that nobody changes meanwhile: no lock is taken, no file made beside it */
+} hf_sqlite_way;
+
+/* sqlite3_open_v2 for any path. `*ret_db` is to be closed also on failure. */
+int hf_sqlite_connect(const char *path, int flags, hf_sqlite_way way, const char *vfs, sqlite3 **ret_db);
 
 /* ---- statement.c: SQL, and keys in it -------------------------------------------------------------------------------- */
 

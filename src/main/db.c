@@ -1,0 +1,298 @@
+/* holdfast db: check, stats, backup. */
+#include "base/json.h"
+#include "engine/check.h"
+#include "main/tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- check ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct findings {
+    bool json;
+    uint64_t pages; /* that SQLite itself complains about */
+    hf_buf text;    /* json: the array */
+    hf_json writer;
+} findings;
+
+static void on_found(void *state, const char *sentence)
+{
+    findings *f = state;
+    hf_progress(NULL);
+    if (f->json) {
+        hf_json_string(&f->writer, sentence);
+    } else {
+        (void)printf("DAMAGED  %s\n", sentence);
+    }
+}
+
+static void on_page(void *state, const char *sentence)
+{
+    findings *f = state;
+    f->pages++;
+    on_found(f, sentence);
+}
+
+static void on_progress(void *state, const char *what, uint64_t done, uint64_t total)
+{
+    (void)state;
+    if (total > 0) {
+        hf_progress("%s: %llu of %llu", what, (unsigned long long)done, (unsigned long long)total);
+    } else {
+        hf_progress("%s: %llu", what, (unsigned long long)done);
+    }
+}
+
+static void tell(findings *f, const hf_check_report *report, const char *path, bool deep)
+{
+    uint64_t damages = report->damages + f->pages;
+    hf_progress(NULL);
+    if (!f->json) {
+        (void)printf("%s: %s. %llu runs (%llu open), %llu events, %llu records, %llu commits in the journal%s\n", path,
+                     damages == 0 ? "sound" : "DAMAGED", (unsigned long long)report->runs,
+                     (unsigned long long)report->open_runs, (unsigned long long)report->events,
+                     (unsigned long long)report->records, (unsigned long long)report->commits,
+                     deep ? "; every page and event was read" : "");
+        return;
+    }
+    hf_json_end(&f->writer);
+    hf_json_key_bool(&f->writer, "sound", damages == 0);
+    hf_json_key_uint(&f->writer, "damages", damages);
+    hf_json_key_uint(&f->writer, "runs", report->runs);
+    hf_json_key_uint(&f->writer, "openRuns", report->open_runs);
+    hf_json_key_uint(&f->writer, "events", report->events);
+    hf_json_key_uint(&f->writer, "records", report->records);
+    hf_json_key_uint(&f->writer, "journalCommits", report->commits);
+    hf_json_end(&f->writer);
+    (void)printf("%s\n", hf_buf_text(&f->text));
+}
+
+static hf_status look(hf_op *op, hf_source *source, bool deep, findings *f, hf_check_report *ret_report)
+{
+    hf_store *store = source->peek.store;
+    if (deep) {
+        hf_progress("pages ...");
+        HF_TRY(hf_sqlite_integrity(op, store, on_page, f));
+    }
+    hf_check_options options = {.deep = deep, .found = on_found, .progress = on_progress, .state = f};
+    return hf_check_store(op, hf_env_memory(source->env), store, &options, ret_report);
+}
+
+int hf_cmd_check(const hf_tool_args *args)
+{
+    hf_source source;
+    int code = hf_source_open_still(&source, args->words[0]);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    findings f = {.json = args->json};
+    hf_buf_init(&f.text, hf_env_memory(source.env), SIZE_MAX / 4);
+    hf_json_init(&f.writer, &f.text);
+    hf_json_object(&f.writer);
+    hf_json_key_string(&f.writer, "file", args->words[0]);
+    hf_json_key(&f.writer, "found");
+    hf_json_array(&f.writer);
+    hf_check_report report = {0};
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = look(&op, &source, args->deep, &f, &report);
+    if (status != HF_OK) { /* what cannot be read is damaged, too */
+        on_found(&f, op.message);
+        report.damages++;
+    }
+    tell(&f, &report, args->words[0], args->deep);
+    hf_buf_deinit(&f.text);
+    hf_source_close(&source);
+    return report.damages + f.pages == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED;
+}
+
+/* ---- stats ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct figure {
+    const char *key;   /* in JSON */
+    const char *label; /* for people */
+    uint64_t value;
+    bool is_len;  /* bytes */
+    bool is_live; /* only a running engine knows */
+} figure;
+
+static void print_len(uint64_t len)
+{
+    static const char *const UNITS[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)len;
+    size_t unit = 0;
+    while (value >= 1024 && unit + 1 < HF_COUNT_OF(UNITS)) {
+        value /= 1024;
+        unit++;
+    }
+    (void)printf(unit == 0 ? "%12.0f %s\n" : "%12.1f %s\n", value, UNITS[unit]);
+}
+
+static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats, bool json)
+{
+    const figure FIGURES[] = {
+        {"fileBytes", "file", stats->file_bytes, true, false},
+        {"freeBytes", "  of that free", stats->free_bytes, true, false},
+        {"logBytes", "write-ahead log", stats->log_bytes, true, true},
+        {"commits", "commits", stats->commits, false, false},
+        {"calls", "calls answered", stats->calls, false, true},
+        {"transitions", "transitions", stats->transitions, false, true},
+        {"runsInMemory", "runs in memory", stats->runs_in_memory, false, true},
+        {"memoryBytes", "memory of the engine", stats->memory_bytes, true, true},
+        {"flushes", "flushes", stats->flushes, false, true},
+        {"bytesWritten", "written", stats->bytes_written, true, true},
+        {"checkpoints", "checkpoints", stats->checkpoints, false, true},
+        {"reopened", "started over", stats->reopened, false, true},
+    };
+    hf_buf text;
+    hf_buf_init(&text, hf_env_memory(source->env), SIZE_MAX / 4);
+    hf_json writer;
+    hf_json_init(&writer, &text);
+    hf_json_object(&writer);
+    hf_json_key_string(&writer, "file", source->path);
+    hf_json_key_int(&writer, "process", source->holder);
+    if (!json) {
+        (void)printf(source->is_owned ? "%s, open in process %lld\n" : "%s, open nowhere\n", source->path,
+                     (long long)source->holder);
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(FIGURES); i++) {
+        const figure *f = &FIGURES[i];
+        if (f->is_live && !source->is_owned) {
+            continue;
+        }
+        hf_json_key_uint(&writer, f->key, f->value);
+        if (!json) {
+            (void)printf("  %-22s", f->label);
+            if (f->is_len) {
+                print_len(f->value);
+            } else {
+                (void)printf("%12llu\n", (unsigned long long)f->value);
+            }
+        }
+    }
+    hf_json_key(&writer, "rows");
+    hf_json_object(&writer);
+    for (size_t i = 0; i < stats->rows.count && i < HF_TABLE_COUNT; i++) {
+        const char *name = hf_table_info_of((hf_table)i)->name;
+        hf_json_key_uint(&writer, name, stats->rows.items[i]);
+        if (!json) {
+            (void)printf("  rows of %-14s%12llu\n", name, (unsigned long long)stats->rows.items[i]);
+        }
+    }
+    hf_json_end(&writer);
+    hf_json_end(&writer);
+    if (json) {
+        (void)printf("%s\n", hf_buf_text(&text));
+    }
+    hf_buf_deinit(&text);
+}
+
+static void keep_bytes(void *state, hf_str kind, hf_str chunk)
+{
+    if (kind.len > 0) {
+        hf_buf_put(state, chunk.data, chunk.len);
+    }
+}
+
+static int stats_of_owner(hf_source *source, bool json)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf bytes;
+    hf_arena arena;
+    hf_buf_init(&bytes, hf_env_memory(source->env), SIZE_MAX / 4);
+    hf_arena_init(&arena, hf_env_memory(source->env));
+    hf_pb_admin_stats stats = {0};
+    hf_status status = hf_admin_ask(&op, source->env, source->path, "stats", NULL, 0, keep_bytes, &bytes);
+    if (status == HF_OK) {
+        status = hf_pb_decode(&op, &hf_pb_admin_stats_type, hf_str_of_len(bytes.data, bytes.len), &arena, &stats);
+    }
+    if (status == HF_OK) {
+        print_stats(source, &stats, json);
+    }
+    hf_arena_deinit(&arena);
+    hf_buf_deinit(&bytes);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
+}
+
+static int stats_of_file(hf_source *source, bool json)
+{
+    hf_store_request request = {.verb = HF_STORE_STATS, .force = true};
+    hf_op_init(&request.op);
+    hf_store_execute(source->peek.store, &request);
+    if (request.status != HF_OK) {
+        return hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
+    }
+    hf_pb_admin_stats stats = {.commits = source->peek.store->ops->last_commit(source->peek.store)};
+    hf_admin_stats_of(&request.stats, &stats);
+    print_stats(source, &stats, json);
+    return HF_EXIT_FINE;
+}
+
+int hf_cmd_stats(const hf_tool_args *args)
+{
+    hf_source source;
+    int code = hf_source_open(&source, args->words[0]);
+    if (code == HF_EXIT_FINE) {
+        code = source.is_owned ? stats_of_owner(&source, args->json) : stats_of_file(&source, args->json);
+        hf_source_close(&source);
+    }
+    return code;
+}
+
+/* ---- backup ----------------------------------------------------------------------------------------------------------- */
+
+static void say_working(void *state, hf_str kind, hf_str chunk)
+{
+    (void)state;
+    (void)kind;
+    (void)chunk;
+    hf_progress("copying ...");
+}
+
+static int backup_of_file(hf_source *source, const char *to)
+{
+    hf_store_request request = {.verb = HF_STORE_BACKUP, .path = to};
+    do {
+        hf_op_init(&request.op);
+        hf_store_execute(source->peek.store, &request);
+        hf_progress("copying ...");
+    } while (request.status == HF_OK && request.more);
+    return request.status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
+}
+
+static int backup_of_owner(hf_source *source, const char *to)
+{
+    char path[HF_PATH_LEN_MAX];
+    char folder[HF_PATH_LEN_MAX] = "";
+    if (to[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "where are we? %s", strerror(errno));
+    }
+    int len = snprintf(path, sizeof path, "%s%s%s", folder, to[0] != '/' ? "/" : "", to);
+    if (len < 0 || (size_t)len >= sizeof path) {
+        return hf_complain(HF_EXIT_USAGE, "the path %s is too long", to);
+    }
+    hf_op op;
+    hf_op_init(&op);
+    const char *args[] = {path};
+    hf_status status = hf_admin_ask(&op, source->env, source->path, "backup", args, 1, say_working, NULL);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+}
+
+int hf_cmd_backup(const hf_tool_args *args)
+{
+    hf_source source;
+    int code = hf_source_open(&source, args->words[0]);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    code = source.is_owned ? backup_of_owner(&source, args->words[1]) : backup_of_file(&source, args->words[1]);
+    hf_progress(NULL);
+    if (code == HF_EXIT_FINE) {
+        (void)printf("%s: a copy of %s\n", args->words[1], args->words[0]);
+    }
+    hf_source_close(&source);
+    return code;
+}

@@ -1,0 +1,128 @@
+/* holdfast: one program for what one does with a database beside the programs that use it. Results go to stdout, everything
+ * else to stderr; the exit codes are in tool.h. */
+#include "main/tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const hf_command COMMANDS[] = {
+    {{"version", NULL}, "", "", 0, 0, "the version of this program", hf_cmd_version},
+    {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "is everything in it sound?", hf_cmd_check},
+    {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "what it holds and costs", hf_cmd_stats},
+    {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while it is in use", hf_cmd_backup},
+    {{"db", "export"},
+     "FILE [--run ID | --all] [-o DIR|-]",
+     "raon",
+     1,
+     1,
+     "histories as JSON, as Temporal writes them",
+     hf_cmd_export},
+    {{"show", NULL}, "FILE RUN [--json]", "jn", 2, 2, "what happened to a workflow (its id, or a run's)", hf_cmd_show},
+};
+
+static int usage(FILE *to, int code)
+{
+    (void)fprintf(to, "holdfast %s: durable workflows in a file\n\n", hf_version());
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        const hf_command *command = &COMMANDS[i];
+        char line[100];
+        (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
+                       command->names[1] != NULL ? command->names[1] : "", command->usage);
+        (void)fprintf(to, "  holdfast %-50s %s\n", line, command->brief);
+    }
+    (void)fprintf(to, "\nA file that a running program has open is asked for through that program.\n"
+                      "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open.\n");
+    return code;
+}
+
+static const hf_command *find(int argc, char **argv, int *ret_used)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        const hf_command *command = &COMMANDS[i];
+        int used = command->names[1] != NULL ? 2 : 1;
+        if (argc > used && strcmp(argv[1], command->names[0]) == 0 &&
+            (used == 1 || strcmp(argv[2], command->names[1]) == 0)) {
+            *ret_used = used + 1;
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* One option; returns how many words it took, 0 = it is none that the command knows. */
+static int take_option(const hf_command *command, const char *word, const char *next, hf_tool_args *args)
+{
+    const struct {
+        const char *name;
+        char letter;
+        bool *flag;
+        const char **value;
+    } OPTIONS[] = {
+        {"--json", 'j', &args->json, NULL}, {"--deep", 'd', &args->deep, NULL},
+        {"--all", 'a', &args->all, NULL},   {"--run", 'r', NULL, &args->run},
+        {"-o", 'o', NULL, &args->out},      {"--namespace", 'n', NULL, &args->name_space},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
+        if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {
+            continue;
+        }
+        if (OPTIONS[i].flag != NULL) {
+            *OPTIONS[i].flag = true;
+            return 1;
+        }
+        if (next != NULL) {
+            *OPTIONS[i].value = next;
+            return 2;
+        }
+    }
+    return 0;
+}
+
+static bool parse(const hf_command *command, int argc, char **argv, int at, hf_tool_args *args)
+{
+    *args = (hf_tool_args){.name_space = "default"};
+    while (at < argc) {
+        if (argv[at][0] == '-' && argv[at][1] != '\0') {
+            int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
+            if (taken == 0) {
+                (void)hf_complain(0, "%s: not an option here, or its value is missing", argv[at]);
+                return false;
+            }
+            at += taken;
+        } else if (args->word_count < command->words_max) {
+            args->words[args->word_count++] = argv[at++];
+        } else {
+            (void)hf_complain(0, "%s: one word too many", argv[at]);
+            return false;
+        }
+    }
+    return args->word_count >= command->words_min;
+}
+
+int hf_cmd_version(const hf_tool_args *args)
+{
+    (void)args;
+    (void)printf("holdfast %s\n", hf_version());
+    return HF_EXIT_FINE;
+}
+
+int main(int argc, char **argv)
+{
+    int used = 0;
+    if (argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        return usage(stdout, HF_EXIT_FINE);
+    }
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        return hf_cmd_version(NULL);
+    }
+    const hf_command *command = find(argc, argv, &used);
+    hf_tool_args args;
+    if (command == NULL || !parse(command, argc, argv, used, &args)) {
+        return usage(stderr, HF_EXIT_USAGE);
+    }
+    int code = command->run(&args);
+    if (fflush(stdout) != 0 && code == HF_EXIT_FINE) {
+        return hf_complain(HF_EXIT_DAMAGED, "cannot write the output");
+    }
+    return code;
+}

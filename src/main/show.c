@@ -1,0 +1,296 @@
+/* holdfast show, holdfast db export: runs, from a file at rest or from the program that has it open. */
+#include "main/tool.h"
+
+#include "history/history.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A run with the memory it lies in. */
+typedef struct shown {
+    hf_run_view view;
+    hf_buf history;
+    hf_buf description; /* from an owner: DescribeWorkflowExecutionResponse */
+    hf_arena arena;
+} shown;
+
+static void shown_init(shown *s, hf_env *env)
+{
+    *s = (shown){0};
+    hf_buf_init(&s->history, hf_env_memory(env), SIZE_MAX / 4);
+    hf_buf_init(&s->description, hf_env_memory(env), SIZE_MAX / 4);
+    hf_arena_init(&s->arena, hf_env_memory(env));
+}
+
+static void shown_deinit(shown *s)
+{
+    hf_buf_deinit(&s->history);
+    hf_buf_deinit(&s->description);
+    hf_arena_deinit(&s->arena);
+}
+
+/* ---- From a file ------------------------------------------------------------------------------------------------------ */
+
+static hf_status view_activity(hf_op *op, hf_arena *arena, const hf_activity *activity,
+                               hf_pb_pending_activity_info *info)
+{
+    bool is_started = activity->state == HF_ACTIVITY_STARTED;
+    info->activity_id = hf_arena_copy(arena, activity->activity_id);
+    info->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+    info->last_failure = activity->last_failure.len > 0 ? HF_ARENA_NEW(arena, hf_pb_failure) : NULL;
+    hf_str failure = hf_arena_copy(arena, hf_owned_str(&activity->last_failure));
+    if (info->activity_type == NULL || arena->status != HF_OK) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
+    }
+    info->activity_type->name = hf_arena_copy(arena, activity->activity_type);
+    info->state = is_started ? HF_PENDING_ACTIVITY_STATE_STARTED : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
+    info->attempt = activity->attempt;
+    info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+    info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
+    return info->last_failure != NULL ? hf_pb_decode(op, &hf_pb_failure_type, failure, arena, info->last_failure)
+                                      : HF_OK;
+}
+
+static hf_status view_run(hf_op *op, const hf_run *run, shown *s)
+{
+    hf_pb_pending_activity_info *pending =
+        HF_ARENA_ARRAY(&s->arena, hf_pb_pending_activity_info, run->activities.count + 1);
+    if (pending == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < run->activities.count; i++) {
+        if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
+            HF_TRY(view_activity(op, &s->arena, run->activities.items[i], &pending[count++]));
+        }
+    }
+    s->view = (hf_run_view){
+        .name_space = hf_arena_copy(&s->arena, hf_owned_str(&run->namespace)),
+        .workflow_id = hf_arena_copy(&s->arena, hf_owned_str(&run->workflow_id)),
+        .run_id = hf_arena_copy(&s->arena, hf_owned_str(&run->run_id)),
+        .status = run->status,
+        .history = hf_str_of_len(s->history.data, s->history.len),
+        .pending = pending,
+        .pending_count = count,
+        .buffered_count = run->buffered.count,
+    };
+    return HF_OK;
+}
+
+static hf_status take_run(hf_op *op, hf_look *look, int64_t number, shown *s)
+{
+    hf_run *run = NULL;
+    HF_TRY(hf_look_run(op, look, number, &run));
+    hf_status status = hf_look_history(op, look, run, &s->history);
+    if (status == HF_OK) {
+        status = view_run(op, run, s);
+    }
+    hf_look_run_free(look, run);
+    return status;
+}
+
+static hf_status take_from_file(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
+{
+    hf_look *look = NULL;
+    HF_TRY(hf_look_open(op, hf_env_memory(source->env), source->peek.store, &look));
+    int64_t number = 0;
+    hf_status status = hf_look_find(op, look, hf_str_of(args->name_space), hf_str_of(what), &number);
+    if (status == HF_OK) {
+        status = take_run(op, look, number, s);
+    }
+    hf_look_close(look);
+    return status;
+}
+
+/* ---- From its owner --------------------------------------------------------------------------------------------------- */
+
+static void on_chunk(void *state, hf_str kind, hf_str chunk)
+{
+    shown *s = state;
+    if (hf_str_equal(kind, HF_STR("history"))) {
+        hf_buf_put(&s->history, chunk.data, chunk.len);
+    } else if (hf_str_equal(kind, HF_STR("description"))) {
+        hf_buf_put(&s->description, chunk.data, chunk.len);
+    }
+}
+
+static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
+{
+    const char *words[] = {args->name_space, what};
+    HF_TRY(hf_admin_ask(op, source->env, source->path, "show", words, 2, on_chunk, s));
+    hf_pb_describe_workflow_execution_response *response =
+        HF_ARENA_NEW(&s->arena, hf_pb_describe_workflow_execution_response);
+    if (response == NULL || s->history.status != HF_OK || s->description.status != HF_OK) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
+    }
+    HF_TRY(hf_pb_decode(op, &hf_pb_describe_workflow_execution_response_type,
+                        hf_str_of_len(s->description.data, s->description.len), &s->arena, response));
+    const hf_pb_workflow_execution_info *info = response->workflow_execution_info;
+    if (info == NULL || info->execution == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "the answer of process %lld makes no sense", (long long)source->holder);
+    }
+    s->view = (hf_run_view){
+        .name_space = hf_str_of(args->name_space),
+        .workflow_id = info->execution->workflow_id,
+        .run_id = info->execution->run_id,
+        .status = info->status,
+        .history = hf_str_of_len(s->history.data, s->history.len),
+        .pending = response->pending_activities.items,
+        .pending_count = response->pending_activities.count,
+    };
+    return HF_OK;
+}
+
+/* An owner finds workflows by their ids only; the id of a run is looked for in a copy. */
+static int take(const hf_tool_args *args, const char *what, shown *s)
+{
+    hf_source source;
+    hf_op op;
+    hf_op_init(&op);
+    int code = hf_source_open(&source, args->words[0]);
+    if (code != HF_EXIT_FINE) {
+        return code;
+    }
+    hf_status status =
+        source.is_owned ? take_from_owner(&op, &source, args, what, s) : take_from_file(&op, &source, args, what, s);
+    hf_source_close(&source);
+    if (status == HF_ERR_NOT_FOUND && source.is_owned) {
+        code = hf_source_open_still(&source, args->words[0]);
+        if (code != HF_EXIT_FINE) {
+            return code;
+        }
+        hf_op_init(&op);
+        status = take_from_file(&op, &source, args, what, s);
+        hf_source_close(&source);
+    }
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+}
+
+/* ---- show ------------------------------------------------------------------------------------------------------------- */
+
+static int print_json(FILE *to, const shown *s)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf text;
+    hf_buf_init(&text, s->history.memory, SIZE_MAX / 4);
+    hf_status status = hf_history_to_json(&op, s->view.history, &text);
+    if (status == HF_OK) {
+        (void)fprintf(to, "%s\n", hf_buf_text(&text));
+    }
+    hf_buf_deinit(&text);
+    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+}
+
+int hf_cmd_show(const hf_tool_args *args)
+{
+    hf_env *env = hf_env_posix();
+    shown s;
+    shown_init(&s, env);
+    int code = take(args, args->words[1], &s);
+    if (code == HF_EXIT_FINE && args->json) {
+        code = print_json(stdout, &s);
+    } else if (code == HF_EXIT_FINE) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf text;
+        hf_buf_init(&text, hf_env_memory(env), SIZE_MAX / 4);
+        hf_status status = hf_timeline_write(&op, &s.view, env->ops->wall_now(env).ns, &text);
+        (void)fputs(hf_buf_text(&text), stdout);
+        if (status != HF_OK) {
+            code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+        }
+        hf_buf_deinit(&text);
+    }
+    shown_deinit(&s);
+    return code;
+}
+
+/* ---- export ----------------------------------------------------------------------------------------------------------- */
+
+/* To DIR/<run id>.json, or to stdout, one history per line. */
+static int put_out(const char *folder, const shown *s)
+{
+    if (folder == NULL) {
+        return print_json(stdout, s);
+    }
+    char path[HF_PATH_LEN_MAX];
+    int len = snprintf(path, sizeof path, "%s/%.*s.json", folder, HF_STR_ARGS(s->view.run_id));
+    if (len < 0 || (size_t)len >= sizeof path || memchr(s->view.run_id.data, '/', s->view.run_id.len) != NULL) {
+        return hf_complain(HF_EXIT_DAMAGED, "there is no file name for the run %.*s", HF_STR_ARGS(s->view.run_id));
+    }
+    FILE *file = fopen(path, "wxe");
+    if (file == NULL) {
+        return hf_complain(HF_EXIT_DAMAGED, "cannot write %s: %s", path, strerror(errno));
+    }
+    int code = print_json(file, s);
+    if (fclose(file) != 0 && code == HF_EXIT_FINE) {
+        return hf_complain(HF_EXIT_DAMAGED, "cannot write %s: %s", path, strerror(errno));
+    }
+    return code;
+}
+
+static int export_all(hf_source *source, const char *folder)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_look *look = NULL;
+    hf_status status = hf_look_open(&op, hf_env_memory(source->env), source->peek.store, &look);
+    int64_t number = 0;
+    uint64_t count = 0;
+    int code = HF_EXIT_FINE;
+    while (status == HF_OK && code == HF_EXIT_FINE) {
+        status = hf_look_next(&op, look, number, &number);
+        if (status != HF_OK || number == 0) {
+            break;
+        }
+        shown s;
+        shown_init(&s, source->env);
+        status = take_run(&op, look, number, &s);
+        if (status == HF_OK) {
+            code = put_out(folder, &s);
+        }
+        shown_deinit(&s);
+        count++;
+        hf_progress("%llu runs", (unsigned long long)count);
+    }
+    hf_progress(NULL);
+    hf_look_close(look);
+    if (status != HF_OK) {
+        return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    }
+    if (code == HF_EXIT_FINE && folder != NULL) {
+        (void)printf("%llu histories in %s\n", (unsigned long long)count, folder);
+    }
+    return code;
+}
+
+int hf_cmd_export(const hf_tool_args *args)
+{
+    if (args->run != NULL && args->all) {
+        return hf_complain(HF_EXIT_USAGE, "either --run ID or --all");
+    }
+    const char *folder = args->out != NULL && strcmp(args->out, "-") != 0 ? args->out : NULL;
+    if (folder != NULL && mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        return hf_complain(HF_EXIT_DAMAGED, "cannot make %s: %s", folder, strerror(errno));
+    }
+    if (args->run == NULL) {
+        hf_source source;
+        int code = hf_source_open_still(&source, args->words[0]);
+        if (code == HF_EXIT_FINE) {
+            code = export_all(&source, folder);
+            hf_source_close(&source);
+        }
+        return code;
+    }
+    shown s;
+    shown_init(&s, hf_env_posix());
+    int code = take(args, args->run, &s);
+    if (code == HF_EXIT_FINE) {
+        code = put_out(folder, &s);
+    }
+    shown_deinit(&s);
+    return code;
+}

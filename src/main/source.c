@@ -1,0 +1,114 @@
+/* A database, whoever has it. Nobody: it is opened read only. A running program: that one is asked through its socket, and where
+ * the whole database is needed at rest it makes a copy, which is opened instead and removed at the end. */
+#include "main/tool.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int hf_complain(int code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    hf_progress(NULL);
+    (void)fputs("holdfast: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+    va_end(args);
+    return code;
+}
+
+void hf_progress(const char *format, ...)
+{
+    static bool is_shown;
+    if (format == NULL) {
+        if (is_shown) {
+            (void)fputs("\r\033[K", stderr);
+            is_shown = false;
+        }
+        return;
+    }
+    if (isatty(STDERR_FILENO) == 0) {
+        return;
+    }
+    va_list args;
+    va_start(args, format);
+    (void)fputs("\r\033[K", stderr);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    is_shown = true;
+}
+
+int hf_source_open(hf_source *source, const char *path)
+{
+    *source = (hf_source){.env = hf_env_posix(), .path = path};
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = hf_peek_open(&op, source->env, path, &source->peek, &source->holder);
+    source->is_owned = status == HF_ERR_EXISTS;
+    if (status == HF_OK && source->peek.has_log) {
+        (void)hf_complain(0, "the program that used %s did not close it: its log is read as well", path);
+    }
+    if (status == HF_OK || source->is_owned) {
+        return HF_EXIT_FINE;
+    }
+    return hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
+}
+
+static void say_copying(void *state, hf_str kind, hf_str chunk)
+{
+    (void)kind;
+    (void)chunk;
+    const hf_source *source = state;
+    hf_progress("process %lld makes a copy ...", (long long)source->holder);
+}
+
+static int copy_still(hf_source *source)
+{
+    char folder[HF_PATH_LEN_MAX] = "";
+    if (source->path[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "where are we? %s", strerror(errno));
+    }
+    char path[HF_PATH_LEN_MAX + 32];
+    int len = snprintf(path, sizeof path, "%s%s%s-copy-%d", folder, source->path[0] != '/' ? "/" : "", source->path,
+                       (int)getpid());
+    if (len < 0 || (size_t)len >= sizeof source->copy) {
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "the path of %s is too long", source->path);
+    }
+    hf_op op;
+    hf_op_init(&op);
+    const char *args[] = {path};
+    if (hf_admin_ask(&op, source->env, source->path, "backup", args, 1, say_copying, source) != HF_OK) {
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
+    }
+    hf_progress(NULL);
+    memcpy(source->copy, path, (size_t)len + 1);
+    int64_t holder = 0;
+    if (hf_peek_open(&op, source->env, source->copy, &source->peek, &holder) != HF_OK) {
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);
+    }
+    return HF_EXIT_FINE;
+}
+
+int hf_source_open_still(hf_source *source, const char *path)
+{
+    int code = hf_source_open(source, path);
+    if (code == HF_EXIT_FINE && source->is_owned) {
+        code = copy_still(source);
+        if (code != HF_EXIT_FINE) {
+            hf_source_close(source);
+        }
+    }
+    return code;
+}
+
+void hf_source_close(hf_source *source)
+{
+    hf_peek_close(&source->peek);
+    if (source->copy[0] != '\0') {
+        (void)unlink(source->copy);
+        source->copy[0] = '\0';
+    }
+}

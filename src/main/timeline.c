@@ -1,0 +1,365 @@
+/* A run for people: a head, a line per event with what matters about it, and what it waits for now.
+ *
+ *     order-1  order  Running for 3 d 4 h                        run 0f41...  queue orders
+ *
+ *        1  +0.000 s  WorkflowExecutionStarted    {"item": "kelp"}
+ *        5  +0.004 s  ActivityTaskScheduled       1 charge  {"item": "kelp"}
+ *
+ *     waits for  activity 1 charge: attempt 3, again in 2.1 s; the last one failed: BankBusy: the bank does not answer */
+#include "main/tool.h"
+
+#include "history/history.h"
+#include "history/payload.h"
+#include "wire/time_text.h"
+
+#include <stdio.h>
+
+enum { TEXT_LEN_MAX = 100, TIMERS_MAX = 64 };
+
+typedef struct timer {
+    int64_t started_id;
+    char id[64];
+    int64_t fires_at; /* ns */
+} timer;
+
+typedef struct writing {
+    hf_buf *out;
+    hf_arena arena;           /* of one event */
+    int64_t first;            /* ns: when it began */
+    int64_t last;             /* ns: of the last event */
+    timer timers[TIMERS_MAX]; /* that have not fired */
+    size_t timer_count;
+    size_t timers_untold; /* more than that */
+} writing;
+
+/* ---- Small texts ------------------------------------------------------------------------------------------------------ */
+
+/* Cut to one line of a bearable length. */
+static void put_text(writing *w, hf_str text)
+{
+    size_t len = text.len < TEXT_LEN_MAX ? text.len : TEXT_LEN_MAX;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        hf_buf_putc(w->out, byte < 0x20 || byte == 0x7f ? ' ' : (char)byte);
+    }
+    if (len < text.len) {
+        hf_buf_putf(w->out, "... (%zu bytes)", text.len);
+    }
+}
+
+static void put_span(hf_buf *out, int64_t ns)
+{
+    static const struct {
+        int64_t ns;
+        const char *name;
+    } UNITS[] = {{INT64_C(86400000000000), "d"}, {INT64_C(3600000000000), "h"}, {INT64_C(60000000000), "min"}};
+    if (ns < 0) {
+        ns = 0;
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(UNITS); i++) {
+        if (ns >= UNITS[i].ns) {
+            int64_t rest = ns % UNITS[i].ns;
+            hf_buf_putf(out, "%lld %s", (long long)(ns / UNITS[i].ns), UNITS[i].name);
+            if (i + 1 < HF_COUNT_OF(UNITS) && rest >= UNITS[i + 1].ns) {
+                hf_buf_putf(out, " %lld %s", (long long)(rest / UNITS[i + 1].ns), UNITS[i + 1].name);
+            }
+            return;
+        }
+    }
+    hf_buf_putf(out, "%.3f s", (double)ns / 1e9);
+}
+
+static void put_payload(writing *w, const hf_pb_payload *payload)
+{
+    hf_str encoding = hf_payload_encoding(payload);
+    if (hf_str_equal(encoding, HF_ENCODING_JSON)) {
+        put_text(w, payload->data);
+    } else if (hf_str_equal(encoding, HF_ENCODING_NULL)) {
+        hf_buf_puts(w->out, "null");
+    } else {
+        hf_buf_putf(w->out, "<%zu bytes, %.*s>", payload->data.len, HF_STR_ARGS(encoding));
+    }
+}
+
+static void put_payloads(writing *w, const hf_pb_payloads *payloads)
+{
+    for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
+        hf_buf_puts(w->out, i == 0 ? "  " : ", ");
+        put_payload(w, &payloads->payloads.items[i]);
+    }
+}
+
+static void put_failure(writing *w, const hf_pb_failure *failure)
+{
+    for (int depth = 0; failure != NULL && depth < 5; depth++, failure = failure->cause) {
+        hf_str type = hf_failure_type(failure);
+        hf_buf_puts(w->out, depth == 0 ? "" : " <- ");
+        if (type.len > 0) {
+            put_text(w, type);
+            hf_buf_puts(w->out, ": ");
+        }
+        put_text(w, failure->message);
+    }
+}
+
+/* ---- Timers ----------------------------------------------------------------------------------------------------------- */
+
+static void timer_started(writing *w, const hf_pb_history_event *event)
+{
+    const hf_pb_timer_started_event_attributes *attrs = event->timer_started_event_attributes;
+    int64_t span = hf_pb_duration_span(attrs->start_to_fire_timeout).ns;
+    hf_buf_puts(w->out, "  ");
+    put_text(w, attrs->timer_id);
+    hf_buf_puts(w->out, "  fires after ");
+    put_span(w->out, span);
+    if (w->timer_count == TIMERS_MAX) {
+        w->timers_untold++;
+        return;
+    }
+    timer *t = &w->timers[w->timer_count++];
+    *t = (timer){.started_id = event->event_id};
+    (void)snprintf(t->id, sizeof t->id, "%.*s", HF_STR_ARGS(attrs->timer_id));
+    if (__builtin_add_overflow(hf_pb_timestamp_time(event->event_time).ns, span, &t->fires_at)) {
+        t->fires_at = INT64_MAX;
+    }
+}
+
+static void timer_ended(writing *w, int64_t started_id, hf_str id)
+{
+    hf_buf_puts(w->out, "  ");
+    put_text(w, id);
+    for (size_t i = 0; i < w->timer_count; i++) {
+        if (w->timers[i].started_id == started_id) {
+            w->timers[i] = w->timers[--w->timer_count];
+            return;
+        }
+    }
+    w->timers_untold -= w->timers_untold > 0 ? 1 : 0;
+}
+
+/* ---- Events ----------------------------------------------------------------------------------------------------------- */
+
+static void put_of(writing *w, int64_t scheduled_id)
+{
+    hf_buf_putf(w->out, "  of %lld", (long long)scheduled_id);
+}
+
+static void put_activity_event(writing *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
+        const hf_pb_activity_task_scheduled_event_attributes *attrs = event->activity_task_scheduled_event_attributes;
+        hf_buf_puts(w->out, "  ");
+        put_text(w, attrs->activity_id);
+        hf_buf_puts(w->out, " ");
+        put_text(w, attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR(""));
+        put_payloads(w, attrs->input);
+        break;
+    }
+    case HF_EVENT_TYPE_ACTIVITY_TASK_STARTED:
+        put_of(w, event->activity_task_started_event_attributes->scheduled_event_id);
+        hf_buf_putf(w->out, "  attempt %d", (int)event->activity_task_started_event_attributes->attempt);
+        if (event->activity_task_started_event_attributes->last_failure != NULL) {
+            hf_buf_puts(w->out, ", after ");
+            put_failure(w, event->activity_task_started_event_attributes->last_failure);
+        }
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+        put_of(w, event->activity_task_completed_event_attributes->scheduled_event_id);
+        put_payloads(w, event->activity_task_completed_event_attributes->result);
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+        put_of(w, event->activity_task_failed_event_attributes->scheduled_event_id);
+        hf_buf_puts(w->out, "  ");
+        put_failure(w, event->activity_task_failed_event_attributes->failure);
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+        put_of(w, event->activity_task_timed_out_event_attributes->scheduled_event_id);
+        hf_buf_puts(w->out, "  ");
+        put_failure(w, event->activity_task_timed_out_event_attributes->failure);
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+        put_of(w, event->activity_task_canceled_event_attributes->scheduled_event_id);
+        break;
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED:
+        put_of(w, event->activity_task_cancel_requested_event_attributes->scheduled_event_id);
+        break;
+    default:
+        break;
+    }
+}
+
+static void put_execution_event(writing *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+        put_payloads(w, event->workflow_execution_started_event_attributes->input);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+        put_payloads(w, event->workflow_execution_completed_event_attributes->result);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+        hf_buf_puts(w->out, "  ");
+        put_failure(w, event->workflow_execution_failed_event_attributes->failure);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+        hf_buf_puts(w->out, "  ");
+        put_text(w, event->workflow_execution_signaled_event_attributes->signal_name);
+        put_payloads(w, event->workflow_execution_signaled_event_attributes->input);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
+        hf_buf_puts(w->out, "  ");
+        put_text(w, event->workflow_execution_terminated_event_attributes->reason);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        hf_buf_puts(w->out, "  ");
+        put_text(w, event->workflow_execution_cancel_requested_event_attributes->cause);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
+        put_payloads(w, event->workflow_execution_canceled_event_attributes->details);
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+        hf_buf_puts(w->out, "  ");
+        put_failure(w, event->workflow_task_failed_event_attributes->failure);
+        break;
+    case HF_EVENT_TYPE_MARKER_RECORDED:
+        hf_buf_puts(w->out, "  ");
+        put_text(w, event->marker_recorded_event_attributes->marker_name);
+        break;
+    case HF_EVENT_TYPE_TIMER_STARTED:
+        timer_started(w, event);
+        break;
+    case HF_EVENT_TYPE_TIMER_FIRED:
+        timer_ended(w, event->timer_fired_event_attributes->started_event_id,
+                    event->timer_fired_event_attributes->timer_id);
+        break;
+    case HF_EVENT_TYPE_TIMER_CANCELED:
+        timer_ended(w, event->timer_canceled_event_attributes->started_event_id,
+                    event->timer_canceled_event_attributes->timer_id);
+        break;
+    default:
+        put_activity_event(w, event);
+        break;
+    }
+}
+
+static void put_event(writing *w, const hf_pb_history_event *event)
+{
+    w->last = hf_pb_timestamp_time(event->event_time).ns;
+    double offset = (double)(w->last - w->first) / 1e9;
+    hf_buf_putf(w->out, "%6lld  %+12.3f s  %-34s", (long long)event->event_id, offset,
+                hf_event_name(event->event_type));
+    if (event->attributes_case != 0) {
+        put_execution_event(w, event);
+    }
+    while (w->out->len > 0 && w->out->data[w->out->len - 1] == ' ') {
+        w->out->len--;
+    }
+    hf_buf_putc(w->out, '\n');
+}
+
+/* ---- Head and tail ---------------------------------------------------------------------------------------------------- */
+
+static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_event *first, int64_t now_ns)
+{
+    const hf_pb_workflow_execution_started_event_attributes *attrs = first->workflow_execution_started_event_attributes;
+    const char *status = hf_pb_enum_brief(&hf_pb_workflow_execution_status_enum, view->status);
+    char at[HF_TIME_TEXT_LEN_MAX] = "";
+    (void)hf_timestamp_format(first->event_time, at);
+    hf_buf_putf(w->out, "%.*s  ", HF_STR_ARGS(view->workflow_id));
+    bool is_started = first->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED && first->attributes_case != 0;
+    if (is_started && attrs->workflow_type != NULL) {
+        put_text(w, attrs->workflow_type->name);
+    }
+    hf_buf_putf(w->out, "  %s", status != NULL ? status : "Unknown");
+    if (view->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
+        hf_buf_puts(w->out, " for ");
+        put_span(w->out, now_ns - w->first);
+    }
+    hf_buf_putf(w->out, "\nrun %.*s, started %s", HF_STR_ARGS(view->run_id), at);
+    if (is_started && attrs->task_queue != NULL) {
+        hf_buf_puts(w->out, ", task queue ");
+        put_text(w, attrs->task_queue->name);
+    }
+    hf_buf_puts(w->out, "\n\n");
+}
+
+static void put_pending(writing *w, const hf_pb_pending_activity_info *info, int64_t now_ns)
+{
+    bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
+    hf_buf_puts(w->out, "  activity ");
+    put_text(w, info->activity_id);
+    hf_buf_puts(w->out, " ");
+    put_text(w, info->activity_type != NULL ? info->activity_type->name : HF_STR(""));
+    hf_buf_putf(w->out, ", attempt %d, ", (int)info->attempt);
+    int64_t from = hf_pb_timestamp_time(is_started ? info->last_started_time : info->scheduled_time).ns;
+    if (!is_started && from > now_ns) {
+        hf_buf_puts(w->out, "begins in ");
+        put_span(w->out, from - now_ns);
+    } else {
+        hf_buf_puts(w->out, is_started ? "at work for " : "waits for a worker for ");
+        put_span(w->out, now_ns - from);
+    }
+    if (info->last_failure != NULL) {
+        hf_buf_puts(w->out, "; the last one failed: ");
+        put_failure(w, info->last_failure);
+    }
+    hf_buf_putc(w->out, '\n');
+}
+
+static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
+{
+    if (view->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
+        return;
+    }
+    bool any = view->pending_count + w->timer_count + view->buffered_count > 0;
+    hf_buf_puts(w->out, any ? "\nwaits for\n" : "\nwaits for a worker or a signal\n");
+    for (size_t i = 0; i < view->pending_count; i++) {
+        put_pending(w, &view->pending[i], now_ns);
+    }
+    for (size_t i = 0; i < w->timer_count; i++) {
+        hf_buf_putf(w->out, "  timer %s, %s ", w->timers[i].id,
+                    w->timers[i].fires_at > now_ns ? "fires in" : "due for");
+        int64_t span = w->timers[i].fires_at - now_ns;
+        put_span(w->out, span < 0 ? -span : span);
+        hf_buf_putc(w->out, '\n');
+    }
+    if (w->timers_untold > 0) {
+        hf_buf_putf(w->out, "  %zu more timers\n", w->timers_untold);
+    }
+    if (view->buffered_count > 0) {
+        hf_buf_putf(w->out, "  the answer to a workflow task: %zu events come behind it\n", view->buffered_count);
+    }
+}
+
+hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out)
+{
+    writing w = {.out = out};
+    hf_arena_init(&w.arena, out->memory);
+    hf_str rest = view->history;
+    hf_str bytes = {0};
+    hf_status status = HF_OK;
+    bool is_first = true;
+    while (status == HF_OK && hf_history_next(&rest, &bytes)) {
+        hf_pb_history_event event;
+        hf_arena_reset(&w.arena);
+        status = hf_pb_decode(op, &hf_pb_history_event_type, bytes, &w.arena, &event);
+        if (status == HF_OK && is_first) {
+            w.first = hf_pb_timestamp_time(event.event_time).ns;
+            put_head(&w, view, &event, now_ns);
+            is_first = false;
+        }
+        if (status == HF_OK) {
+            put_event(&w, &event);
+        }
+    }
+    if (status == HF_OK && rest.len > 0) {
+        status = hf_fail(op, HF_ERR_INVALID, "the history cannot be read to its end");
+    }
+    if (status == HF_OK) {
+        put_waits(&w, view, now_ns);
+        status = out->status == HF_OK ? HF_OK : hf_fail(op, out->status, "no memory for the timeline");
+    }
+    hf_arena_deinit(&w.arena);
+    return status;
+}

@@ -1,0 +1,86 @@
+/* What the commands of the program share. */
+#ifndef HF_MAIN_TOOL_H
+#define HF_MAIN_TOOL_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "engine/look.h"
+#include "open/open.h"
+
+/* What the program exits with. */
+enum {
+    HF_EXIT_FINE = 0,
+    HF_EXIT_DAMAGED = 1, /* something was found, or the work failed */
+    HF_EXIT_USAGE = 2,
+    HF_EXIT_CANNOT_OPEN = 3
+};
+
+/* The command line of one command. */
+typedef struct hf_tool_args {
+    const char *words[4]; /* what is not an option */
+    int word_count;
+    bool json;              /* --json */
+    bool deep;              /* --deep */
+    bool all;               /* --all */
+    const char *run;        /* --run ID */
+    const char *out;        /* -o DIR */
+    const char *name_space; /* --namespace NS; "default" */
+} hf_tool_args;
+
+typedef struct hf_command {
+    const char *names[2]; /* "db", "check" */
+    const char *usage;    /* what follows */
+    const char *options;  /* letters of those it knows: j(son) d(eep) a(ll) r(un) o(ut) n(amespace) */
+    int words_min;
+    int words_max;
+    const char *brief;
+    int (*run)(const hf_tool_args *args); /* an exit code */
+} hf_command;
+
+int hf_cmd_version(const hf_tool_args *args);
+int hf_cmd_check(const hf_tool_args *args);
+int hf_cmd_stats(const hf_tool_args *args);
+int hf_cmd_backup(const hf_tool_args *args);
+int hf_cmd_export(const hf_tool_args *args);
+int hf_cmd_show(const hf_tool_args *args);
+
+/* ---- source.c: a database, whoever has it ------------------------------------------------------------------------------- */
+
+typedef struct hf_source {
+    hf_env *env;
+    const char *path;
+    int64_t holder;             /* process that has it open; 0 = nobody */
+    bool is_owned;              /* somebody does */
+    hf_peek peek;               /* nobody does, or this is a copy that the owner made */
+    char copy[HF_PATH_LEN_MAX]; /* of that copy, removed at the end; empty = none */
+} hf_source;
+
+/* Opens the database for reading, or finds out who has it. Says why not, on stderr, and returns an exit code. */
+int hf_source_open(hf_source *source, const char *path);
+/* The same; a database that is in use is copied by its owner first, beside it, and the copy is opened. */
+int hf_source_open_still(hf_source *source, const char *path);
+void hf_source_close(hf_source *source);
+
+/* Prints "holdfast: ..." to stderr and returns `code`. */
+int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
+/* One line of progress that writes over itself; only on a terminal. NULL ends it. */
+void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
+
+/* ---- timeline.c: a run for people ----------------------------------------------------------------------------------------- */
+
+/* What a run is, wherever it was read. */
+typedef struct hf_run_view {
+    hf_str name_space;
+    hf_str workflow_id;
+    hf_str run_id;
+    int32_t status;                             /* WorkflowExecutionStatus */
+    hf_str history;                             /* History bytes */
+    const hf_pb_pending_activity_info *pending; /* activities that have not ended */
+    size_t pending_count;
+    size_t buffered_count; /* events that wait for the end of a workflow task */
+} hf_run_view;
+
+/* Writes the timeline. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out);
+
+#endif

@@ -1,0 +1,73 @@
+/* A database looked at by a tool. It is opened read only, so nothing of it changes; the owner's lock is held meanwhile, so that
+ * no program starts to work on it. Where even the lock's file cannot be made (a medium that may only be read) nobody else can
+ * work on it either, and the tool goes on without.
+ *
+ * A database that was closed properly is one file, and is read without any other. One whose program was killed has a log beside
+ * it that was not moved into it yet: reading both takes an index of the log, PATH-shm, which is removed afterwards unless it
+ * was there before. */
+#include "open/open.h"
+
+#include <stdio.h>
+
+/* Whether there is a file with something in it. Not for the database itself: closing a descriptor of it would drop the locks that
+ * SQLite may have on it in this process. */
+static bool has_bytes(hf_env *env, const char *path)
+{
+    hf_op op;
+    hf_op_init(&op);
+    int fd = -1;
+    char byte = 0;
+    size_t len = 0;
+    if (env->ops->file_open(env, &op, path, HF_FILE_READ, &fd) != HF_OK) {
+        return false;
+    }
+    bool has = env->ops->file_read(env, &op, fd, &byte, 1, &len) == HF_OK && len > 0;
+    (void)env->ops->file_close(env, &op, fd);
+    return has;
+}
+
+static bool has_beside(hf_env *env, const char *path, const char *suffix)
+{
+    char name[HF_PATH_LEN_MAX];
+    int len = snprintf(name, sizeof name, "%s%s", path, suffix);
+    return len > 0 && (size_t)len < sizeof name && has_bytes(env, name);
+}
+
+hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder)
+{
+    hf_peek peek = {.env = env};
+    hf_op tried;
+    hf_op_init(&tried);
+    hf_status status = hf_owner_take(&tried, env, path, &peek.owner, ret_holder);
+    if (status == HF_ERR_EXISTS || status == HF_ERR_INVALID) {
+        return hf_fail(op, status, "%s", tried.message);
+    }
+    peek.has_log = has_beside(env, path, "-wal") || has_beside(env, path, "-journal");
+    hf_sqlite_options options = {.read_only = true, .at_rest = !peek.has_log};
+    if (peek.has_log && status == HF_OK && !has_beside(env, path, "-shm")) {
+        (void)snprintf(peek.litter, sizeof peek.litter, "%s-shm", path);
+    }
+    status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);
+    if (status != HF_OK) {
+        hf_peek_close(&peek);
+        return status;
+    }
+    *ret_peek = peek;
+    return HF_OK;
+}
+
+void hf_peek_close(hf_peek *peek)
+{
+    hf_store_close(peek->store);
+    peek->store = NULL;
+    if (peek->env == NULL) {
+        return;
+    }
+    if (peek->litter[0] != '\0') {
+        hf_op op;
+        hf_op_init(&op);
+        (void)peek->env->ops->file_remove(peek->env, &op, peek->litter);
+        peek->litter[0] = '\0';
+    }
+    hf_owner_release(peek->env, &peek->owner);
+}

@@ -1,0 +1,216 @@
+/* Activities: timeouts, retries, heartbeats, cancels, lost workers. */
+#include "fixture.h"
+
+#include <stdio.h>
+
+/* ---- Four timeouts -------------------------------------------------------------------------------------------------- */
+
+GOLDEN(schedule_to_start_ends_an_activity_nobody_takes,
+       "start wf; poll; complete activity a1 start=5s each=1m; time 5s",
+       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToStart NonRetryableFailure\n"
+                      "7 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(start_to_close_ends_an_attempt_and_the_next_one_follows,
+       "start wf; poll; complete activity a1 each=5s; apoll; time 5s; acomplete => not_found; time 1s; apoll; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 timeout=StartToClose\n"
+                      "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_last_attempt_that_times_out_is_the_outcome,
+       "start wf; poll; complete activity a1 each=5s retries=1; apoll; time 5s",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=StartToClose MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(schedule_to_close_bounds_everything,
+       "start wf; poll; complete activity a1 close=5s; apoll; time 4s; heartbeat; time 1s",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=ScheduleToClose Timeout\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(schedule_to_close_ends_an_activity_between_attempts,
+       "start wf; poll; complete activity a1 close=5s initial=3s; apoll; time 1s; afail; time 4s",
+       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToClose Timeout\n"
+                      "7 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_retry_that_would_come_too_late_is_not_made,
+       "start wf; poll; complete activity a1 close=5s initial=5s; apoll; time 1s; afail",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=Oops Timeout\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(silence_ends_an_attempt_that_promised_heartbeats,
+       "start wf; poll; complete activity a1 each=1m beat=5s; apoll; time 4s; heartbeat; time 4s; heartbeat; time 5s;"
+       "heartbeat => not_found; time 1s; apoll; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 timeout=Heartbeat\n"
+                      "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+
+#define FOR_EVER " timeout=9.22337e+09s\n"
+GOLDEN(timeouts_as_long_as_the_wire_can_say_never_come,
+       "start wf run=never exec=never task=never; poll; complete sticky=s sticky_for=never activity a1 close=never,"
+       "timer t never; apoll; afail delay=never; signal wf s; poll; time 3650d",
+       "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1" FOR_EVER "3 WorkflowTaskStarted scheduled=2\n"
+       "4 WorkflowTaskCompleted scheduled=2 started=3\n5 ActivityTaskScheduled a1\n6 TimerStarted t after=9.22337e+09s\n"
+       "7 ActivityTaskStarted scheduled=5 attempt=1\n8 ActivityTaskFailed scheduled=5 started=7 failure=Oops Timeout\n"
+       "9 WorkflowTaskScheduled attempt=1" FOR_EVER "10 WorkflowExecutionSignaled s\n11 WorkflowTaskStarted scheduled=9\n")
+
+/* ---- Retries -------------------------------------------------------------------------------------------------------- */
+
+static void the_pause_doubles_and_stays_below_its_bound(void **state)
+{
+    (void)state;
+    static const char *const PAUSES[] = {"2s", "4s", "8s"};
+    hf_rig_do(&rig, "start wf; poll; complete activity a1 initial=2s; apoll");
+    for (size_t i = 0; i < HF_COUNT_OF(PAUSES); i++) {
+        char step[128];
+        int64_t almost = hf_rig_span(PAUSES[i]) / 1000000 - 1;
+        (void)snprintf(step, sizeof step, "afail; apoll => parked; time %lldms; is a => parked; time 1ms; is a", (long long)almost);
+        hf_rig_do(&rig, step);
+        assert_int_equal(hf_rig_activity(&rig, "a")->attempt, (int)i + 2);
+    }
+    for (int i = 0; i < 4; i++) { /* 16 s to 128 s */
+        hf_rig_do(&rig, "afail; time 128s; apoll");
+    }
+    hf_rig_do(&rig, "afail; time 199s; apoll => parked; time 1s; is a"); /* a hundred times the first at most */
+}
+
+GOLDEN(a_failure_may_name_its_own_pause,
+       "start wf; poll; complete activity a1 initial=1s; apoll; afail delay=1h; time 3599s; apoll => parked; time 1s;"
+       "is a; afail delay=0s; apoll; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=3 failure=Oops\n"
+                      "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_type_that_the_policy_names_is_not_retried,
+       "start wf; poll; complete activity a1 never=Bad; apoll; afail type=Good; time 1s; apoll; afail type=Bad",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Good\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=Bad NonRetryableFailure\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_failure_that_says_so_is_not_retried, "start wf; poll; complete activity a1; apoll; afail final",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=Oops NonRetryableFailure\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(the_last_attempt_is_the_last,
+       "start wf; poll; complete activity a1 retries=2; apoll; afail; time 1s; apoll; afail",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=Oops MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(an_activity_that_is_to_be_canceled_is_not_retried,
+       "start wf; poll; complete activity a1; apoll; signal wf s; poll; complete unactivity 5; afail",
+       FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                      "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                      "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "12 ActivityTaskFailed scheduled=5 started=11 failure=Oops CancelRequested\n"
+                      "13 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_cancel_between_attempts_ends_it_at_once,
+       "start wf; poll; complete activity a1 initial=1h; apoll; afail; signal wf s; poll; complete unactivity 5;"
+       "time 1h; apoll => parked",
+       FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                      "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                      "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskCanceled scheduled=5\n"
+                      "12 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late,
+       "start wf; poll; complete activity a1; apoll; signal wf s; poll; acomplete; complete unactivity 5",
+       FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                      "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                      "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "12 ActivityTaskCompleted scheduled=5 started=11\n13 WorkflowTaskScheduled attempt=1\n")
+
+/* ---- Heartbeats ----------------------------------------------------------------------------------------------------- */
+
+static hf_str details_of(const hf_pb_poll_activity_task_queue_response *task)
+{
+    return task->heartbeat_details != NULL && task->heartbeat_details->payloads.count == 1
+               ? task->heartbeat_details->payloads.items[0].data
+               : HF_STR("");
+}
+
+static void the_next_attempt_gets_the_last_details(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; heartbeat details=one; heartbeat details=two; afail;"
+                    "time 1s; apoll");
+    assert_true(hf_str_equal(details_of(hf_rig_activity(&rig, "a")), HF_STR("two")));
+    hf_rig_do(&rig, "afail details=three; time 2s; crash; apoll");
+    assert_true(hf_str_equal(details_of(hf_rig_activity(&rig, "a")), HF_STR("three")));
+    assert_int_equal(hf_rig_activity(&rig, "a")->attempt, 3);
+}
+
+/* ---- Holders that are gone ------------------------------------------------------------------------------------------ */
+
+GOLDEN(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open,
+       "start wf; poll in_process; complete activity a1 initial=1h; apoll in_process as=old; crash; apoll;"
+       "acomplete of=old => not_found; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=WorkerLost\n"
+                      "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(the_last_attempt_of_a_worker_that_died_fails,
+       "start wf; poll; complete activity a1 retries=1; apoll in_process; crash",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskFailed scheduled=5 started=6 failure=WorkerLost MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart,
+       "start wf; poll; complete activity a1; apoll; crash; apoll as=x => parked; heartbeat; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+static void an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll as=x; unwanted x; unwanted x; apoll as=y");
+    hf_str x = hf_rig_activity(&rig, "x")->task_token;
+    hf_str y = hf_rig_activity(&rig, "y")->task_token;
+    assert_true(hf_str_equal(x, y));
+    hf_rig_do(&rig, "unwanted y; crash; apoll as=z"); /* it waits again also after a crash */
+    assert_true(hf_str_equal(x, hf_rig_activity(&rig, "z")->task_token));
+    hf_rig_do(&rig, "acomplete of=z; apoll => parked");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                                  "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n");
+}
+
+GOLDEN(an_answer_that_nobody_took_may_still_time_out,
+       "start wf; poll; complete activity a1 each=5s retries=1; apoll; unwanted a; time 5s; apoll => parked",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=StartToClose MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(activities_of_a_closed_run_are_gone,
+       "start wf; poll; complete activity a1, activity a2; apoll; terminate wf; acomplete => not_found;"
+       "heartbeat => not_found; apoll as=x => parked",
+       FIRST_ACTIVITY "6 ActivityTaskScheduled a2\n7 WorkflowExecutionTerminated 'enough'\n")
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(schedule_to_start_ends_an_activity_nobody_takes),
+    TEST(start_to_close_ends_an_attempt_and_the_next_one_follows),
+    TEST(a_last_attempt_that_times_out_is_the_outcome),
+    TEST(schedule_to_close_bounds_everything),
+    TEST(schedule_to_close_ends_an_activity_between_attempts),
+    TEST(a_retry_that_would_come_too_late_is_not_made),
+    TEST(silence_ends_an_attempt_that_promised_heartbeats),
+    TEST(timeouts_as_long_as_the_wire_can_say_never_come),
+    TEST(the_pause_doubles_and_stays_below_its_bound),
+    TEST(a_failure_may_name_its_own_pause),
+    TEST(a_type_that_the_policy_names_is_not_retried),
+    TEST(a_failure_that_says_so_is_not_retried),
+    TEST(the_last_attempt_is_the_last),
+    TEST(an_activity_that_is_to_be_canceled_is_not_retried),
+    TEST(a_cancel_between_attempts_ends_it_at_once),
+    TEST(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late),
+    TEST(the_next_attempt_gets_the_last_details),
+    TEST(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open),
+    TEST(the_last_attempt_of_a_worker_that_died_fails),
+    TEST(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart),
+    TEST(an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token),
+    TEST(an_answer_that_nobody_took_may_still_time_out),
+    TEST(activities_of_a_closed_run_are_gone),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("activity", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}

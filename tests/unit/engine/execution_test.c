@@ -1,0 +1,175 @@
+/* Executions: ids and their policies, timeouts, the end from outside. */
+#include "fixture.h"
+
+#include <stdio.h>
+
+static hf_str run_id_of_start(void)
+{
+    const hf_pb_start_workflow_execution_response *response = hf_rig_slot(&rig, NULL)->call.response;
+    return response->run_id;
+}
+
+/* ---- Id policies ---------------------------------------------------------------------------------------------------- */
+
+static void an_id_in_use_is_refused_and_its_run_is_named(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf");
+    char run_id[64];
+    (void)snprintf(run_id, sizeof run_id, "%.*s", HF_STR_ARGS(run_id_of_start()));
+    hf_rig_do(&rig, "start wf => exists");
+    hf_str existing = hf_rig_slot(&rig, NULL)->call.existing_run_id;
+    assert_true(hf_str_equal(existing, hf_str_of(run_id)));
+    hf_rig_do(&rig, "start wf conflict=1 => exists");
+    hf_rig_history(&rig, "wf", START);
+}
+
+static void an_id_in_use_may_be_joined(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf conflict=2");
+    char run_id[64];
+    (void)snprintf(run_id, sizeof run_id, "%.*s", HF_STR_ARGS(run_id_of_start()));
+    assert_true(((hf_pb_start_workflow_execution_response *)hf_rig_slot(&rig, NULL)->call.response)->started);
+    hf_rig_do(&rig, "start wf conflict=2");
+    assert_true(hf_str_equal(run_id_of_start(), hf_str_of(run_id)));
+    assert_false(((hf_pb_start_workflow_execution_response *)hf_rig_slot(&rig, NULL)->call.response)->started);
+}
+
+static void an_id_in_use_may_be_taken_over(void **state)
+{
+    (void)state;
+    static const char *const HOW[] = {"conflict=3", "reuse=4"};
+    for (size_t i = 0; i < HF_COUNT_OF(HOW); i++) {
+        char text[200];
+        hf_rig_do(&rig, "start wf conflict=3; poll; signal wf s");
+        (void)snprintf(text, sizeof text, "start wf %s; complete => not_found; poll", HOW[i]);
+        hf_rig_do(&rig, text);
+        hf_rig_history(&rig, "wf", START "3 WorkflowTaskStarted scheduled=2\n");
+    }
+}
+
+static void the_run_that_was_taken_over_is_still_there(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; signal wf s");
+    char text[200];
+    (void)snprintf(text, sizeof text, "signal wf again run_id=%.*s", HF_STR_ARGS(hf_rig_task(&rig, "w")->workflow_execution->run_id));
+    char late[240];
+    (void)snprintf(late, sizeof late, "%s => not_found", text);
+    hf_rig_do(&rig, text);
+    hf_rig_do(&rig, "start wf conflict=3");
+    hf_rig_do(&rig, late); /* found, but closed */
+    assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "completed"));
+    hf_rig_do(&rig, "crash");
+    hf_rig_do(&rig, late);
+    assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "completed"));
+    hf_rig_do(&rig, "signal wf s run_id=no-such => not_found; signal nobody s => not_found; cancel nobody => not_found");
+}
+
+static void a_closed_run_lets_its_id_be_used_as_the_policy_says(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *how; /* it ended */
+        int reuse;
+        bool allowed;
+    } CASES[] = {
+        {"poll; complete done", 0, true},     {"poll; complete done", 1, true},    {"poll; complete done", 2, false},
+        {"poll; complete done", 3, false},    {"poll; complete failed", 2, true},  {"poll; complete failed", 3, false},
+        {"cancel wf; poll; complete canceled", 2, true}, {"terminate wf", 2, true}, {"terminate wf", 3, false},
+        {"time 1m", 2, true},
+    };
+    for (int crash = 0; crash < 2; crash++) {
+        for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+            char text[200];
+            print_message("%s, policy %d\n", CASES[i].how, CASES[i].reuse);
+            (void)snprintf(text, sizeof text, "start wf run=1m conflict=3; %s%s; start wf reuse=%d => %s", CASES[i].how,
+                           crash ? "; crash" : "", CASES[i].reuse, CASES[i].allowed ? "ok" : "exists");
+            hf_rig_do(&rig, text);
+        }
+    }
+}
+
+static void ids_of_other_namespaces_are_other_ids(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; start wf ns=other; signal wf s ns=other; poll ns=other as=x; complete of=x => not_found;"
+                    "complete of=x ns=other marker m");
+    hf_rig_history(&rig, "wf", START);
+}
+
+/* ---- Request ids ---------------------------------------------------------------------------------------------------- */
+
+static void a_repeated_start_is_known_also_after_the_end_and_a_crash(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf request=r1");
+    char run_id[64];
+    (void)snprintf(run_id, sizeof run_id, "%.*s", HF_STR_ARGS(run_id_of_start()));
+    static const char *const STEPS[] = {"crash", "poll; complete done", "crash"};
+    for (size_t i = 0; i < HF_COUNT_OF(STEPS); i++) {
+        hf_rig_do(&rig, STEPS[i]);
+        hf_rig_do(&rig, "start wf request=r1");
+        assert_true(hf_str_equal(run_id_of_start(), hf_str_of(run_id)));
+    }
+    hf_rig_do(&rig, "start wf request=r2");
+    assert_false(hf_str_equal(run_id_of_start(), hf_str_of(run_id)));
+}
+
+GOLDEN(a_repeated_signal_is_known_after_a_crash,
+       "start wf; poll; signal wf s request=r1; crash; signal wf s request=r1; complete; crash; signal wf s request=r1",
+       FIRST_TASK "5 WorkflowExecutionSignaled s\n6 WorkflowTaskScheduled attempt=1\n")
+
+/* ---- Timeouts ------------------------------------------------------------------------------------------------------- */
+
+GOLDEN(the_nearer_of_run_and_execution_timeout_counts, "start wf run=1h exec=30s; time 29999ms; crash; time 1ms",
+       START "3 WorkflowExecutionTimedOut\n")
+
+GOLDEN(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered, "start wf run=5s; poll; signal wf s; time 5s",
+       START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 ForceCloseCommand\n"
+             "5 WorkflowExecutionSignaled s\n6 WorkflowExecutionTimedOut\n")
+
+GOLDEN(nothing_follows_the_end,
+       "start wf; poll as=x; complete of=x activity a1, timer t 5s; apoll; signal wf s; poll as=x; terminate wf; time 1h;"
+       "complete of=x => not_found; fail of=x => not_found; acomplete => not_found; signal wf s => not_found;"
+       "terminate wf => not_found; cancel wf; unstick wf; poll => parked; apoll as=b => parked",
+       FIRST_ACTIVITY "6 TimerStarted t after=5s\n7 WorkflowExecutionSignaled s\n8 WorkflowTaskScheduled attempt=1\n"
+                      "9 WorkflowTaskStarted scheduled=8\n"
+                      "10 WorkflowTaskFailed scheduled=8 started=9 ForceCloseCommand\n"
+                      "11 WorkflowExecutionTerminated 'enough'\n")
+
+static void requests_without_what_they_need_are_refused(void **state)
+{
+    (void)state;
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    for (int method = 0; method < HF_METHOD_COUNT; method++) { /* empty requests of every kind */
+        char *request = hf_rig_request(slot, 4096);
+        print_message("%s\n", hf_method_info_of((hf_method)method)->name);
+        hf_rig_send(&rig, slot, (hf_method)method, request);
+        assert_true(slot->done);
+        assert_int_equal(slot->call.status, method == HF_METHOD_SHUTDOWN_WORKER ? HF_OK : HF_ERR_INVALID);
+        assert_true(slot->call.status == HF_OK || slot->call.message[0] != '\0');
+    }
+    hf_rig_do(&rig, "start wf run=-1s => invalid; start wf task=-1s => invalid; start wf exec=-5s => invalid");
+}
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(an_id_in_use_is_refused_and_its_run_is_named),
+    TEST(an_id_in_use_may_be_joined),
+    TEST(an_id_in_use_may_be_taken_over),
+    TEST(the_run_that_was_taken_over_is_still_there),
+    TEST(a_closed_run_lets_its_id_be_used_as_the_policy_says),
+    TEST(ids_of_other_namespaces_are_other_ids),
+    TEST(a_repeated_start_is_known_also_after_the_end_and_a_crash),
+    TEST(a_repeated_signal_is_known_after_a_crash),
+    TEST(the_nearer_of_run_and_execution_timeout_counts),
+    TEST(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered),
+    TEST(nothing_follows_the_end),
+    TEST(requests_without_what_they_need_are_refused),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("execution", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}

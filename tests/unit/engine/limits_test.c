@@ -1,0 +1,184 @@
+/* Limits: what is too long, too many or too much is refused with a sentence. */
+#include "fixture.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+
+static hf_status start_with(size_t id_len, size_t type_len, size_t queue_len, size_t request_len, size_t ns_len)
+{
+    static char text[2 * HF_ID_LEN_MAX];
+    memset(text, 'x', sizeof text);
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
+    request->namespace = hf_str_of_len(text, ns_len);
+    request->workflow_id = hf_str_of_len(text, id_len);
+    request->workflow_type = HF_ARENA_NEW(&slot->request, hf_pb_workflow_type);
+    request->workflow_type->name = hf_str_of_len(text, type_len);
+    request->task_queue = HF_ARENA_NEW(&slot->request, hf_pb_task_queue);
+    request->task_queue->name = hf_str_of_len(text, queue_len);
+    request->request_id = hf_str_of_len(text, request_len);
+    request->workflow_id_conflict_policy = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
+    hf_rig_send(&rig, slot, HF_METHOD_START_WORKFLOW_EXECUTION, request);
+    assert_true(slot->done);
+    assert_true(slot->call.status == HF_OK || slot->call.message[0] != '\0');
+    return slot->call.status;
+}
+
+static void ids_and_names_have_a_longest(void **state)
+{
+    (void)state;
+    enum { MAX = HF_ID_LEN_MAX };
+    assert_int_equal(start_with(MAX, MAX, MAX, MAX, MAX), HF_OK);
+    assert_int_equal(start_with(MAX + 1, 1, 1, 0, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, MAX + 1, 1, 0, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, 1, MAX + 1, 0, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, 1, 1, MAX + 1, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, 1, 1, 0, MAX + 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(0, 1, 1, 0, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, 0, 1, 0, 1), HF_ERR_INVALID);
+    assert_int_equal(start_with(1, 1, 0, 0, 1), HF_ERR_INVALID);
+    hf_rig_do(&rig, "crash"); /* the longest ones also come back */
+    assert_int_equal(start_with(MAX, MAX, MAX, MAX, MAX), HF_OK);
+}
+
+/* `count` commands of one kind, ids "<prefix>0", "<prefix>1", ... */
+static hf_status complete_with(int32_t type, size_t count, const char *prefix)
+{
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_str token = hf_rig_task(&rig, "w")->task_token;
+    hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
+    hf_arena *arena = &slot->request;
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->task_token = token;
+    request->force_create_new_workflow_task = true;
+    request->commands.items = HF_ARENA_ARRAY(arena, hf_pb_command, count);
+    request->commands.count = count;
+    for (size_t i = 0; i < count; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "%s%zu", prefix, i);
+        hf_pb_command *command = &request->commands.items[i];
+        command->command_type = type;
+        hf_str copy = hf_arena_copy(arena, hf_str_of(id));
+        if (type == HF_COMMAND_TYPE_START_TIMER) {
+            command->attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
+            command->start_timer_command_attributes = HF_ARENA_NEW(arena, hf_pb_start_timer_command_attributes);
+            command->start_timer_command_attributes->timer_id = copy;
+            command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of(hf_hours(1));
+        } else if (type == HF_COMMAND_TYPE_RECORD_MARKER) {
+            command->attributes_case = HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES;
+            command->record_marker_command_attributes = HF_ARENA_NEW(arena, hf_pb_record_marker_command_attributes);
+            command->record_marker_command_attributes->marker_name = copy;
+        } else {
+            command->attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
+            hf_pb_schedule_activity_task_command_attributes *attrs =
+                HF_ARENA_NEW(arena, hf_pb_schedule_activity_task_command_attributes);
+            command->schedule_activity_task_command_attributes = attrs;
+            attrs->activity_id = copy;
+            attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+            attrs->activity_type->name = HF_STR("act");
+            attrs->start_to_close_timeout = hf_pb_duration_of(hf_seconds(10));
+        }
+    }
+    hf_rig_send(&rig, slot, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, request);
+    return slot->call.status;
+}
+
+static void a_run_may_have_so_many_activities_and_timers_pending(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t type;
+        const char *cause;
+    } CASES[] = {
+        {HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK, "PendingActivitiesLimitExceeded"},
+        {HF_COMMAND_TYPE_START_TIMER, "BadStartTimerAttributes"},
+    };
+    rig.no_check = true; /* slow with so many; it is done in the end */
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_rig_do(&rig, "start wf conflict=3; poll");
+        assert_int_equal(complete_with(CASES[i].type, HF_PENDING_MAX, "a"), HF_OK);
+        hf_rig_do(&rig, "poll");
+        assert_int_equal(complete_with(CASES[i].type, 1, "b"), HF_ERR_INVALID);
+        assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "too many"));
+        hf_buf history;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_rig_text(&rig, "wf", &history);
+        assert_non_null(strstr(hf_buf_text(&history), CASES[i].cause));
+        hf_buf_deinit(&history);
+    }
+    rig.no_check = false;
+    assert_true(hf_rig_settle(&rig));
+    hf_rig_do(&rig, "crash");
+}
+
+static void so_many_events_are_buffered_for_a_started_task(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll");
+    for (int i = 0; i < HF_BUFFERED_COUNT_MAX; i++) {
+        hf_rig_do(&rig, "signal wf s");
+    }
+    hf_rig_do(&rig, "signal wf s => limit; cancel wf => limit; complete; signal wf s; cancel wf");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 2);
+}
+
+static void so_many_bytes_are_buffered_for_a_started_task(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; signal wf s input=1000000; signal wf s input=1000000; signal wf s input=1000000;"
+                    "signal wf s => limit; complete; signal wf s");
+}
+
+static void a_run_gets_so_many_signals(void **state)
+{
+    (void)state;
+    rig.no_check = true;
+    hf_rig_do(&rig, "start wf");
+    for (int i = 0; i < HF_SIGNALS_MAX; i++) {
+        hf_rig_do(&rig, "signal wf s");
+    }
+    hf_rig_do(&rig, "signal wf s => limit; crash; signal wf s => limit; cancel wf; poll; complete done");
+}
+
+static void a_long_history_is_told_of_and_then_ended(void **state)
+{
+    (void)state;
+    rig.no_check = true;
+    hf_rig_do(&rig, "start wf; poll");
+    int64_t events = 3;
+    while (events < HF_HISTORY_COUNT_MAX) {
+        hf_str history = hf_rig_task(&rig, "w")->history;
+        hf_buf text;
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        hf_rig_history_text(history, false, &text);
+        bool told = text.len > 9 && strcmp(text.data + text.len - 9, " suggest\n") == 0;
+        assert_int_equal(told, events > HF_HISTORY_SUGGEST_COUNT);
+        hf_buf_deinit(&text);
+        assert_int_equal(complete_with(HF_COMMAND_TYPE_RECORD_MARKER, 3000, "m"), HF_OK);
+        events += 1 + 3000 + 2; /* completed, markers, the next task */
+        if (events < HF_HISTORY_COUNT_MAX) {
+            hf_rig_do(&rig, "poll");
+        }
+    }
+    hf_rig_do(&rig, "signal wf s => not_found");
+    hf_buf text;
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    hf_rig_text(&rig, "wf", &text);
+    assert_non_null(strstr(hf_buf_text(&text), "WorkflowExecutionTerminated"));
+    hf_buf_deinit(&text);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(ids_and_names_have_a_longest),
+    TEST(a_run_may_have_so_many_activities_and_timers_pending),
+    TEST(so_many_events_are_buffered_for_a_started_task),
+    TEST(so_many_bytes_are_buffered_for_a_started_task),
+    TEST(a_run_gets_so_many_signals),
+    TEST(a_long_history_is_told_of_and_then_ended),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("limits", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}

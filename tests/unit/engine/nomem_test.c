@@ -1,0 +1,157 @@
+/* Every allocation fails once: the call fails or the core breaks cleanly, what was acknowledged is there, nothing leaks. */
+#include "support/engine_rig.h"
+
+static hf_rig rig;
+
+/* Workers die with the process: what they held is handed out again at open. */
+static const char *const STEPS[] = {
+    "start wf request=r1 input=3000",
+    "poll in_process",
+    "signal wf s request=r2",
+    "complete activity a, timer t 1s, marker m",
+    "apoll in_process",
+    "time 1s",
+    "heartbeat details=half",
+    "poll in_process as=x",
+    "acomplete input=2000",
+    "complete of=x sticky=s",
+    "time 10s",
+    "poll in_process as=y",
+    "complete of=y done",
+};
+enum { ACTIVITY_POLLED = 4, ACTIVITY_DONE = 8 }; /* steps */
+
+/* After a crash: the activity is another attempt, for who polls next. False: it has ended. */
+static bool regain_activity(void)
+{
+    hf_rig_call *slot = hf_rig_slot(&rig, "a");
+    (void)hf_rig_try(&rig, "apoll in_process");
+    if (slot->done) {
+        return true;
+    }
+    hf_rig_do(&rig, "drop a");
+    return false;
+}
+
+static void repeat(size_t i)
+{
+    bool held = i > ACTIVITY_POLLED && i <= ACTIVITY_DONE;
+    if (strncmp(STEPS[i], "time", 4) != 0 && (!held || regain_activity() || i != ACTIVITY_DONE)) {
+        hf_status status = hf_rig_try(&rig, STEPS[i]);
+        assert_true(status == HF_OK || status == HF_ERR_NOT_FOUND); /* done, and only the answer was lost */
+    } else if (held && i != ACTIVITY_DONE) {
+        (void)regain_activity();
+    }
+}
+
+/* The steps from the first to the last, one of them again after the crash that the failing allocation made. */
+static bool run_all(const hf_core_options *options, uint64_t fail_at)
+{
+    bool broke = false;
+    hf_rig_open(&rig, *options);
+    rig.allocations = 0;
+    rig.fail_at = fail_at;
+    rig.may_break = true;
+    for (size_t i = 0; i < HF_COUNT_OF(STEPS); i++) {
+        hf_status status = hf_rig_try(&rig, STEPS[i]);
+        if (hf_core_status(rig.core) != HF_OK) {
+            assert_int_equal(hf_core_status(rig.core), HF_ERR_NOMEM);
+            broke = true;
+            rig.fail_at = 0;
+            hf_rig_crash(&rig);
+            assert_true(hf_rig_settle(&rig));
+            repeat(i);
+        } else {
+            assert_int_equal(status, HF_OK);
+        }
+    }
+    return broke;
+}
+
+static void history_of(hf_buf *out)
+{
+    hf_buf_init(out, hf_rig_heap, SIZE_MAX / 4);
+    hf_rig_history_text(hf_rig_history_bytes(&rig, "wf"), true, out);
+}
+
+static void sweep(hf_core_options options)
+{
+    (void)run_all(&options, 0);
+    uint64_t count = rig.allocations;
+    hf_buf expected;
+    history_of(&expected);
+    hf_rig_close(&rig);
+    uint64_t breaks = 0;
+    for (uint64_t n = 1; n <= count; n++) {
+        breaks += run_all(&options, n) ? 1 : 0;
+        rig.fail_at = 0;
+        rig.may_break = false;
+        hf_buf is;
+        history_of(&is);
+        if (strcmp(hf_buf_text(&is), hf_buf_text(&expected)) != 0) {
+            fail_msg("when allocation %llu fails:\n%s", (unsigned long long)n, hf_buf_text(&is));
+        }
+        hf_buf_deinit(&is);
+        hf_rig_close(&rig);
+    }
+    print_message("%llu allocations, %llu broke the core\n", (unsigned long long)count, (unsigned long long)breaks);
+    assert_true(breaks > 0);
+    hf_buf_deinit(&expected);
+}
+
+static void any_allocation_may_fail(void **state)
+{
+    (void)state;
+    sweep((hf_core_options){0});
+}
+
+static void any_allocation_may_fail_when_runs_come_from_the_store(void **state)
+{
+    (void)state;
+    sweep((hf_core_options){.mem_max = 1, .trim_count = 1});
+}
+
+static void any_allocation_of_an_opening_may_fail(void **state)
+{
+    (void)state;
+    hf_rig_open(&rig, (hf_core_options){0});
+    hf_rig_do(&rig, "start wf; poll in_process; complete activity a1, activity a2, timer t 1h; apoll in_process;"
+                    "signal wf s; start other queue=o; poll as=y queue=o; complete of=y timer t 1h; crash");
+    uint64_t failed = 0;
+    rig.may_break = true;
+    for (uint64_t n = 1;; n++) {
+        rig.allocations = 0;
+        rig.fail_at = 0;
+        hf_core_stop(rig.core, HF_ERR_CLOSED, "again");
+        hf_core_free(rig.core);
+        rig.allocations = 0;
+        rig.fail_at = n;
+        hf_status status = hf_rig_reopen(&rig);
+        uint64_t made = rig.allocations;
+        rig.fail_at = 0;
+        if (status != HF_OK) {
+            assert_int_equal(status, HF_ERR_NOMEM);
+            failed++;
+            assert_int_equal(hf_rig_reopen(&rig), HF_OK);
+        }
+        if (made < n) {
+            break;
+        }
+    }
+    print_message("%llu openings failed\n", (unsigned long long)failed);
+    rig.may_break = false;
+    assert_true(failed > 0);
+    hf_rig_do(&rig, "apoll; acomplete; poll; complete done");
+    hf_rig_close(&rig);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(any_allocation_may_fail),
+    cmocka_unit_test(any_allocation_may_fail_when_runs_come_from_the_store),
+    cmocka_unit_test(any_allocation_of_an_opening_may_fail),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("nomem", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}

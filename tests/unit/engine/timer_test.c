@@ -1,0 +1,60 @@
+/* Timers. */
+#include "fixture.h"
+
+GOLDEN(a_timer_fires_once_after_a_restart, "start wf; poll; complete timer t 5s; crash; time 5s; crash; time 1h",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(timers_fire_in_the_order_of_their_times, "start wf; poll; complete timer c 3s, timer a 1s, timer b 1s; time 10s",
+       FIRST_TASK "5 TimerStarted c after=3s\n6 TimerStarted a after=1s\n7 TimerStarted b after=1s\n"
+                  "8 TimerFired a started=6\n9 TimerFired b started=7\n10 TimerFired c started=5\n"
+                  "11 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_timer_of_no_time_fires_at_once, "start wf; poll; complete timer t 0s",
+       FIRST_TASK "5 TimerStarted t\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_canceled_timer_never_fires, "start wf; poll; complete timer t 5s; signal wf s; poll; complete untimer t; time 1h",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                  "10 TimerCanceled t started=5\n")
+
+GOLDEN(a_cancel_takes_a_buffered_firing_back,
+       "start wf; poll; complete timer t 5s; signal wf s; poll; time 5s; crash; complete untimer t",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                  "10 TimerCanceled t started=5\n")
+
+GOLDEN(a_buffered_firing_follows_the_task,
+       "start wf; poll; complete timer t 5s; signal wf s; poll; time 5s; crash; complete",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                  "10 TimerFired t started=5\n11 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_timer_that_fires_while_its_task_waits_appends,
+       "start wf; poll; complete timer t 5s, timer u 6s; time 5s; time 1s",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 TimerStarted u after=6s\n7 TimerFired t started=5\n"
+                  "8 WorkflowTaskScheduled attempt=1\n9 TimerFired u started=6\n")
+
+GOLDEN(timers_of_a_closed_run_are_gone, "start wf; poll; complete timer t 5s; terminate wf; time 5s",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionTerminated 'enough'\n")
+
+GOLDEN(an_id_can_be_used_again_after_its_timer_fired, "start wf; poll; complete timer t 5s; time 5s; poll; complete timer t 5s",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n"
+                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                  "10 TimerStarted t after=5s\n")
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(a_timer_fires_once_after_a_restart),
+    TEST(timers_fire_in_the_order_of_their_times),
+    TEST(a_timer_of_no_time_fires_at_once),
+    TEST(a_canceled_timer_never_fires),
+    TEST(a_cancel_takes_a_buffered_firing_back),
+    TEST(a_buffered_firing_follows_the_task),
+    TEST(a_timer_that_fires_while_its_task_waits_appends),
+    TEST(timers_of_a_closed_run_are_gone),
+    TEST(an_id_can_be_used_again_after_its_timer_fired),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("timer", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
