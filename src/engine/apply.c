@@ -117,6 +117,12 @@ static const event_fn EVENTS[] = {
     [HF_EVENT_TYPE_TIMER_STARTED] = hf_timer_started,
     [HF_EVENT_TYPE_TIMER_FIRED] = hf_timer_ended,
     [HF_EVENT_TYPE_TIMER_CANCELED] = hf_timer_ended,
+    [HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED] = hf_external_initiated,
+    [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED] = hf_external_initiated,
+    [HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED] = hf_external_ended,
+    [HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = hf_external_ended,
+    [HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
+    [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = signaled,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = cancel_requested,
 };
@@ -179,6 +185,7 @@ static hf_status mark_ended(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
     if (event.event_type == HF_EVENT_TYPE_TIMER_FIRED && event.timer_fired_event_attributes != NULL) {
         return hf_timer_mark_fired(op, core, run, &event);
     }
+    HF_TRY(hf_external_mark_ended(op, core, run, &event));
     return hf_activity_mark_ended(op, core, run, &event);
 }
 
@@ -252,6 +259,8 @@ hf_status hf_apply_change(hf_op *op, hf_core *core, hf_run *run, const hf_pb_raw
         return HF_OK;
     case HF_CHANGE_REQUEST_ID:
         return apply_request_id(core, run, field->bytes);
+    case HF_CHANGE_EXTERNAL_GONE:
+        return hf_external_apply_gone(op, core, run, (int64_t)field->value);
     case HF_CHANGE_TASK_MOVED:
         return hf_task_apply_moved(op, core, run, field->bytes);
     default:

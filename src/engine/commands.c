@@ -16,6 +16,7 @@ typedef struct hf_plan {
     const hf_pb_respond_workflow_task_completed_request *request;
     size_t activities; /* pending, with those of the list */
     size_t timers;
+    size_t externals;
     bool closes;
     int32_t cause; /* of the failure, 0 = all is well */
 } hf_plan;
@@ -121,6 +122,38 @@ static bool check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *pla
     return true;
 }
 
+static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, bool has_name, int32_t bad_cause, int32_t many_cause)
+{
+    if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX || !has_name) {
+        return bad(core, plan, bad_cause, "a message to another workflow names none, or no signal");
+    }
+    if (++plan->externals > HF_PENDING_MAX) {
+        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+        return bad(core, plan, many_cause, "too many messages to other workflows are on their way");
+    }
+    return true;
+}
+
+static bool check_signal_external(hf_core *core, hf_plan *plan, size_t index)
+{
+    const hf_pb_signal_external_workflow_execution_command_attributes *attrs =
+        plan->request->commands.items[index].signal_external_workflow_execution_command_attributes;
+    bool whole = attrs != NULL && attrs->execution != NULL;
+    return check_external(core, plan, whole ? attrs->execution->workflow_id : HF_STR(""),
+                          whole && attrs->signal_name.len > 0 && attrs->signal_name.len <= HF_ID_LEN_MAX,
+                          HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                          HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_SIGNALS_LIMIT_EXCEEDED);
+}
+
+static bool check_cancel_external(hf_core *core, hf_plan *plan, size_t index)
+{
+    const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs =
+        plan->request->commands.items[index].request_cancel_external_workflow_execution_command_attributes;
+    return check_external(core, plan, attrs != NULL ? attrs->workflow_id : HF_STR(""), true,
+                          HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                          HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
+}
+
 static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
     const hf_pb_command *command = &plan->request->commands.items[index];
@@ -136,6 +169,10 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t in
         return check_start_timer(core, run, plan, index);
     case HF_COMMAND_TYPE_CANCEL_TIMER:
         return check_cancel_timer(core, run, plan, index);
+    case HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+        return check_signal_external(core, plan, index);
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
+        return check_cancel_external(core, plan, index);
     case HF_COMMAND_TYPE_RECORD_MARKER:
         return command->record_marker_command_attributes != NULL &&
                        command->record_marker_command_attributes->marker_name.len > 0
@@ -263,6 +300,12 @@ static void do_one(hf_core *core, hf_run *run, const hf_pb_command *command, hf_
     case HF_COMMAND_TYPE_CANCEL_TIMER:
         hf_timer_cancel(core, run, command->cancel_timer_command_attributes->timer_id, identity);
         return;
+    case HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+        hf_external_signal(core, run, command->signal_external_workflow_execution_command_attributes);
+        return;
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
+        hf_external_cancel(core, run, command->request_cancel_external_workflow_execution_command_attributes);
+        return;
     case HF_COMMAND_TYPE_RECORD_MARKER:
         record_marker(core, run, command->record_marker_command_attributes);
         return;
@@ -314,7 +357,12 @@ static bool is_too_long(hf_core *core, hf_run *run)
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
-    hf_plan plan = {.request = request, .activities = run->activities.count, .timers = run->timers.count};
+    hf_plan plan = {
+        .request = request,
+        .activities = run->activities.count,
+        .timers = run->timers.count,
+        .externals = run->externals.count,
+    };
     if (!check_all(core, run, &plan)) {
         HF_PROBE(core, HF_PROBE_BAD_COMMAND);
         refuse(core, call, run, plan.cause, core->op.message);

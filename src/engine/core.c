@@ -65,7 +65,7 @@ hf_core *hf_core_new(const hf_core_options *options)
         hf_map_init(maps[i], core->memory);
     }
     hf_list *const lists[] = {&core->runs_all,   &core->lru,   &core->dirty,     &core->touched,
-                              &core->queues_all, &core->reads, &core->calls_all};
+                              &core->queues_all, &core->reads, &core->calls_all, &core->inbox};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -246,7 +246,8 @@ void hf_core_use(hf_core *core, hf_run *run)
 
 void hf_core_unuse(hf_core *core, hf_run *run)
 {
-    if (run->detached || run->loading || hf_node_is_linked(&run->lru_link) || hf_node_is_linked(&run->dirty_link)) {
+    if (run->detached || run->loading || hf_node_is_linked(&run->lru_link) || hf_node_is_linked(&run->dirty_link) ||
+        run->externals.count > 0) {
         return;
     }
     hf_list_push_back(&core->lru, &run->lru_link);
@@ -314,6 +315,10 @@ void hf_call_reply(hf_core *core, hf_call *call)
     if (core->status != HF_OK) {
         return;
     }
+    if (call->internal) { /* part of this batch */
+        hf_call_now(call);
+        return;
+    }
     if (call->holds == 0) {
         call->holds = 1;
     }
@@ -338,6 +343,10 @@ void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *fo
     va_start(args, format);
     (void)vsnprintf(call->message, sizeof call->message, format, args);
     va_end(args);
+    if (call->internal) {
+        hf_call_now(call);
+        return;
+    }
     call->holds = 1;
     call->place = HF_PLACE_ELSEWHERE;
     hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
@@ -385,6 +394,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
         return;
     }
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
+    hf_inbox_pump(core);
 }
 
 void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
@@ -491,6 +501,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     hf_filter_tick(core);
+    hf_inbox_pump(core); /* of opening, or of a deadline */
     hf_batch *batch = &core->batches[core->open_idx];
     if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
         publish(core, &batch->replies); /* all that they say is durable */
@@ -555,6 +566,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
     hf_read *read = request->state;
     if (alive) {
         hf_load_done(core, read);
+        hf_inbox_pump(core);
         hf_core_evict(core);
     }
     hf_read_free(core, read);

@@ -12,7 +12,7 @@
  *
  * E1  Nothing that depends on a change is let out before the change is durable; the one exception is call->run_ahead.
  * E2  After a failed commit or a failed allocation in a step the core is broken: hf_core_status says so, every call fails.
- * E3  A step touches one run. Inputs for a run that is not in memory wait, in order, until it is loaded.
+ * E3  A step touches one run; what it does to others are messages (machines/external.c). Inputs for a run that is not in memory wait, in order, until it is loaded.
  * E4  A run stays in memory while it is loading, while it has changes that are not in its rows, and while a commit with
  *     changes of it is on its way.
  * E5  What is needed to find work after a crash is in the store: due rows, task rows, journal; never the whole of the runs.
@@ -182,6 +182,7 @@ struct hf_core {
     size_t journal_len;     /* sum */
 
     hf_list reads;
+    hf_list inbox;         /* messages that were not looked at yet */
     hf_list calls_all;     /* not done, in order of arrival */
     hf_buf row;            /* scratch for a row */
     hf_buf events;         /* scratch for events */

@@ -123,6 +123,33 @@ static bool id_is_good(hf_str id)
     return id.len > 0 && id.len <= HF_ID_LEN_MAX;
 }
 
+/* Users' data that comes with a call may not be longer than one blob. */
+static bool input_fits(hf_core *core, hf_call *call, const hf_pb_payloads *input)
+{
+    size_t len = 0;
+    for (size_t i = 0; input != NULL && i < input->payloads.count; i++) {
+        len += input->payloads.items[i].data.len;
+    }
+    if (len <= HF_PAYLOAD_LEN_MAX) {
+        return true;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_call_fail(core, call, HF_ERR_TOO_BIG, "the input has %zu bytes, at most %u are taken", len, HF_PAYLOAD_LEN_MAX);
+    return false;
+}
+
+static bool signal_is_good(hf_core *core, hf_call *call)
+{
+    REQUEST(signal_workflow_execution);
+    if (!id_is_good(request->signal_name)) {
+        return refuse(core, call, "SignalName is not set on request, or longer than 1000 bytes.");
+    }
+    if (request->request_id.len > HF_ID_LEN_MAX) {
+        return refuse(core, call, "RequestId is longer than 1000 bytes.");
+    }
+    return input_fits(core, call, request->input);
+}
+
 static bool start_is_good(hf_core *core, hf_call *call)
 {
     REQUEST(start_workflow_execution);
@@ -149,7 +176,7 @@ static bool start_is_good(hf_core *core, hf_call *call)
                      "cron schedules, workflow retry policies and start delays are not part of this version");
         return false;
     }
-    return true;
+    return input_fits(core, call, request->input);
 }
 
 static bool poll_is_good(hf_core *core, hf_call *call)
@@ -218,6 +245,9 @@ void hf_input(hf_core *core, hf_call *call)
         return;
     }
     if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION && !start_is_good(core, call)) {
+        return;
+    }
+    if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION && !signal_is_good(core, call)) {
         return;
     }
     hf_target target = target_of(call);

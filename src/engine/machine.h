@@ -19,6 +19,7 @@ typedef enum hf_machine_id {
     HF_MACHINE_WORKFLOW_TASK,
     HF_MACHINE_ACTIVITY,
     HF_MACHINE_TIMER,
+    HF_MACHINE_EXTERNAL,
     HF_MACHINE_COUNT
 } hf_machine_id;
 
@@ -42,5 +43,6 @@ extern const hf_machine hf_execution_machine;
 extern const hf_machine hf_workflow_task_machine;
 extern const hf_machine hf_activity_machine;
 extern const hf_machine hf_timer_machine;
+extern const hf_machine hf_external_machine;
 
 #endif

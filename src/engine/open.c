@@ -212,7 +212,11 @@ static bool is_of_dead(const hf_core *core, uint64_t incarnation)
 
 static void hand_out_again(hf_core *core, hf_run *run)
 {
-    if (run->loading || run->bad || !hf_run_is_open(run)) {
+    if (run->loading || run->bad) {
+        return;
+    }
+    hf_external_post_all(core, run);
+    if (!hf_run_is_open(run)) {
         return;
     }
     bool news = false;

@@ -47,6 +47,8 @@
     X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                        \
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
+    X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \
+    X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")             \
     X(HF_PROBE_BAD_RECORD, "a record of the store did not check")                           \
     X(HF_PROBE_LIMIT_HIT, "a limit refused an input")
 

@@ -104,6 +104,10 @@ void hf_run_free(hf_core *core, hf_run *run)
     hf_run_drop_pending(core, run);
     VEC_FREE(core, &run->activities);
     VEC_FREE(core, &run->timers);
+    for (size_t i = 0; i < run->externals.count; i++) {
+        hf_owned_free(core, &run->externals.items[i].event);
+    }
+    VEC_FREE(core, &run->externals);
     VEC_FREE(core, &run->buffered);
     VEC_FREE(core, &run->request_ids);
     for (size_t i = 0; i < run->rows_written.count; i++) {

@@ -115,6 +115,21 @@ typedef struct hf_timer {
     hf_owned id;
 } hf_timer;
 
+typedef enum hf_external_state {
+    HF_EXTERNAL_NEW,
+    HF_EXTERNAL_INITIATED, /* the message is on its way */
+    HF_EXTERNAL_DELIVERED,
+    HF_EXTERNAL_FAILED
+} hf_external_state;
+#define HF_EXTERNAL_STATE_COUNT 4
+
+/* A signal or cancel request for another run. */
+typedef struct hf_external {
+    hf_external_state state;
+    int64_t initiated_id; /* its ...Initiated event */
+    hf_owned event;       /* that event as bytes */
+} hf_external;
+
 typedef struct hf_task_key {
     hf_owned queue;
     int64_t order;
@@ -177,6 +192,7 @@ struct hf_run {
     int64_t sticky_timeout;
     HF_VEC(hf_activity *) activities; /* by scheduled_id */
     HF_VEC(hf_timer *) timers;        /* by started_id */
+    HF_VEC(hf_external) externals;    /* by initiated_id */
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
     HF_VEC(hf_owned) request_ids;
@@ -196,7 +212,8 @@ static inline bool hf_run_is_open(const hf_run *run)
 /* run.c. Memory comes from the core; what cannot be had sets its sticky status and leaves things empty. */
 hf_run *hf_run_new(hf_core *core, int64_t number);
 void hf_run_free(hf_core *core, hf_run *run);
-/* A run that closes: its tasks, activities, timers and buffers go. */
+/* A run that closes: its tasks, activities, timers and buffers go. Messages that are on their way stay until they have
+ * arrived. */
 void hf_run_drop_pending(hf_core *core, hf_run *run);
 void hf_activity_free(hf_core *core, hf_activity *activity);
 void hf_timer_free(hf_core *core, hf_timer *timer);
@@ -253,7 +270,8 @@ enum {
     HF_CHANGE_UNBUFFERED = 11,
     HF_CHANGE_UNBUFFERED_ALL = 12,
     HF_CHANGE_REQUEST_ID = 13,
-    HF_CHANGE_TASK_MOVED = 14
+    HF_CHANGE_TASK_MOVED = 14,
+    HF_CHANGE_EXTERNAL_GONE = 15
 };
 
 #endif

@@ -160,6 +160,10 @@ static void put_tasks(hf_core *core, hf_batch *batch, hf_run *run)
     } else if (wft->state == HF_WFT_STARTED && wft->incarnation != 0) {
         put_task(core, batch, run, HF_STR("h"), &wft->task, true);
     }
+    if (run->externals.count > 0) { /* its messages are sent again at open */
+        hf_task message = {.order = run->externals.items[0].initiated_id + (run->number << 20)};
+        put_task(core, batch, run, HF_STR("h"), &message, true);
+    }
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
         if (activity->task.queue != NULL) {

@@ -57,6 +57,7 @@ static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_
     hf_arena *arena = &core->scratch;
     msg->activities.items = HF_ARENA_ARRAY(arena, hf_pb_activity_state, run->activities.count);
     msg->timers.items = HF_ARENA_ARRAY(arena, hf_pb_timer_state, run->timers.count);
+    msg->externals.items = HF_ARENA_ARRAY(arena, hf_pb_external_state, run->externals.count);
     msg->buffered.items = HF_ARENA_ARRAY(arena, hf_str, run->buffered.count);
     msg->request_ids.items = HF_ARENA_ARRAY(arena, hf_str, run->request_ids.count);
     msg->rows_written.items = HF_ARENA_ARRAY(arena, hf_pb_task_row, run->rows_written.count);
@@ -74,6 +75,15 @@ static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_
             .timer_id = hf_owned_str(&timer->id),
             .fire_time = timer->fire_time,
             .fired = rest && timer->state == HF_TIMER_FIRED,
+        };
+    }
+    /* A closed run's messages are nobody's business but the inbox's. */
+    for (; (rest || hf_run_is_open(run)) && msg->externals.count < run->externals.count; msg->externals.count++) {
+        const hf_external *external = &run->externals.items[msg->externals.count];
+        msg->externals.items[msg->externals.count] = (hf_pb_external_state){
+            .initiated_id = external->initiated_id,
+            .event = hf_owned_str(&external->event),
+            .state = rest ? (int32_t)external->state : 0,
         };
     }
     if (!rest) {
@@ -195,6 +205,13 @@ static hf_status decode_lists(hf_op *op, hf_core *core, hf_run *run, const hf_pb
         hf_timer *added = hf_timer_add(core, run, timer->started_id, timer->timer_id, timer->fire_time);
         if (added != NULL && timer->fired) {
             added->state = HF_TIMER_FIRED;
+        }
+    }
+    for (size_t i = 0; i < msg->externals.count; i++) {
+        const hf_pb_external_state *from = &msg->externals.items[i];
+        hf_external *external = hf_external_add(core, run, from->initiated_id, from->event);
+        if (external != NULL && from->state > HF_EXTERNAL_NEW && from->state < HF_EXTERNAL_STATE_COUNT) {
+            external->state = (hf_external_state)from->state;
         }
     }
     for (size_t i = 0; i < msg->buffered.count; i++) {

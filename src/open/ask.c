@@ -3,7 +3,10 @@
 
 #include "base/arena.h"
 
-enum { PATIENCE_S = 60 }; /* seconds without a word; an owner that works on something long says so meanwhile */
+enum {
+    PATIENCE_S = 60, /* seconds without a word; an owner that works on something long says so meanwhile */
+    RETRY_MS = 5,    /* between two knocks at a socket whose queue is full */
+};
 
 static hf_instant patience(hf_env *env)
 {
@@ -40,7 +43,16 @@ static hf_status connect_to(hf_op *op, hf_wire *wire, const char *path)
     hf_admin_address(path, address);
     hf_op tried;
     hf_op_init(&tried);
-    hf_status status = env->ops->connect(env, &tried, address, &wire->fd);
+    hf_status status = HF_ERR_AGAIN;
+    while (status == HF_ERR_AGAIN && env->ops->now(env).ns < wire->deadline.ns) {
+        hf_op_init(&tried);
+        status = env->ops->connect(env, &tried, address, &wire->fd);
+        if (status == HF_ERR_AGAIN) { /* others are before us: in a moment */
+            hf_event event;
+            hf_instant soon = {env->ops->now(env).ns + hf_milliseconds(RETRY_MS).ns};
+            (void)env->ops->poller_wait(env, wire->poller, &event, 1, soon);
+        }
+    }
     if (status == HF_OK) {
         status = env->ops->poller_set(env, &tried, wire->poller, wire->fd, HF_READABLE | HF_WRITABLE, true, wire);
     }

@@ -47,10 +47,17 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     if (peek.has_log && status == HF_OK && !has_beside(env, path, "-shm")) {
         (void)snprintf(peek.litter, sizeof peek.litter, "%s-shm", path);
     }
+    bool is_ours = status == HF_OK;
     status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);
     if (status != HF_OK) {
         hf_peek_close(&peek);
-        return status;
+        return !is_ours && peek.has_log
+                   ? hf_fail(
+                         op, status,
+                         "the program that used %s did not close it, and its log can only be read where this user may "
+                         "write: copy the file and its log to another folder",
+                         path)
+                   : status;
     }
     *ret_peek = peek;
     return HF_OK;

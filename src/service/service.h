@@ -91,6 +91,7 @@ struct hf_call {
     void *parked;          /* what it waits for: a queue, a watch */
     int place;             /* which of them */
     int holds;             /* what must happen before done: its commit, a read */
+    bool internal;         /* a message from one run to another */
 };
 
 typedef struct hf_service_ops {

@@ -15,7 +15,7 @@
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
  *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q,
- *                         unactivity EVENT, marker NAME, done, failed TEXT, canceled
+ *                         unactivity EVENT, xsignal ID NAME, xcancel ID, marker NAME, done, failed TEXT, canceled
  *     fail                of=SLOT cause=N
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked (=> a cancel)
@@ -72,7 +72,8 @@ void hf_rig_open(hf_rig *rig, hf_core_options options);
 void hf_rig_close(hf_rig *rig);
 
 /* A cleared request of this type, in the memory of the slot; then hf_rig_call sends it. */
-hf_rig_call *hf_rig_slot(hf_rig *rig, const char *name); /* the slot of this name, or a free one; NULL name: not a poll */
+hf_rig_call *hf_rig_slot(hf_rig *rig,
+                         const char *name); /* the slot of this name, or a free one; NULL name: not a poll */
 void *hf_rig_request(hf_rig_call *slot, size_t len);
 #define HF_RIG_REQUEST(slot, stem) ((hf_pb_##stem##_request *)hf_rig_request((slot), sizeof(hf_pb_##stem##_request)))
 /* Submits and settles. The answer is in slot->call; slot->done says whether it is there yet. */

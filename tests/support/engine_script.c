@@ -184,6 +184,27 @@ static void timer_command(hf_arena *arena, const words *w, hf_pb_command *comman
     attrs->timer_id = keep(arena, hf_str_of(place(w, 1)));
 }
 
+static void external_command(hf_arena *arena, const words *w, hf_pb_command *command)
+{
+    if (strcmp(place(w, 0), "xcancel") == 0) {
+        command->command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION;
+        command->attributes_case = HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+        command->request_cancel_external_workflow_execution_command_attributes =
+            HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
+        command->request_cancel_external_workflow_execution_command_attributes->workflow_id =
+            keep(arena, hf_str_of(place(w, 1)));
+        return;
+    }
+    command->command_type = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION;
+    command->attributes_case = HF_PB_COMMAND_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    hf_pb_signal_external_workflow_execution_command_attributes *attrs =
+        HF_ARENA_NEW(arena, hf_pb_signal_external_workflow_execution_command_attributes);
+    attrs->execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    attrs->execution->workflow_id = keep(arena, hf_str_of(place(w, 1)));
+    attrs->signal_name = keep(arena, hf_str_of(place(w, 2)));
+    command->signal_external_workflow_execution_command_attributes = attrs;
+}
+
 static void closing_command(hf_arena *arena, const words *w, hf_pb_command *command)
 {
     if (strcmp(w->items[0], "done") == 0) {
@@ -220,6 +241,8 @@ static void command_of(hf_arena *arena, const words *w, hf_pb_command *command)
         command->request_cancel_activity_task_command_attributes =
             HF_ARENA_NEW(arena, hf_pb_request_cancel_activity_task_command_attributes);
         command->request_cancel_activity_task_command_attributes->scheduled_event_id = strtol(place(w, 1), NULL, 10);
+    } else if (strcmp(kind, "xsignal") == 0 || strcmp(kind, "xcancel") == 0) {
+        external_command(arena, w, command);
     } else if (strcmp(kind, "marker") == 0) {
         command->command_type = HF_COMMAND_TYPE_RECORD_MARKER;
         command->attributes_case = HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES;
@@ -399,7 +422,8 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
         request->input = input_of(arena, &s->w);
         hf_rig_send(rig, slot, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, request);
     } else if (strcmp(verb, "cancel") == 0) {
-        hf_pb_request_cancel_workflow_execution_request *request = HF_RIG_REQUEST(slot, request_cancel_workflow_execution);
+        hf_pb_request_cancel_workflow_execution_request *request =
+            HF_RIG_REQUEST(slot, request_cancel_workflow_execution);
         request->namespace = HF_STR(HF_RIG_NS);
         request->workflow_execution = execution_of(arena, &s->w);
         request->first_execution_run_id = keep(arena, str_or(&s->w, "first", ""));
@@ -497,8 +521,8 @@ static void parse(const char *text, step *ret_step)
         *arrow = '\0';
         ret_step->expected = strtok(arrow + 2, " \n\t");
     }
-    static const char *const COMMANDS[] = {"timer ",  "untimer ", "activity ", "unactivity ",
-                                           "marker ", "done",     "failed",    "canceled"};
+    static const char *const COMMANDS[] = {"timer ",  "untimer ", "activity ", "unactivity ", "xsignal ",
+                                           "marker ", "done",     "failed",    "canceled",    "xcancel "};
     const char *verb = ret_step->text + strspn(ret_step->text, " \n\t");
     if (strncmp(verb, "complete", 8) == 0) { /* the first command begins the list */
         char *first = NULL;
@@ -565,7 +589,8 @@ static void do_one(hf_rig *rig, const char *text)
         return;
     }
     hf_status status = run_step(rig, &s);
-    bool poll = strcmp(s.w.items[0], "poll") == 0 || strcmp(s.w.items[0], "apoll") == 0 || strcmp(s.w.items[0], "is") == 0;
+    bool poll =
+        strcmp(s.w.items[0], "poll") == 0 || strcmp(s.w.items[0], "apoll") == 0 || strcmp(s.w.items[0], "is") == 0;
     bool words_of_poll = poll && (s.expected == NULL || strcmp(s.expected, "task") == 0 ||
                                   strcmp(s.expected, "parked") == 0 || strcmp(s.expected, "empty") == 0);
     bool good = words_of_poll ? status == HF_OK : is_named(status, s.expected != NULL ? s.expected : "ok");

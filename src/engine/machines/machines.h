@@ -99,4 +99,18 @@ hf_status hf_timer_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hi
 hf_status hf_timer_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
 hf_status hf_timer_mark_fired(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
 
+/* ---- external.c ------------------------------------------------------------------------------------------------------ */
+hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event);
+void hf_external_signal(hf_core *core, hf_run *run, const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
+void hf_external_cancel(hf_core *core, hf_run *run,
+                        const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
+/* After a restart: what is on its way is sent again. */
+void hf_external_post_all(hf_core *core, hf_run *run);
+/* Messages that the last step made. */
+void hf_inbox_pump(hf_core *core);
+hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_external_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_external_apply_gone(hf_op *op, hf_core *core, hf_run *run, int64_t initiated_id);
+hf_status hf_external_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
+
 #endif

@@ -10,10 +10,11 @@ GOLDEN(schedule_to_start_ends_an_activity_nobody_takes,
        FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToStart NonRetryableFailure\n"
                       "7 WorkflowTaskScheduled attempt=1\n")
 
-GOLDEN(start_to_close_ends_an_attempt_and_the_next_one_follows,
-       "start wf; poll; complete activity a1 each=5s; apoll; time 5s; acomplete => not_found; time 1s; apoll; acomplete",
-       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 timeout=StartToClose\n"
-                      "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+GOLDEN(
+    start_to_close_ends_an_attempt_and_the_next_one_follows,
+    "start wf; poll; complete activity a1 each=5s; apoll; time 5s; acomplete => not_found; time 1s; apoll; acomplete",
+    FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 timeout=StartToClose\n"
+                   "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_last_attempt_that_times_out_is_the_outcome,
        "start wf; poll; complete activity a1 each=5s retries=1; apoll; time 5s",
@@ -45,13 +46,14 @@ GOLDEN(silence_ends_an_attempt_that_promised_heartbeats,
                       "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
 
 #define FOR_EVER " timeout=9.22337e+09s\n"
-GOLDEN(timeouts_as_long_as_the_wire_can_say_never_come,
-       "start wf run=never exec=never task=never; poll; complete sticky=s sticky_for=never activity a1 close=never,"
-       "timer t never; apoll; afail delay=never; signal wf s; poll; time 3650d",
-       "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1" FOR_EVER "3 WorkflowTaskStarted scheduled=2\n"
-       "4 WorkflowTaskCompleted scheduled=2 started=3\n5 ActivityTaskScheduled a1\n6 TimerStarted t after=9.22337e+09s\n"
-       "7 ActivityTaskStarted scheduled=5 attempt=1\n8 ActivityTaskFailed scheduled=5 started=7 failure=Oops Timeout\n"
-       "9 WorkflowTaskScheduled attempt=1" FOR_EVER "10 WorkflowExecutionSignaled s\n11 WorkflowTaskStarted scheduled=9\n")
+GOLDEN(
+    timeouts_as_long_as_the_wire_can_say_never_come,
+    "start wf run=never exec=never task=never; poll; complete sticky=s sticky_for=never activity a1 close=never,"
+    "timer t never; apoll; afail delay=never; signal wf s; poll; time 3650d",
+    "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1" FOR_EVER "3 WorkflowTaskStarted scheduled=2\n"
+    "4 WorkflowTaskCompleted scheduled=2 started=3\n5 ActivityTaskScheduled a1\n6 TimerStarted t after=9.22337e+09s\n"
+    "7 ActivityTaskStarted scheduled=5 attempt=1\n8 ActivityTaskFailed scheduled=5 started=7 failure=Oops Timeout\n"
+    "9 WorkflowTaskScheduled attempt=1" FOR_EVER "10 WorkflowExecutionSignaled s\n11 WorkflowTaskStarted scheduled=9\n")
 
 /* ---- Retries -------------------------------------------------------------------------------------------------------- */
 
@@ -63,7 +65,8 @@ static void the_pause_doubles_and_stays_below_its_bound(void **state)
     for (size_t i = 0; i < HF_COUNT_OF(PAUSES); i++) {
         char step[128];
         int64_t almost = hf_rig_span(PAUSES[i]) / 1000000 - 1;
-        (void)snprintf(step, sizeof step, "afail; apoll => parked; time %lldms; is a => parked; time 1ms; is a", (long long)almost);
+        (void)snprintf(step, sizeof step, "afail; apoll => parked; time %lldms; is a => parked; time 1ms; is a",
+                       (long long)almost);
         hf_rig_do(&rig, step);
         assert_int_equal(hf_rig_activity(&rig, "a")->attempt, (int)i + 2);
     }
@@ -139,6 +142,43 @@ static void the_next_attempt_gets_the_last_details(void **state)
     assert_int_equal(hf_rig_activity(&rig, "a")->attempt, 3);
 }
 
+/* ---- Times ---------------------------------------------------------------------------------------------------------- */
+
+/* ns after the start of the run, of the ActivityTaskStarted event. */
+static int64_t time_of_started(void)
+{
+    hf_arena arena;
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_pb_history history;
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, hf_rig_history_bytes(&rig, "wf"), &arena, &history), HF_OK);
+    int64_t first = hf_pb_timestamp_time(history.events.items[0].event_time).ns;
+    int64_t span = -1;
+    for (size_t i = 0; i < history.events.count; i++) {
+        if (history.events.items[i].event_type == HF_EVENT_TYPE_ACTIVITY_TASK_STARTED) {
+            span = hf_pb_timestamp_time(history.events.items[i].event_time).ns - first;
+        }
+    }
+    hf_arena_deinit(&arena);
+    return span;
+}
+
+static void the_started_event_tells_when_the_attempt_began(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; time 2s; apoll; time 3s; acomplete");
+    assert_int_equal(time_of_started(), hf_seconds(2).ns);
+}
+
+static void the_started_event_tells_it_also_when_it_was_buffered(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig,
+              "start wf; poll; complete activity a1; time 2s; apoll; signal wf s; poll; time 3s; acomplete; complete");
+    assert_int_equal(time_of_started(), hf_seconds(2).ns);
+}
+
 /* ---- Holders that are gone ------------------------------------------------------------------------------------------ */
 
 GOLDEN(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open,
@@ -202,6 +242,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_cancel_between_attempts_ends_it_at_once),
     TEST(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late),
     TEST(the_next_attempt_gets_the_last_details),
+    TEST(the_started_event_tells_when_the_attempt_began),
+    TEST(the_started_event_tells_it_also_when_it_was_buffered),
     TEST(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open),
     TEST(the_last_attempt_of_a_worker_that_died_fails),
     TEST(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart),

@@ -54,7 +54,8 @@ static void the_run_that_was_taken_over_is_still_there(void **state)
     (void)state;
     hf_rig_do(&rig, "start wf; poll; signal wf s");
     char text[200];
-    (void)snprintf(text, sizeof text, "signal wf again run_id=%.*s", HF_STR_ARGS(hf_rig_task(&rig, "w")->workflow_execution->run_id));
+    (void)snprintf(text, sizeof text, "signal wf again run_id=%.*s",
+                   HF_STR_ARGS(hf_rig_task(&rig, "w")->workflow_execution->run_id));
     char late[240];
     (void)snprintf(late, sizeof late, "%s => not_found", text);
     hf_rig_do(&rig, text);
@@ -64,7 +65,8 @@ static void the_run_that_was_taken_over_is_still_there(void **state)
     hf_rig_do(&rig, "crash");
     hf_rig_do(&rig, late);
     assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "completed"));
-    hf_rig_do(&rig, "signal wf s run_id=no-such => not_found; signal nobody s => not_found; cancel nobody => not_found");
+    hf_rig_do(&rig,
+              "signal wf s run_id=no-such => not_found; signal nobody s => not_found; cancel nobody => not_found");
 }
 
 static void a_closed_run_lets_its_id_be_used_as_the_policy_says(void **state)
@@ -75,9 +77,15 @@ static void a_closed_run_lets_its_id_be_used_as_the_policy_says(void **state)
         int reuse;
         bool allowed;
     } CASES[] = {
-        {"poll; complete done", 0, true},     {"poll; complete done", 1, true},    {"poll; complete done", 2, false},
-        {"poll; complete done", 3, false},    {"poll; complete failed", 2, true},  {"poll; complete failed", 3, false},
-        {"cancel wf; poll; complete canceled", 2, true}, {"terminate wf", 2, true}, {"terminate wf", 3, false},
+        {"poll; complete done", 0, true},
+        {"poll; complete done", 1, true},
+        {"poll; complete done", 2, false},
+        {"poll; complete done", 3, false},
+        {"poll; complete failed", 2, true},
+        {"poll; complete failed", 3, false},
+        {"cancel wf; poll; complete canceled", 2, true},
+        {"terminate wf", 2, true},
+        {"terminate wf", 3, false},
         {"time 1m", 2, true},
     };
     for (int crash = 0; crash < 2; crash++) {
@@ -97,6 +105,22 @@ static void ids_of_other_namespaces_are_other_ids(void **state)
     hf_rig_do(&rig, "start wf; start wf ns=other; signal wf s ns=other; poll ns=other as=x; complete of=x => not_found;"
                     "complete of=x ns=other marker m");
     hf_rig_history(&rig, "wf", START);
+}
+
+static void an_id_that_nobody_has_is_asked_for_once_and_forgotten(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1}); /* no room to know which ids there are: the store is asked */
+    rig.hold = true;
+    hf_rig_do(&rig, "signal nobody s => again");
+    rig.hold = false;
+    assert_int_equal(rig.core->names.count, 1);
+    assert_true(hf_rig_settle(&rig));
+    assert_true(hf_rig_slot(&rig, NULL)->done);
+    assert_int_equal(hf_rig_slot(&rig, NULL)->call.status, HF_ERR_NOT_FOUND);
+    assert_int_equal(rig.core->names.count, 0);
+    hf_rig_do(&rig, "signal nobody s => not_found; start nobody; signal nobody s");
 }
 
 /* ---- Request ids ---------------------------------------------------------------------------------------------------- */
@@ -130,14 +154,15 @@ GOLDEN(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered, "start wf 
        START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 ForceCloseCommand\n"
              "5 WorkflowExecutionSignaled s\n6 WorkflowExecutionTimedOut\n")
 
-GOLDEN(nothing_follows_the_end,
-       "start wf; poll as=x; complete of=x activity a1, timer t 5s; apoll; signal wf s; poll as=x; terminate wf; time 1h;"
-       "complete of=x => not_found; fail of=x => not_found; acomplete => not_found; signal wf s => not_found;"
-       "terminate wf => not_found; cancel wf; unstick wf; poll => parked; apoll as=b => parked",
-       FIRST_ACTIVITY "6 TimerStarted t after=5s\n7 WorkflowExecutionSignaled s\n8 WorkflowTaskScheduled attempt=1\n"
-                      "9 WorkflowTaskStarted scheduled=8\n"
-                      "10 WorkflowTaskFailed scheduled=8 started=9 ForceCloseCommand\n"
-                      "11 WorkflowExecutionTerminated 'enough'\n")
+GOLDEN(
+    nothing_follows_the_end,
+    "start wf; poll as=x; complete of=x activity a1, timer t 5s; apoll; signal wf s; poll as=x; terminate wf; time 1h;"
+    "complete of=x => not_found; fail of=x => not_found; acomplete => not_found; signal wf s => not_found;"
+    "terminate wf => not_found; cancel wf; unstick wf; poll => parked; apoll as=b => parked",
+    FIRST_ACTIVITY "6 TimerStarted t after=5s\n7 WorkflowExecutionSignaled s\n8 WorkflowTaskScheduled attempt=1\n"
+                   "9 WorkflowTaskStarted scheduled=8\n"
+                   "10 WorkflowTaskFailed scheduled=8 started=9 ForceCloseCommand\n"
+                   "11 WorkflowExecutionTerminated 'enough'\n")
 
 static void requests_without_what_they_need_are_refused(void **state)
 {
@@ -161,6 +186,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_run_that_was_taken_over_is_still_there),
     TEST(a_closed_run_lets_its_id_be_used_as_the_policy_says),
     TEST(ids_of_other_namespaces_are_other_ids),
+    TEST(an_id_that_nobody_has_is_asked_for_once_and_forgotten),
     TEST(a_repeated_start_is_known_also_after_the_end_and_a_crash),
     TEST(a_repeated_signal_is_known_after_a_crash),
     TEST(the_nearer_of_run_and_execution_timeout_counts),

@@ -35,8 +35,7 @@ GOLDEN(completions_of_activities_move_behind_other_buffered_events,
                   "10 ActivityTaskStarted scheduled=5 attempt=1\n11 WorkflowExecutionSignaled s2\n"
                   "12 ActivityTaskCompleted scheduled=5 started=10\n13 WorkflowTaskScheduled attempt=1\n")
 
-GOLDEN(a_close_over_buffered_events_fails_the_task,
-       "start wf; poll; signal wf s1; complete done => invalid",
+GOLDEN(a_close_over_buffered_events_fails_the_task, "start wf; poll; signal wf s1; complete done => invalid",
        START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 UnhandledCommand\n"
              "5 WorkflowExecutionSignaled s1\n6 WorkflowTaskScheduled attempt=1\n")
 
@@ -76,9 +75,10 @@ GOLDEN(a_task_that_is_not_answered_times_out, "start wf; poll; time 10s",
 
 GOLDEN(a_first_failure_on_a_sticky_queue_only_clears_the_stickiness,
        "start wf; poll; complete sticky=s; poll queue=s as=x => parked; signal wf s1; is x; fail of=x",
-       FIRST_TASK "5 WorkflowExecutionSignaled s1\n6 WorkflowTaskScheduled attempt=1\n7 WorkflowTaskStarted scheduled=6\n"
-                  "8 WorkflowTaskFailed scheduled=6 started=7 WorkflowWorkerUnhandledFailure\n"
-                  "9 WorkflowTaskScheduled attempt=1\n")
+       FIRST_TASK
+       "5 WorkflowExecutionSignaled s1\n6 WorkflowTaskScheduled attempt=1\n7 WorkflowTaskStarted scheduled=6\n"
+       "8 WorkflowTaskFailed scheduled=6 started=7 WorkflowWorkerUnhandledFailure\n"
+       "9 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_completion_may_force_the_next_task, "start wf; poll; complete force",
        FIRST_TASK "5 WorkflowTaskScheduled attempt=1\n")
@@ -120,9 +120,11 @@ GOLDEN(cancel_and_terminate_of_another_chain_are_not_found,
 
 /* ---- Idempotency ---------------------------------------------------------------------------------------------------- */
 
-GOLDEN(a_repeated_start_is_the_same_run, "start wf request=r1; start wf request=r1; start wf request=r2 => exists", START)
+GOLDEN(a_repeated_start_is_the_same_run, "start wf request=r1; start wf request=r1; start wf request=r2 => exists",
+       START)
 
-GOLDEN(a_repeated_signal_is_one_event, "start wf; signal wf s request=r1; signal wf s request=r1; signal wf s request=r2",
+GOLDEN(a_repeated_signal_is_one_event,
+       "start wf; signal wf s request=r1; signal wf s request=r1; signal wf s request=r2",
        START "3 WorkflowExecutionSignaled s\n4 WorkflowExecutionSignaled s\n")
 
 GOLDEN(a_repeated_signal_is_one_event_also_when_buffered,
@@ -135,15 +137,17 @@ GOLDEN(a_token_survives_a_restart, "start wf; poll; crash; complete activity a1;
        FIRST_TASK "5 ActivityTaskScheduled a1\n6 ActivityTaskStarted scheduled=5 attempt=1\n"
                   "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
 
-GOLDEN(a_token_of_an_earlier_attempt_is_refused,
-       "start wf; poll; complete activity a1; apoll as=old; afail of=old; time 1s; apoll; acomplete of=old => not_found;"
-       "heartbeat of=old => not_found; acomplete",
-       FIRST_TASK "5 ActivityTaskScheduled a1\n6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
-                  "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+GOLDEN(
+    a_token_of_an_earlier_attempt_is_refused,
+    "start wf; poll; complete activity a1; apoll as=old; afail of=old; time 1s; apoll; acomplete of=old => not_found;"
+    "heartbeat of=old => not_found; acomplete",
+    FIRST_TASK "5 ActivityTaskScheduled a1\n6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
+               "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
 
 /* ---- Timers, terminate, timeouts ------------------------------------------------------------------------------------ */
 
-GOLDEN(a_timer_fires_when_its_time_has_come, "start wf; poll; complete timer t 5s; time 4999ms; poll => parked; time 1ms; is w",
+GOLDEN(a_timer_fires_when_its_time_has_come,
+       "start wf; poll; complete timer t 5s; time 4999ms; poll => parked; time 1ms; is w",
        FIRST_TASK "5 TimerStarted t after=5s\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n"
                   "8 WorkflowTaskStarted scheduled=7\n")
 

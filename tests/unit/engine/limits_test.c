@@ -42,6 +42,14 @@ static void ids_and_names_have_a_longest(void **state)
     assert_int_equal(start_with(MAX, MAX, MAX, MAX, MAX), HF_OK);
 }
 
+static void inputs_have_a_longest(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf input=2097152; signal wf s input=2097152; signal wf s input=2097153 => too_big;"
+                    "start other input=2097153 => too_big; signal other s => not_found");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 2);
+}
+
 /* `count` commands of one kind, ids "<prefix>0", "<prefix>1", ... */
 static hf_status complete_with(int32_t type, size_t count, const char *prefix)
 {
@@ -171,6 +179,7 @@ static void a_long_history_is_told_of_and_then_ended(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     TEST(ids_and_names_have_a_longest),
+    TEST(inputs_have_a_longest),
     TEST(a_run_may_have_so_many_activities_and_timers_pending),
     TEST(so_many_events_are_buffered_for_a_started_task),
     TEST(so_many_bytes_are_buffered_for_a_started_task),

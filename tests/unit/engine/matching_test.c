@@ -49,7 +49,7 @@ static void polls_are_served_in_the_order_they_came(void **state)
         do_f("start wf%d", i);
     }
     for (int i = 0, task = 0; i < 10; i++) {
-        char slot[8];
+        char slot[16];
         (void)snprintf(slot, sizeof slot, "p%d", i);
         if (i == 3) {
             assert_int_equal(hf_rig_slot(&rig, slot)->call.status, HF_ERR_CANCELED);
@@ -62,8 +62,9 @@ static void polls_are_served_in_the_order_they_came(void **state)
 static void queues_and_kinds_do_not_mix(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf queue=x; poll => parked; poll queue=x as=x; complete of=x activity a1 queue=y, activity a2;"
-                    "apoll as=q => parked; apoll queue=y as=y; apoll queue=x as=a; is q => parked; is w => parked");
+    hf_rig_do(&rig,
+              "start wf queue=x; poll => parked; poll queue=x as=x; complete of=x activity a1 queue=y, activity a2;"
+              "apoll as=q => parked; apoll queue=y as=y; apoll queue=x as=a; is q => parked; is w => parked");
     assert_true(hf_str_equal(hf_rig_activity(&rig, "y")->activity_id, HF_STR("a1")));
     assert_true(hf_str_equal(hf_rig_activity(&rig, "a")->activity_id, HF_STR("a2")));
 }
@@ -176,7 +177,8 @@ static void what_dead_workers_held_is_found_on_disk(void **state)
 {
     (void)state;
     open_small(1);
-    hf_rig_do(&rig, "start wf; poll in_process; crash; poll; complete activity a1; apoll in_process; crash; crash; apoll");
+    hf_rig_do(&rig,
+              "start wf; poll in_process; crash; poll; complete activity a1; apoll in_process; crash; crash; apoll");
     assert_int_equal(hf_rig_activity(&rig, "a")->attempt, 2);
 }
 

@@ -35,13 +35,12 @@ static bool regain_activity(void)
 
 static void repeat(size_t i)
 {
-    bool held = i > ACTIVITY_POLLED && i <= ACTIVITY_DONE;
-    if (strncmp(STEPS[i], "time", 4) != 0 && (!held || regain_activity() || i != ACTIVITY_DONE)) {
-        hf_status status = hf_rig_try(&rig, STEPS[i]);
-        assert_true(status == HF_OK || status == HF_ERR_NOT_FOUND); /* done, and only the answer was lost */
-    } else if (held && i != ACTIVITY_DONE) {
-        (void)regain_activity();
+    bool held = i > ACTIVITY_POLLED && i <= ACTIVITY_DONE && regain_activity();
+    if (strncmp(STEPS[i], "time", 4) == 0 || (i == ACTIVITY_DONE && !held)) {
+        return;
     }
+    hf_status status = hf_rig_try(&rig, STEPS[i]);
+    assert_true(status == HF_OK || status == HF_ERR_NOT_FOUND); /* done, and only the answer was lost */
 }
 
 /* The steps from the first to the last, one of them again after the crash that the failing allocation made. */

@@ -33,7 +33,8 @@ static void check_events(hf_str history, int64_t first, int64_t started_id, hf_a
             assert_true(event->workflow_task_started_event_attributes->scheduled_event_id > 0);
         }
         if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED) {
-            const hf_pb_workflow_execution_started_event_attributes *a = event->workflow_execution_started_event_attributes;
+            const hf_pb_workflow_execution_started_event_attributes *a =
+                event->workflow_execution_started_event_attributes;
             assert_true(a->workflow_task_timeout.has && hf_pb_duration_span(a->workflow_task_timeout).ns > 0);
             assert_true(a->original_execution_run_id.len > 0 && a->first_execution_run_id.len > 0);
             assert_true(a->workflow_id.len > 0 && a->attempt == 1 && a->workflow_type != NULL && a->task_queue != NULL);
@@ -127,7 +128,7 @@ static void missing_timeouts_of_an_activity_come_from_the_others(void **state)
         const char *given;
         int close, each, beat; /* seconds */
     } CASES[] = {
-        {"close=10s", 60, 10, 0},     {"each=10s", 60, 10, 0}, {"close=10s each=20s", 10, 10, 0},
+        {"close=10s", 60, 10, 0},          {"each=10s", 60, 10, 0},  {"close=10s each=20s", 10, 10, 0},
         {"each=10s beat=20s", 60, 10, 10}, {"close=90s", 60, 60, 0},
     };
     hf_rig_do(&rig, "start wf run=60s; poll");
@@ -154,7 +155,7 @@ static void an_empty_answer_has_no_token(void **state)
 /* ---- Histories ------------------------------------------------------------------------------------------------------- */
 
 static const hf_pb_get_workflow_execution_history_response *history(const char *slot_name, int32_t filter, bool wait,
-                                                                     int32_t page, hf_str token)
+                                                                    int32_t page, hf_str token)
 {
     hf_rig_call *slot = hf_rig_slot(&rig, slot_name);
     char kept[64];
@@ -220,7 +221,8 @@ static void a_poll_for_the_end_is_answered_without_events_when_its_time_is_over(
     }
     assert_null(history("h", CLOSE, true, 0, token));
     hf_rig_do(&rig, "terminate wf");
-    assert_int_equal(count_of(((hf_pb_get_workflow_execution_history_response *)hf_rig_slot(&rig, "h")->call.response)->history), 1);
+    assert_int_equal(
+        count_of(((hf_pb_get_workflow_execution_history_response *)hf_rig_slot(&rig, "h")->call.response)->history), 1);
 }
 
 static void pages_give_every_event_once(void **state)
@@ -229,7 +231,8 @@ static void pages_give_every_event_once(void **state)
     for (int small = 0; small < 2; small++) {
         hf_rig_close(&rig);
         hf_rig_open(&rig, (hf_core_options){.mem_max = small ? 1 : 0});
-        hf_rig_do(&rig, "start wf; poll; complete marker a, marker b, marker c, timer t 1s; time 1s; poll; complete done");
+        hf_rig_do(&rig,
+                  "start wf; poll; complete marker a, marker b, marker c, timer t 1s; time 1s; poll; complete done");
         hf_buf all;
         hf_buf_init(&all, hf_rig_heap, SIZE_MAX / 4);
         hf_str token = HF_STR("");

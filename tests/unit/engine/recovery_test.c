@@ -155,8 +155,9 @@ static void an_answer_that_is_lost_can_be_asked_for_again(void **state)
 {
     (void)state;
     static const char *const STEPS[] = {
-        "start wf request=r1", "poll in_process",         "complete activity a1", "apoll in_process", "acomplete",
-        "poll in_process",     "signal wf s request=r2", "complete",             "poll in_process",  "complete done",
+        "start wf request=r1", "poll in_process", "complete activity a1",   "apoll in_process",
+        "acomplete",           "poll in_process", "signal wf s request=r2", "complete",
+        "poll in_process",     "complete done",
     };
     hf_buf expected;
     expected_of(STEPS, HF_COUNT_OF(STEPS), true, &expected);

@@ -4,10 +4,11 @@
 /* A run with something of every kind. */
 static hf_run *rich_run(void)
 {
-    hf_rig_do(&rig, "start wf request=r0 run=1d exec=2d task=5s; poll; complete activity a1 beat=5s, activity a2, "
-                    "activity a3 initial=1h, activity a4, timer t1 1s, timer t2 1h; apoll as=x in_process;"
-                    "heartbeat of=x details=half; apoll as=y; afail of=y; apoll as=z; unwanted z; signal wf s0 request=r1;"
-                    "poll; fail; poll in_process identity=me; time 1s; signal wf s1 request=r2; cancel wf");
+    hf_rig_do(&rig,
+              "start wf request=r0 run=1d exec=2d task=5s; poll; complete activity a1 beat=5s, activity a2, "
+              "activity a3 initial=1h, activity a4, timer t1 1s, timer t2 1h; apoll as=x in_process;"
+              "heartbeat of=x details=half; apoll as=y; afail of=y; apoll as=z; unwanted z; signal wf s0 request=r1;"
+              "poll; fail; poll in_process identity=me; time 1s; signal wf s1 request=r2; cancel wf");
     hf_node *node = hf_list_first(&rig.core->runs_all);
     assert_non_null(node);
     return HF_CONTAINER(node, hf_run, all_link);
@@ -114,14 +115,16 @@ static void a_row_that_does_not_check_stops_only_its_run(void **state)
     assert_true(get.found);
     ((char *)(uintptr_t)get.value.data)[get.value.len / 2] ^= 1;
     hf_write write = {.table = HF_TABLE_RUN, .kind = HF_WRITE_PUT, .key = {.a = 1}, .value = get.value};
-    hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = rig.core->commit_next, .writes = &write, .write_count = 1};
+    hf_store_request commit = {
+        .verb = HF_STORE_COMMIT, .commit = rig.core->commit_next, .writes = &write, .write_count = 1};
     hf_store_execute(rig.store, &commit);
     assert_int_equal(commit.status, HF_OK);
     rig.core->commit_next++; /* as if it had been the core's own */
     rig.core->commit_durable++;
     rig.core->journal_first = rig.core->commit_next;
     rig.core->journal_lens.count = rig.core->journal_start = rig.core->journal_len = 0;
-    hf_rig_do(&rig, "signal bad s => store; signal bad s => store; start bad => store; signal good s; poll; complete done");
+    hf_rig_do(&rig,
+              "signal bad s => store; signal bad s => store; start bad => store; signal good s; poll; complete done");
     hf_arena_deinit(&arena);
 }
 

@@ -12,7 +12,8 @@ GOLDEN(timers_fire_in_the_order_of_their_times, "start wf; poll; complete timer 
 GOLDEN(a_timer_of_no_time_fires_at_once, "start wf; poll; complete timer t 0s",
        FIRST_TASK "5 TimerStarted t\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n")
 
-GOLDEN(a_canceled_timer_never_fires, "start wf; poll; complete timer t 5s; signal wf s; poll; complete untimer t; time 1h",
+GOLDEN(a_canceled_timer_never_fires,
+       "start wf; poll; complete timer t 5s; signal wf s; poll; complete untimer t; time 1h",
        FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
                   "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
                   "10 TimerCanceled t started=5\n")
@@ -37,7 +38,8 @@ GOLDEN(a_timer_that_fires_while_its_task_waits_appends,
 GOLDEN(timers_of_a_closed_run_are_gone, "start wf; poll; complete timer t 5s; terminate wf; time 5s",
        FIRST_TASK "5 TimerStarted t after=5s\n6 WorkflowExecutionTerminated 'enough'\n")
 
-GOLDEN(an_id_can_be_used_again_after_its_timer_fired, "start wf; poll; complete timer t 5s; time 5s; poll; complete timer t 5s",
+GOLDEN(an_id_can_be_used_again_after_its_timer_fired,
+       "start wf; poll; complete timer t 5s; time 5s; poll; complete timer t 5s",
        FIRST_TASK "5 TimerStarted t after=5s\n6 TimerFired t started=5\n7 WorkflowTaskScheduled attempt=1\n"
                   "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
                   "10 TimerStarted t after=5s\n")

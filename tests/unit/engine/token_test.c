@@ -82,9 +82,10 @@ static void a_token_is_good_in_its_namespace_only(void **state)
 static void a_token_of_one_kind_is_not_one_of_the_other(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; signal wf s; poll as=w2; complete of=a done => not_found;"
-                    "fail of=a => not_found; acomplete of=w2 => not_found; heartbeat of=w2 => not_found;"
-                    "acancel of=w2 => not_found; afail of=w2 => not_found; complete of=w2; acomplete");
+    hf_rig_do(&rig,
+              "start wf; poll; complete activity a1; apoll; signal wf s; poll as=w2; complete of=a done => not_found;"
+              "fail of=a => not_found; acomplete of=w2 => not_found; heartbeat of=w2 => not_found;"
+              "acancel of=w2 => not_found; afail of=w2 => not_found; complete of=w2; acomplete");
 }
 
 static void a_token_of_another_store_is_refused(void **state)
@@ -104,8 +105,12 @@ static void a_token_of_another_store_is_refused(void **state)
 static void a_token_names_what_it_was_made_of(void **state)
 {
     (void)state;
-    const hf_token made = {
-        .activity = true, .run = INT64_MAX, .scheduled_id = -1, .started_id = 7, .attempt = INT32_MAX, .stamp = INT64_MIN};
+    const hf_token made = {.activity = true,
+                           .run = INT64_MAX,
+                           .scheduled_id = -1,
+                           .started_id = 7,
+                           .attempt = INT32_MAX,
+                           .stamp = INT64_MIN};
     char bytes[HF_TOKEN_LEN];
     hf_token read = {0};
     hf_token_encode(rig.core, &made, bytes);
@@ -115,12 +120,9 @@ static void a_token_names_what_it_was_made_of(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    TEST(no_forged_token_is_accepted),
-    TEST(a_forged_token_is_an_invalid_argument),
-    TEST(a_token_is_good_in_its_namespace_only),
-    TEST(a_token_of_one_kind_is_not_one_of_the_other),
-    TEST(a_token_of_another_store_is_refused),
-    TEST(a_token_names_what_it_was_made_of),
+    TEST(no_forged_token_is_accepted),           TEST(a_forged_token_is_an_invalid_argument),
+    TEST(a_token_is_good_in_its_namespace_only), TEST(a_token_of_one_kind_is_not_one_of_the_other),
+    TEST(a_token_of_another_store_is_refused),   TEST(a_token_names_what_it_was_made_of),
 };
 
 int main(int argc, char **argv)

@@ -43,23 +43,26 @@ static void a_sticky_queue_without_pollers_is_skipped(void **state)
 static void a_reset_of_stickiness_frees_the_pending_task(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf; poll; complete sticky=s sticky_for=1h; poll queue=s as=s => parked; drop s; signal wf s1;"
-                    "poll => parked; unstick wf; is w");
+    hf_rig_do(&rig,
+              "start wf; poll; complete sticky=s sticky_for=1h; poll queue=s as=s => parked; drop s; signal wf s1;"
+              "poll => parked; unstick wf; is w");
     assert_events("w", 1, 7);
 }
 
 static void a_reset_of_stickiness_is_the_same_after_a_crash(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf; poll; complete sticky=s sticky_for=1h; poll queue=s as=s => parked; drop s; signal wf s1;"
-                    "unstick wf; crash; poll");
+    hf_rig_do(&rig,
+              "start wf; poll; complete sticky=s sticky_for=1h; poll queue=s as=s => parked; drop s; signal wf s1;"
+              "unstick wf; crash; poll");
     assert_events("w", 1, 7);
 }
 
 static void a_worker_that_shuts_down_is_not_waited_for(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf; poll; complete sticky=s; poll queue=s as=s => parked; drop s; shutdown s; signal wf s1; poll");
+    hf_rig_do(&rig,
+              "start wf; poll; complete sticky=s; poll queue=s as=s => parked; drop s; shutdown s; signal wf s1; poll");
     assert_events("w", 1, 7);
 }
 
@@ -78,8 +81,9 @@ static void a_transient_task_shows_its_two_events(void **state)
     assert_events("w", 1, 6);
     assert_int_equal(hf_rig_task(&rig, "w")->attempt, 2);
     assert_int_equal(hf_rig_task(&rig, "w")->started_event_id, 6);
-    hf_rig_history(&rig, "wf", START "3 WorkflowTaskStarted scheduled=2\n"
-                                     "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n");
+    hf_rig_history(&rig, "wf",
+                   START "3 WorkflowTaskStarted scheduled=2\n"
+                         "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n");
 }
 
 GOLDEN(a_transient_task_survives_a_crash_before_and_after_its_start,
@@ -91,10 +95,11 @@ GOLDEN(a_transient_task_survives_a_crash_before_and_after_its_start,
 
 GOLDEN(what_is_buffered_during_a_transient_task_makes_the_next_one_real,
        "start wf; poll; fail; poll; signal wf s1; fail; poll; complete done",
-       START "3 WorkflowTaskStarted scheduled=2\n"
-             "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n5 WorkflowExecutionSignaled s1\n"
-             "6 WorkflowTaskScheduled attempt=1\n7 WorkflowTaskStarted scheduled=6\n"
-             "8 WorkflowTaskCompleted scheduled=6 started=7\n9 WorkflowExecutionCompleted\n")
+       START
+       "3 WorkflowTaskStarted scheduled=2\n"
+       "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n5 WorkflowExecutionSignaled s1\n"
+       "6 WorkflowTaskScheduled attempt=1\n7 WorkflowTaskStarted scheduled=6\n"
+       "8 WorkflowTaskCompleted scheduled=6 started=7\n9 WorkflowExecutionCompleted\n")
 
 GOLDEN(a_transient_task_that_completes_is_followed_by_what_was_buffered,
        "start wf; poll; fail; poll; signal wf s1; complete marker m",
@@ -105,9 +110,10 @@ GOLDEN(a_transient_task_that_completes_is_followed_by_what_was_buffered,
              "10 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_terminated_transient_task_leaves_no_events, "start wf; poll; fail; poll; signal wf s1; terminate wf",
-       START "3 WorkflowTaskStarted scheduled=2\n"
-             "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n5 WorkflowExecutionSignaled s1\n"
-             "6 WorkflowExecutionTerminated 'enough'\n")
+       START
+       "3 WorkflowTaskStarted scheduled=2\n"
+       "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n5 WorkflowExecutionSignaled s1\n"
+       "6 WorkflowExecutionTerminated 'enough'\n")
 
 static void later_attempts_get_more_time(void **state)
 {
@@ -123,9 +129,10 @@ static void later_attempts_get_more_time(void **state)
     }
     hf_rig_do(&rig, "poll; complete done");
     hf_rig_history(&rig, "wf",
-                   START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskTimedOut scheduled=2 started=3 StartToClose\n"
-                         "5 WorkflowTaskScheduled attempt=9 timeout=170s\n6 WorkflowTaskStarted scheduled=5\n"
-                         "7 WorkflowTaskCompleted scheduled=5 started=6\n8 WorkflowExecutionCompleted\n");
+                   START
+                   "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskTimedOut scheduled=2 started=3 StartToClose\n"
+                   "5 WorkflowTaskScheduled attempt=9 timeout=170s\n6 WorkflowTaskStarted scheduled=5\n"
+                   "7 WorkflowTaskCompleted scheduled=5 started=6\n8 WorkflowExecutionCompleted\n");
 }
 
 GOLDEN(the_task_timeout_is_the_one_of_the_start, "start wf task=3s; poll; time 2999ms; crash; time 1ms",

@@ -1,0 +1,354 @@
+/* Signals and cancel requests to other runs, and the inbox that carries them.
+ *
+ *     new --> initiated --> delivered --> (gone)
+ *                 |
+ *                 +-------> failed ----> (gone)
+ *
+ * A step touches one run (E3), so an effect on another one is a message: a call of the core's own, which finds its run like any
+ * other call, waits while that is loaded, and is answered inside the core. When both runs are in memory everything is in one
+ * batch. The message itself is never written: while the run that sent it says "initiated" it can be made again, and the
+ * request id that it carries makes a second arrival harmless. Runs with something initiated stay in memory, or have a row
+ * that opening finds (spill.c), so that a crash delays a message and does not lose it. */
+#include "engine/core.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+
+static const hf_rule RULES[HF_EXTERNAL_STATE_COUNT] = {
+    [HF_EXTERNAL_NEW] = {"new", HF_BIT(HF_EXTERNAL_INITIATED)},
+    [HF_EXTERNAL_INITIATED] = {"initiated", HF_BIT(HF_EXTERNAL_DELIVERED) | HF_BIT(HF_EXTERNAL_FAILED)},
+    [HF_EXTERNAL_DELIVERED] = {"delivered", 0},
+    [HF_EXTERNAL_FAILED] = {"failed", 0},
+};
+const hf_machine hf_external_machine = {"external", RULES, HF_EXTERNAL_STATE_COUNT};
+
+/* ---- Apply ----------------------------------------------------------------------------------------------------------- */
+
+hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event)
+{
+    if (!HF_VEC_RESERVE(core, &run->externals)) {
+        return NULL;
+    }
+    hf_external *external = &run->externals.items[run->externals.count++];
+    *external = (hf_external){.state = HF_EXTERNAL_INITIATED, .initiated_id = initiated_id};
+    hf_owned_set(core, &external->event, event);
+    return external;
+}
+
+hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    (void)op;
+    hf_walk(&core->walked, HF_MACHINE_EXTERNAL, HF_EXTERNAL_NEW, HF_EXTERNAL_INITIATED);
+    hf_external_add(core, run, event->event_id, bytes);
+    return core->status;
+}
+
+static int64_t initiated_id_of(const hf_pb_history_event *event, hf_external_state *ret_state)
+{
+    *ret_state = HF_EXTERNAL_DELIVERED;
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
+        return event->external_workflow_execution_signaled_event_attributes->initiated_event_id;
+    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+        return event->external_workflow_execution_cancel_requested_event_attributes->initiated_event_id;
+    case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+        *ret_state = HF_EXTERNAL_FAILED;
+        return event->signal_external_workflow_execution_failed_event_attributes->initiated_event_id;
+    case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+        *ret_state = HF_EXTERNAL_FAILED;
+        return event->request_cancel_external_workflow_execution_failed_event_attributes->initiated_event_id;
+    default:
+        return 0;
+    }
+}
+
+static hf_external *find(hf_run *run, int64_t initiated_id)
+{
+    for (size_t i = 0; i < run->externals.count; i++) {
+        if (run->externals.items[i].initiated_id == initiated_id) {
+            return &run->externals.items[i];
+        }
+    }
+    return NULL;
+}
+
+static void drop(hf_core *core, hf_run *run, hf_external *external)
+{
+    hf_owned_free(core, &external->event);
+    size_t index = (size_t)(external - run->externals.items);
+    run->externals.count--;
+    memmove(external, external + 1, (run->externals.count - index) * sizeof *external);
+}
+
+hf_status hf_external_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event)
+{
+    hf_external_state state = HF_EXTERNAL_NEW;
+    int64_t initiated_id = event->attributes_case != 0 ? initiated_id_of(event, &state) : 0;
+    if (initiated_id == 0) {
+        return HF_OK; /* another kind of event */
+    }
+    hf_external *external = find(run, initiated_id);
+    if (external == NULL || !hf_walk(&core->walked, HF_MACHINE_EXTERNAL, (int)external->state, (int)state)) {
+        return hf_fail(op, HF_ERR_INVALID, "what event %lld initiated has ended or never was", (long long)initiated_id);
+    }
+    external->state = state;
+    return HF_OK;
+}
+
+hf_status hf_external_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    (void)bytes;
+    hf_external_state state = HF_EXTERNAL_NEW;
+    int64_t initiated_id = initiated_id_of(event, &state);
+    hf_external *external = find(run, initiated_id);
+    if (external == NULL || external->state != state) { /* unless that was done when it was buffered */
+        HF_TRY(hf_external_mark_ended(op, core, run, event));
+    }
+    drop(core, run, find(run, initiated_id));
+    return HF_OK;
+}
+
+hf_status hf_external_apply_gone(hf_op *op, hf_core *core, hf_run *run, int64_t initiated_id)
+{
+    hf_external *external = find(run, initiated_id);
+    if (external == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "what event %lld initiated is not on its way", (long long)initiated_id);
+    }
+    drop(core, run, external);
+    return HF_OK;
+}
+
+/* ---- The inbox ------------------------------------------------------------------------------------------------------- */
+
+typedef struct hf_message {
+    hf_call call; /* first */
+    hf_arena arena;
+    hf_core *core;
+    int64_t source;       /* run that sent it */
+    int64_t initiated_id; /* event of that run */
+    bool cancel;
+    hf_pb_history_event event; /* that event, in the arena */
+    hf_pb_workflow_execution execution;
+    hf_pb_signal_workflow_execution_request signal;
+    hf_pb_request_cancel_workflow_execution_request request_cancel;
+} hf_message;
+
+static void emit_signal_outcome(hf_core *core, hf_run *run, const hf_message *message)
+{
+    const hf_pb_signal_external_workflow_execution_initiated_event_attributes *asked =
+        message->event.signal_external_workflow_execution_initiated_event_attributes;
+    hf_pb_external_workflow_execution_signaled_event_attributes signaled = {
+        .initiated_event_id = message->initiated_id,
+        .namespace = asked->namespace,
+        .workflow_execution = asked->workflow_execution,
+        .control = asked->control,
+    };
+    hf_pb_signal_external_workflow_execution_failed_event_attributes failed = {
+        .cause = message->call.status == HF_ERR_LIMIT
+                     ? HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_SIGNAL_COUNT_LIMIT_EXCEEDED
+                     : HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND,
+        .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
+        .namespace = asked->namespace,
+        .workflow_execution = asked->workflow_execution,
+        .initiated_event_id = message->initiated_id,
+        .control = asked->control,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED,
+        .attributes_case = HF_PB_HISTORY_EVENT_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+        .external_workflow_execution_signaled_event_attributes = &signaled,
+    };
+    if (message->call.status != HF_OK) {
+        event.event_type = HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED;
+        event.attributes_case = HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES;
+        event.signal_external_workflow_execution_failed_event_attributes = &failed;
+    }
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+static void emit_cancel_outcome(hf_core *core, hf_run *run, const hf_message *message)
+{
+    const hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes *asked =
+        message->event.request_cancel_external_workflow_execution_initiated_event_attributes;
+    hf_pb_external_workflow_execution_cancel_requested_event_attributes requested = {
+        .initiated_event_id = message->initiated_id,
+        .namespace = asked->namespace,
+        .workflow_execution = asked->workflow_execution,
+    };
+    hf_pb_request_cancel_external_workflow_execution_failed_event_attributes failed = {
+        .cause = HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND,
+        .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
+        .namespace = asked->namespace,
+        .workflow_execution = asked->workflow_execution,
+        .initiated_event_id = message->initiated_id,
+        .control = asked->control,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,
+        .external_workflow_execution_cancel_requested_event_attributes = &requested,
+    };
+    if (message->call.status != HF_OK) {
+        event.event_type = HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED;
+        event.attributes_case = HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES;
+        event.request_cancel_external_workflow_execution_failed_event_attributes = &failed;
+    }
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+/* The answer, inside the core. After a broken step only the memory is left to care for. */
+static void message_done(hf_call *call)
+{
+    hf_message *message = (hf_message *)(void *)call;
+    hf_core *core = message->core;
+    hf_run *run = core->status == HF_OK ? hf_run_find(core, message->source) : NULL;
+    if (run != NULL && find(run, message->initiated_id) != NULL) {
+        if (!hf_run_is_open(run)) {
+            hf_record_int(core, run, HF_CHANGE_EXTERNAL_GONE, message->initiated_id);
+            run->spill_now = true;
+        } else if (message->cancel) {
+            emit_cancel_outcome(core, run, message);
+        } else {
+            emit_signal_outcome(core, run, message);
+        }
+        hf_wft_schedule(core, run);
+        hf_core_unuse(core, run);
+    }
+    hf_arena_deinit(&message->arena);
+    hf_core_free_mem(core, message, sizeof *message);
+}
+
+/* Fills the request from the event that initiated it. False: the event cannot be read. */
+static bool address(hf_message *message, const hf_run *run)
+{
+    char id[HF_ID_LEN_MAX];
+    int len = snprintf(id, sizeof id, "%.*s/%lld", HF_STR_ARGS(hf_owned_str(&run->run_id)), (long long)message->initiated_id);
+    hf_str request_id = hf_arena_copy(&message->arena, hf_str_of_len(id, len > 0 ? (size_t)len : 0));
+    hf_str home = hf_arena_copy(&message->arena, hf_owned_str(&run->namespace));
+    if (message->cancel) {
+        const hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes *asked =
+            message->event.request_cancel_external_workflow_execution_initiated_event_attributes;
+        message->execution = *asked->workflow_execution;
+        message->request_cancel = (hf_pb_request_cancel_workflow_execution_request){
+            .namespace = asked->namespace.len > 0 ? asked->namespace : home,
+            .workflow_execution = &message->execution,
+            .request_id = request_id,
+            .reason = asked->reason,
+        };
+        return true;
+    }
+    const hf_pb_signal_external_workflow_execution_initiated_event_attributes *asked =
+        message->event.signal_external_workflow_execution_initiated_event_attributes;
+    message->execution = *asked->workflow_execution;
+    message->signal = (hf_pb_signal_workflow_execution_request){
+        .namespace = asked->namespace.len > 0 ? asked->namespace : home,
+        .workflow_execution = &message->execution,
+        .signal_name = asked->signal_name,
+        .input = asked->input,
+        .header = asked->header,
+        .request_id = request_id,
+    };
+    return true;
+}
+
+static void post(hf_core *core, hf_run *run, const hf_external *external)
+{
+    hf_message *message = hf_core_alloc(core, sizeof *message);
+    if (message == NULL) {
+        return;
+    }
+    message->core = core;
+    message->source = run->number;
+    message->initiated_id = external->initiated_id;
+    hf_arena_init(&message->arena, core->memory);
+    hf_str bytes = hf_arena_copy(&message->arena, hf_owned_str(&external->event));
+    hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, &message->arena, &message->event);
+    message->cancel =
+        message->event.event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED;
+    if (status != HF_OK || !address(message, run) || message->arena.status != HF_OK) {
+        hf_core_break(core, status != HF_OK ? status : HF_ERR_NOMEM, "a message to another run cannot be made");
+        hf_arena_deinit(&message->arena);
+        hf_core_free_mem(core, message, sizeof *message);
+        return;
+    }
+    hf_method method =
+        message->cancel ? HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION : HF_METHOD_SIGNAL_WORKFLOW_EXECUTION;
+    const void *request = message->cancel ? (const void *)&message->request_cancel : (const void *)&message->signal;
+    hf_call_init(&message->call, method, request, &message->arena, message_done);
+    message->call.internal = true;
+    hf_list_push_back(&core->calls_all, &message->call.all);
+    hf_list_push_back(&core->inbox, &message->call.link);
+}
+
+void hf_external_post_all(hf_core *core, hf_run *run)
+{
+    for (size_t i = 0; i < run->externals.count && core->status == HF_OK; i++) {
+        if (run->externals.items[i].state == HF_EXTERNAL_INITIATED) {
+            HF_PROBE(core, HF_PROBE_MESSAGE_AGAIN);
+            post(core, run, &run->externals.items[i]);
+        }
+    }
+}
+
+void hf_inbox_pump(hf_core *core)
+{
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&core->inbox)) != NULL) {
+        HF_PROBE(core, HF_PROBE_MESSAGE);
+        hf_arena_reset(&core->scratch);
+        hf_input(core, HF_CONTAINER(node, hf_call, link));
+    }
+}
+
+/* ---- Commands -------------------------------------------------------------------------------------------------------- */
+
+static void posted(hf_core *core, hf_run *run, int64_t initiated_id)
+{
+    const hf_external *external = core->status == HF_OK ? find(run, initiated_id) : NULL;
+    if (external != NULL) {
+        post(core, run, external);
+    }
+}
+
+void hf_external_signal(hf_core *core, hf_run *run, const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
+{
+    hf_pb_signal_external_workflow_execution_initiated_event_attributes body = {
+        .workflow_task_completed_event_id = run->wft.completed_id,
+        .namespace = attrs->namespace.len > 0 ? attrs->namespace : hf_owned_str(&run->namespace),
+        .workflow_execution = attrs->execution,
+        .signal_name = attrs->signal_name,
+        .input = attrs->input,
+        .control = attrs->control,
+        .child_workflow_only = attrs->child_workflow_only,
+        .header = attrs->header,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+        .attributes_case = HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
+        .signal_external_workflow_execution_initiated_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    posted(core, run, event.event_id);
+}
+
+void hf_external_cancel(hf_core *core, hf_run *run,
+                        const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs)
+{
+    hf_pb_workflow_execution execution = {.workflow_id = attrs->workflow_id, .run_id = attrs->run_id};
+    hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes body = {
+        .workflow_task_completed_event_id = run->wft.completed_id,
+        .namespace = attrs->namespace.len > 0 ? attrs->namespace : hf_owned_str(&run->namespace),
+        .workflow_execution = &execution,
+        .control = attrs->control,
+        .child_workflow_only = attrs->child_workflow_only,
+        .reason = attrs->reason,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED,
+        .attributes_case = HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
+        .request_cancel_external_workflow_execution_initiated_event_attributes = &body,
+    };
+    hf_event_emit(core, run, &event);
+    posted(core, run, event.event_id);
+}

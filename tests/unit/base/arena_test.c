@@ -1,0 +1,164 @@
+#include "support/support.h"
+
+#include "base/arena.h"
+#include "base/rng.h"
+
+#include <stdlib.h>
+
+static size_t live;
+static size_t allocations;
+static bool full; /* no memory any more */
+
+static void *allocate(void *state, size_t len, size_t align)
+{
+    (void)state;
+    assert_true(align <= 16);
+    if (full) {
+        return NULL;
+    }
+    live += len;
+    allocations++;
+    return malloc(len);
+}
+
+static void release(void *state, void *ptr, size_t len)
+{
+    (void)state;
+    live -= len;
+    free(ptr);
+}
+
+static const hf_allocator MEMORY = {allocate, release, NULL};
+
+static void pieces_are_aligned_and_do_not_overlap(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    static unsigned char *pieces[COUNT];
+    static size_t lens[COUNT];
+    hf_arena arena;
+    hf_rng rng = {3};
+    hf_arena_init(&arena, MEMORY);
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t align = (size_t)1 << hf_rng_below(&rng, 5);
+        lens[i] = (size_t)hf_rng_below(&rng, hf_rng_below(&rng, 50) == 0 ? 200000 : 100);
+        pieces[i] = hf_arena_take(&arena, lens[i], align);
+        assert_non_null(pieces[i]);
+        assert_int_equal((uintptr_t)pieces[i] % align, 0);
+        memset(pieces[i], (int)(i & 0xff), lens[i]);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        for (size_t j = 0; j < lens[i]; j++) {
+            assert_int_equal(pieces[i][j], i & 0xff);
+        }
+    }
+    assert_int_equal(arena.used, live);
+    hf_arena_deinit(&arena);
+    assert_int_equal(live, 0);
+}
+
+static void a_loop_of_operations_does_not_come_back_for_memory(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, MEMORY);
+    for (int warm = 0; warm < 3; warm++) {
+        hf_arena_reset(&arena);
+        for (int i = 0; i < 50; i++) {
+            assert_non_null(hf_arena_zero(&arena, 100, 8));
+        }
+    }
+    size_t before = allocations;
+    for (int round = 0; round < 100; round++) {
+        hf_arena_reset(&arena);
+        for (int i = 0; i < 5; i++) {
+            assert_non_null(hf_arena_take(&arena, 100, 8));
+        }
+    }
+    assert_int_equal(allocations, before);
+    assert_non_null(hf_arena_take(&arena, 1 << 20, 8)); /* a big one is not kept */
+    hf_arena_reset(&arena);
+    assert_true(live < 1 << 20);
+    hf_arena_deinit(&arena);
+    assert_int_equal(live, 0);
+}
+
+static void zero_means_zero_also_after_a_reset(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, MEMORY);
+    memset(hf_arena_take(&arena, 500, 1), 0xff, 500);
+    hf_arena_reset(&arena);
+    const unsigned char *zero = hf_arena_zero(&arena, 500, 1);
+    for (size_t i = 0; i < 500; i++) {
+        assert_int_equal(zero[i], 0);
+    }
+    hf_arena_deinit(&arena);
+}
+
+static void without_memory_everything_fails_until_a_reset(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, MEMORY);
+    assert_non_null(hf_arena_take(&arena, 10, 1));
+    full = true;
+    assert_null(hf_arena_take(&arena, 1 << 20, 1));
+    full = false;
+    assert_int_equal(arena.status, HF_ERR_NOMEM);
+    assert_null(hf_arena_take(&arena, 1 << 20, 1));
+    assert_int_equal(hf_arena_copy(&arena, hf_str_of_len("x", 1)).len <= 1, 1);
+    hf_arena_reset(&arena);
+    assert_int_equal(arena.status, HF_OK);
+    assert_non_null(hf_arena_take(&arena, 1 << 20, 1));
+    hf_arena_deinit(&arena);
+    assert_int_equal(live, 0);
+}
+
+static void a_length_that_cannot_be_is_out_of_memory(void **state)
+{
+    (void)state;
+    static const size_t LENS[] = {SIZE_MAX, SIZE_MAX - 16, SIZE_MAX / 2, SIZE_MAX / 2 + 1};
+    for (size_t i = 0; i < HF_COUNT_OF(LENS); i++) {
+        hf_arena arena;
+        hf_arena_init(&arena, MEMORY);
+        assert_non_null(hf_arena_take(&arena, 10, 1));
+        assert_null(hf_arena_take(&arena, LENS[i], 16));
+        assert_int_equal(arena.status, HF_ERR_NOMEM);
+        hf_arena_deinit(&arena);
+    }
+    hf_arena arena;
+    hf_arena_init(&arena, MEMORY);
+    assert_null(HF_ARENA_ARRAY(&arena, uint64_t, SIZE_MAX / 4));
+    hf_arena_deinit(&arena);
+    assert_int_equal(live, 0);
+}
+
+static void a_copy_ends_with_a_nul(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, MEMORY);
+    hf_str copy = hf_arena_copy(&arena, hf_str_of_len("abcdef", 3));
+    assert_int_equal(copy.len, 3);
+    assert_string_equal(copy.data, "abc");
+    copy = hf_arena_copy(&arena, (hf_str){NULL, 0});
+    assert_int_equal(copy.len, 0);
+    assert_string_equal(copy.data, "");
+    hf_arena_deinit(&arena);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(pieces_are_aligned_and_do_not_overlap),
+    cmocka_unit_test(a_loop_of_operations_does_not_come_back_for_memory),
+    cmocka_unit_test(zero_means_zero_also_after_a_reset),
+    cmocka_unit_test(without_memory_everything_fails_until_a_reset),
+    cmocka_unit_test(a_length_that_cannot_be_is_out_of_memory),
+    cmocka_unit_test(a_copy_ends_with_a_nul),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("arena", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}

@@ -1,0 +1,381 @@
+/* labels: threads */
+/* hf_open and hf_close; one owner per file; the owner's socket. */
+#include "unit/open/place.h"
+
+#include "base/arena.h"
+#include "engine/check.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+/* ---- Opening ---------------------------------------------------------------------------------------------------------- */
+
+static void start_one(hf_service *service, const char *id)
+{
+    hf_execution *execution = NULL;
+    assert_int_equal(hf_start(service, "type", hf_payload_of_json("1"), &execution, .id = id), HF_OK);
+    hf_execution_free(execution);
+}
+
+static void what_was_started_is_there_after_closing_and_opening(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    start_one(service, "a");
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(place_count(p), 1); /* only the file is left */
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    hf_execution *execution = NULL;
+    assert_int_equal(hf_start(service, "type", hf_payload_none(), &execution, .id = "a"), HF_ERR_EXISTS);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(hf_close(NULL), HF_OK);
+}
+
+static void every_key_of_an_address_is_taken(void **state)
+{
+    const place *p = *state;
+    static const char *const TAILS[] = {"?mem=16M", "?mem=1G&durability=normal&log=64K", "?durability=full", "?"};
+    for (size_t i = 0; i < HF_COUNT_OF(TAILS); i++) {
+        char address[300];
+        (void)snprintf(address, sizeof address, "%s%s", p->address, TAILS[i]);
+        hf_service *service = NULL;
+        print_message("%s\n", TAILS[i]);
+        assert_int_equal(hf_open(address, &service), HF_OK);
+        assert_int_equal(hf_close(service), HF_OK);
+    }
+}
+
+static void a_budget_is_shared_out_within_itself(void **state)
+{
+    (void)state;
+    hf_place where = {.mem = (size_t)48 << 20};
+    hf_shares shares = hf_place_shares(&where);
+    assert_true(shares.cache + shares.state <= where.mem * 2 / 3 && shares.journal <= shares.state / 4);
+    assert_true(shares.cache == (size_t)8 << 20);
+    where.mem = (size_t)64 << 30;
+    assert_true(hf_place_shares(&where).journal == (size_t)32 << 20);
+}
+
+static hf_status on_a_fiber(void *arg)
+{
+    const place *p = arg;
+    hf_service *service = NULL;
+    HF_TRY(hf_open(p->address, &service));
+    hf_status status = hf_start(service, "type", hf_payload_none(), NULL, .id = "f");
+    hf_status closed = hf_close(service);
+    HF_CHECK(hf_open("memory:", &service) == HF_OK);
+    HF_CHECK(hf_start(service, "type", hf_payload_none(), NULL, .id = "m") == HF_OK);
+    HF_CHECK(hf_close(service) == HF_OK);
+    return status != HF_OK ? status : closed;
+}
+
+static void a_fiber_may_open_and_close(void **state)
+{
+    assert_int_equal(hf_run(on_a_fiber, *state), HF_OK);
+}
+
+static hf_status cancel_then_close(void *arg)
+{
+    const place *p = arg;
+    hf_service *service = NULL;
+    hf_scope *scope = NULL;
+    HF_TRY(hf_open(p->address, &service));
+    HF_TRY(hf_scope_open(&scope));
+    HF_CHECK(hf_scope_cancel(scope) == HF_OK);
+    HF_CHECK(hf_canceled() == HF_ERR_CANCELED);
+    HF_CHECK(hf_close(service) == HF_OK);
+    (void)hf_scope_close(scope);
+    return HF_OK;
+}
+
+static void a_canceled_fiber_may_still_close(void **state)
+{
+    const place *p = *state;
+    (void)hf_run(cancel_then_close, *state);
+    assert_int_equal(place_count(p), 1);
+}
+
+/* ---- Owners ----------------------------------------------------------------------------------------------------------- */
+
+static void a_second_opener_in_the_same_process_is_told_whose_it_is(void **state)
+{
+    const place *p = *state;
+    hf_service *first = NULL;
+    hf_service *second = NULL;
+    assert_int_equal(hf_open(p->address, &first), HF_OK);
+    assert_int_equal(hf_open(p->address, &second), HF_ERR_EXISTS);
+    char pid[32];
+    (void)snprintf(pid, sizeof pid, "process %d", (int)getpid());
+    assert_non_null(strstr(hf_error_text(), pid));
+    start_one(first, "still-works");
+    assert_int_equal(hf_close(first), HF_OK);
+    assert_int_equal(hf_open(p->address, &second), HF_OK);
+    assert_int_equal(hf_close(second), HF_OK);
+}
+
+static void by_another_name_the_file_is_still_one_mans(void **state)
+{
+    const place *p = *state;
+    hf_service *first = NULL;
+    hf_service *second = NULL;
+    char name[200];
+    char address[220];
+    (void)snprintf(name, sizeof name, "%s/y.db", p->folder);
+    (void)snprintf(address, sizeof address, "sqlite:%s", name);
+    assert_int_equal(hf_open(p->address, &first), HF_OK);
+    assert_int_equal(symlink(p->path, name), 0);
+    assert_int_equal(hf_open(address, &second), HF_ERR_CONFLICT);
+    start_one(first, "still-works");
+    assert_int_equal(hf_close(first), HF_OK);
+}
+
+/* A process that has the file open until it is killed. */
+static pid_t open_elsewhere(const place *p)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        hf_service *service = NULL;
+        char answer = hf_open(p->address, &service) == HF_OK ? 'y' : 'n';
+        if (answer == 'y' && hf_start(service, "type", hf_payload_none(), NULL, .id = "theirs") != HF_OK) {
+            answer = 'n';
+        }
+        ssize_t put = write(ends[1], &answer, 1);
+        while (put == 1) {
+            (void)pause();
+        }
+        _exit(1);
+    }
+    char answer = 0;
+    assert_int_equal(read(ends[0], &answer, 1), 1);
+    assert_int_equal(answer, 'y');
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return pid;
+}
+
+static void another_process_is_named_and_its_death_frees_the_file(void **state)
+{
+    const place *p = *state;
+    pid_t pid = open_elsewhere(p);
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_ERR_EXISTS);
+    char text[32];
+    (void)snprintf(text, sizeof text, "process %d", (int)pid);
+    assert_non_null(strstr(hf_error_text(), text));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(hf_open(p->address, &service), HF_OK); /* over the dead one's lock file and socket */
+    assert_int_equal(hf_start(service, "type", hf_payload_none(), NULL, .id = "theirs"), HF_ERR_EXISTS);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(place_count(p), 1);
+}
+
+static void files_are_for_their_owner_only(void **state)
+{
+    const place *p = *state;
+    mode_t before = umask(0);
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    (void)umask(before);
+    static const char *const SUFFIXES[] = {"", "-wal", "-owner", "-sock"};
+    for (size_t i = 0; i < HF_COUNT_OF(SUFFIXES); i++) {
+        char path[200];
+        struct stat info;
+        (void)snprintf(path, sizeof path, "%s%s", p->path, SUFFIXES[i]);
+        print_message("%s\n", path);
+        assert_int_equal(stat(path, &info), 0);
+        assert_int_equal(info.st_mode & 0777, 0600);
+    }
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
+/* ---- The socket ------------------------------------------------------------------------------------------------------- */
+
+typedef struct heard {
+    hf_buf bytes;
+    size_t kinds;
+} heard;
+
+static void on_chunk(void *state, hf_str kind, hf_str chunk)
+{
+    heard *h = state;
+    h->kinds += kind.len > 0 ? 1 : 0;
+    hf_buf_put(&h->bytes, chunk.data, chunk.len);
+}
+
+static hf_status ask(const place *p, const char *verb, const char *a, const char *b, heard *h, hf_op *op)
+{
+    const char *args[] = {a, b};
+    size_t count = b != NULL ? 2 : a != NULL ? 1 : 0;
+    hf_op_init(op);
+    h->bytes.len = 0;
+    h->kinds = 0;
+    return hf_admin_ask(op, hf_env_posix(), p->path, verb, args, count, on_chunk, h);
+}
+
+static void tools_ask_the_owner(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    start_one(service, "a");
+    heard h;
+    hf_op op;
+    hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+
+    assert_int_equal(ask(p, "stats", NULL, NULL, &h, &op), HF_OK);
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_pb_admin_stats stats;
+    assert_int_equal(
+        hf_pb_decode(&op, &hf_pb_admin_stats_type, hf_str_of_len(h.bytes.data, h.bytes.len), &arena, &stats), HF_OK);
+    assert_true(stats.commits >= 1 && stats.rows.count == HF_TABLE_COUNT && stats.file_bytes > 0);
+    hf_arena_deinit(&arena);
+
+    assert_int_equal(ask(p, "show", "default", "a", &h, &op), HF_OK);
+    assert_int_equal(h.kinds, 2);
+    assert_int_equal(ask(p, "show", "default", "b", &h, &op), HF_ERR_NOT_FOUND);
+
+    char copy[200];
+    (void)snprintf(copy, sizeof copy, "%s/copy.db", p->folder);
+    assert_int_equal(ask(p, "backup", copy, NULL, &h, &op), HF_OK);
+    assert_int_equal(ask(p, "backup", copy, NULL, &h, &op), HF_ERR_EXISTS);
+    assert_int_equal(ask(p, "backup", "relative.db", NULL, &h, &op), HF_ERR_INVALID);
+    assert_int_equal(ask(p, "dance", NULL, NULL, &h, &op), HF_ERR_INVALID);
+    assert_non_null(strstr(op.message, "stats, backup and show"));
+    assert_int_equal(ask(p, "stats", "a", NULL, &h, &op), HF_ERR_INVALID);
+    hf_buf_deinit(&h.bytes);
+
+    hf_peek peek;
+    int64_t holder = 0;
+    hf_check_report report;
+    hf_op_init(&op);
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), copy, &peek, &holder), HF_OK);
+    assert_int_equal(hf_check_store(&op, hf_env_memory(hf_env_posix()), peek.store, NULL, &report), HF_OK);
+    assert_true(report.damages == 0 && report.runs == 1);
+    hf_peek_close(&peek);
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), p->path, &peek, &holder), HF_ERR_EXISTS);
+    assert_int_equal(holder, getpid());
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(ask(p, "stats", NULL, NULL, &h, &op), HF_ERR_CLOSED);
+}
+
+static int connect_to(const place *p)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.90s-sock", p->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Whatever is sent, the next one is served. Connections that say nothing are closed after a while, or when the owner closes. */
+static void nonsense_does_no_harm(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    static const struct {
+        const char *bytes;
+        size_t len;
+    } NONSENSE[] = {
+        {"", 0},
+        {"\xff\xff\xff\xff", 4},
+        {"\x01\x00\x01\x00", 4},
+        {"\x04\x00\x00\x00\xff\xff\xff\xff", 8},
+        {"\x00\x00\x00\x00", 4},
+        {"\x02\x00\x00\x00\x0a\x7f", 6},
+        {"GET / HTTP/1.1\r\n\r\n", 18},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(NONSENSE); i++) {
+        int fd = connect_to(p);
+        assert_int_equal(send(fd, NONSENSE[i].bytes, NONSENSE[i].len, MSG_NOSIGNAL), (ssize_t)NONSENSE[i].len);
+        (void)shutdown(fd, SHUT_WR);
+        char buf[512];
+        ssize_t got = 0;
+        do {
+            got = recv(fd, buf, sizeof buf, 0); /* an answer that says so, then the end */
+        } while (got > 0);
+        assert_true(got == 0 || errno == ECONNRESET);
+        (void)close(fd);
+    }
+    hf_rng rng = {.state = 7};
+    for (int i = 0; i < 200; i++) {
+        char bytes[64];
+        size_t len = (size_t)hf_rng_below(&rng, sizeof bytes - 4);
+        for (size_t k = 0; k < sizeof bytes; k++) {
+            bytes[k] = (char)hf_rng_next(&rng);
+        }
+        bytes[0] = (char)len;
+        bytes[1] = bytes[2] = bytes[3] = 0;
+        int fd = connect_to(p);
+        (void)send(fd, bytes, len + 4, MSG_NOSIGNAL);
+        (void)close(fd);
+    }
+    heard h;
+    hf_op op;
+    hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    assert_int_equal(ask(p, "stats", NULL, NULL, &h, &op), HF_OK);
+    hf_buf_deinit(&h.bytes);
+    int silent = connect_to(p); /* and closing does not wait for this one */
+    assert_int_equal(hf_close(service), HF_OK);
+    (void)close(silent);
+}
+
+static char logged[1000];
+
+static void keep_log(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    (void)state;
+    if (level >= HF_LOG_WARN) {
+        (void)snprintf(logged, sizeof logged, "%s %s", event, fields);
+    }
+}
+
+static void a_path_too_long_for_a_socket_works_without_one(void **state)
+{
+    const place *p = *state;
+    char deep[400];
+    char address[420];
+    (void)snprintf(deep, sizeof deep, "%s/%0120d.db", p->folder, 7);
+    (void)snprintf(address, sizeof address, "sqlite:%s", deep);
+    hf_runtime *runtime = NULL;
+    hf_service *service = NULL;
+    assert_int_equal(hf_runtime_new(&runtime, .threads = 1, .log = keep_log), HF_OK);
+    logged[0] = '\0';
+    assert_int_equal(hf_open(address, &service, .runtime = runtime), HF_OK);
+    assert_non_null(strstr(logged, "admin_socket_missing"));
+    start_one(service, "a");
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(hf_runtime_free(runtime), HF_OK);
+    assert_int_equal(place_count(p), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
+static const struct CMUnitTest TESTS[] = {
+    TEST(what_was_started_is_there_after_closing_and_opening),
+    TEST(every_key_of_an_address_is_taken),
+    TEST(a_budget_is_shared_out_within_itself),
+    TEST(a_fiber_may_open_and_close),
+    TEST(a_canceled_fiber_may_still_close),
+    TEST(a_second_opener_in_the_same_process_is_told_whose_it_is),
+    TEST(by_another_name_the_file_is_still_one_mans),
+    TEST(another_process_is_named_and_its_death_frees_the_file),
+    TEST(files_are_for_their_owner_only),
+    TEST(tools_ask_the_owner),
+    TEST(nonsense_does_no_harm),
+    TEST(a_path_too_long_for_a_socket_works_without_one),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("open", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+}
