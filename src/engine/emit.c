@@ -68,6 +68,10 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
     }
     size_t start = run->log.len;
+    if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
+        run->mark_id = event->event_id;
+        run->mark_at = start;
+    }
     hf_pb_encode_field(HF_CHANGE_EVENT, &hf_pb_history_event_type, event, &run->log);
     if (run->log.status != HF_OK) {
         hf_core_break(core, run->log.status, "out of memory");
@@ -191,9 +195,11 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
 
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
 {
-    hf_str rest = hf_str_of_len(run->log.data, run->log.len);
+    bool marked = run->mark_id != 0 && from >= run->mark_id;
+    size_t start = marked ? run->mark_at : 0;
+    hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
     hf_pb_raw field;
-    int64_t id = run->spilled;
+    int64_t id = marked ? run->mark_id - 1 : run->spilled;
     while (rest.len > 0 && hf_pb_next(&rest, &field)) {
         if (field.number != HF_CHANGE_EVENT) {
             continue;

@@ -199,6 +199,8 @@ struct hf_run {
     hf_owned unknown; /* fields of the state row that this version does not know */
 
     hf_buf log;             /* R2 */
+    int64_t mark_id;        /* the last WorkflowTaskStarted event of the log, 0 = none: workers ask for what follows it ... */
+    size_t mark_at;         /* ... and it begins here */
     int64_t spilled;        /* events up to this id are in history rows */
     uint64_t spilled_chain; /* the chain after those */
     int64_t spilled_len;    /* bytes of those */

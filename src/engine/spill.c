@@ -195,6 +195,8 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     hf_buf_deinit(&run->log);
     hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
     run->batch_start = 0;
+    run->mark_id = 0;
+    run->mark_at = 0;
     hf_list_remove(&run->dirty_link);
     if (hf_node_is_linked(&run->batch_link)) { /* W1 */
         hf_list_remove(&run->batch_link);

@@ -51,6 +51,11 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);
     if (status != HF_OK) {
         hf_peek_close(&peek);
+        if (is_ours && has_beside(env, path, "-journal")) {
+            return hf_fail(op, status,
+                           "%s was being made or changed when its program was stopped: let that program open it again",
+                           path);
+        }
         return !is_ours && peek.has_log
                    ? hf_fail(
                          op, status,

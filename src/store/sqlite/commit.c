@@ -92,6 +92,9 @@ static bool wipe_unfinished(hf_sqlite *store)
     sqlite3_int64 len = 0;
     int64_t at = LOG_HEADER_LEN + (int64_t)store->log_frames * (store->page_size + FRAME_HEADER_LEN);
     static const char ZEROS[FRAME_HEADER_LEN] = {0};
+    if (!store->log_is_known) {
+        return false; /* commits of an earlier process may be there: not to be touched */
+    }
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || log == NULL ||
         log->pMethods == NULL || log->pMethods->xFileSize(log, &len) != SQLITE_OK) {
         return false;

@@ -57,6 +57,7 @@ static int on_log_grown(void *state, sqlite3 *db, const char *name, int frames)
     (void)db;
     (void)name;
     ((hf_sqlite *)state)->log_frames = (uint64_t)frames;
+    ((hf_sqlite *)state)->log_is_known = true;
     return SQLITE_OK;
 }
 

@@ -95,7 +95,8 @@ typedef struct hf_sqlite {
     uint64_t last_commit;                /* number of the last commit that is there */
     bool is_poisoned;                    /* S5: nobody knows what the file holds */
     int page_size;                       /* bytes */
-    uint64_t log_frames;                 /* pages in the write-ahead log that are not yet in the file */
+    uint64_t log_frames;                 /* pages in the write-ahead log that are not yet in the file, once known */
+    bool log_is_known;                   /* false until the first commit: what an earlier process left is not counted */
     size_t log_len_max;                  /* bytes of log from which a checkpoint is due */
     uint64_t commits;                    /* since open */
     uint64_t checkpoints;                /* since open */
