@@ -38,7 +38,17 @@
     X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                               \
     X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                             \
     X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                         \
-    X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale")
+    X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale") \
+    X(HF_BUG_TIMER_EARLY, "engine", "a timer fires half a second early, if somebody looks")                     \
+    X(HF_BUG_OLD_ANSWER_TAKEN, "engine", "an answer to an earlier attempt of an activity is taken")             \
+    X(HF_BUG_TASK_ROW_FORGOTTEN, "engine", "a task that goes to the table is not looked for there")             \
+    X(HF_BUG_DUE_ROW_FORGOTTEN, "engine", "a deadline that goes to the table is not looked for there")          \
+    X(HF_BUG_CHANGES_TWICE, "engine", "recovery applies changes that are in the rows already")                  \
+    X(HF_BUG_TRIMMED_EARLY, "engine", "the journal is cut in front of changes that are in no row")              \
+    X(HF_BUG_ATTEMPT_NOT_COUNTED, "engine", "a retry is not counted as an attempt")                             \
+    X(HF_BUG_IDS_NOT_WRITTEN, "engine", "request ids are not part of a run's row")                              \
+    X(HF_BUG_PAGE_GAP, "engine", "the next page of a history begins one event too late")                        \
+    X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")
 
 typedef enum hf_bug {
     HF_BUG_NONE,

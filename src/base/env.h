@@ -143,8 +143,8 @@ typedef struct hf_env_ops {
     hf_status (*file_remove)(hf_env *env, hf_op *op, const char *path); /* HF_OK also when it is not there */
     /* Takes the lock that the file stands for, and makes it (mode 0600; not through a symbolic link) if need be. At most one
      * holder at a time, in whatever process; the end of the process ends it. HF_ERR_EXISTS: it is held, by the process
-     * `*ret_holder` (0 = it has not said so yet). Never waits for the holder. */
-    hf_status (*lock_open)(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder);
+     * `*ret_holder`: less than 0 = of one that will be brief, 0 = it has not said so yet. Never waits for the holder. */
+    hf_status (*lock_open)(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
     void (*lock_close)(hf_env *env, const char *path, int fd); /* removes the file, lets go */
 
     /* Signals that a host asked to receive. The descriptor is readable when one is queued. */

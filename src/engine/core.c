@@ -65,7 +65,8 @@ hf_core *hf_core_new(const hf_core_options *options)
         hf_map_init(maps[i], core->memory);
     }
     hf_list *const lists[] = {&core->runs_all,   &core->lru,   &core->dirty,     &core->touched,
-                              &core->queues_all, &core->reads, &core->calls_all, &core->inbox};
+                              &core->queues_all, &core->reads, &core->calls_all, &core->inbox,
+                              &core->ahead_replies};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -98,11 +99,11 @@ static void free_queue(hf_core *core, hf_queue *queue)
 }
 
 /* The elements of a map, at the end, when order does not matter any more. */
-static hf_map_node *map_pop(hf_map *map)
+static hf_map_node *map_pop(hf_map *map, size_t *bucket)
 {
-    for (size_t i = 0; map->count > 0 && i < map->bucket_count; i++) {
-        if (map->buckets[i] != NULL) {
-            hf_map_node *node = map->buckets[i];
+    for (; map->count > 0 && *bucket < map->bucket_count; (*bucket)++) {
+        if (map->buckets[*bucket] != NULL) {
+            hf_map_node *node = map->buckets[*bucket];
             hf_map_remove(map, node);
             return node;
         }
@@ -127,12 +128,14 @@ void hf_core_free(hf_core *core)
         free_queue(core, HF_CONTAINER(node, hf_queue, all_link));
     }
     hf_map_node *found = NULL;
-    while ((found = map_pop(&core->names)) != NULL) {
+    size_t bucket = 0;
+    while ((found = map_pop(&core->names, &bucket)) != NULL) {
         hf_name *name = HF_CONTAINER(found, hf_name, by_text);
         hf_owned_free(core, &name->text);
         hf_core_free_mem(core, name, sizeof *name);
     }
-    while ((found = map_pop(&core->watches)) != NULL) {
+    bucket = 0;
+    while ((found = map_pop(&core->watches, &bucket)) != NULL) {
         hf_core_free_mem(core, HF_CONTAINER(found, hf_watch, by_number), sizeof(hf_watch));
     }
     for (size_t i = 0; i < core->cold_due.count; i++) {
@@ -260,7 +263,7 @@ static void evict(hf_core *core, hf_run *run)
     bool read = run->due_written < core->due_until ||
                 (run->due_written == core->due_until && run->number < core->due_until_run) ||
                 (core->due_reading && run->due_written < core->due_reading_to);
-    if (run->due_written != 0 && read) { /* the row that holds its deadline was passed already, or is being passed */
+    if (run->due_written != 0 && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) { /* the row that holds its deadline was passed already, or is being passed */
         (void)hf_due_add_cold(core, run->due_written, run->number);
     }
     hf_run_remove(core, run);
@@ -325,8 +328,8 @@ void hf_call_reply(hf_core *core, hf_call *call)
     bool ahead = call->run_ahead && call->in_process && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
     if ((ahead || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)) && call->holds == 1) {
         HF_PROBE(core, HF_PROBE_RUN_AHEAD);
-        call->holds = 0;
-        hf_call_now(call);
+        call->place = HF_PLACE_ELSEWHERE;
+        hf_list_push_back(&core->ahead_replies, &call->link); /* let go together: their worker is woken once */
         return;
     }
     call->place = HF_PLACE_ELSEWHERE;
@@ -495,8 +498,16 @@ hf_clock hf_core_next(const hf_core *core)
 
 /* ---- Commit ---------------------------------------------------------------------------------------------------------- */
 
+void hf_core_release(hf_core *core)
+{
+    if (core->status == HF_OK) {
+        publish(core, &core->ahead_replies);
+    }
+}
+
 hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
 {
+    hf_core_release(core);
     if (core->committing || !begin(core, now)) {
         return NULL;
     }

@@ -182,6 +182,7 @@ struct hf_core {
     size_t journal_len;     /* sum */
 
     hf_list reads;
+    hf_list ahead_replies; /* answers that do not wait for the open batch */
     hf_list inbox;         /* messages that were not looked at yet */
     hf_list calls_all;     /* not done, in order of arrival */
     hf_buf row;            /* scratch for a row */
@@ -210,6 +211,8 @@ void hf_core_tick(hf_core *core, hf_clock now);
 /* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. */
 hf_clock hf_core_next(const hf_core *core);
 
+/* Lets workflow tasks go that do not wait for their commit. hf_core_seal does it too. */
+void hf_core_release(hf_core *core);
 /* The open batch as a commit, NULL when there is nothing to commit or one is on its way. Answers that need no commit are
  * let go. The request goes to the store, then back to hf_core_done. */
 hf_store_request *hf_core_seal(hf_core *core, hf_clock now);

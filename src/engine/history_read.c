@@ -3,6 +3,7 @@
  * could take back. Long polls wait in a watch, which does not hold the run in memory. */
 #include "engine/core.h"
 
+#include "base/canary.h"
 #include "base/limits.h"
 
 #include <stdio.h>
@@ -200,7 +201,7 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, int64_t fr
         return;
     }
     if (to < run->event_count || open_end) {
-        response->next_page_token = page_encode(call->arena, (hf_page){run->number, to + 1, 0});
+        response->next_page_token = page_encode(call->arena, (hf_page){run->number, to + 1 + HF_CANARY(HF_BUG_PAGE_GAP), 0});
     }
     hf_history_reply(core, call, run, from, to, HF_STR(""), &response->history, NULL);
 }

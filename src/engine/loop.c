@@ -22,8 +22,8 @@
 
 enum { STACK_LEN = 512 * 1024 };
 
-/* A checkpoint is asked for after so many bytes of commits; the store has the last word. */
-#define CHECKPOINT_BYTES (4u << 20)
+/* A checkpoint is asked for every so many commits; the store makes one when its log is long enough. */
+#define CHECKPOINT_COMMITS 8
 
 /* A batch whose workflow tasks are with workers of this process is held back for so long (ns): workflow code takes
  * microseconds, a flush hundreds of them, and an answer that comes with the batch saves one. */
@@ -60,7 +60,7 @@ typedef struct hf_engine {
     hf_thread *thread;
     uint64_t reopened;
     int64_t held_since; /* mono ns; 0 = no batch is held back */
-    size_t bytes_since_checkpoint;
+    unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
     bool checkpointing;
     size_t requests_out; /* given to the queue and not back */
@@ -348,12 +348,9 @@ static void commit_if_free(hf_engine *engine, hf_clock now)
     if (request == NULL) {
         return;
     }
-    for (size_t i = 0; i < request->write_count; i++) {
-        engine->bytes_since_checkpoint += request->writes[i].value.len;
-    }
     submit_request(engine, request);
-    if (engine->bytes_since_checkpoint > CHECKPOINT_BYTES && !engine->checkpointing) {
-        engine->bytes_since_checkpoint = 0;
+    if (++engine->commits_since_checkpoint >= CHECKPOINT_COMMITS && !engine->checkpointing) {
+        engine->commits_since_checkpoint = 0;
         engine->checkpointing = true;
         engine->checkpoint = (hf_store_request){.verb = HF_STORE_CHECKPOINT};
         hf_op_init(&engine->checkpoint.op);
@@ -418,6 +415,7 @@ static void step(hf_engine *engine, hf_taken *taken)
         return;
     }
     hf_core_tick(engine->core, now);
+    hf_core_release(engine->core);
     if (hf_core_status(engine->core) == HF_OK) {
         commit_if_free(engine, now);
     }

@@ -8,6 +8,7 @@
  * on disk it also sets their loading off, so that none waits for ever. */
 #include "engine/core.h"
 
+#include "base/canary.h"
 #include "base/limits.h"
 
 #define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
@@ -308,7 +309,7 @@ static void gone_cold(hf_core *core, hf_task *task)
         return;
     }
     hf_match_remove(core, task);
-    queue->disk = true;
+    queue->disk = queue->disk || !HF_CANARY(HF_BUG_TASK_ROW_FORGOTTEN);
     queue->missed = queue->reading;
     if (task->order <= queue->disk_after) {
         queue->disk_after = task->order - 1;

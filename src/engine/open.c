@@ -97,7 +97,7 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
     HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
     hf_run *run = NULL;
     HF_TRY(load_now(op, core, store, msg.run, &run));
-    if (run->commit_last >= commit) { /* W2: its rows hold this */
+    if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* W2: its rows hold this */
         return HF_OK;
     }
     hf_core_use(core, run);

@@ -133,11 +133,13 @@ static void put_task(hf_core *core, hf_batch *batch, hf_run *run, hf_str queue, 
     if (!HF_VEC_RESERVE(core, &run->rows_written)) {
         return;
     }
+    /* A held task's number was given up when it was taken, or is not known any more after a crash: its row gets its own. */
+    int64_t order = held ? hf_order_next(core) : task->order;
     hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
-    *key = (hf_task_key){.order = task->order};
+    *key = (hf_task_key){.order = order};
     hf_owned_set(core, &key->queue, queue);
     hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .held = held};
-    put_message(core, batch, HF_TABLE_TASK, (hf_key){copy(core, batch, queue), task->order, 0}, &hf_pb_task_record_type,
+    put_message(core, batch, HF_TABLE_TASK, (hf_key){copy(core, batch, queue), order, 0}, &hf_pb_task_record_type,
                 &record);
     core->tasks_on_disk = true;
 }
@@ -161,7 +163,7 @@ static void put_tasks(hf_core *core, hf_batch *batch, hf_run *run)
         put_task(core, batch, run, HF_STR("h"), &wft->task, true);
     }
     if (run->externals.count > 0) { /* its messages are sent again at open */
-        hf_task message = {.order = run->externals.items[0].initiated_id + (run->number << 20)};
+        hf_task message = {0};
         put_task(core, batch, run, HF_STR("h"), &message, true);
     }
     for (size_t i = 0; i < run->activities.count; i++) {
@@ -180,7 +182,9 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
     hf_arena_reset(&core->scratch);
     put_history(core, batch, run);
-    put_name(core, batch, run);
+    if (!run->is_written || !hf_run_is_open(run)) { /* an open run's name does not change */
+        put_name(core, batch, run);
+    }
     put_due(core, batch, run);
     put_tasks(core, batch, run);
     run->commit_last = core->commit_next;
@@ -234,7 +238,7 @@ static void trim(hf_core *core, hf_batch *batch)
 {
     const hf_node *node = hf_list_first(&core->dirty);
     uint64_t keep = node != NULL ? HF_CONTAINER_CONST(node, hf_run, dirty_link)->commit_dirty : core->commit_next;
-    if (keep > core->commit_next) {
+    if (keep > core->commit_next || HF_CANARY(HF_BUG_TRIMMED_EARLY)) {
         keep = core->commit_next;
     }
     size_t bytes = 0;

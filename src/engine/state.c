@@ -1,6 +1,8 @@
 /* The state of a run as bytes: its row in the store, and what two runs are compared by. */
 #include "engine/core.h"
 
+#include "base/canary.h"
+
 static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
 {
     hf_pb_workflow_task_state msg = {
@@ -92,7 +94,8 @@ static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_
     for (; msg->buffered.count < run->buffered.count; msg->buffered.count++) {
         msg->buffered.items[msg->buffered.count] = hf_owned_str(&run->buffered.items[msg->buffered.count]);
     }
-    for (; msg->request_ids.count < run->request_ids.count; msg->request_ids.count++) {
+    for (; msg->request_ids.count < run->request_ids.count && !HF_CANARY(HF_BUG_IDS_NOT_WRITTEN);
+         msg->request_ids.count++) {
         msg->request_ids.items[msg->request_ids.count] = hf_owned_str(&run->request_ids.items[msg->request_ids.count]);
     }
     for (; msg->rows_written.count < run->rows_written.count; msg->rows_written.count++) {

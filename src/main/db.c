@@ -50,8 +50,8 @@ static void tell(findings *f, const hf_check_report *report, const char *path, b
     uint64_t damages = report->damages + f->pages;
     hf_progress(NULL);
     if (!f->json) {
-        (void)printf("%s: %s. %llu runs (%llu open), %llu events, %llu records, %llu commits in the journal%s\n", path,
-                     damages == 0 ? "sound" : "DAMAGED", (unsigned long long)report->runs,
+        (void)printf("%s: %s. %llu run%s (%llu open), %llu events, %llu records, %llu commits in the journal%s\n", path,
+                     damages == 0 ? "sound" : "DAMAGED", (unsigned long long)report->runs, report->runs == 1 ? "" : "s",
                      (unsigned long long)report->open_runs, (unsigned long long)report->events,
                      (unsigned long long)report->records, (unsigned long long)report->commits,
                      deep ? "; every page and event was read" : "");

@@ -100,7 +100,7 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place,
         return hf_mem_store_open(op, memory, ret_store);
     }
     int64_t holder = 0;
-    HF_TRY(hf_owner_take(op, opened->env, place->path, &opened->owner, &holder));
+    HF_TRY(hf_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
     hf_sqlite_options options = {
         .durability = place->durability,
         .cache_len = hf_place_shares(place).cache,

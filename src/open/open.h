@@ -42,10 +42,12 @@ typedef struct hf_owner {
     int fd;                     /* that holds it */
 } hf_owner;
 
-/* Becomes the owner of the database at `path`, or says who is.
+/* Becomes the owner of the database at `path`, or says who is. `is_brief`: for a tool that only looks; for such ones others wait
+ * a while. Blocks.
  * Fails: HF_ERR_EXISTS (somebody is: `*ret_holder` is its process, 0 = not known), HF_ERR_NOT_FOUND (no such folder),
  * HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO, HF_ERR_INVALID (the path is too long). */
-hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, hf_owner *ret_owner, int64_t *ret_holder);
+hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_owner *ret_owner,
+                        int64_t *ret_holder);
 void hf_owner_release(hf_env *env, hf_owner *owner); /* fine on one that was not taken (zeroed) */
 
 /* ---- admin.c: the owner's socket ---------------------------------------------------------------------------------------- */

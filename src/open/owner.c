@@ -2,11 +2,16 @@
  * closed the database. So the second opener, in this process or another, is told whom to ask instead of what SQLite finds
  * out, and tools know whether to open a file or to talk to the program that has it (admin.c).
  *
+ * A tool that looks at a file at rest holds the lock, too, but says that it will be brief: a program that starts meanwhile waits for
+ * it instead of failing.
+ *
  * A lock of the kernel, not the file, says that there is an owner: a file that a crash left behind is in nobody's way. SQLite's
  * own lock still stands behind this one, for who comes by another name of the same file. */
 #include "open/open.h"
 
 #include <stdio.h>
+
+enum { PAUSE_MS = 10, TRIES_MAX = 500 }; /* a tool is waited for for five seconds */
 
 static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t holder)
 {
@@ -19,6 +24,10 @@ static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t 
                            "%s is open in process %lld: stop that one first, or ask it (holdfast db stats %s)", path,
                            (long long)holder, path);
         }
+        if (holder < 0) {
+            return hf_fail(op, status, "%s is being looked at by process %lld: try again when that one is done", path,
+                           (long long)-holder);
+        }
         return hf_fail(op, status, "%s is just being opened by another program: try again", path);
     case HF_ERR_NOT_FOUND:
         return hf_fail(op, status, "cannot open %s: there is no such folder; make it first", path);
@@ -29,7 +38,14 @@ static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t 
     }
 }
 
-hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, hf_owner *ret_owner, int64_t *ret_holder)
+static void sleep_ms(hf_env *env, int64_t ms)
+{
+    hf_word nobody = 0;
+    (void)env->ops->word_wait(env, &nobody, 0, (hf_instant){env->ops->now(env).ns + hf_milliseconds(ms).ns});
+}
+
+hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_owner *ret_owner,
+                        int64_t *ret_holder)
 {
     hf_owner owner = {.fd = -1};
     int64_t holder = 0;
@@ -37,8 +53,13 @@ hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, hf_owner *ret_
     if (len < 0 || (size_t)len >= sizeof owner.path) {
         return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
     }
-    hf_status status = env->ops->lock_open(env, op, owner.path, &owner.fd, &holder);
-    *ret_holder = holder;
+    hf_status status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);
+    for (int tries = 0; status == HF_ERR_EXISTS && holder <= 0 && tries < TRIES_MAX; tries++) {
+        sleep_ms(env, PAUSE_MS);
+        hf_op_init(op);
+        status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);
+    }
+    *ret_holder = holder < 0 ? -holder : holder;
     if (status != HF_OK) {
         return explain(op, status, path, holder);
     }

@@ -13,7 +13,7 @@ enum {
     WORKFLOWS_MAX = 200,
     ACTIVITIES_MAX = 200,
     CACHED_MAX = 1000,
-    POLLERS_MAX = 5,
+    POLLERS_MAX = 32, /* polls cost little in this process; over a network fewer would do */
     STICKY_SHARE = 5, /* of so many workflow polls one is for new runs */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };

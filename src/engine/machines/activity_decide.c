@@ -1,6 +1,7 @@
 /* Activities: what is decided. The machine itself is in activity.c. */
 #include "engine/core.h"
 
+#include "base/canary.h"
 #include "base/limits.h"
 #include "history/payload.h"
 
@@ -463,7 +464,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     HF_PROBE(core, HF_PROBE_ACTIVITY_RETRIED);
     hf_pb_activity_retry msg = {
         .scheduled_id = activity->scheduled_id,
-        .attempt = activity->attempt + 1,
+        .attempt = activity->attempt + (HF_CANARY(HF_BUG_ATTEMPT_NOT_COUNTED) ? 0 : 1),
         .time = time,
         .failure = hf_str_of_len(bytes.data, bytes.len > HF_FAILURE_KEPT_LEN_MAX ? 0 : bytes.len),
     };
@@ -643,8 +644,9 @@ void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_toke
 {
     bool named = token->activity && hf_run_is_open(run);
     hf_activity *activity = named ? hf_run_activity(run, token->scheduled_id) : NULL;
-    if (activity == NULL || activity->state != HF_ACTIVITY_STARTED || activity->attempt != token->attempt ||
-        activity->started_time != token->stamp) {
+    bool same = activity != NULL && ((activity->attempt == token->attempt && activity->started_time == token->stamp) ||
+                                     HF_CANARY(HF_BUG_OLD_ANSWER_TAKEN));
+    if (!same || activity->state != HF_ACTIVITY_STARTED) {
         HF_PROBE(core, HF_PROBE_LATE_ANSWER);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND,
                      "this attempt of the activity is not running any more: it ended, timed out or was retried");

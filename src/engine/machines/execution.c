@@ -189,7 +189,9 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
             return;
         }
         HF_PROBE(core, HF_PROBE_START_TERMINATED);
-        hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL, request->identity);
+        if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
+            hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL, request->identity);
+        }
     } else if (run != NULL && !may_reuse(request->workflow_id_reuse_policy, run->status)) {
         HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
         refuse_start(core, call, run);

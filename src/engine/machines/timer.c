@@ -9,6 +9,8 @@
  * that the workflow sees a timer it has canceled never fire. */
 #include "engine/core.h"
 
+#include "base/canary.h"
+
 static const hf_rule RULES[HF_TIMER_STATE_COUNT] = {
     [HF_TIMER_NEW] = {"new", HF_BIT(HF_TIMER_STARTED)},
     [HF_TIMER_STARTED] = {"started", HF_BIT(HF_TIMER_FIRED) | HF_BIT(HF_TIMER_CANCELED)},
@@ -160,7 +162,8 @@ void hf_timer_cancel(hf_core *core, hf_run *run, hf_str timer_id, hf_str identit
 
 bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer)
 {
-    if (timer->state != HF_TIMER_STARTED || timer->fire_time > core->now.wall) {
+    int64_t early = HF_CANARY(HF_BUG_TIMER_EARLY) ? 500000000 : 0;
+    if (timer->state != HF_TIMER_STARTED || timer->fire_time - early > core->now.wall) {
         return false;
     }
     hf_pb_timer_fired_event_attributes body = {

@@ -1,7 +1,8 @@
 /* Locks by name: who has the file open has the lock, and the kernel takes it away when the process ends, however it ends.
  *
  * The lock belongs to the open file description (F_OFD_SETLK), so it also keeps out a second opener in the same process, and
- * closing some other descriptor of the file does not drop it. The file holds the holder's pid, as text, for sentences only.
+ * closing some other descriptor of the file does not drop it. The file holds the holder's pid, as text, negative
+ * for one that will be brief; for sentences, and for who would wait for that one.
  *
  * The holder deletes the file before it lets go. Somebody who opened it before that and gets the lock after has locked a
  * file without a name, while a third may lock a new one: so who has got the lock looks whether the name still means this file,
@@ -46,16 +47,16 @@ static int64_t read_pid(int fd)
 }
 
 /* Best effort: the lock counts, not the text. */
-static void write_pid(int fd)
+static void write_pid(int fd, bool is_brief)
 {
     char text[32];
-    int len = snprintf(text, sizeof text, "%lld\n", (long long)getpid());
+    int len = snprintf(text, sizeof text, "%s%lld\n", is_brief ? "-" : "", (long long)getpid());
     if (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)len, 0) != len) {
         (void)ftruncate(fd, 0);
     }
 }
 
-hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder)
+hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder)
 {
     (void)env;
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -73,7 +74,7 @@ hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_
                        : hf_fail_errno(op, error, "cannot lock %s", path);
         }
         if (is_named(fd, path)) {
-            write_pid(fd);
+            write_pid(fd, is_brief);
             *ret_fd = fd;
             return HF_OK;
         }

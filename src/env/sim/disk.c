@@ -299,14 +299,14 @@ static bool is_locked(hf_sim *sim, const hf_sim_file *file)
     return false;
 }
 
-hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder)
+hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder)
 {
     hf_sim *sim = hf_sim_of(env);
     hf_sim_desc *desc = NULL;
     hf_status status = operate(sim, op, "lock", false);
     hf_sim_file *file = hf_sim_file_find(sim, path);
     if (status == HF_OK && file != NULL && is_locked(sim, file)) {
-        *ret_holder = 1;
+        *ret_holder = file->is_brief ? -1 : 1;
         status = hf_fail(op, HF_ERR_EXISTS, "\"%s\" is held", path);
     }
     if (status == HF_OK) {
@@ -320,6 +320,7 @@ hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd
         desc->as.file.mode = HF_FILE_APPEND;
         desc->as.file.generation = sim->disk_generation;
         desc->as.file.is_lock = true;
+        file->is_brief = is_brief;
         *ret_fd = desc->fd;
     }
     return traced(sim, status, 7);

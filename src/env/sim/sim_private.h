@@ -194,6 +194,7 @@ struct hf_sim_file {
     hf_sim_image synced; /* what the last sync made safe */
     bool is_durable;     /* it was synced at least once: it cannot vanish */
     bool exists;         /* false after a restart that lost it */
+    bool is_brief;       /* of a lock: its holder will be brief */
     char path[];
 };
 
@@ -392,7 +393,7 @@ hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, siz
 hf_status hf_sim_file_sync(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path);
-hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, int *ret_fd, int64_t *ret_holder);
+hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_sim_lock_close(hf_env *env, const char *path, int fd);
 /* What a unix listener left behind at this path, if anything. */
 void hf_sim_stale_remove(hf_sim *sim, const char *path);

@@ -6,6 +6,7 @@
 #include "engine/check.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -78,6 +79,31 @@ static void a_fiber_may_open_and_close(void **state)
     assert_int_equal(hf_run(on_a_fiber, *state), HF_OK);
 }
 
+static hf_status in_memory(void *arg)
+{
+    (void)arg;
+    hf_service *service = NULL;
+    hf_execution *execution = NULL;
+    HF_TRY(hf_open("memory:", &service));
+    HF_CHECK(hf_start(service, "type", hf_payload_none(), &execution, .id = "a") == HF_OK);
+    HF_CHECK(hf_signal(execution, "s", hf_payload_none()) == HF_OK);
+    HF_CHECK(hf_terminate(execution) == HF_OK);
+    HF_CHECK(hf_result(execution, NULL) == HF_ERR_FAILED);
+    hf_execution_free(execution);
+    return hf_close(service);
+}
+
+static void a_simulated_runtime_opens_in_its_own_world(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint64_t hash[2] = {0};
+        assert_int_equal(hf_sim_run(seed, 2, in_memory, NULL, &hash[0]), HF_OK);
+        assert_int_equal(hf_sim_run(seed, 2, in_memory, NULL, &hash[1]), HF_OK);
+        assert_true(hash[0] == hash[1]);
+    }
+}
+
 static hf_status cancel_then_close(void *arg)
 {
     const place *p = arg;
@@ -115,6 +141,41 @@ static void a_second_opener_in_the_same_process_is_told_whose_it_is(void **state
     assert_int_equal(hf_close(first), HF_OK);
     assert_int_equal(hf_open(p->address, &second), HF_OK);
     assert_int_equal(hf_close(second), HF_OK);
+}
+
+typedef struct looking {
+    hf_peek peek;
+    atomic_bool is_done;
+} looking;
+
+static void *close_later(void *arg)
+{
+    looking *l = arg;
+    hf_env *env = hf_env_posix();
+    hf_word nobody = 0;
+    (void)env->ops->word_wait(env, &nobody, 0, (hf_instant){env->ops->now(env).ns + hf_milliseconds(50).ns});
+    atomic_store(&l->is_done, true);
+    hf_peek_close(&l->peek);
+    return NULL;
+}
+
+static void who_opens_waits_for_a_tool_that_looks(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    hf_op op;
+    hf_op_init(&op);
+    looking l = {0};
+    int64_t holder = 0;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), p->path, &l.peek, &holder), HF_OK);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, close_later, &l), 0);
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    assert_true(atomic_load(&l.is_done));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static void by_another_name_the_file_is_still_one_mans(void **state)
@@ -365,8 +426,10 @@ static const struct CMUnitTest TESTS[] = {
     TEST(every_key_of_an_address_is_taken),
     TEST(a_budget_is_shared_out_within_itself),
     TEST(a_fiber_may_open_and_close),
+    TEST(a_simulated_runtime_opens_in_its_own_world),
     TEST(a_canceled_fiber_may_still_close),
     TEST(a_second_opener_in_the_same_process_is_told_whose_it_is),
+    TEST(who_opens_waits_for_a_tool_that_looks),
     TEST(by_another_name_the_file_is_still_one_mans),
     TEST(another_process_is_named_and_its_death_frees_the_file),
     TEST(files_are_for_their_owner_only),

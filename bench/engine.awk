@@ -1,0 +1,119 @@
+# The tables of engine.sh, from lines of "cell<TAB>metric<TAB>value". The median counts; the spread is (max - min) / median.
+#
+# A limit is what SQLite does alone, by units (transitions) per commit: `rows` writes the rows of each, `journal` one blob per
+# commit. The one nearest to the cell's own transitions per commit, as a ratio of transitions per second, stands beside it.
+# The bars are those of the targets times 1.5, with 128 runs at once, and scaled by what `rows` at 100 per commit does here
+# against the 44,000 per second of the machine they were written on.
+BEGIN {
+    FS = "\t"
+    bar["w1@128"] = 15000; bar["w2@128"] = 3500; bar["w3@128"] = 1500; bar["w4"] = 20000
+}
+{
+    key = $1 SUBSEP $2
+    if (!($1 in seen)) { seen[$1] = 1; cells[++cell_count] = $1 }
+    values[key, ++counts[key]] = $3 + 0
+    metrics[$1] = index(metrics[$1], " " $2 " ") ? metrics[$1] : metrics[$1] " " $2 " "
+}
+function sorted(key, out,    n, i, j, v) {
+    n = counts[key]
+    for (i = 1; i <= n; i++) {
+        v = values[key, i]
+        for (j = i - 1; j > 0 && out[j] > v; j--) out[j + 1] = out[j]
+        out[j + 1] = v
+    }
+    return n
+}
+function get(cell, metric,    out, n) {
+    n = sorted(cell SUBSEP metric, out)
+    return n ? (out[int((n + 1) / 2)] + out[int(n / 2) + 1]) / 2 : 0
+}
+function spread(cell, metric,    out, n, m) {
+    n = sorted(cell SUBSEP metric, out)
+    m = get(cell, metric)
+    return n > 1 && m > 0 ? sprintf("%.0f%%", 100 * (out[n] - out[1]) / m) : "-"
+}
+function limit(layout, per_commit) {
+    return get("limit", layout "/" (per_commit < 3.16 ? 1 : per_commit < 31.6 ? 10 : per_commit < 316 ? 100 : 1000))
+}
+function over(a, b) {
+    return b > 0 ? sprintf("%.2f", a / b) : "-"
+}
+function has(cell) {
+    return cell in seen
+}
+function print_json(    i, j, n, names) {
+    for (i = 1; i <= cell_count; i++) {
+        n = split(metrics[cells[i]], names, / +/)
+        for (j = 1; j <= n; j++)
+            if (names[j] != "")
+                printf "{\"cell\": \"%s\", \"metric\": \"%s\", \"median\": %.4f, \"samples\": %d}\n",
+                    cells[i], names[j], get(cells[i], names[j]), counts[cells[i] SUBSEP names[j]]
+    }
+}
+function verdict(cell, value,    need) {
+    if (!(cell in bar)) return ""
+    scale = get("limit", "batch/100") / 44000
+    need = bar[cell] * 1.5 * (scale > 0 ? scale : 1)
+    return sprintf("%s %.0f", value >= need ? "ok   >=" : "SHORT <", need)
+}
+function print_cells(    i, c, t, per) {
+    printf "%-8s %8s %6s %8s %8s %9s %7s %6s %7s %7s %7s %6s %6s %6s %5s %5s  %s\n", "cell", "per s", "spread", "p50 ms",
+        "p99 ms", "trans/s", "comm/s", "tr/com", "fl/op", "fl/tr", "B/tr", "us/op", "us/tr", "MiB", "/rows", "/jour", "bar x 1.5"
+    for (i = 1; i <= cell_count; i++) {
+        c = cells[i]
+        if (c !~ /^w[1-4]/) continue
+        t = get(c, "transitions_s"); per = get(c, "tr_commit")
+        printf "%-8s %8.0f %6s %8.2f %8.2f %9.0f %7.0f %6.1f %7.3f %7.4f %7.0f %6.1f %6.1f %6.0f %5s %5s  %s\n", c,
+            get(c, "ops_s"), spread(c, "ops_s"), get(c, "p50_ms"), get(c, "p99_ms"), t, get(c, "commits_s"), per,
+            get(c, "flushes_op"), get(c, "flushes_tr"), get(c, "bytes_tr"), get(c, "cpu_op_us"), get(c, "cpu_tr_us"),
+            get(c, "rss_mib"), over(t, limit("batch", per)), over(t, limit("group", per)), verdict(c, get(c, "ops_s"))
+    }
+}
+function print_threads(    i, c) {
+    printf "\n%-8s %26s %30s\n%-8s %8s %8s %8s %10s %9s %9s\n", "", "CPU us per transition", "sleeps per commit", "cell",
+        "engine", "store", "worker", "engine", "store", "worker"
+    for (i = 1; i <= cell_count; i++) {
+        c = cells[i]
+        if (c !~ /^w/) continue
+        printf "%-8s %8.1f %8.1f %8.1f %10.2f %9.2f %9.2f\n", substr(c, 1, 8), get(c, "cpu_tr_us_hf-engine"),
+            get(c, "cpu_tr_us_hf-store"), get(c, "cpu_tr_us_play"), get(c, "sleeps_commit_hf-engine"),
+            get(c, "sleeps_commit_hf-store"), get(c, "sleeps_commit_play")
+    }
+}
+function print_limits(    n, i, groups) {
+    n = split("1 10 100 1000", groups, " ")
+    printf "\nSQLite alone, units per second, by units per commit\n"
+    for (i = 1; i <= n; i++)
+        printf "  %5d: rows %8.0f (%s)   journal %8.0f (%s)\n", groups[i], get("limit", "batch/" groups[i]),
+            spread("limit", "batch/" groups[i]), get("limit", "group/" groups[i]), spread("limit", "group/" groups[i])
+    if (has("w1@128"))
+        printf "  w1@128 against rows at 100: %s (bar 0.33, goal 1.1)\n",
+            over(get("w1@128", "ops_s"), get("limit", "batch/100"))
+    if (has("w1@1"))
+        printf "  w1@1: %.2f flushes per workflow (at most 2)\n", get("w1@1", "flushes_op")
+}
+function print_rest(    i, c) {
+    if (has("w4"))
+        printf "\nw4: %.0f starts/s; a parked run: %.0f B resident, of them %.0f B of state within the budget\n",
+            get("w4", "starts_s"), get("w4", "parked_rss_b"), get("w4", "parked_state_b")
+    if (has("w5"))
+        printf "w5: 10,000 timers at once: fired and durable p50 %.0f ms, p99 %.0f ms; workflow ended and durable " \
+               "p50 %.0f ms, p99 %.0f ms (bar 100, x 1.5: 67) %s\n", get("w5/durable", "task_p50_ms"),
+            get("w5/durable", "task_p99_ms"), get("w5", "p50_ms"), get("w5", "p99_ms"),
+            get("w5", "p99_ms") <= 67 ? "ok" : "SHORT"
+    if (has("load"))
+        printf "load of a run that is not in memory: %.0f ns, SELECT of its row (%.0f B): %.0f ns, ratio %.2f\n",
+            get("load", "load_ns"), get("load", "row_b"), get("load", "select_ns"), get("load", "ratio")
+    for (i = 1; i <= cell_count; i++) {
+        c = cells[i]
+        if (c !~ /^idle/ || c ~ /make$/) continue
+        printf "%s: made %.0f/s, file %.0f B per run; open to serving %.3f s; RSS %.1f MiB then, %.1f MiB after the signals " \
+               "(less %.1f MiB of the script's own); a signal to a random one: %.0f/s, %.1f us CPU, p99 %.1f ms\n", c,
+            get(c "/make", "starts_s"), get(c "/make", "file_run_b"), get(c, "serving_s"), get(c, "open_rss_mib"),
+            get(c, "rss_mib"), get(c, "script_mib"), get(c, "ops_s"), get(c, "cpu_op_us"), get(c, "p99_ms")
+    }
+}
+END {
+    if (json) { print_json(); exit }
+    print_cells(); print_threads(); print_limits(); print_rest()
+}

@@ -1,0 +1,54 @@
+/* What the cells of bench/engine.c share: the options, an engine on a fresh file, and the difference between two moments. */
+#ifndef HF_BENCH_CELLS_H
+#define HF_BENCH_CELLS_H
+
+#include "engine/engine.h"
+#include "engine/play.h"
+
+#include <sys/resource.h>
+
+typedef struct cell_options {
+    const char *mode;   /* w1, w2, w3, w4, w5, load, idle_make, idle_use */
+    long long count;    /* runs at once; w4, w5, load, idle: runs in all */
+    double seconds;     /* measured, after the warm-up */
+    const char *dir;    /* where the files go */
+    bool is_direct;     /* play on the engine's thread */
+    bool is_in_order;   /* ids of workflows ascend */
+    int look_us;        /* the thread of the play looks for so long before it sleeps */
+    int polls;          /* of each kind; 0 = by count */
+    int window;         /* calls of a sweep at once */
+    long long signals;  /* idle_use: so many */
+    size_t mem_max;     /* bytes of state; 0 = the default */
+    size_t cache_len;   /* bytes of SQLite's cache; 0 = the default */
+    size_t journal_max; /* bytes of journal; 0 = the default */
+    size_t log_len_max; /* bytes of log before a checkpoint; 0 = the default */
+    int page_size;      /* 0 = the default */
+} cell_options;
+
+enum { CELL_THREAD_COUNT = 3 };
+
+/* One moment. */
+typedef struct cell_moment {
+    int64_t wall;                         /* mono ns */
+    double cpu;                           /* seconds, of the process */
+    hf_engine_stats stats;                /* of the engine */
+    long long results;                    /* of the play */
+    double thread_cpu[CELL_THREAD_COUNT]; /* seconds: engine, store, play */
+    long thread_waits[CELL_THREAD_COUNT]; /* times they went to sleep by themselves */
+} cell_moment;
+
+/* A path of the cell's file; made from the directory and the mode. */
+const char *cell_path(const cell_options *o, const char *name);
+void cell_remove(const char *path);
+hf_service *cell_open(const cell_options *o, const char *path);
+void cell_close(hf_service *service);
+cell_moment cell_now(hf_service *service, const play *p);
+/* Prints what lies between, per second, per transition and per operation. */
+void cell_print(const cell_moment *from, const cell_moment *to, double operations);
+void cell_check(const play *p);
+
+void cell_load(const cell_options *o);
+void cell_idle_make(const cell_options *o);
+void cell_idle_use(const cell_options *o);
+
+#endif

@@ -1,0 +1,99 @@
+/* Runs that wait for ever, in one file: half of them for a signal only, half also for a timer that is weeks away.
+ *
+ * Two programs: one that makes them, and one that opens the file afterwards, so that the memory of the second is what
+ * serving so many costs. Both keep the same little memory (cell_options). */
+#include "bench.h"
+#include "engine/cells.h"
+
+#include <sys/stat.h>
+
+static play_options idle_options(const cell_options *o, hf_service *service)
+{
+    return (play_options){
+        .service = service,
+        .env = hf_env_posix(),
+        .wait = PLAY_SIGNAL,
+        .stays_open = true,
+        .far_every = 2,
+        .is_direct = o->is_direct,
+        .polls = o->polls > 0 ? o->polls : 128,
+        .runs_max = (size_t)o->count,
+    };
+}
+
+void cell_idle_make(const cell_options *o)
+{
+    const char *path = cell_path(o, "idle");
+    cell_remove(path);
+    hf_service *service = cell_open(o, path);
+    play_options options = idle_options(o, service);
+    play p;
+    play_open(&p, &options);
+    cell_moment from = cell_now(service, &p);
+    int64_t ns = play_start_all(&p, o->count, o->window);
+    play_await(&p.waiting, o->count);
+    cell_moment to = cell_now(service, &p);
+    bench_print("starts_s", (double)o->count / ((double)ns * 1e-9));
+    cell_print(&from, &to, (double)o->count);
+    cell_check(&p);
+    cell_close(service);
+    play_close(&p);
+    struct stat st;
+    bench_print("file_run_b", stat(path, &st) == 0 ? (double)st.st_size / (double)o->count : 0);
+}
+
+static void described(hf_call *call)
+{
+    atomic_store((atomic_bool *)call->state, true);
+}
+
+/* The engine serves when it has answered a question. */
+static void ask_one(hf_service *service, const play *p)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, p->memory);
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("nobody")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_call call;
+    atomic_bool done = false;
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, described);
+    call.state = &done;
+    hf_service_submit(service, &call);
+    while (!atomic_load(&done)) {
+        (void)usleep(100);
+    }
+    if (call.status != HF_ERR_NOT_FOUND) {
+        play_die("describing nobody: %s", call.message);
+    }
+    hf_arena_deinit(&arena);
+}
+
+void cell_idle_use(const cell_options *o)
+{
+    const char *path = cell_path(o, "idle");
+    int64_t rss_before = bench_rss();
+    int64_t begun = bench_wall_ns();
+    hf_service *service = cell_open(o, path);
+    play_options options = idle_options(o, service);
+    play p = {.memory = {0}};
+    play_open(&p, &options);
+    ask_one(service, &p);
+    bench_print("serving_s", (double)(bench_wall_ns() - begun) * 1e-9);
+    /* The script's own table is no memory of the engine's. */
+    double table = (double)(o->count * (long long)sizeof(play_run)) / 1048576;
+    bench_print("open_rss_mib", (double)bench_rss() / 1048576);
+    bench_print("program_rss_mib", (double)rss_before / 1048576);
+    (void)usleep(500000); /* what it still reads in the background */
+    atomic_store(&p.measuring, true);
+    cell_moment from = cell_now(service, &p);
+    int64_t ns = play_signal_all(&p, o->signals, o->window, true);
+    cell_moment to = cell_now(service, &p);
+    bench_print("ops_s", (double)o->signals / ((double)ns * 1e-9));
+    cell_print(&from, &to, (double)o->signals);
+    bench_print("script_mib", table);
+    cell_check(&p);
+    bench_print("p50_ms", play_quantile(&p.sweep_times, 0.5) / 1000);
+    bench_print("p99_ms", play_quantile(&p.sweep_times, 0.99) / 1000);
+    cell_close(service);
+    play_close(&p);
+}

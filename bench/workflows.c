@@ -1,0 +1,231 @@
+/* W1 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on fibers of
+ * one program.
+ *
+ *     workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N]
+ *
+ * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads. */
+#include "bench.h"
+
+#include <holdfast/holdfast.h>
+#include <holdfast/service.h>
+#include <holdfast/worker.h>
+
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+enum { COUNT_MAX = 4096 };
+
+typedef struct client {
+    uint32_t *times; /* us */
+    size_t time_count;
+    size_t time_capacity;
+} client;
+
+static struct {
+    const char *mode;
+    const char *dir;
+    double seconds;
+    int count;
+    int pollers; /* 0 = the worker's own default */
+} options = {.mode = "", .dir = ".", .seconds = 5};
+
+static char path[4096];
+static hf_service *service;
+static hf_worker *worker;
+static client clients[COUNT_MAX];
+static atomic_bool stopping;
+static atomic_bool measuring;
+static atomic_llong results;
+
+static hf_status charge(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    return hf_payload_printf(ret_out, "{\"receipt\": 4711}");
+}
+
+static hf_status order(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("charge", in, ret_out, .start_to_close = hf_seconds(60));
+}
+
+static void keep_time(client *c, int64_t ns)
+{
+    if (c->time_count == c->time_capacity) {
+        c->time_capacity = c->time_capacity > 0 ? c->time_capacity * 2 : 1024;
+        c->times = realloc(c->times, c->time_capacity * sizeof *c->times);
+        if (c->times == NULL) {
+            abort();
+        }
+    }
+    c->times[c->time_count++] = (uint32_t)(ns / 1000);
+}
+
+static hf_status one_workflow(void)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": 7, \"cents\": 1999}"), &execution,
+                    .task_queue = "bench"));
+    return hf_result(execution, &out);
+}
+
+static hf_status client_main(void *arg)
+{
+    client *c = arg;
+    while (!atomic_load(&stopping)) {
+        int64_t begun = bench_wall_ns();
+        HF_TRY(one_workflow());
+        if (atomic_load(&measuring)) {
+            keep_time(c, bench_wall_ns() - begun);
+        }
+        atomic_fetch_add(&results, 1);
+    }
+    return HF_OK;
+}
+
+/* ---- Measuring ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct moment {
+    int64_t wall;    /* mono ns */
+    double cpu;      /* seconds */
+    double written;  /* bytes, by /proc/self/io */
+    long waits;      /* times threads went to sleep by themselves */
+    long long count; /* workflows */
+} moment;
+
+static moment now(void)
+{
+    struct rusage usage;
+    (void)getrusage(RUSAGE_SELF, &usage);
+    moment m = {.wall = bench_wall_ns(), .waits = usage.ru_nvcsw, .count = atomic_load(&results)};
+    m.cpu = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+            1e-6 * ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec);
+    FILE *file = fopen("/proc/self/io", "re");
+    char line[128];
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "wchar:", 6) == 0) {
+            m.written = strtod(line + 6, NULL);
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return m;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_times(void)
+{
+    size_t count = 0;
+    for (int i = 0; i < options.count; i++) {
+        count += clients[i].time_count;
+    }
+    uint32_t *all = malloc((count + 1) * sizeof *all);
+    if (all == NULL || count == 0) {
+        free(all);
+        return;
+    }
+    size_t at = 0;
+    for (int i = 0; i < options.count; i++) {
+        memcpy(all + at, clients[i].times, clients[i].time_count * sizeof *all);
+        at += clients[i].time_count;
+        free(clients[i].times);
+    }
+    qsort(all, count, sizeof *all, compare_times);
+    bench_print("p50_ms", (double)all[count / 2] / 1000);
+    bench_print("p99_ms", (double)all[count * 99 / 100] / 1000);
+    free(all);
+}
+
+static void print_between(moment from, moment to)
+{
+    double runs = (double)(to.count - from.count);
+    double seconds = (double)(to.wall - from.wall) * 1e-9;
+    runs = runs > 0 ? runs : 1;
+    bench_print("ops_s", runs / seconds);
+    bench_print("cpu_op_us", (to.cpu - from.cpu) * 1e6 / runs);
+    bench_print("bytes_op", (to.written - from.written) / runs);
+    bench_print("sleeps_op", (double)(to.waits - from.waits) / runs);
+    bench_print("rss_mib", (double)bench_rss() / 1048576);
+}
+
+static hf_status measure(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "clients"));
+    for (int i = 0; i < options.count; i++) {
+        HF_TRY(hf_fork(scope, client_main, &clients[i]));
+    }
+    HF_TRY(hf_sleep(hf_milliseconds(options.seconds < 4 ? 500 : 1000)));
+    atomic_store(&measuring, true);
+    moment from = now();
+    HF_TRY(hf_sleep(hf_milliseconds((int64_t)(options.seconds * 1000))));
+    moment to = now();
+    atomic_store(&measuring, false);
+    atomic_store(&stopping, true);
+    HF_TRY(hf_join(scope));
+    print_between(from, to);
+    print_times();
+    return hf_worker_stop(worker);
+}
+
+static hf_status program(void *arg)
+{
+    HF_AUTO(hf_close) hf_service *opened = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *made = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_open((const char *)arg, &opened));
+    HF_TRY(
+        hf_worker_new(opened, "bench", &made, .pollers_max = options.pollers, .activity_pollers_max = options.pollers));
+    service = opened;
+    worker = made;
+    HF_TRY(hf_worker_add_workflow(worker, "order", order));
+    HF_TRY(hf_worker_add_activity(worker, "charge", charge));
+    HF_TRY(hf_scope_open(&scope, .name = "bench"));
+    HF_TRY(hf_fork(scope, measure, NULL));
+    HF_TRY(hf_worker_run(worker));
+    return hf_join(scope);
+}
+
+static void remove_files(void)
+{
+    static const char *const TAILS[] = {"", "-wal", "-shm", ".lock", ".sock"};
+    char file[4200];
+    for (size_t i = 0; i < sizeof TAILS / sizeof TAILS[0]; i++) {
+        (void)snprintf(file, sizeof file, "%s%s", path, TAILS[i]);
+        (void)unlink(file);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    options.mode = argc > 1 ? argv[1] : "";
+    options.count = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0;
+    for (int i = 3; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--seconds") == 0) {
+            options.seconds = strtod(argv[i + 1], NULL);
+        } else if (strcmp(argv[i], "--dir") == 0) {
+            options.dir = argv[i + 1];
+        } else if (strcmp(argv[i], "--pollers") == 0) {
+            options.pollers = (int)strtol(argv[i + 1], NULL, 10);
+        }
+    }
+    if (strcmp(options.mode, "w1") != 0 || options.count < 1 || options.count > COUNT_MAX) {
+        (void)fprintf(stderr, "usage: workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N]\n");
+        return 2;
+    }
+    static char address[4200];
+    (void)snprintf(path, sizeof path, "%s/bench_workflows.db", options.dir);
+    (void)snprintf(address, sizeof address, "sqlite:%s", path);
+    remove_files();
+    HF_OR_DIE(hf_run(program, address));
+    remove_files();
+    return 0;
+}

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# `./dev bench workflows`: W1 with real C workflows through the public API, beside the same on a scripted worker.
+#
+#   bench/workflows.sh BUILD_DIR [--quick] [--dir DIR]
+#
+# BUILD_DIR is a release build with the target `benches`. Three rounds, all programs in turn, the median counts.
+# The exit code says only whether something could be measured, never how fast it was.
+set -euo pipefail
+export LC_ALL=C
+
+quick=0 build_dir= dir=
+while (($# > 0)); do
+    case $1 in
+        --quick) quick=1 ;;
+        --dir) dir=$2; shift ;;
+        -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+        -*) echo "workflows.sh: unknown option $1" >&2; exit 2 ;;
+        *) build_dir=$1 ;;
+    esac
+    shift
+done
+if [[ -z $build_dir || ! -x $build_dir/bench/workflows ]]; then
+    echo "workflows.sh: no $build_dir/bench/workflows; build the target 'benches' first (./dev bench does)" >&2
+    exit 2
+fi
+programs=$(cd "$build_dir/bench" && pwd)
+rounds=3 seconds=5
+if ((quick)); then
+    rounds=1 seconds=1
+fi
+data=$(mktemp -d "${dir:-$programs}/workflows_data.XXXXXX")
+trap 'rm -rf "$data"' EXIT
+
+# sample ID PROGRAM ARGS...: appends "id<TAB>metric<TAB>value". What a program printed before it failed still counts.
+sample() {
+    local id=$1 code=0
+    shift
+    { timeout 120 "$@" --seconds "$seconds" --dir "$data" >"$data/out" 2>"$data/err" || code=$?; } 2>/dev/null
+    if ((code != 0)); then
+        printf '%s: exit code %d: %s\n' "$id" "$code" "$(tail -n 1 "$data/err")" >>"$data/errors"
+    fi
+    awk -v id="$id" 'NF == 2 { print id "\t" $0 }' "$data/out" >>"$data/samples"
+}
+
+: >"$data/errors"
+: >"$data/samples"
+for ((round = 0; round < rounds; round++)); do
+    for count in 1 16 128; do
+        sample "script/$count" "$programs/engine" w1 "$count"
+        sample "worker/$count" "$programs/workflows" w1 "$count"
+        sample "worker, 64 pollers/$count" "$programs/workflows" w1 "$count" --pollers 64
+    done
+done
+if [[ ! -s $data/samples ]]; then
+    cat "$data/errors" >&2
+    echo "workflows.sh: nothing could be measured" >&2
+    exit 1
+fi
+awk -F'\t' '
+    { key = $1 SUBSEP $2; all[key, ++n[key]] = $3 + 0; seen[$1] = 1 }
+    function sorted(key, out,    i, j, v) {
+        for (i = 1; i <= n[key]; i++) {
+            v = all[key, i]
+            for (j = i - 1; j > 0 && out[j] > v; j--) out[j + 1] = out[j]
+            out[j + 1] = v
+        }
+        return n[key]
+    }
+    function get(id, metric,    out, m) { m = sorted(id SUBSEP metric, out); return m ? out[int((m + 1) / 2)] : 0 }
+    function spread(id, metric,    out, m) {
+        m = sorted(id SUBSEP metric, out)
+        return m > 1 && get(id, metric) > 0 ? sprintf("%.0f%%", 100 * (out[m] - out[1]) / get(id, metric)) : "-"
+    }
+    BEGIN { bar[1] = 800; bar[16] = 6000; bar[128] = 15000 }
+    END {
+        printf "%-20s %5s %9s %7s %8s %8s %8s %7s %8s  %s\n", "w1", "runs", "per s", "spread", "p50 ms", "p99 ms", "CPU us",
+            "MiB", "/script", "bar"
+        split("1 16 128", counts, " ")
+        split("script|worker|worker, 64 pollers", sides, "|")
+        for (i = 1; i <= 3; i++)
+            for (j = 1; j <= 3; j++) {
+                id = sides[j] "/" counts[i]
+                if (!(id in seen)) continue
+                ours = get(id, "ops_s"); script = get("script/" counts[i], "ops_s")
+                printf "%-20s %5d %9.0f %7s %8.2f %8.2f %8.1f %7.0f %8s  %s\n", sides[j], counts[i], ours,
+                    spread(id, "ops_s"), get(id, "p50_ms"), get(id, "p99_ms"), get(id, "cpu_op_us"), get(id, "rss_mib"),
+                    (script > 0 ? sprintf("%.2f", ours / script) : "-"),
+                    (ours >= bar[counts[i]] ? "ok   >= " : "SHORT < ") bar[counts[i]]
+            }
+    }' "$data/samples"
+if [[ -s $data/errors ]]; then
+    echo
+    sed 's/^/failed: /' "$data/errors"
+fi
