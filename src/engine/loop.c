@@ -11,6 +11,8 @@
  *
  * L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
  * L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
+ *     While a commit is on its way nothing can be committed anyway: then it naps, and only the store (or the end of the nap)
+ *     wakes it; calls gather meanwhile and cost their callers no system call.
  * L3  After a failed step the core is replaced by one opened from the store; after a commit whose outcome nobody knows the
  *     service stays stopped (D7): every call answers HF_ERR_STORE. */
 #include "engine/engine.h"
@@ -28,6 +30,9 @@ enum { STACK_LEN = 512 * 1024 };
 /* A batch whose workflow tasks are with workers of this process is held back for so long (ns): workflow code takes
  * microseconds, a flush hundreds of them, and an answer that comes with the batch saves one. */
 #define HOLD_BACK 100000
+
+/* Longest nap (ns) while a commit is on its way: workflow tasks that go out early wait so long for nothing. */
+#define NAP 150000
 
 /* What can be pushed. */
 typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
@@ -72,7 +77,8 @@ typedef struct hf_engine {
     hf_list calls_in;    /* hf_call */
     hf_list posts;       /* hf_post */
     hf_list completions; /* hf_store_request */
-    bool asleep;
+    bool asleep;  /* anybody who pushes rings */
+    bool napping; /* only the store rings */
     bool closing;
     hf_word word;
 } hf_engine;
@@ -97,12 +103,14 @@ static void env_release(void *state, void *ptr, size_t len)
 /* ---- The inbox ------------------------------------------------------------------------------------------------------- */
 
 /* Under the lock, which it lets go. */
-static void unlock_and_ring(hf_engine *engine)
+static void unlock_and_ring(hf_engine *engine, bool from_store)
 {
     hf_env *env = engine->env;
     hf_word *word = &engine->word;
-    bool ring = engine->asleep;
-    engine->asleep = false;
+    bool ring = engine->asleep || (from_store && engine->napping);
+    if (ring) {
+        engine->asleep = engine->napping = false;
+    }
     if (ring) {
         atomic_store(word, 1);
     }
@@ -117,7 +125,7 @@ static void request_done(hf_store_request *request)
     hf_engine *engine = (hf_engine *)request->owner;
     hf_spin_lock(&engine->lock);
     hf_list_push_back(&engine->completions, &request->link);
-    unlock_and_ring(engine);
+    unlock_and_ring(engine, true);
 }
 
 static void submit_request(void *state, hf_store_request *request)
@@ -138,7 +146,7 @@ static void submit(hf_service *service, hf_call *call)
         call->number = ++engine->calls;
         hf_list_push_back(&engine->calls_in, &call->link);
     }
-    unlock_and_ring(engine);
+    unlock_and_ring(engine, false);
     if (closing) {
         call->status = HF_ERR_CLOSED;
         (void)snprintf(call->message, sizeof call->message, "the service is closed");
@@ -150,7 +158,7 @@ static void post(hf_engine *engine, hf_post *item)
 {
     hf_spin_lock(&engine->lock);
     hf_list_push_back(&engine->posts, &item->link);
-    unlock_and_ring(engine);
+    unlock_and_ring(engine, false);
 }
 
 static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
@@ -206,27 +214,36 @@ static void move_all(hf_list *from, hf_list *to)
     }
 }
 
-/* Takes what is there; sleeps until `deadline` when there is nothing. */
-static void take(hf_engine *engine, hf_instant deadline, hf_taken *taken)
+/* Sleeps until somebody pushes, or in a nap until the store does; not when there is something to do already. */
+static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
+{
+    hf_spin_lock(&engine->lock);
+    bool idle = hf_list_is_empty(&engine->completions) && !(engine->closing && engine->requests_out == 0);
+    if (!nap) {
+        idle = idle && hf_list_is_empty(&engine->calls_in) && hf_list_is_empty(&engine->posts);
+    }
+    if (idle) {
+        engine->asleep = !nap;
+        engine->napping = nap;
+        atomic_store(&engine->word, 0);
+    }
+    hf_spin_unlock(&engine->lock);
+    if (idle) {
+        (void)engine->env->ops->word_wait(engine->env, &engine->word, 0, deadline);
+        hf_spin_lock(&engine->lock);
+        engine->asleep = engine->napping = false;
+        hf_spin_unlock(&engine->lock);
+    }
+}
+
+static void take(hf_engine *engine, hf_taken *taken)
 {
     hf_spin_lock(&engine->lock);
     move_all(&engine->calls_in, &taken->calls);
     move_all(&engine->posts, &taken->posts);
     move_all(&engine->completions, &taken->completions);
     taken->closing = engine->closing;
-    bool empty = hf_list_is_empty(&taken->calls) && hf_list_is_empty(&taken->posts) &&
-                 hf_list_is_empty(&taken->completions) && !(taken->closing && engine->requests_out == 0);
-    if (empty) {
-        engine->asleep = true;
-        atomic_store(&engine->word, 0);
-    }
     hf_spin_unlock(&engine->lock);
-    if (empty) {
-        (void)engine->env->ops->word_wait(engine->env, &engine->word, 0, deadline);
-        hf_spin_lock(&engine->lock);
-        engine->asleep = false;
-        hf_spin_unlock(&engine->lock);
-    }
 }
 
 static hf_instant next_deadline(hf_engine *engine, hf_clock now)
@@ -428,8 +445,15 @@ static void engine_main(void *arg)
 {
     hf_engine *engine = arg;
     for (;;) {
+        hf_clock now = clock_of(engine);
+        hf_instant deadline = next_deadline(engine, now);
+        bool nap = engine->stopped == HF_OK && engine->core->committing;
+        if (nap && deadline.ns > now.mono + NAP) {
+            deadline.ns = now.mono + NAP;
+        }
+        wait_for_work(engine, deadline, nap);
         hf_taken taken;
-        take(engine, next_deadline(engine, clock_of(engine)), &taken);
+        take(engine, &taken);
         step(engine, &taken);
         if (taken.closing && engine->requests_out == 0) {
             break; /* what was decided has been committed, and its callers told */
@@ -449,7 +473,7 @@ static hf_status close_engine(hf_op *op, hf_service *service)
     hf_env *env = engine->env;
     hf_spin_lock(&engine->lock);
     engine->closing = true;
-    unlock_and_ring(engine);
+    unlock_and_ring(engine, true);
     env->ops->thread_join(env, engine->thread);
     hf_core_free(engine->core);
     hf_store_queue_close(engine->queue);
