@@ -263,7 +263,8 @@ static void evict(hf_core *core, hf_run *run)
     bool read = run->due_written < core->due_until ||
                 (run->due_written == core->due_until && run->number < core->due_until_run) ||
                 (core->due_reading && run->due_written < core->due_reading_to);
-    if (run->due_written != 0 && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) { /* the row that holds its deadline was passed already, or is being passed */
+    if (run->due_written != 0 && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
+        /* The row that holds its deadline was passed already, or is being passed. */
         (void)hf_due_add_cold(core, run->due_written, run->number);
     }
     hf_run_remove(core, run);

@@ -1,5 +1,6 @@
 /* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
- * application id of an unfinished backup as another one. Everything else is passed through.
+ * application id of an unfinished backup as another one. A read that ends within a file is an error. Everything else is
+ * passed through.
  *
  * An open file is ours followed by the inner one, in the memory that SQLite gives:
  *
@@ -45,7 +46,13 @@ static int shim_close(sqlite3_file *file)
 static int shim_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 offset)
 {
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xRead(inner, bytes, len, offset);
+    int rc = inner->pMethods->xRead(inner, bytes, len, offset);
+    sqlite3_int64 file_len = 0;
+    if (rc == SQLITE_IOERR_SHORT_READ && inner->pMethods->xFileSize(inner, &file_len) == SQLITE_OK &&
+        offset + len <= file_len) {
+        return SQLITE_IOERR_READ; /* SQLite would take what is missing for zeros, as behind the end of a file */
+    }
+    return rc;
 }
 
 /* The first page of an unfinished backup, around the application id. */

@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# The program as its users meet it: holdfast.sh HOLDFAST ORDER FIXTURE SCRATCH. Exit codes, texts, JSON, and that looking at a
+# file does not change it, whoever has it.
+set -euo pipefail
+holdfast=$1 order=$2 fixture=$3 scratch=$4
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+fail()
+{
+    printf 'FAILED: %s\n' "$*"
+    exit 1
+}
+
+# run CODE ARGS...: the output is in $out.
+run()
+{
+    local code=$1 got=0
+    shift
+    out=$("$holdfast" "$@" 2>&1) || got=$?
+    [[ $got == "$code" ]] || fail "holdfast $* exits with $got, not $code: $out"
+}
+
+says()
+{
+    [[ $out == *"$1"* ]] || fail "'$1' is not in: $out"
+}
+
+run 0 version
+says "holdfast "
+run 0 help
+says "holdfast db check"
+run 2
+run 2 db
+run 2 db check
+run 2 db check a b
+run 2 db check --shallow a
+run 2 db export a --run
+run 2 dance
+
+run 3 db check missing.db
+says "there is no database missing.db"
+run 3 show "$scratch" x
+says "is a folder"
+echo "not a database, but long enough to be looked at as one; really: a hundred bytes and a few more of plain text" >text.db
+run 3 db stats text.db
+says "is not a database"
+
+# A file at rest.
+cp "$fixture" rest.db
+before=$(sha256sum rest.db)
+run 0 db check --deep rest.db
+says "sound. 53 runs (42 open)"
+run 0 db check --json rest.db
+says '"sound":true'
+run 0 db stats rest.db
+says "open nowhere"
+run 0 db stats --json rest.db
+says '"rows":{"meta":1,'
+run 0 show rest.db retry-1 --namespace ns
+says "attempt 3"
+says "the last one failed: Busy"
+run 0 show rest.db timer-1 --namespace ns --json
+says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
+run 1 show rest.db timer-1
+says 'there is no workflow and no run "timer-1" in the namespace "default"'
+run 0 db export rest.db -o histories
+says "53 histories"
+[[ $(ls histories | wc -l) == 53 ]] || fail "53 histories were promised"
+run 1 db export rest.db -o histories
+says "exist"
+run 0 db backup rest.db copy.db
+run 0 db check --deep copy.db
+says "53 runs"
+run 1 db backup rest.db copy.db
+says "exists already"
+[[ $(sha256sum rest.db) == "$before" && $(ls rest.db* | wc -l) == 1 ]] || fail "looking has changed something"
+
+# A damaged one: the last page is full of something else.
+cp rest.db hurt.db
+pages=$(($(stat -c %s hurt.db) / 4096))
+for ((page = 8; page < pages; page += 3)); do
+    printf 'XXXXXXXX' | dd of=hurt.db bs=1 seek=$((page * 4096 + 2000)) conv=notrunc status=none
+done
+run 1 db check hurt.db
+says "DAMAGED"
+run 1 db check --json hurt.db
+says '"sound":false'
+
+# One that a program has open.
+"$order" 2 >order.out &
+pid=$!
+for ((i = 0; i < 100; i++)); do
+    ! "$holdfast" show orders.db order-1 2>/dev/null | grep -q TimerStarted || break
+    sleep 0.05
+done
+run 0 show orders.db order-1
+says "timer 1, fires in"
+run_id=$("$holdfast" show orders.db order-1 | sed -n 's/^run \([^,]*\),.*/\1/p')
+run 0 show orders.db "$run_id"
+says "order-1"
+run 0 db stats orders.db
+says "open in process $pid"
+run 0 db check --deep orders.db
+says "sound. 1 run"
+run 0 db export orders.db --run order-1
+says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
+run 0 db export orders.db --all
+says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
+run 0 db backup orders.db live.db
+run 0 db check live.db
+says "sound. 1 run"
+kill -9 "$pid"
+wait "$pid" 2>/dev/null || true
+
+# One that was not closed.
+before=$(cat orders.db orders.db-wal | sha256sum)
+run 0 db check --deep orders.db
+says "did not close it"
+says "sound. 1 run"
+run 0 show orders.db order-1
+says "TimerStarted"
+[[ $(cat orders.db orders.db-wal | sha256sum) == "$before" ]] || fail "looking has changed something"
+[[ ! -e orders.db-shm && ! -e orders.db-owner ]] || fail "looking has left something"
+"$order" 2 | grep -q "five stars" || fail "the order did not end"
+run 0 show orders.db order-1
+says "WorkflowExecutionCompleted"
+echo "the program does what it says"

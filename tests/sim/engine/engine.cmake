@@ -1,0 +1,13 @@
+# The simulator of the engine: a library for the tests sim/engine_sim and sim/engine_crash, and the program behind
+# ./dev sim.
+
+file(GLOB engine_sim_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/sim/engine/*.c")
+list(FILTER engine_sim_sources EXCLUDE REGEX "/main\\.c$")
+add_library(hf_engine_sim STATIC ${engine_sim_sources})
+target_link_libraries(hf_engine_sim PUBLIC hf_test_support)
+foreach(test engine_sim engine_crash)
+    target_link_libraries(test_sim_${test} PRIVATE hf_engine_sim)
+endforeach()
+
+add_executable(hf_sim EXCLUDE_FROM_ALL sim/engine/main.c)
+target_link_libraries(hf_sim PRIVATE hf_engine_sim)

@@ -1,0 +1,293 @@
+/* One seed: knobs, a safety phase full of faults, healing, judgement. */
+#include "sim/engine/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
+enum { STEPS_MAX = 400000 };
+
+/* ---- Memory -------------------------------------------------------------------------------------------------------------- */
+
+static void *allocate(void *state, size_t len, size_t align)
+{
+    (void)align;
+    sim_world *world = state;
+    void *ptr = malloc(len);
+    if (ptr == NULL) {
+        abort();
+    }
+    world->memory_used += len;
+    return ptr;
+}
+
+static void release(void *state, void *ptr, size_t len)
+{
+    sim_world *world = state;
+    if (ptr != NULL) {
+        world->memory_used -= len;
+        free(ptr);
+    }
+}
+
+/* ---- Knobs --------------------------------------------------------------------------------------------------------------- */
+
+/* Most faults are off in most seeds: what is left is then met by itself, and often. */
+static int swarm(sim_world *world, int most)
+{
+    return sim_chance(world, 500) ? 0 : 1 + (int)sim_upto(world, most - 1);
+}
+
+static void choose_core(sim_world *world, hf_core_options *options)
+{
+    sim_knobs *knobs = &world->knobs;
+    knobs->is_tiny = sim_chance(world, 600);
+    options->mem_max = knobs->is_tiny ? 1 + (size_t)sim_upto(world, 60000) : (size_t)1 << 24;
+    options->journal_len_max = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 30000) : (size_t)1 << 20;
+    options->batch_len_max = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 20000) : 0;
+    options->poll_span = sim_chance(world, 500) ? SIM_SECOND + sim_upto(world, 10 * SIM_SECOND) : 0;
+    options->history_span = sim_chance(world, 500) ? SIM_SECOND + sim_upto(world, 10 * SIM_SECOND) : 0;
+    options->due_window = sim_chance(world, 500) ? SIM_SECOND / 10 + sim_upto(world, 10 * SIM_SECOND) : 0;
+    options->page_max = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 2) : 0;
+    options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
+}
+
+static void choose(sim_world *world)
+{
+    sim_knobs *knobs = &world->knobs;
+    *knobs = (sim_knobs){
+        .clients = 1 + (int)sim_upto(world, SIM_CLIENTS_MAX - 1),
+        .workers = 1 + (int)sim_upto(world, SIM_WORKERS_MAX - 1),
+        .workflows = 5 + (int)sim_upto(world, SIM_WORKFLOWS_MAX - 5),
+        .inputs_min = 100 + (int)sim_upto(world, 80),
+        .crashes = 1 + (int)sim_upto(world, 2),
+        .has_clock_steps = sim_chance(world, 150),
+        .commit_ns_max = sim_chance(world, 500) ? 100000 : sim_upto(world, 200 * SIM_MS),
+        .read_ns_max = sim_chance(world, 500) ? 100000 : sim_upto(world, 100 * SIM_MS),
+        .seal_ns_max = sim_chance(world, 500) ? 0 : sim_upto(world, 30 * SIM_MS),
+        .think_ns_max = 20 * SIM_MS + sim_upto(world, 500 * SIM_MS),
+        .work_ns_max = 10 * SIM_MS + sim_upto(world, 900 * SIM_MS),
+        .down_ns_max = sim_chance(world, 500) ? SIM_MS : sim_upto(world, 3 * SIM_SECOND),
+        .commit_fails = swarm(world, 40),
+        .read_fails = swarm(world, 40),
+        .poll_cancel = swarm(world, 400),
+        .unwanted = swarm(world, 150),
+        .lost = swarm(world, 100),
+        .worker_crash = swarm(world, 60),
+        .worker_pause = swarm(world, 60),
+        .twice = swarm(world, 200),
+        .late = swarm(world, 60),
+        .forged = swarm(world, 100),
+        .task_fails = swarm(world, 200),
+        .bad_command = swarm(world, 150),
+        .sticky_reset = swarm(world, 100),
+        .shutdown = swarm(world, 100),
+        .large = swarm(world, 15),
+        .task_heartbeat = swarm(world, 150),
+        .client_twice = swarm(world, 200),
+        .stale_signal = swarm(world, 400),
+    };
+    knobs->queues = knobs->workers > 1 ? 1 + (int)sim_upto(world, 1) : 1;
+    choose_core(world, &knobs->core);
+}
+
+/* ---- Fate ---------------------------------------------------------------------------------------------------------------- */
+
+static void step_clock(sim_world *world)
+{
+    bool forward = sim_chance(world, 500);
+    int64_t span = sim_upto(world, 3600 * SIM_SECOND);
+    sim_fault(world, forward ? HF_SIM_CLOCK_FORWARD : HF_SIM_CLOCK_BACK);
+    world->wall_offset += forward ? span : -span;
+    world->wall_offset_max = world->wall_offset > world->wall_offset_max ? world->wall_offset : world->wall_offset_max;
+    sim_trace(world, "the wall clock jumps by %lld s", (long long)((forward ? span : -span) / SIM_SECOND));
+}
+
+static void decide_fate(sim_world *world, sim_actor *actor)
+{
+    if (world->is_healed) {
+        return;
+    }
+    if (world->knobs.has_clock_steps && sim_chance(world, 300)) {
+        step_clock(world);
+    } else {
+        sim_world_crash(world);
+    }
+    /* Sometimes again, before it has come up for good. */
+    sim_wake_in(world, actor, sim_chance(world, 100) ? sim_upto(world, 2 * SIM_MS) : sim_upto(world, 3 * SIM_SECOND));
+}
+
+static bool is_enough(const sim_world *world)
+{
+    return world->totals.inputs >= (uint64_t)world->knobs.inputs_min &&
+           world->crashes >= (uint64_t)world->knobs.crashes && world->ops.count >= 10 && world->runs.count >= 5;
+}
+
+static void heal(sim_world *world)
+{
+    world->is_healed = true;
+    world->wall_offset = world->wall_offset_max; /* nobody wants to wait an hour for a deadline to come again */
+    sim_trace(world, "healed");
+    sim_wake_in(world, &world->janitor, SIM_SECOND);
+    for (int i = 0; i < world->knobs.workers; i++) {
+        world->workers[i].away_until = 0;
+        for (int j = 0; j < SIM_SLOTS; j++) {
+            if (world->workers[i].slots[j].state == 0) {
+                sim_wake_in(world, &world->workers[i].slots[j].actor, SIM_MS);
+            }
+        }
+    }
+}
+
+static void live(sim_world *world)
+{
+    while (!is_enough(world) && sim_world_step(world)) {
+        if (world->steps > STEPS_MAX) {
+            sim_fail(world, "the safety phase does not end");
+        }
+    }
+    if (world->failed) {
+        return;
+    }
+    heal(world);
+    int64_t end = world->mono + HEAL_MAX;
+    while (!world->is_over && sim_world_step(world)) {
+        if (world->mono > end || world->steps > 2 * STEPS_MAX) {
+            sim_fail(world, "I16: %d workflows are not over long after the last fault", world->janitor_open);
+        }
+    }
+}
+
+/* What was decided last becomes durable. */
+static void come_to_rest(sim_world *world)
+{
+    int64_t end = world->mono + 2 * SIM_SECOND;
+    while (world->mono < end && sim_world_step(world)) {
+    }
+}
+
+bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *ret_hash, char *ret_why, size_t why_len)
+{
+    sim_world *world = calloc(1, sizeof *world);
+    if (world == NULL) {
+        abort();
+    }
+    world->seed = seed;
+    world->options = options;
+    world->rng.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+    world->memory = (hf_allocator){allocate, release, world};
+    world->mono = SIM_SECOND;
+    world->wall_offset = world->wall_offset_max = INT64_C(1700000000) * SIM_SECOND;
+    choose(world);
+    if (sim_store_open(world) && sim_world_open(world)) {
+        world->fate.wake = decide_fate;
+        sim_wake_in(world, &world->fate, sim_upto(world, 3 * SIM_SECOND));
+        sim_workers_init(world);
+        sim_clients_init(world);
+        live(world);
+        if (!world->failed) {
+            come_to_rest(world);
+            sim_check_runs(world, true);
+        }
+        if (!world->failed) {
+            sim_judge(world);
+        }
+    }
+    world->totals.seeds = 1;
+    world->totals.virtual_s = (uint64_t)(world->mono / SIM_SECOND);
+    uint64_t crashes = world->crashes;
+    sim_world_free(world);
+    world->totals.inputs_min = world->totals.inputs;
+    world->totals.runs_min = world->totals.runs;
+    world->totals.crashes_min = crashes;
+    *ret_hash = world->hash;
+    (void)snprintf(ret_why, why_len, "%s", world->why);
+    bool fine = !world->failed;
+    sim_totals_add(totals, &world->totals);
+    free(world);
+    return fine;
+}
+
+/* ---- Totals ---------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+void sim_totals_add(sim_totals *to, const sim_totals *from)
+{
+    to->seeds += from->seeds;
+    to->runs += from->runs;
+    to->inputs += from->inputs;
+    to->commits += from->commits;
+    to->virtual_s += from->virtual_s;
+    to->events += from->events;
+    to->checks += from->checks;
+    to->inputs_min = least(to->inputs_min, from->inputs_min);
+    to->runs_min = least(to->runs_min, from->runs_min);
+    to->crashes_min = least(to->crashes_min, from->crashes_min);
+    for (int i = 0; i < HF_SIM_FAULT_COUNT; i++) {
+        to->faults[i] += from->faults[i];
+    }
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        to->probes[i] += from->probes[i];
+    }
+    for (int id = 0; id < HF_MACHINE_COUNT; id++) {
+        for (int i = 0; i < HF_MACHINE_STATE_MAX; i++) {
+            for (int j = 0; j < HF_MACHINE_STATE_MAX; j++) {
+                to->walked.counts[id][i][j] += from->walked.counts[id][i][j];
+            }
+        }
+    }
+}
+
+static bool print_count(FILE *out, uint64_t count, const char *text, bool may_be_zero)
+{
+    bool fine = count > 0 || may_be_zero;
+    (void)fprintf(out, "  %12llu  %s%s\n", (unsigned long long)count, text, fine ? "" : "   <-- never");
+    return fine;
+}
+
+bool sim_totals_print(const sim_totals *totals, FILE *out)
+{
+    static const char *const FAULTS[] = {
+#define TEXT(name, text) text,
+        HF_SIM_FAULT_MAP(TEXT)};
+    static const char *const PROBES[] = {HF_PROBE_MAP(TEXT)};
+#undef TEXT
+    bool fine = true;
+    (void)fprintf(
+        out,
+        "%llu seeds: %llu runs (at least %llu a seed), %llu inputs (%llu), %llu commits, %llu events, %llu "
+        "crashes (%llu), %llu states rebuilt, %.1f days of virtual time\n",
+        (unsigned long long)totals->seeds, (unsigned long long)totals->runs, (unsigned long long)totals->runs_min,
+        (unsigned long long)totals->inputs, (unsigned long long)totals->inputs_min, (unsigned long long)totals->commits,
+        (unsigned long long)totals->events, (unsigned long long)totals->faults[HF_SIM_CRASH],
+        (unsigned long long)totals->crashes_min, (unsigned long long)totals->checks, (double)totals->virtual_s / 86400);
+    (void)fprintf(out, "Faults:\n");
+    for (int i = 0; i < HF_SIM_FAULT_COUNT; i++) {
+        fine = print_count(out, totals->faults[i], FAULTS[i], false) && fine;
+    }
+    (void)fprintf(out, "Probes:\n");
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        /* Damaged records are the business of the crash tests, limits that of the unit tests. */
+        fine =
+            print_count(out, totals->probes[i], PROBES[i], i == HF_PROBE_BAD_RECORD || i == HF_PROBE_LIMIT_HIT) && fine;
+    }
+    (void)fprintf(out, "Transitions:\n");
+    for (int id = 0; id < HF_MACHINE_COUNT; id++) {
+        const hf_machine *machine = hf_machine_of((hf_machine_id)id);
+        for (int i = 0; i < machine->state_count; i++) {
+            for (int j = 0; j < machine->state_count; j++) {
+                if ((machine->rules[i].next & HF_BIT(j)) != 0) {
+                    char text[100];
+                    (void)snprintf(text, sizeof text, "%s: %s -> %s", machine->name, machine->rules[i].name,
+                                   machine->rules[j].name);
+                    fine = print_count(out, totals->walked.counts[id][i][j], text, false) && fine;
+                }
+            }
+        }
+    }
+    return fine;
+}

@@ -1,0 +1,378 @@
+/* The engine in a world made of chance: one process that dies, one disk that keeps what was committed, clients that repeat
+ * what was not answered, workers that are late, forgetful and wrong. Everything comes from the seed.
+ *
+ * The driver of the core is world.c: it owns the clocks, the order in which store requests are executed and told, and the
+ * moment of death. Clients and workers are small machines (actors) that wake up, ask, and wait; they keep logs, and at
+ * the end the oracle holds these against the histories of all runs. Nobody looks into the engine for that, but for three
+ * checks that need it: rebuild == state, no task beside a free poller, and no answer before its commit. */
+#ifndef HF_TESTS_SIM_ENGINE_SIM_H
+#define HF_TESTS_SIM_ENGINE_SIM_H
+
+#include "base/rng.h"
+#include "engine/core.h"
+#include "sim/engine/faults.h"
+#include "store/mem.h"
+
+#include <stdio.h>
+
+#define SIM_MS INT64_C(1000000)
+#define SIM_SECOND INT64_C(1000000000)
+
+enum {
+    SIM_CLIENTS_MAX = 5,
+    SIM_WORKERS_MAX = 6,
+    SIM_WORKFLOWS_MAX = 12,
+    SIM_STEPS_MAX = 5,   /* of a program */
+    SIM_ITEMS_MAX = 4,   /* activities or timers of one step */
+    SIM_SLOTS = 3,       /* of a worker: workflow tasks, sticky ones, activities */
+    SIM_RUN_ID_LEN = 40, /* with the NUL */
+    SIM_NAME_LEN = 24
+};
+
+typedef struct sim_world sim_world;
+typedef struct sim_call sim_call;
+typedef struct sim_actor sim_actor;
+
+/* ---- Totals of a campaign ------------------------------------------------------------------------------------------ */
+
+typedef struct sim_totals {
+    uint64_t seeds;
+    uint64_t runs;                              /* workflow runs started */
+    uint64_t inputs;                            /* calls given to the engine */
+    uint64_t commits;                           /* executed */
+    uint64_t virtual_s;                         /* seconds of virtual time */
+    uint64_t events;                            /* of all histories at the end */
+    uint64_t checks;                            /* runs compared with their rebuilt twins */
+    uint64_t inputs_min, runs_min, crashes_min; /* of one seed */
+    uint64_t faults[HF_SIM_FAULT_COUNT];
+    uint64_t probes[HF_PROBE_COUNT];
+    hf_walked walked;
+} sim_totals;
+
+void sim_totals_add(sim_totals *to, const sim_totals *from);
+/* Prints all of it; false: something that should have happened never did. */
+bool sim_totals_print(const sim_totals *totals, FILE *out);
+
+/* ---- Chance --------------------------------------------------------------------------------------------------------- */
+
+/* What a seed chooses before anything runs. Chances are per mille. */
+typedef struct sim_knobs {
+    int clients, workers, workflows, queues;
+    int inputs_min; /* the safety phase goes on until so many calls were made */
+    int crashes;    /* at least */
+    bool is_tiny;   /* memory so small that runs are evicted all the time */
+    bool has_clock_steps;
+    hf_core_options core;
+    int64_t commit_ns_max, read_ns_max; /* how long the store takes */
+    int64_t seal_ns_max;                /* how long a batch collects */
+    int64_t think_ns_max;               /* pauses of clients */
+    int64_t work_ns_max;                /* how long workers work */
+    int64_t down_ns_max;                /* how long a restart takes */
+    int commit_fails, read_fails;
+    int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
+    int sticky_reset, shutdown, large, task_heartbeat;
+    int client_twice, stale_signal;
+} sim_knobs;
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------------ */
+
+struct sim_call {
+    hf_call call;
+    hf_arena arena; /* request and response */
+    sim_world *world;
+    sim_actor *actor; /* who asked; NULL = nobody waits */
+    void (*then)(sim_world *world, sim_call *call);
+    sim_call *next;  /* of the answered ones */
+    uint64_t commit; /* that covers the answer, once it is decided */
+    bool is_decided;
+    uint64_t opened; /* in which life of the process it was asked */
+    uint64_t log;    /* index in the log of the actor's kind */
+    uint64_t epoch;  /* of the slot that asked */
+    bool is_done;
+};
+
+/* Something that wakes up. */
+struct sim_actor {
+    void (*wake)(sim_world *world, sim_actor *actor);
+    uint64_t turn; /* a wake-up that was planned in an earlier turn is void */
+};
+
+typedef struct sim_event {
+    int64_t time; /* mono ns */
+    uint64_t order;
+    int kind;
+    sim_actor *actor;
+    uint64_t turn;
+} sim_event;
+
+/* ---- Logs --------------------------------------------------------------------------------------------------------------- */
+
+typedef enum sim_outcome { SIM_UNKNOWN, SIM_ACKED, SIM_REFUSED } sim_outcome;
+typedef enum sim_op_kind { SIM_OP_START, SIM_OP_SIGNAL, SIM_OP_CANCEL, SIM_OP_TERMINATE } sim_op_kind;
+
+/* What a client asked for. */
+typedef struct sim_op {
+    sim_op_kind kind;
+    int client, workflow;
+    uint64_t number; /* of the client's operations */
+    bool maybe;      /* an earlier try of it ended without an answer */
+    sim_outcome outcome;
+    hf_status status;
+    int64_t time; /* wall ns of the answer */
+    char request_id[SIM_NAME_LEN];
+    char run_id[SIM_RUN_ID_LEN]; /* that it named, or that a start made */
+    int reuse, conflict;         /* policies of a start */
+    bool is_large;
+} sim_op;
+
+/* What a worker answered. */
+typedef struct sim_answer {
+    hf_method method;
+    int worker;
+    bool maybe;
+    sim_outcome outcome;
+    int32_t attempt;
+    int64_t scheduled_id;
+    size_t run; /* index of the run's log */
+} sim_answer;
+
+/* Tasks that were handed out. */
+typedef struct sim_delivery {
+    bool is_activity;
+    size_t run;
+    int64_t scheduled_id;
+    int32_t attempt;
+    uint64_t opened; /* life of the last delivery */
+    int count, allowed;
+} sim_delivery;
+
+/* What was ever seen of a run. */
+typedef struct sim_run_log {
+    char run_id[SIM_RUN_ID_LEN];
+    char workflow_id[SIM_NAME_LEN];
+    uint64_t *events; /* a hash of each event, by id - 1; 0 = not seen */
+    size_t count, capacity;
+    bool is_final;
+} sim_run_log;
+
+#define SIM_VEC(type)           \
+    struct {                    \
+        type *items;            \
+        size_t count, capacity; \
+    }
+/* A new element at the end, cleared. Running out of memory ends the program. */
+#define SIM_PUSH(vec)                                                                             \
+    ((vec)->items = sim_grow((vec)->items, &(vec)->capacity, (vec)->count, sizeof *(vec)->items), \
+     &(vec)->items[(vec)->count++])
+void *sim_grow(void *items, size_t *capacity, size_t count, size_t len);
+
+/* ---- Programs ------------------------------------------------------------------------------------------------------------ */
+
+typedef enum sim_step_kind {
+    SIM_STEP_ACTIVITIES, /* some, and wait for all */
+    SIM_STEP_TIMERS,     /* the same */
+    SIM_STEP_RACE,       /* an activity against a timer; the other is canceled */
+    SIM_STEP_UNTIMER,    /* a short timer cancels a long one */
+    SIM_STEP_CANCEL,     /* an activity is canceled after a while, and waited for */
+    SIM_STEP_SIGNALS,    /* waits until so many have come in all */
+    SIM_STEP_MARKER,
+    SIM_STEP_MESSAGE, /* signals or cancels another workflow, and waits to hear of it */
+    SIM_STEP_KIND_COUNT
+} sim_step_kind;
+
+typedef struct sim_item {
+    int64_t scheduled_id; /* of an activity; of a timer: its started event; 0 = not yet */
+    bool ended, cancel_asked;
+} sim_item;
+
+/* What a workflow knows: all that its history says. */
+typedef struct sim_summary {
+    int64_t last_id;
+    int64_t last_completed_started; /* started event of the last completed workflow task */
+    int64_t last_started;
+    int signals;
+    bool cancel, marker[SIM_STEPS_MAX];
+    sim_item activities[SIM_STEPS_MAX][SIM_ITEMS_MAX];
+    sim_item messages[SIM_STEPS_MAX];
+    sim_item timers[SIM_STEPS_MAX][SIM_ITEMS_MAX];
+} sim_summary;
+
+/* Adds events; false: they do not follow. */
+bool sim_summary_add(sim_world *world, sim_summary *summary, hf_str history);
+/* The commands that follow from what is known, in the arena. */
+void sim_program_commands(sim_world *world, hf_str workflow_id, const sim_summary *summary, hf_arena *arena,
+                          hf_pb_command_list *ret_commands);
+
+/* ---- Workers and clients --------------------------------------------------------------------------------------------------- */
+
+typedef struct sim_worker sim_worker;
+typedef struct sim_cached {
+    char run_id[SIM_RUN_ID_LEN];
+    sim_summary summary;
+} sim_cached;
+
+typedef struct sim_slot {
+    sim_actor actor;
+    sim_worker *worker;
+    int kind; /* 0 workflow tasks, 1 sticky ones, 2 activities */
+    int state;
+    sim_call *poll; /* on its way */
+    char token[HF_TOKEN_LEN];
+    char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
+    sim_summary summary;
+    bool heartbeats, is_canceled, is_maybe;
+    int64_t due; /* mono ns: when its attempt times out */
+    int32_t attempt;
+    int64_t scheduled_id, started_id;
+    uint64_t answer; /* index of its log */
+    bool has_answer;
+    uint64_t epoch; /* answers to calls of an earlier one are void */
+} sim_slot;
+
+struct sim_worker {
+    int index, queue;
+    bool in_process, run_ahead, sticky;
+    int64_t away_until; /* mono ns */
+    char identity[SIM_NAME_LEN], sticky_queue[SIM_NAME_LEN];
+    sim_slot slots[SIM_SLOTS];
+    SIM_VEC(sim_cached) cache;
+};
+
+typedef struct sim_client {
+    sim_actor actor;
+    int index;
+    uint64_t number; /* of its next operation */
+    uint64_t op;     /* index of the one it is at */
+    bool busy;       /* at one */
+    bool watching;   /* a long poll of a history is on its way */
+    char page[64];   /* where that goes on */
+    size_t page_len;
+} sim_client;
+
+/* ---- The world --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct sim_request {
+    hf_store_request *request;
+    int64_t execute_at, done_at; /* mono ns */
+    bool is_executed;
+} sim_request;
+
+typedef struct sim_options {
+    FILE *trace; /* NULL = none */
+    bool sqlite; /* the store is SQLite on a simulated disk */
+    /* Called before a commit is executed; may be NULL. */
+    void (*on_commit)(sim_world *world, const hf_store_request *request);
+    /* Called when the disk is there and still empty, when it is about to go; may be NULL. */
+    void (*on_disk)(sim_world *world, bool goes);
+    void *state; /* of these */
+} sim_options;
+
+struct sim_world {
+    uint64_t seed;
+    sim_options options;
+    sim_knobs knobs;
+    hf_rng rng;
+    hf_allocator memory;
+    size_t memory_used;
+    int64_t mono, wall_offset, wall_offset_max;
+    hf_store *store;
+    void *disk;         /* of SQLite */
+    hf_core *core;      /* NULL while the process is down */
+    uint64_t opened;    /* lives so far */
+    uint64_t executed;  /* last commit that the store took */
+    bool is_told_wrong; /* a store request of this life failed by intent */
+    bool is_healed;
+    bool is_sealing; /* a seal is planned */
+    bool is_over;
+    SIM_VEC(sim_event) events; /* a heap */
+    uint64_t events_order;
+    SIM_VEC(sim_request) requests; /* first in, first out, from requests_first */
+    size_t requests_first;
+    sim_call *answered, *answered_last;
+    sim_client clients[SIM_CLIENTS_MAX];
+    sim_worker workers[SIM_WORKERS_MAX];
+    sim_actor janitor, fate;
+    int janitor_at, janitor_open;
+    int64_t janitor_pause; /* ns: longer with each round */
+    bool janitor_waits;
+    uint64_t janitor_number;
+    SIM_VEC(sim_op) ops;
+    SIM_VEC(sim_answer) answers;
+    SIM_VEC(sim_delivery) deliveries;
+    SIM_VEC(sim_run_log) runs;
+    SIM_VEC(int64_t) unhealthy; /* wall ns: pairs of from and to; timers may be late there */
+    uint64_t hash;              /* of everything that happened */
+    uint64_t steps;
+    uint64_t still; /* steps since time last moved */
+    uint64_t crashes;
+    sim_totals totals;
+    bool failed;
+    char why[800];
+};
+
+/* Runs one seed. False: `ret_why` says what went wrong. */
+bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *ret_hash, char *ret_why, size_t why_len);
+
+void sim_fail(sim_world *world, const char *format, ...) HF_PRINTF(2, 3);
+void sim_trace(sim_world *world, const char *format, ...) HF_PRINTF(2, 3);
+static inline void sim_fault(sim_world *world, hf_sim_fault fault)
+{
+    world->totals.faults[fault]++;
+}
+static inline bool sim_chance(sim_world *world, int permille)
+{
+    return hf_rng_permille(&world->rng, permille);
+}
+/* A fault's chance: none once the world is healed. */
+static inline bool sim_evil(sim_world *world, int permille)
+{
+    return !world->is_healed && hf_rng_permille(&world->rng, permille);
+}
+/* 0 <= result <= most */
+static inline int64_t sim_upto(sim_world *world, int64_t most)
+{
+    return most > 0 ? (int64_t)hf_rng_below(&world->rng, (uint64_t)most + 1) : 0;
+}
+hf_clock sim_now(const sim_world *world);
+
+/* world.c */
+void sim_wake_at(sim_world *world, sim_actor *actor, int64_t mono);
+void sim_wake_in(sim_world *world, sim_actor *actor, int64_t span);
+sim_call *sim_call_new(sim_world *world, hf_method method, sim_actor *actor, void (*then)(sim_world *, sim_call *));
+void sim_call_submit(sim_world *world, sim_call *call);
+/* Whether the answer says nothing about what happened. */
+bool sim_is_lost(const sim_call *call);
+bool sim_world_open(sim_world *world);
+void sim_world_crash(sim_world *world);
+/* One event. False: there is none, or the seed has failed. */
+bool sim_world_step(sim_world *world);
+void sim_world_free(sim_world *world);
+
+/* store.c: which store, and what a crash does to it */
+bool sim_store_open(sim_world *world);
+void sim_store_crash(sim_world *world);
+void sim_store_upkeep(sim_world *world); /* after a commit: checkpoints, now and then */
+void sim_store_close(sim_world *world);
+
+/* workers.c, clients.c */
+void sim_workers_init(sim_world *world);
+void sim_workers_crashed(sim_world *world);
+void sim_clients_init(sim_world *world);
+hf_str sim_copy(sim_call *call, const char *text);
+hf_pb_payloads *sim_payload(sim_call *call, const char *text, size_t large);
+#define SIM_NAMESPACE "default"
+
+/* oracle.c */
+size_t sim_log_run(sim_world *world, hf_str run_id, hf_str workflow_id);
+/* Events of a run that somebody was shown. `keep`: they are durable. `tail`: how many at the end are not written yet. */
+void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, int tail);
+sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id, int32_t attempt);
+void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);
+/* judge.c: after the world has come to rest, reads all histories through the engine and judges. */
+void sim_judge(sim_world *world);
+/* I16 and W3, when nothing is on its way. */
+void sim_check_rest(sim_world *world);
+/* R1-R5 of the runs that changed, or of all. */
+void sim_check_runs(sim_world *world, bool all);
+
+#endif

@@ -1,0 +1,91 @@
+/* Which store the engine gets, and what a crash does to it.
+ *
+ * The memory store lives on as it is. SQLite stands on a disk in memory that loses its power with the process: what was
+ * written and not synced is there in part, torn, or not at all. As commits that were executed are durable (S2) and others
+ * have left no trace (S1), a seed must come out the same on both. */
+#include "sim/engine/sim.h"
+
+#include "store/sqlite/sqlite.h"
+#include "support/vfs.h"
+
+static bool open_sqlite(sim_world *world)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_sqlite_options options = {.vfs = hf_vfs_name(world->disk), .cache_len = 256 * 1024};
+    if (hf_sqlite_open(&op, world->memory, "sim.db", &options, &world->store) != HF_OK) {
+        world->store = NULL;
+        sim_fail(world, "the store does not open: %s", op.message);
+        return false;
+    }
+    return true;
+}
+
+bool sim_store_open(sim_world *world)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (world->options.sqlite) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "sim-%llu", (unsigned long long)world->seed);
+        hf_vfs_seed_sqlite(world->seed);
+        world->disk = hf_vfs_new(name, world->seed);
+        if (world->options.on_disk != NULL) {
+            world->options.on_disk(world, false);
+        }
+        return open_sqlite(world);
+    }
+    if (hf_mem_store_open(&op, world->memory, &world->store) != HF_OK) {
+        sim_fail(world, "no store: %s", op.message);
+        return false;
+    }
+    return true;
+}
+
+void sim_store_upkeep(sim_world *world)
+{
+    if (world->options.sqlite && hf_hash_mix(world->seed, world->executed) % 16 == 0) {
+        hf_store_request request = {.verb = HF_STORE_CHECKPOINT, .force = true};
+        hf_op_init(&request.op);
+        hf_store_execute(world->store, &request);
+        if (request.status != HF_OK) {
+            sim_fail(world, "a checkpoint failed: %s", request.op.message);
+        }
+    }
+}
+
+void sim_store_crash(sim_world *world)
+{
+    if (!world->options.sqlite) {
+        return;
+    }
+    hf_vfs_power_off(world->disk);
+    hf_store_close(world->store);
+    world->store = NULL;
+    hf_rng rng = {hf_hash_mix(world->seed, world->opened)};
+    hf_vfs_image(world->disk, (hf_crash_mode)hf_rng_below(&rng, HF_CRASH_MODE_COUNT), &rng, world->disk);
+    if (open_sqlite(world) && world->store->ops->last_commit(world->store) != world->executed) {
+        sim_fail(world, "S1, S2: %llu commits were executed, %llu are there", (unsigned long long)world->executed,
+                 (unsigned long long)world->store->ops->last_commit(world->store));
+    }
+}
+
+void sim_store_close(sim_world *world)
+{
+    uint64_t hash = 0;
+    hf_op op;
+    hf_op_init(&op);
+    if (world->store != NULL && !world->failed) {
+        if (hf_store_hash(&op, world->store, world->memory, &hash) != HF_OK) {
+            sim_fail(world, "the store cannot be read: %s", op.message);
+        }
+        world->hash = hf_hash_mix(world->hash, hash);
+    }
+    hf_store_close(world->store);
+    world->store = NULL;
+    if (world->disk != NULL && world->options.on_disk != NULL) {
+        world->options.on_disk(world, true);
+    }
+    hf_vfs_free(world->disk);
+    world->disk = NULL;
+}

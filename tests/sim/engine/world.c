@@ -1,0 +1,608 @@
+/* The driver: clocks, the store's queue, life and death of the process.
+ *
+ *     heap of wake-ups ----+
+ *     store queue ---------+--> the earliest happens --> core --> answers to actors --> a seal is planned
+ *     hf_core_next --------+
+ *
+ * Store requests are executed and told in the order they were submitted, each at a moment of its own, so that a crash can
+ * fall between submission and execution (it did not happen), between execution and telling (it happened and nobody
+ * knows), or behind both. */
+#include "sim/engine/sim.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENT_ACTOR, EVENT_SEAL, EVENT_OPEN };
+enum { STILL_MAX = 20000 }; /* steps without time passing: the world is stuck in a loop */
+
+/* ---- Small things -------------------------------------------------------------------------------------------------- */
+
+void *sim_grow(void *items, size_t *capacity, size_t count, size_t len)
+{
+    if (count == *capacity) {
+        *capacity = count > 0 ? 2 * count : 16;
+        items = realloc(items, *capacity * len);
+        if (items == NULL) {
+            abort();
+        }
+    }
+    memset((char *)items + count * len, 0, len);
+    return items;
+}
+
+void sim_fail(sim_world *world, const char *format, ...)
+{
+    if (world->failed) {
+        return;
+    }
+    world->failed = true;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(world->why, sizeof world->why, format, args);
+    va_end(args);
+    sim_trace(world, "FAILED: %s", world->why);
+}
+
+void sim_trace(sim_world *world, const char *format, ...)
+{
+    if (world->options.trace == NULL) {
+        return;
+    }
+    (void)fprintf(world->options.trace, "%10.4f  ", (double)world->mono / 1e9);
+    va_list args;
+    va_start(args, format);
+    (void)vfprintf(world->options.trace, format, args);
+    va_end(args);
+    (void)fputc('\n', world->options.trace);
+}
+
+hf_clock sim_now(const sim_world *world)
+{
+    return (hf_clock){.wall = world->mono + world->wall_offset, .mono = world->mono};
+}
+
+/* ---- The heap of events ---------------------------------------------------------------------------------------------- */
+
+static bool is_before(const sim_event *a, const sim_event *b)
+{
+    return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+static void plan(sim_world *world, int kind, sim_actor *actor, int64_t time)
+{
+    sim_event event = {
+        .time = time > world->mono ? time : world->mono,
+        .order = world->events_order++,
+        .kind = kind,
+        .actor = actor,
+        .turn = actor != NULL ? ++actor->turn : 0,
+    };
+    size_t i = world->events.count;
+    *SIM_PUSH(&world->events) = event;
+    while (i > 0 && is_before(&event, &world->events.items[(i - 1) / 2])) {
+        world->events.items[i] = world->events.items[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    world->events.items[i] = event;
+}
+
+static sim_event pop(sim_world *world)
+{
+    sim_event *items = world->events.items;
+    sim_event first = items[0];
+    sim_event last = items[--world->events.count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= world->events.count) {
+            break;
+        }
+        if (child + 1 < world->events.count && is_before(&items[child + 1], &items[child])) {
+            child++;
+        }
+        if (!is_before(&items[child], &last)) {
+            break;
+        }
+        items[i] = items[child];
+        i = child;
+    }
+    items[i] = last;
+    return first;
+}
+
+void sim_wake_at(sim_world *world, sim_actor *actor, int64_t mono)
+{
+    plan(world, EVENT_ACTOR, actor, mono);
+}
+
+void sim_wake_in(sim_world *world, sim_actor *actor, int64_t span)
+{
+    plan(world, EVENT_ACTOR, actor, world->mono + span);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------------------------------ */
+
+sim_call *sim_call_new(sim_world *world, hf_method method, sim_actor *actor, void (*then)(sim_world *, sim_call *))
+{
+    sim_call *call = world->memory.allocate(world->memory.state, sizeof *call, 0);
+    memset(call, 0, sizeof *call);
+    hf_arena_init(&call->arena, world->memory);
+    hf_call_init(&call->call, method, NULL, &call->arena, NULL);
+    call->world = world;
+    call->actor = actor;
+    call->then = then;
+    return call;
+}
+
+bool sim_is_lost(const sim_call *call)
+{
+    return call->call.status == HF_ERR_CLOSED;
+}
+
+static void keep_answered(sim_world *world, sim_call *call)
+{
+    call->is_done = true;
+    if (world->answered == NULL) {
+        world->answered = call;
+    } else {
+        world->answered_last->next = call;
+    }
+    world->answered_last = call;
+}
+
+/* Answers that tell nothing that could be taken back. */
+static bool says_nothing(const sim_call *call)
+{
+    if (call->call.status == HF_ERR_CLOSED || call->call.status == HF_ERR_CANCELED) {
+        return true;
+    }
+    if (call->call.status != HF_OK) {
+        return false;
+    }
+    switch ((int)call->call.method) {
+    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE: {
+        const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
+        return response->task_token.len == 0 || (call->call.run_ahead && call->call.in_process);
+    }
+    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE: {
+        const hf_pb_poll_activity_task_queue_response *response = call->call.response;
+        return response->task_token.len == 0;
+    }
+    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: {
+        const hf_pb_get_workflow_execution_history_response *response = call->call.response;
+        return response->history.len == 0;
+    }
+    default:
+        return false;
+    }
+}
+
+/* D3: its commit was executed, or all that was ever decided is durable. */
+static void check_order(sim_world *world, const sim_call *call)
+{
+    if (world->core == NULL || says_nothing(call)) {
+        return;
+    }
+    uint64_t commit = call->is_decided ? call->commit : world->core->commit_next;
+    bool at_rest = hf_list_is_empty(&world->core->touched) && world->executed + 1 == world->core->commit_next;
+    if (world->executed < commit && !at_rest) {
+        sim_fail(world, "D3: an answer to %s was given before commit %llu, the last is %llu",
+                 hf_method_info_of(call->call.method)->name, (unsigned long long)commit,
+                 (unsigned long long)world->executed);
+    }
+}
+
+static void on_done(hf_call *call)
+{
+    sim_call *mine = HF_CONTAINER(call, sim_call, call);
+    if (mine->is_done) {
+        sim_fail(mine->world, "V1: a call was answered twice");
+        return;
+    }
+    check_order(mine->world, mine);
+    keep_answered(mine->world, mine);
+}
+
+void sim_call_submit(sim_world *world, sim_call *call)
+{
+    call->call.done = on_done;
+    call->opened = world->opened;
+    if (world->core == NULL) {
+        call->call.status = HF_ERR_CLOSED;
+        keep_answered(world, call);
+        return;
+    }
+    world->totals.inputs++;
+    hf_core_call(world->core, &call->call, sim_now(world));
+}
+
+static void free_call(sim_world *world, sim_call *call)
+{
+    hf_arena_deinit(&call->arena);
+    world->memory.release(world->memory.state, call, sizeof *call);
+}
+
+/* Calls that were decided just now learn which commit they wait for: the open one, or, when it has no changes yet, the
+ * one before. */
+static void note_commits(sim_world *world)
+{
+    hf_core *core = world->core;
+    uint64_t commit = hf_list_is_empty(&core->touched) ? core->commit_next - 1 : core->commit_next;
+    HF_LIST_EACH(node, &core->batches[core->open_idx].replies)
+    {
+        hf_call *any = HF_CONTAINER(node, hf_call, link);
+        if (any->internal) {
+            continue; /* a message between runs, not ours */
+        }
+        sim_call *call = HF_CONTAINER(any, sim_call, call);
+        if (!call->is_decided) {
+            call->is_decided = true;
+            call->commit = commit;
+        }
+    }
+}
+
+/* ---- The store's queue ------------------------------------------------------------------------------------------------ */
+
+static void on_submit(void *state, hf_store_request *request)
+{
+    sim_world *world = state;
+    bool commit = request->verb == HF_STORE_COMMIT;
+    int64_t most = commit ? world->knobs.commit_ns_max : world->knobs.read_ns_max;
+    int64_t done_at = world->mono + 1 + sim_upto(world, most);
+    int64_t execute_at = done_at - sim_upto(world, done_at - world->mono);
+    if (world->requests.count > world->requests_first) { /* in order */
+        const sim_request *last = &world->requests.items[world->requests.count - 1];
+        execute_at = execute_at < last->execute_at ? last->execute_at : execute_at;
+        done_at = done_at < last->done_at ? last->done_at : done_at;
+    } else {
+        world->requests.count = world->requests_first = 0;
+    }
+    done_at = done_at < execute_at ? execute_at : done_at;
+    *SIM_PUSH(&world->requests) = (sim_request){request, execute_at, done_at, false};
+}
+
+static void execute_commit(sim_world *world, hf_store_request *request)
+{
+    if (world->options.on_commit != NULL) {
+        world->options.on_commit(world, request);
+    }
+    hf_store_execute(world->store, request);
+    world->executed = request->status == HF_OK ? request->commit : world->executed;
+    world->totals.commits++;
+    sim_store_upkeep(world);
+}
+
+/* True: it failed, by intent. */
+static bool fail_commit(sim_world *world, hf_store_request *request)
+{
+    if (!sim_evil(world, world->knobs.commit_fails)) {
+        return false;
+    }
+    world->is_told_wrong = true;
+    bool happens = sim_chance(world, 500);
+    if (happens) {
+        execute_commit(world, request);
+    }
+    bool unknown = sim_chance(world, 300);
+    sim_fault(world, unknown ? HF_SIM_COMMIT_UNKNOWN : happens ? HF_SIM_COMMIT_LIED : HF_SIM_COMMIT_FAILED);
+    request->status = hf_fail(&request->op, unknown ? HF_ERR_STORE : HF_ERR_IO, "a fault");
+    sim_trace(world, "commit %llu is reported as failed, it did%s happen", (unsigned long long)request->commit,
+              happens ? "" : " not");
+    return true;
+}
+
+static void execute(sim_world *world, sim_request *entry)
+{
+    hf_store_request *request = entry->request;
+    entry->is_executed = true;
+    if (request->verb == HF_STORE_COMMIT) {
+        if (!fail_commit(world, request)) {
+            execute_commit(world, request);
+            sim_trace(world, "commit %llu: %s", (unsigned long long)request->commit, hf_status_name(request->status));
+        }
+        return;
+    }
+    if (sim_evil(world, world->knobs.read_fails)) {
+        world->is_told_wrong = true;
+        sim_fault(world, HF_SIM_READ_FAILED);
+        request->status = hf_fail(&request->op, HF_ERR_IO, "a fault");
+        return;
+    }
+    hf_store_execute(world->store, request);
+}
+
+/* ---- Life ------------------------------------------------------------------------------------------------------------- */
+
+static void add_walked(sim_world *world)
+{
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        world->totals.probes[i] += world->core->probes[i];
+    }
+    sim_totals part = {
+        .walked = world->core->walked, .inputs_min = UINT64_MAX, .runs_min = UINT64_MAX, .crashes_min = UINT64_MAX};
+    sim_totals_add(&world->totals, &part);
+}
+
+/* The process ends: calls are cut, what the store has not done is forgotten. */
+static void end_core(sim_world *world)
+{
+    hf_core *core = world->core;
+    hf_core_stop(core, HF_ERR_CLOSED, "the connection was lost");
+    for (size_t i = world->requests_first; i < world->requests.count; i++) {
+        hf_store_request *request = world->requests.items[i].request;
+        if (request->verb == HF_STORE_COMMIT) {
+            request->status = HF_ERR_CLOSED;
+            hf_core_done(core, request, sim_now(world));
+        }
+    }
+    world->requests.count = world->requests_first = 0;
+    add_walked(world);
+    world->core = NULL;
+    hf_core_free(core); /* asserts I20: nothing is left allocated */
+    world->is_sealing = false;
+    *SIM_PUSH(&world->unhealthy) = sim_now(world).wall - SIM_SECOND;
+}
+
+bool sim_world_open(sim_world *world)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_core_options options = world->knobs.core;
+    options.memory = world->memory;
+    uint64_t words[2] = {hf_rng_next(&world->rng), hf_rng_next(&world->rng)};
+    memcpy(options.seed, words, sizeof options.seed);
+    world->is_told_wrong = false;
+    hf_status status = hf_core_open(&op, &options, world->store, sim_now(world), &world->core);
+    if (status != HF_OK) {
+        world->core = NULL;
+        sim_fail(world, "the engine does not open: %s: %s", hf_status_name(status), op.message);
+        return false;
+    }
+    world->core->submit = on_submit;
+    world->core->submit_state = world;
+    world->opened++;
+    sim_trace(world, "open %llu, next commit %llu", (unsigned long long)world->opened,
+              (unsigned long long)world->core->commit_next);
+    if (world->core->commit_next != world->executed + 1) {
+        sim_fail(world, "S2: the store took %llu commits, the engine found %llu", (unsigned long long)world->executed,
+                 (unsigned long long)world->core->commit_next - 1);
+    }
+    if (world->unhealthy.count % 2 == 1) {
+        *SIM_PUSH(&world->unhealthy) = sim_now(world).wall + SIM_SECOND;
+    }
+    sim_check_runs(world, true);
+    return !world->failed;
+}
+
+void sim_world_crash(sim_world *world)
+{
+    if (world->core == NULL) {
+        return;
+    }
+    world->crashes++;
+    sim_fault(world, HF_SIM_CRASH);
+    if (world->core->meta_dirty) {
+        sim_fault(world, HF_SIM_CRASH_AT_OPEN);
+    }
+    bool idle = true;
+    for (size_t i = world->requests_first; i < world->requests.count; i++) {
+        sim_request *entry = &world->requests.items[i];
+        if (entry->request->verb != HF_STORE_COMMIT) {
+            continue;
+        }
+        idle = false;
+        if (!entry->is_executed && sim_chance(world, 500)) {
+            execute(world, entry);
+        }
+        sim_fault(world, entry->is_executed ? HF_SIM_CRASH_COMMITTED : HF_SIM_CRASH_UNCOMMITTED);
+    }
+    if (idle) {
+        sim_fault(world, HF_SIM_CRASH_IDLE);
+    }
+    sim_trace(world, "crash");
+    end_core(world);
+    sim_store_crash(world);
+    sim_workers_crashed(world);
+    plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
+}
+
+/* A broken core is closed and opened again. It may break only when the store failed. */
+static void look_after(sim_world *world)
+{
+    if (world->core == NULL || hf_core_status(world->core) == HF_OK) {
+        return;
+    }
+    if (!world->is_told_wrong) {
+        sim_fail(world, "the core broke: %s: %s", hf_status_name(world->core->status), world->core->why);
+        return;
+    }
+    sim_trace(world, "stopped: %s", world->core->why);
+    end_core(world);
+    sim_workers_crashed(world);
+    plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------------------------------ */
+
+static void give_answers(sim_world *world)
+{
+    while (world->answered != NULL && !world->failed) {
+        sim_call *call = world->answered;
+        world->answered = call->next;
+        world->hash = hf_hash_mix(world->hash, (uint64_t)call->call.method * 64 + (uint64_t)call->call.status);
+        if (call->then != NULL) {
+            call->then(world, call);
+        }
+        free_call(world, call);
+    }
+}
+
+static void seal(sim_world *world)
+{
+    world->is_sealing = false;
+    if (world->core != NULL) {
+        hf_store_request *request = hf_core_seal(world->core, sim_now(world));
+        if (request != NULL) {
+            on_submit(world, request);
+        }
+    }
+}
+
+static void plan_seal(sim_world *world)
+{
+    hf_core *core = world->core;
+    if (core == NULL || world->is_sealing || core->committing) {
+        return;
+    }
+    if (core->meta_dirty || !hf_list_is_empty(&core->touched) ||
+        !hf_list_is_empty(&core->batches[core->open_idx].replies)) {
+        world->is_sealing = true;
+        plan(world, EVENT_SEAL, NULL, world->mono + sim_upto(world, world->knobs.seal_ns_max));
+    }
+}
+
+static void happen(sim_world *world)
+{
+    sim_event event = pop(world);
+    switch (event.kind) {
+    case EVENT_ACTOR:
+        if (event.turn == event.actor->turn) {
+            event.actor->wake(world, event.actor);
+        }
+        return;
+    case EVENT_SEAL:
+        if (world->is_sealing) {
+            seal(world);
+        }
+        return;
+    default:
+        if (world->core == NULL) {
+            (void)sim_world_open(world);
+        }
+        return;
+    }
+}
+
+static void serve(sim_world *world)
+{
+    for (size_t i = world->requests_first; i < world->requests.count; i++) {
+        sim_request *entry = &world->requests.items[i];
+        if (!entry->is_executed) {
+            if (entry->execute_at > world->mono) {
+                break;
+            }
+            execute(world, entry);
+            return;
+        }
+    }
+    hf_store_request *request = world->requests.items[world->requests_first++].request;
+    hf_core_done(world->core, request, sim_now(world));
+}
+
+/* When the store has something to do. */
+static int64_t store_time(const sim_world *world)
+{
+    for (size_t i = world->requests_first; i < world->requests.count; i++) {
+        const sim_request *entry = &world->requests.items[i];
+        if (!entry->is_executed) {
+            const sim_request *first = &world->requests.items[world->requests_first];
+            return first->is_executed && first->done_at < entry->execute_at ? first->done_at : entry->execute_at;
+        }
+    }
+    return world->requests.count > world->requests_first ? world->requests.items[world->requests_first].done_at
+                                                         : INT64_MAX;
+}
+
+static int64_t core_time(const sim_world *world)
+{
+    if (world->core == NULL) {
+        return INT64_MAX;
+    }
+    hf_clock next = hf_core_next(world->core);
+    int64_t wall = next.wall == INT64_MAX ? INT64_MAX : next.wall - world->wall_offset;
+    return wall < next.mono ? wall : next.mono;
+}
+
+static void settle(sim_world *world)
+{
+    do {
+        if (world->core != NULL) {
+            note_commits(world);
+            hf_core_release(world->core);
+        }
+        give_answers(world);
+        look_after(world);
+    } while (world->answered != NULL && !world->failed);
+    if (world->failed) {
+        return;
+    }
+    if (world->core != NULL) {
+        note_commits(world);
+    }
+    plan_seal(world);
+    sim_check_runs(world, false);
+    sim_check_rest(world);
+    if (world->steps % 32 == 0 && world->core != NULL) {
+        world->hash = hf_hash_mix(world->hash, hf_core_hash(world->core));
+    }
+}
+
+bool sim_world_step(sim_world *world)
+{
+    int64_t event = world->events.count > 0 ? world->events.items[0].time : INT64_MAX;
+    int64_t store = store_time(world);
+    int64_t core = core_time(world);
+    int64_t time = event < store ? event : store;
+    time = core < time ? core : time;
+    if (time == INT64_MAX || world->failed) {
+        return false;
+    }
+    world->still = time <= world->mono ? world->still + 1 : 0;
+    world->mono = time > world->mono ? time : world->mono;
+    if (world->still > STILL_MAX) {
+        sim_fail(world, "time stands still");
+        return false;
+    }
+    world->steps++;
+    world->hash = hf_hash_mix(world->hash, (uint64_t)world->mono);
+    if (store <= time) {
+        serve(world);
+    } else if (core <= time) {
+        hf_core_tick(world->core, sim_now(world));
+    } else {
+        happen(world);
+    }
+    settle(world);
+    return !world->failed;
+}
+
+void sim_world_free(sim_world *world)
+{
+    if (world->core != NULL) {
+        end_core(world);
+    }
+    while (world->answered != NULL) {
+        sim_call *call = world->answered;
+        world->answered = call->next;
+        free_call(world, call);
+    }
+    sim_store_close(world);
+    for (size_t i = 0; i < world->runs.count; i++) {
+        free(world->runs.items[i].events);
+    }
+    for (int i = 0; i < SIM_WORKERS_MAX; i++) {
+        free(world->workers[i].cache.items);
+    }
+    free(world->runs.items);
+    free(world->ops.items);
+    free(world->answers.items);
+    free(world->deliveries.items);
+    free(world->unhealthy.items);
+    free(world->events.items);
+    free(world->requests.items);
+    if (world->memory_used != 0) {
+        sim_fail(world, "I20: %zu bytes were not freed", world->memory_used);
+    }
+}

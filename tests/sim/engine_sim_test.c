@@ -1,0 +1,72 @@
+/* The engine in a world made of chance (sim/engine/sim.h): no acknowledged operation is lost, none happens twice, every run
+ * comes to its end, whatever dies meanwhile. `./dev sim` runs longer campaigns. */
+#include "support/support.h"
+
+#include "sim/engine/sim.h"
+
+enum { SEEDS = 20000, SEEDS_SQLITE = 300, SEEDS_FOR_ALL = 4000 };
+
+/* A build with seeded bugs looks for violations, and that as soon as possible. */
+#if defined(HF_CANARIES) && HF_CANARIES
+#define IS_CANARY true
+#else
+#define IS_CANARY false
+#endif
+
+static sim_totals totals;
+
+static void twice(uint64_t seed)
+{
+    char why[800];
+    uint64_t first = 0;
+    uint64_t second = 0;
+    sim_totals ignored = {0};
+    if (HF_CHECK_SAY(sim_run(seed, (sim_options){0}, &totals, &first, why, sizeof why), "%s", why) && !IS_CANARY &&
+        HF_CHECK_SAY(sim_run(seed, (sim_options){0}, &ignored, &second, why, sizeof why), "%s", why)) {
+        HF_CHECK_SAY(first == second, "D11: the same seed gives the same world");
+    }
+}
+
+static void every_promise_is_kept_in_a_world_full_of_faults(void **state)
+{
+    (void)state;
+    totals = (sim_totals){.inputs_min = UINT64_MAX, .runs_min = UINT64_MAX, .crashes_min = UINT64_MAX};
+    hf_each_seed("engine", SEEDS, twice);
+    if (hf_checks_failed() > 0) {
+        return;
+    }
+    bool complete = sim_totals_print(&totals, stdout);
+    HF_CHECK(totals.runs_min >= 5 && totals.inputs_min >= 100 && totals.crashes_min >= 1);
+    HF_CHECK_SAY(complete || totals.seeds < SEEDS_FOR_ALL, "every fault, probe and transition was met");
+}
+
+static void on_both(uint64_t seed)
+{
+    char why[800];
+    uint64_t memory = 0;
+    uint64_t sqlite = 0;
+    sim_totals ignored = {0};
+    if (HF_CHECK_SAY(sim_run(seed, (sim_options){0}, &ignored, &memory, why, sizeof why), "memory: %s", why) &&
+        HF_CHECK_SAY(sim_run(seed, (sim_options){.sqlite = true}, &ignored, &sqlite, why, sizeof why), "SQLite: %s",
+                     why)) {
+        HF_CHECK_SAY(memory == sqlite, "I21: the same answers, histories and tables on every store");
+    }
+}
+
+static void memory_and_sqlite_tell_the_same_story(void **state)
+{
+    (void)state;
+    if (IS_CANARY) {
+        skip();
+    }
+    hf_each_seed("engine on both stores", SEEDS_SQLITE, on_both);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(every_promise_is_kept_in_a_world_full_of_faults),
+        cmocka_unit_test(memory_and_sqlite_tell_the_same_story),
+    };
+    return hf_test_main("engine_sim", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
