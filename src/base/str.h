@@ -13,7 +13,10 @@ typedef struct hf_str {
 
 /* A literal, for expressions and for initialisers of statics. */
 #define HF_STR(literal) ((hf_str){"" literal, sizeof(literal) - 1})
-#define HF_STR_INIT(literal) {"" literal, sizeof(literal) - 1}
+#define HF_STR_INIT(literal)            \
+    {                                   \
+        "" literal, sizeof(literal) - 1 \
+    }
 /* For printf: "%.*s". Long texts are cut there: these are for messages. */
 #define HF_STR_ARGS(str) (int)((str).len > 1000 ? 1000 : (str).len), ((str).data != NULL ? (str).data : "")
 

@@ -8,8 +8,8 @@
 #include "base/canary.h"
 #include "base/limits.h"
 
-#include <stdio.h>
 #include "history/payload.h"
+#include <stdio.h>
 
 /* What a list of commands does to the run, as far as later commands of the list depend on it. */
 typedef struct hf_plan {
@@ -50,7 +50,8 @@ static bool timer_in_list(const hf_plan *plan, size_t before, hf_str timer_id, b
 
 static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
-    const hf_pb_start_timer_command_attributes *attrs = plan->request->commands.items[index].start_timer_command_attributes;
+    const hf_pb_start_timer_command_attributes *attrs =
+        plan->request->commands.items[index].start_timer_command_attributes;
     if (attrs == NULL || attrs->timer_id.len == 0 || attrs->timer_id.len > HF_ID_LEN_MAX ||
         hf_pb_duration_span(attrs->start_to_fire_timeout).ns < 0) {
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES,
@@ -59,7 +60,8 @@ static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, s
     bool canceled = false;
     bool here = timer_in_list(plan, index, attrs->timer_id, &canceled);
     if (here || (!canceled && hf_run_timer_by_id(run, attrs->timer_id) != NULL)) {
-        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID, "a timer with this id is pending");
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID,
+                   "a timer with this id is pending");
     }
     if (++plan->timers > HF_PENDING_MAX) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
@@ -70,7 +72,8 @@ static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, s
 
 static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
-    const hf_pb_cancel_timer_command_attributes *attrs = plan->request->commands.items[index].cancel_timer_command_attributes;
+    const hf_pb_cancel_timer_command_attributes *attrs =
+        plan->request->commands.items[index].cancel_timer_command_attributes;
     bool canceled = false;
     if (attrs == NULL || attrs->timer_id.len == 0 ||
         (!timer_in_list(plan, index, attrs->timer_id, &canceled) &&
@@ -122,7 +125,8 @@ static bool check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *pla
     return true;
 }
 
-static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, bool has_name, int32_t bad_cause, int32_t many_cause)
+static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, bool has_name, int32_t bad_cause,
+                           int32_t many_cause)
 {
     if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX || !has_name) {
         return bad(core, plan, bad_cause, "a message to another workflow names none, or no signal");
@@ -158,7 +162,8 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t in
 {
     const hf_pb_command *command = &plan->request->commands.items[index];
     if (plan->closes) {
-        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "a command follows the one that closes the run");
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+                   "a command follows the one that closes the run");
     }
     switch (command->command_type) {
     case HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
@@ -177,7 +182,8 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t in
         return command->record_marker_command_attributes != NULL &&
                        command->record_marker_command_attributes->marker_name.len > 0
                    ? true
-                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES, "a marker has no name");
+                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES,
+                         "a marker has no name");
     case HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
     case HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
         plan->closes = true;
@@ -190,7 +196,8 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t in
                    : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES,
                          "FailWorkflowExecutionCommand has no failure");
     default:
-        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED, "this version does not know the command");
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED,
+                   "this version does not know the command");
     }
 }
 
@@ -227,12 +234,14 @@ static void emit_completed(hf_core *core, hf_run *run, const hf_pb_respond_workf
 
 static void close_run(hf_core *core, hf_run *run, const hf_pb_command *command)
 {
-    hf_pb_workflow_execution_completed_event_attributes completed = {.workflow_task_completed_event_id = run->wft.completed_id};
+    hf_pb_workflow_execution_completed_event_attributes completed = {.workflow_task_completed_event_id =
+                                                                         run->wft.completed_id};
     hf_pb_workflow_execution_failed_event_attributes failed = {
         .workflow_task_completed_event_id = run->wft.completed_id,
         .retry_state = HF_RETRY_STATE_RETRY_POLICY_NOT_SET,
     };
-    hf_pb_workflow_execution_canceled_event_attributes canceled = {.workflow_task_completed_event_id = run->wft.completed_id};
+    hf_pb_workflow_execution_canceled_event_attributes canceled = {.workflow_task_completed_event_id =
+                                                                       run->wft.completed_id};
     hf_pb_history_event event = {0};
     if (command->command_type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION) {
         if (command->complete_workflow_execution_command_attributes != NULL) {
@@ -292,7 +301,8 @@ static void do_one(hf_core *core, hf_run *run, const hf_pb_command *command, hf_
         hf_activity_schedule(core, run, command->schedule_activity_task_command_attributes);
         return;
     case HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK:
-        hf_activity_request_cancel(core, run, command->request_cancel_activity_task_command_attributes->scheduled_event_id);
+        hf_activity_request_cancel(core, run,
+                                   command->request_cancel_activity_task_command_attributes->scheduled_event_id);
         return;
     case HF_COMMAND_TYPE_START_TIMER:
         hf_timer_start(core, run, command->start_timer_command_attributes);
@@ -350,7 +360,8 @@ static bool is_too_long(hf_core *core, hf_run *run)
         return false;
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL, HF_STR("history-service"));
+    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL,
+                           HF_STR("history-service"));
     return true;
 }
 

@@ -36,7 +36,8 @@ static void set_defaults(hf_core_options *options)
         options->mem_max = HF_CORE_MEM_DEFAULT;
     }
     if (options->journal_len_max == 0) {
-        options->journal_len_max = options->mem_max / 4 < HF_JOURNAL_LEN_MAX ? options->mem_max / 4 : HF_JOURNAL_LEN_MAX;
+        options->journal_len_max =
+            options->mem_max / 4 < HF_JOURNAL_LEN_MAX ? options->mem_max / 4 : HF_JOURNAL_LEN_MAX;
     }
     if (options->batch_len_max == 0) {
         options->batch_len_max = 4u << 20;
@@ -64,9 +65,8 @@ hf_core *hf_core_new(const hf_core_options *options)
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
-    hf_list *const lists[] = {&core->runs_all,   &core->lru,   &core->dirty,     &core->touched,
-                              &core->queues_all, &core->reads, &core->calls_all, &core->inbox,
-                              &core->ahead_replies};
+    hf_list *const lists[] = {&core->runs_all, &core->lru,       &core->dirty, &core->touched,      &core->queues_all,
+                              &core->reads,    &core->calls_all, &core->inbox, &core->ahead_replies};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -206,8 +206,8 @@ void hf_core_break(hf_core *core, hf_status status, const char *format, ...)
 hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
 {
     static const char DIGITS[] = "0123456789abcdef";
-    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);                 /* version 4 */
-    low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62);             /* variant 1 */
+    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4 */
+    low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62); /* variant 1 */
     char text[36];
     size_t at = 0;
     for (int i = 0; i < 32; i++) {

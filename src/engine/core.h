@@ -24,8 +24,8 @@
 #include "base/siphash.h"
 #include "engine/filter.h"
 #include "engine/machine.h"
-#include "engine/probe.h"
 #include "engine/machines/machines.h"
+#include "engine/probe.h"
 #include "engine/run.h"
 #include "service/service.h"
 #include "store/store.h"
@@ -53,28 +53,28 @@ typedef struct hf_core_options {
 /* A workflow id: which run is the current one. */
 struct hf_name {
     hf_map_node by_text;
-    hf_owned text;  /* as in the name table: namespace, 0x1f, workflow id */
-    hf_run *run;    /* the current one, when it is in memory */
-    bool loading;   /* the table is being asked */
-    bool fresh;     /* nobody has asked it yet */
+    hf_owned text;   /* as in the name table: namespace, 0x1f, workflow id */
+    hf_run *run;     /* the current one, when it is in memory */
+    bool loading;    /* the table is being asked */
+    bool fresh;      /* nobody has asked it yet */
     hf_list waiting; /* calls */
 };
 
 /* A task queue: namespace, kind and name. */
 struct hf_queue {
     hf_map_node by_text;
-    hf_node all_link;     /* of core->queues_all */
-    hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
-    hf_list tasks;        /* hf_task, by order */
-    hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
-    hf_list polls;        /* hf_call that wait here, first come first served */
+    hf_node all_link; /* of core->queues_all */
+    hf_owned text;    /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
+    hf_list tasks;    /* hf_task, by order */
+    hf_list cold;     /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
+    hf_list polls;    /* hf_call that wait here, first come first served */
     size_t task_count;
     size_t poll_count;
-    bool disk;            /* the table may have tasks beyond `disk_after` */
-    bool reading;         /* a page of it is being read */
-    bool missed;          /* a task went to the table meanwhile: the page may be without it */
-    int64_t disk_after;   /* tasks up to this order were read */
-    int64_t polled_at;    /* mono ns: when somebody last polled, for sticky queues */
+    bool disk;          /* the table may have tasks beyond `disk_after` */
+    bool reading;       /* a page of it is being read */
+    bool missed;        /* a task went to the table meanwhile: the page may be without it */
+    int64_t disk_after; /* tasks up to this order were read */
+    int64_t polled_at;  /* mono ns: when somebody last polled, for sticky queues */
 };
 
 /* A task in the table whose run is not in memory. */
@@ -102,50 +102,58 @@ typedef struct hf_watch {
 /* A commit on its way. */
 typedef struct hf_batch {
     hf_store_request request;
-    hf_arena arena;    /* rows and keys */
+    hf_arena arena; /* rows and keys */
     HF_VEC(hf_write) writes;
-    hf_list replies;   /* calls that are answered once it is durable */
+    hf_list replies; /* calls that are answered once it is durable */
     bool submitted;
 } hf_batch;
 
 /* A question to the store. */
-typedef enum hf_read_kind { HF_READ_NAME, HF_READ_NAMES, HF_READ_RUN, HF_READ_HISTORY, HF_READ_TASKS, HF_READ_DUE, HF_READ_FILTER } hf_read_kind;
+typedef enum hf_read_kind {
+    HF_READ_NAME,
+    HF_READ_NAMES,
+    HF_READ_RUN,
+    HF_READ_HISTORY,
+    HF_READ_TASKS,
+    HF_READ_DUE,
+    HF_READ_FILTER
+} hf_read_kind;
 
 typedef struct hf_read {
     hf_store_request request;
     hf_node link; /* of core->reads */
     hf_arena arena;
     hf_read_kind kind;
-    hf_name *name;    /* NAME, NAMES */
-    hf_run *run;      /* RUN */
-    hf_queue *queue;  /* TASKS */
-    hf_call *call;    /* NAMES, HISTORY */
-    int64_t number;   /* HISTORY: of the run */
-    int64_t from, to; /* HISTORY: events wanted; DUE: end of the window; TASKS: disk_after when it was asked */
+    hf_name *name;       /* NAME, NAMES */
+    hf_run *run;         /* RUN */
+    hf_queue *queue;     /* TASKS */
+    hf_call *call;       /* NAMES, HISTORY */
+    int64_t number;      /* HISTORY: of the run */
+    int64_t from, to;    /* HISTORY: events wanted; DUE: end of the window; TASKS: disk_after when it was asked */
     hf_str *ret_history; /* HISTORY: in the response */
-    hf_owned tail;    /* HISTORY: what comes behind those in the table */
-    hf_owned key;     /* text of the key */
+    hf_owned tail;       /* HISTORY: what comes behind those in the table */
+    hf_owned key;        /* text of the key */
 } hf_read;
 
 struct hf_core {
     hf_core_options options;
-    hf_allocator memory;   /* counts into `used` */
-    size_t used;           /* bytes allocated by the core */
-    hf_status status;      /* E2; sticky */
+    hf_allocator memory; /* counts into `used` */
+    size_t used;         /* bytes allocated by the core */
+    hf_status status;    /* E2; sticky */
     char why[HF_MESSAGE_LEN_MAX];
-    hf_clock now;            /* of the input that is being decided */
-    hf_arena scratch;      /* of one input */
-    hf_op op;              /* of one input */
+    hf_clock now;     /* of the input that is being decided */
+    hf_arena scratch; /* of one input */
+    hf_op op;         /* of one input */
 
-    hf_map runs;           /* by number */
+    hf_map runs; /* by number */
     hf_list runs_all;
-    hf_list lru;           /* runs that may be dropped, longest unused first */
-    hf_list dirty;         /* runs with changes that are not in rows, by commit_dirty */
-    hf_list touched;       /* runs with changes in the open batch */
+    hf_list lru;     /* runs that may be dropped, longest unused first */
+    hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
+    hf_list touched; /* runs with changes in the open batch */
     hf_map names;
-    hf_filter filter;      /* which names are on disk */
-    hf_buf filter_after;   /* the last name it has read */
-    bool filter_again;     /* it grew while it read */
+    hf_filter filter;    /* which names are on disk */
+    hf_buf filter_after; /* the last name it has read */
+    bool filter_again;   /* it grew while it read */
     hf_map queues;
     hf_list queues_all;
     hf_map watches;
@@ -155,16 +163,16 @@ struct hf_core {
     int64_t due_until_run; /* ... before this run, were read */
     bool due_reading;
     int64_t due_reading_to; /* ... up to here: rows that are written meanwhile may be missing in the answer */
-    bool due_on_disk;      /* the table may have some */
-    bool tasks_on_disk;    /* the same of waiting tasks: new queues look */
-    hf_heap polls;         /* hf_call by deadline: see poll.c */
+    bool due_on_disk;       /* the table may have some */
+    bool tasks_on_disk;     /* the same of waiting tasks: new queues look */
+    hf_heap polls;          /* hf_call by deadline: see poll.c */
 
     hf_batch batches[2];
-    int open_idx;          /* which of them collects */
-    bool committing;       /* the other one is on its way */
-    uint64_t commit_next;  /* number of the open batch */
+    int open_idx;         /* which of them collects */
+    bool committing;      /* the other one is on its way */
+    uint64_t commit_next; /* number of the open batch */
     uint64_t commit_durable;
-    size_t ahead;          /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
+    size_t ahead; /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
                               back for a moment, so that their answers come with it */
     uint64_t journal_hash; /* of the last commit, for the chain */
     int64_t run_next;      /* number of the next run */
@@ -178,20 +186,20 @@ struct hf_core {
     /* The journal that a crash would have to read: lengths of its commits. */
     uint64_t journal_first; /* oldest commit that is kept */
     HF_VEC(uint32_t) journal_lens;
-    size_t journal_start;   /* index in journal_lens of journal_first */
-    size_t journal_len;     /* sum */
+    size_t journal_start; /* index in journal_lens of journal_first */
+    size_t journal_len;   /* sum */
 
     hf_list reads;
-    hf_list ahead_replies; /* answers that do not wait for the open batch */
-    hf_list inbox;         /* messages that were not looked at yet */
-    hf_list calls_all;     /* not done, in order of arrival */
-    hf_buf row;            /* scratch for a row */
-    hf_buf events;         /* scratch for events */
+    hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
+    hf_list inbox;                                          /* messages that were not looked at yet */
+    hf_list calls_all;                                      /* not done, in order of arrival */
+    hf_buf row;                                             /* scratch for a row */
+    hf_buf events;                                          /* scratch for events */
     void (*submit)(void *state, hf_store_request *request); /* for reads */
     void *submit_state;
 
-    uint64_t transitions;   /* changes of a run in one commit, since open */
-    hf_walked walked;       /* rows of transition tables */
+    uint64_t transitions; /* changes of a run in one commit, since open */
+    hf_walked walked;     /* rows of transition tables */
     uint64_t probes[HF_PROBE_COUNT];
 };
 
@@ -268,7 +276,8 @@ void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
 void hf_match_tasks_read(hf_core *core, hf_read *read);
-void hf_match_pump(hf_core *core, hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */
+void hf_match_pump(hf_core *core,
+                   hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */
 void hf_match_run_loaded(hf_core *core, hf_run *run);
 void hf_match_evicted(hf_core *core, hf_run *run);
 bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue);
@@ -276,15 +285,16 @@ int64_t hf_order_next(hf_core *core);
 
 /* load.c: runs and names that are not in memory */
 hf_run *hf_run_find(hf_core *core, int64_t number);
-hf_run *hf_run_load(hf_core *core, int64_t number); /* in memory, or loading */
-hf_run *hf_run_add(hf_core *core, int64_t number);  /* empty */
-hf_run *hf_run_create(hf_core *core);               /* with the next number */
-void hf_run_remove(hf_core *core, hf_run *run);     /* from memory */
+hf_run *hf_run_load(hf_core *core, int64_t number);                         /* in memory, or loading */
+hf_run *hf_run_add(hf_core *core, int64_t number);                          /* empty */
+hf_run *hf_run_create(hf_core *core);                                       /* with the next number */
+void hf_run_remove(hf_core *core, hf_run *run);                             /* from memory */
 hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value); /* from its row */
-hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id); /* without asking the store: `fresh` if new */
+hf_name *hf_name_add(hf_core *core, hf_str namespace_,
+                     hf_str workflow_id); /* without asking the store: `fresh` if new */
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
 uint64_t hf_name_hash(hf_str text);
-void hf_name_drop(hf_core *core, hf_name *name);                              /* when it says nothing any more */
+void hf_name_drop(hf_core *core, hf_name *name); /* when it says nothing any more */
 void hf_load_done(hf_core *core, hf_read *read);
 void hf_call_find_run(hf_core *core, hf_call *call, hf_name *name); /* one that is not the current of its id */
 hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
@@ -292,11 +302,11 @@ void hf_read_submit(hf_core *core, hf_read *read);
 void hf_read_free(hf_core *core, hf_read *read);
 
 /* input.c */
-void hf_input(hf_core *core, hf_call *call);                       /* a call whose run may have to be found */
-void hf_input_run(hf_core *core, hf_call *call, hf_run *run);      /* its run is here */
-void hf_input_name(hf_core *core, hf_call *call, hf_name *name);   /* its workflow id is known */
+void hf_input(hf_core *core, hf_call *call);                     /* a call whose run may have to be found */
+void hf_input_run(hf_core *core, hf_call *call, hf_run *run);    /* its run is here */
+void hf_input_name(hf_core *core, hf_call *call, hf_name *name); /* its workflow id is known */
 
-hf_str hf_call_run_id(const hf_call *call);                        /* the run it names, empty = the current one */
+hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the current one */
 
 /* due.c */
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);
@@ -310,8 +320,8 @@ int64_t hf_run_next_due(const hf_run *run); /* INT64_MAX = none */
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read(hf_core *core, hf_read *read);
 /* Puts History bytes of events from..to into call's response field; replies when they are complete. */
-void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail, hf_str *ret_history,
-                      hf_str *ret_next_page);
+void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
+                      hf_str *ret_history, hf_str *ret_next_page);
 void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */
 void hf_watch_remove(hf_core *core, hf_call *call);
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);

@@ -16,15 +16,16 @@ typedef struct hf_engine_stats {
     uint64_t calls;       /* answered */
     uint64_t transitions; /* changes of one run in one commit */
     uint64_t commits;
-    uint64_t runs;        /* in memory now */
-    uint64_t mem_used;    /* bytes */
-    uint64_t reopened;    /* times the core was thrown away and opened again */
+    uint64_t runs;     /* in memory now */
+    uint64_t mem_used; /* bytes */
+    uint64_t reopened; /* times the core was thrown away and opened again */
     hf_store_stats store;
 } hf_engine_stats;
 
 /* Opens the engine on a store, which it takes, also on failure. Recovers, starts its two threads, and serves until
  * ops->close. Fails: what hf_core_open says, HF_ERR_LIMIT for threads. */
-hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options, hf_service **ret_service);
+hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options,
+                         hf_service **ret_service);
 
 /* Blocks the calling thread for a moment; not on a fiber. */
 hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats);

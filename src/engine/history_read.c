@@ -53,8 +53,8 @@ static void finish(hf_core *core, hf_call *call, hf_buf *out, hf_str *ret_histor
     hf_buf_deinit(out);
 }
 
-void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail, hf_str *ret_history,
-                      hf_str *ret_next_page)
+void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
+                      hf_str *ret_history, hf_str *ret_next_page)
 {
     (void)ret_next_page;
     hf_buf out;
@@ -113,8 +113,8 @@ void hf_history_rows_read(hf_core *core, hf_read *read)
         status = put_row(core, read, &read->request.rows[i], &next, &out);
     }
     if (status == HF_OK && next != read->to + 1 && next <= read->to) {
-        status = hf_fail(&core->op, HF_ERR_INVALID, "run %lld: events from %lld on are missing", (long long)read->number,
-                         (long long)next);
+        status = hf_fail(&core->op, HF_ERR_INVALID, "run %lld: events from %lld on are missing",
+                         (long long)read->number, (long long)next);
     }
     hf_buf_put(&out, read->tail.data, read->tail.len);
     if (out.status != HF_OK) {
@@ -201,7 +201,8 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, int64_t fr
         return;
     }
     if (to < run->event_count || open_end) {
-        response->next_page_token = page_encode(call->arena, (hf_page){run->number, to + 1 + HF_CANARY(HF_BUG_PAGE_GAP), 0});
+        response->next_page_token =
+            page_encode(call->arena, (hf_page){run->number, to + 1 + HF_CANARY(HF_BUG_PAGE_GAP), 0});
     }
     hf_history_reply(core, call, run, from, to, HF_STR(""), &response->history, NULL);
 }
@@ -210,7 +211,8 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_get_workflow_execution_history_request *request = call->request;
     hf_page page = {run->number, 1, 0};
-    if (request->next_page_token.len > 0 && (!page_decode(request->next_page_token, &page) || page.run != run->number)) {
+    if (request->next_page_token.len > 0 &&
+        (!page_decode(request->next_page_token, &page) || page.run != run->number)) {
         hf_call_fail(core, call, HF_ERR_INVALID, "NextPageToken is not one of this history");
         return;
     }
@@ -281,7 +283,8 @@ void hf_watch_wake(hf_core *core, hf_run *run)
 
 /* ---- DescribeWorkflowExecution --------------------------------------------------------------------------------------- */
 
-static void describe_activity(hf_core *core, hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+static void describe_activity(hf_core *core, hf_arena *arena, const hf_activity *activity,
+                              hf_pb_pending_activity_info *info)
 {
     info->activity_id = hf_arena_copy(arena, activity->activity_id);
     info->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);

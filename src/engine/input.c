@@ -261,9 +261,10 @@ void hf_input(hf_core *core, hf_call *call)
     }
     hf_str workflow_id = target.execution != NULL ? target.execution->workflow_id : target.workflow_id;
     if (!id_is_good(workflow_id)) {
-        refuse(core, call, target.execution == NULL && target.workflow_id.len == 0
-                               ? "the task token or the execution is not set on request"
-                               : "WorkflowId is not set on request, or longer than 1000 bytes.");
+        refuse(core, call,
+               target.execution == NULL && target.workflow_id.len == 0
+                   ? "the task token or the execution is not set on request"
+                   : "WorkflowId is not set on request, or longer than 1000 bytes.");
         return;
     }
     hf_name *name = hf_name_get(core, target.namespace_, workflow_id);
@@ -337,8 +338,7 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
         hf_activity_answer(core, call, run, &token);
         return;
     }
-    if (token.activity ||
-        !hf_wft_is(run, token.scheduled_id, token.started_id, token.attempt, token.stamp)) {
+    if (token.activity || !hf_wft_is(run, token.scheduled_id, token.started_id, token.attempt, token.stamp)) {
         HF_PROBE(core, HF_PROBE_LATE_ANSWER);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow task is not running any more: it ended or timed out");
         return;

@@ -40,9 +40,9 @@ typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_p
 typedef struct hf_post {
     hf_node link;
     hf_post_kind kind;
-    hf_call *call;  /* CANCEL: an address to look for, since it may be done and gone by then */
+    hf_call *call;   /* CANCEL: an address to look for, since it may be done and gone by then */
     uint64_t number; /* CANCEL: of that call, since another one may lie at that address by then */
-    size_t len;     /* of the whole allocation; UNWANTED: the token follows the struct */
+    size_t len;      /* of the whole allocation; UNWANTED: the token follows the struct */
     size_t token_len;
 } hf_post;
 
@@ -77,8 +77,8 @@ typedef struct hf_engine {
     hf_list calls_in;    /* hf_call */
     hf_list posts;       /* hf_post */
     hf_list completions; /* hf_store_request */
-    bool asleep;  /* anybody who pushes rings */
-    bool napping; /* only the store rings */
+    bool asleep;         /* anybody who pushes rings */
+    bool napping;        /* only the store rings */
     bool closing;
     hf_word word;
 } hf_engine;
@@ -497,7 +497,8 @@ static hf_status start(hf_op *op, hf_engine *engine)
     return env->ops->thread_start(env, op, "hf-engine", STACK_LEN, engine_main, engine, &engine->thread);
 }
 
-hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options, hf_service **ret_service)
+hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options,
+                         hf_service **ret_service)
 {
     hf_engine *engine = env->ops->allocate(env, sizeof *engine, 0);
     if (engine == NULL) {

@@ -3,10 +3,8 @@
 const hf_machine *hf_machine_of(hf_machine_id id)
 {
     static const hf_machine *const MACHINES[HF_MACHINE_COUNT] = {
-        [HF_MACHINE_EXECUTION] = &hf_execution_machine,
-        [HF_MACHINE_WORKFLOW_TASK] = &hf_workflow_task_machine,
-        [HF_MACHINE_ACTIVITY] = &hf_activity_machine,
-        [HF_MACHINE_TIMER] = &hf_timer_machine,
+        [HF_MACHINE_EXECUTION] = &hf_execution_machine, [HF_MACHINE_WORKFLOW_TASK] = &hf_workflow_task_machine,
+        [HF_MACHINE_ACTIVITY] = &hf_activity_machine,   [HF_MACHINE_TIMER] = &hf_timer_machine,
         [HF_MACHINE_EXTERNAL] = &hf_external_machine,
     };
     return MACHINES[id];

@@ -91,8 +91,8 @@ hf_status hf_rebuild_compare(hf_op *op, hf_core *core, const hf_run *run, hf_str
     hf_run_encode(core, rebuilt, false, &twin);
     hf_status status = HF_OK;
     if (!hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
-        status = hf_fail(op, HF_ERR_INVALID, "run %lld is not what its history of %lld events says", (long long)run->number,
-                         (long long)run->event_count);
+        status = hf_fail(op, HF_ERR_INVALID, "run %lld is not what its history of %lld events says",
+                         (long long)run->number, (long long)run->event_count);
     }
     hf_buf_deinit(&real);
     hf_buf_deinit(&twin);
@@ -119,7 +119,8 @@ hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *r
     }
     hf_run_check(run);
     /* Rows that are on their way cannot be read yet. */
-    bool on_its_way = run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&run->dirty_link);
+    bool on_its_way =
+        run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&run->dirty_link);
     return on_its_way ? HF_OK : check_run(op, core, store, run);
 }
 

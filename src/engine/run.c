@@ -41,8 +41,7 @@ bool hf_vec_grow(hf_core *core, void **items, size_t *capacity, size_t count, si
     return true;
 }
 
-#define VEC_FREE(core, vec) \
-    hf_core_free_mem((core), (vec)->items, (vec)->capacity * sizeof *(vec)->items)
+#define VEC_FREE(core, vec) hf_core_free_mem((core), (vec)->items, (vec)->capacity * sizeof *(vec)->items)
 
 hf_run *hf_run_new(hf_core *core, int64_t number)
 {
@@ -172,14 +171,14 @@ hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id)
 
 void hf_run_check(const hf_run *run)
 {
-    hf_assert(run->event_count >= run->spilled && run->spilled >= 0);                         /* R1, R2 */
-    hf_assert(run->history_len >= run->spilled_len);                                          /* R2 */
-    if (!hf_run_is_open(run)) {                                                               /* R4 */
+    hf_assert(run->event_count >= run->spilled && run->spilled >= 0); /* R1, R2 */
+    hf_assert(run->history_len >= run->spilled_len);                  /* R2 */
+    if (!hf_run_is_open(run)) {                                       /* R4 */
         hf_assert(run->wft.state == HF_WFT_NONE && run->activities.count == 0 && run->timers.count == 0);
         hf_assert(run->buffered.count == 0 && run->wft.task.queue == NULL);
         hf_assert(run->status == HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED || run->close_event_id == run->event_count);
     }
-    hf_assert(run->buffered.count == 0 || run->wft.state == HF_WFT_STARTED);                  /* R5 */
+    hf_assert(run->buffered.count == 0 || run->wft.state == HF_WFT_STARTED); /* R5 */
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
         hf_assert(i == 0 || run->activities.items[i - 1]->scheduled_id < activity->scheduled_id);

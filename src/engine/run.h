@@ -54,19 +54,20 @@ typedef enum hf_wft_state { HF_WFT_NONE, HF_WFT_SCHEDULED, HF_WFT_STARTED } hf_w
 
 typedef struct hf_wft {
     hf_wft_state state;
-    bool is_transient;       /* a later attempt: its events are written when it completes */
-    bool sticky;             /* goes to the sticky queue */
-    bool again;              /* started, but its holder is gone: the same task goes to the next poller */
-    int32_t attempt;         /* of the pending task, or of the next one */
-    int64_t scheduled_id;    /* when transient: what it will be */
-    int64_t started_id;      /* the same */
-    int64_t scheduled_time;  /* ns */
-    int64_t started_time;    /* ns; also the stamp of its token */
-    int64_t timeout;         /* ns, start to close */
-    int64_t last_started_id; /* started event of the last completed task: history before it is known to a sticky worker */
-    int64_t completed_id;    /* the last WorkflowTaskCompleted event */
-    uint64_t incarnation;    /* of the in-process holder, 0 = elsewhere */
-    hf_owned identity;       /* of the holder */
+    bool is_transient;      /* a later attempt: its events are written when it completes */
+    bool sticky;            /* goes to the sticky queue */
+    bool again;             /* started, but its holder is gone: the same task goes to the next poller */
+    int32_t attempt;        /* of the pending task, or of the next one */
+    int64_t scheduled_id;   /* when transient: what it will be */
+    int64_t started_id;     /* the same */
+    int64_t scheduled_time; /* ns */
+    int64_t started_time;   /* ns; also the stamp of its token */
+    int64_t timeout;        /* ns, start to close */
+    int64_t
+        last_started_id;  /* started event of the last completed task: history before it is known to a sticky worker */
+    int64_t completed_id; /* the last WorkflowTaskCompleted event */
+    uint64_t incarnation; /* of the in-process holder, 0 = elsewhere */
+    hf_owned identity;    /* of the holder */
     hf_owned request_id;
     hf_task task;
 } hf_wft;
@@ -99,9 +100,9 @@ typedef struct hf_activity {
     hf_str activity_type;
     hf_str task_queue;
     int64_t schedule_to_start, schedule_to_close, start_to_close, heartbeat; /* ns, 0 = none */
-    hf_owned heartbeat_details; /* Payloads */
-    hf_owned last_failure;      /* Failure */
-    hf_owned identity;          /* of the last worker */
+    hf_owned heartbeat_details;                                              /* Payloads */
+    hf_owned last_failure;                                                   /* Failure */
+    hf_owned identity;                                                       /* of the last worker */
     hf_task task;
 } hf_activity;
 
@@ -136,35 +137,35 @@ typedef struct hf_task_key {
 } hf_task_key;
 
 /* A growing array; items of the struct that holds it. */
-#define HF_VEC(type)                \
-    struct {                        \
-        type *items;                \
-        size_t count;               \
-        size_t capacity;            \
+#define HF_VEC(type)     \
+    struct {             \
+        type *items;     \
+        size_t count;    \
+        size_t capacity; \
     }
 
 struct hf_run {
     /* The cache's. */
     hf_map_node by_number;
-    hf_node all_link;       /* of core->runs_all: every run in memory, in order of arrival */
-    hf_node lru_link;       /* of core->lru, when nothing holds it in memory */
-    hf_node dirty_link;     /* of core->dirty, when it has changes that are not in its rows */
-    hf_node batch_link;     /* of core->touched, when the open batch has changes of it */
-    hf_heap_node due;       /* earliest deadline of any kind, or earlier */
-    hf_name *name;          /* when it is the current run of its workflow id */
-    hf_list waiting;        /* calls that wait for it to be loaded */
-    bool loading;           /* the rest of this struct is not there yet */
-    hf_queue *wanted_by;    /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
-    bool detached;          /* not the core's: made by rebuild to look at */
-    bool bad;               /* its records do not check: every call answers so, nothing is written */
-    uint64_t commit_dirty;  /* the first commit that is not in its rows */
-    uint64_t commit_ahead;  /* its workflow task went out before this commit, and is not answered */
-    uint64_t commit_last;   /* the last commit that touched it: stays in memory until that is durable */
-    size_t batch_start;     /* of the log: where the open batch begins */
-    int64_t due_written;    /* key of its due row, 0 = none */
+    hf_node all_link;      /* of core->runs_all: every run in memory, in order of arrival */
+    hf_node lru_link;      /* of core->lru, when nothing holds it in memory */
+    hf_node dirty_link;    /* of core->dirty, when it has changes that are not in its rows */
+    hf_node batch_link;    /* of core->touched, when the open batch has changes of it */
+    hf_heap_node due;      /* earliest deadline of any kind, or earlier */
+    hf_name *name;         /* when it is the current run of its workflow id */
+    hf_list waiting;       /* calls that wait for it to be loaded */
+    bool loading;          /* the rest of this struct is not there yet */
+    hf_queue *wanted_by;   /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
+    bool detached;         /* not the core's: made by rebuild to look at */
+    bool bad;              /* its records do not check: every call answers so, nothing is written */
+    uint64_t commit_dirty; /* the first commit that is not in its rows */
+    uint64_t commit_ahead; /* its workflow task went out before this commit, and is not answered */
+    uint64_t commit_last;  /* the last commit that touched it: stays in memory until that is durable */
+    size_t batch_start;    /* of the log: where the open batch begins */
+    int64_t due_written;   /* key of its due row, 0 = none */
     HF_VEC(hf_task_key) rows_written;
-    bool is_written;        /* it has rows */
-    bool spill_now;         /* closed: its rows are written with the open batch */
+    bool is_written; /* it has rows */
+    bool spill_now;  /* closed: its rows are written with the open batch */
 
     /* Identity. */
     int64_t number;
@@ -198,10 +199,10 @@ struct hf_run {
     HF_VEC(hf_owned) request_ids;
     hf_owned unknown; /* fields of the state row that this version does not know */
 
-    hf_buf log;             /* R2 */
-    int64_t mark_id;        /* the last WorkflowTaskStarted event of the log, 0 = none: workers ask for what follows it ... */
-    size_t mark_at;         /* ... and it begins here */
-    int64_t spilled;        /* events up to this id are in history rows */
+    hf_buf log;      /* R2 */
+    int64_t mark_id; /* the last WorkflowTaskStarted event of the log, 0 = none: workers ask for what follows it ... */
+    size_t mark_at;  /* ... and it begins here */
+    int64_t spilled; /* events up to this id are in history rows */
     uint64_t spilled_chain; /* the chain after those */
     int64_t spilled_len;    /* bytes of those */
 };

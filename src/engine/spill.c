@@ -40,7 +40,8 @@ static void put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key ke
                               .value = hf_str_of_len(bytes, HF_RECORD_HEADER_LEN + body->len)});
 }
 
-static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_pb_type *type, const void *msg)
+static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_pb_type *type,
+                        const void *msg)
 {
     core->row.len = 0;
     hf_pb_encode(type, msg, &core->row);
@@ -111,9 +112,8 @@ static void put_due(hf_core *core, hf_batch *batch, hf_run *run)
                                   .key = {.a = run->due_written, .b = run->number}});
     }
     if (key != 0) {
-        hf_batch_write(
-            core, batch,
-            (hf_write){.table = HF_TABLE_DUE, .kind = HF_WRITE_PUT, .key = {.a = key, .b = run->number}});
+        hf_batch_write(core, batch,
+                       (hf_write){.table = HF_TABLE_DUE, .kind = HF_WRITE_PUT, .key = {.a = key, .b = run->number}});
         core->due_on_disk = true;
     }
     run->due_written = key;
@@ -280,7 +280,8 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
         hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
         core->events.len = 0;
         hf_pb_put_uint(&core->events, 1, (uint64_t)run->number);
-        hf_pb_put_bytes(&core->events, 2, hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start));
+        hf_pb_put_bytes(&core->events, 2,
+                        hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start));
         hf_pb_put_bytes(out, 4, hf_str_of_len(core->events.data, core->events.len));
         run->batch_start = run->log.len;
         run->commit_last = core->commit_next;

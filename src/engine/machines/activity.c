@@ -58,7 +58,8 @@ hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, h
     hf_op_init(&op);
     hf_status status = core->status;
     if (status == HF_OK) {
-        status = hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event);
+        status =
+            hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event);
     }
     if (status == HF_ERR_NOMEM) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
@@ -95,7 +96,8 @@ hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_
     return HF_OK;
 }
 
-hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
+                                    hf_str bytes)
 {
     (void)bytes;
     (void)core;
@@ -137,7 +139,8 @@ hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf
     /* A history alone does not tell of attempts: for rebuild() every outcome may follow. */
     bool can = activity != NULL && (run->detached ? is_pending(activity) : move(core, activity, state));
     if (!can) {
-        return hf_fail(op, HF_ERR_INVALID, "the activity of event %lld has ended or never was", (long long)scheduled_id);
+        return hf_fail(op, HF_ERR_INVALID, "the activity of event %lld has ended or never was",
+                       (long long)scheduled_id);
     }
     activity->state = state;
     hf_match_remove(core, &activity->task);
@@ -164,7 +167,8 @@ hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_h
     return HF_OK;
 }
 
-hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
+                                       hf_str bytes)
 {
     (void)bytes;
     (void)core;

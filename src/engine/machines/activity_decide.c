@@ -49,7 +49,8 @@ static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
     return true;
 }
 
-bool hf_activity_command_is_good(hf_core *core, const hf_run *run, hf_pb_schedule_activity_task_command_attributes *attrs)
+bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
+                                 hf_pb_schedule_activity_task_command_attributes *attrs)
 {
     if (attrs->activity_id.len == 0 || attrs->activity_id.len > HF_ID_LEN_MAX) {
         return bad(core, "ActivityId is not set on ScheduleActivityTaskCommand, or too long.");
@@ -155,7 +156,8 @@ void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activ
 
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity)
 {
-    bool waits = activity->state == HF_ACTIVITY_SCHEDULED || (activity->state == HF_ACTIVITY_STARTED && activity->again);
+    bool waits =
+        activity->state == HF_ACTIVITY_SCHEDULED || (activity->state == HF_ACTIVITY_STARTED && activity->again);
     if (core->status != HF_OK || !waits || activity->task.queue != NULL) {
         return;
     }
@@ -551,7 +553,8 @@ static int32_t passed(const hf_core *core, const hf_activity *activity)
         return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
     }
     if (activity->state == HF_ACTIVITY_SCHEDULED) {
-        return after(activity->scheduled_time, activity->schedule_to_start) <= now ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START : 0;
+        return after(activity->scheduled_time, activity->schedule_to_start) <= now ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START
+                                                                                   : 0;
     }
     if (activity->state != HF_ACTIVITY_STARTED) {
         return 0;
@@ -579,8 +582,8 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
     hf_pb_failure *failure = timeout_failure(core, activity, type);
     int32_t retry_state = type == HF_TIMEOUT_TYPE_START_TO_CLOSE || type == HF_TIMEOUT_TYPE_HEARTBEAT
                               ? retry(core, run, activity, failure, false)
-                              : type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE ? HF_RETRY_STATE_TIMEOUT
-                                                                          : HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
+                          : type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE ? HF_RETRY_STATE_TIMEOUT
+                                                                      : HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }

@@ -10,9 +10,9 @@
 #include "base/limits.h"
 #include "history/payload.h"
 
-#define CLOSED                                                                                                      \
-    (HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_COMPLETED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_FAILED) |                 \
-     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CANCELED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TERMINATED) |              \
+#define CLOSED                                                                                         \
+    (HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_COMPLETED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_FAILED) |    \
+     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CANCELED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TERMINATED) | \
      HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT))
 
 static const hf_rule RULES[HF_MACHINE_STATE_MAX] = {
@@ -158,8 +158,8 @@ static bool may_reuse(int32_t policy, int32_t status)
 static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
 {
     call->existing_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
-    hf_call_fail(core, call, HF_ERR_EXISTS, "workflow id \"%.*s\" is in use: run %.*s is %s", HF_STR_ARGS(run->workflow_id),
-                 HF_STR_ARGS(run->run_id), RULES[run->status].name);
+    hf_call_fail(core, call, HF_ERR_EXISTS, "workflow id \"%.*s\" is in use: run %.*s is %s",
+                 HF_STR_ARGS(run->workflow_id), HF_STR_ARGS(run->run_id), RULES[run->status].name);
 }
 
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
@@ -190,7 +190,8 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
         }
         HF_PROBE(core, HF_PROBE_START_TERMINATED);
         if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
-            hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL, request->identity);
+            hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL,
+                                   request->identity);
         }
     } else if (run != NULL && !may_reuse(request->workflow_id_reuse_policy, run->status)) {
         HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);

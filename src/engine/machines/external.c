@@ -223,7 +223,8 @@ static void message_done(hf_call *call)
 static bool address(hf_message *message, const hf_run *run)
 {
     char id[HF_ID_LEN_MAX];
-    int len = snprintf(id, sizeof id, "%.*s/%lld", HF_STR_ARGS(hf_owned_str(&run->run_id)), (long long)message->initiated_id);
+    int len =
+        snprintf(id, sizeof id, "%.*s/%lld", HF_STR_ARGS(hf_owned_str(&run->run_id)), (long long)message->initiated_id);
     hf_str request_id = hf_arena_copy(&message->arena, hf_str_of_len(id, len > 0 ? (size_t)len : 0));
     hf_str home = hf_arena_copy(&message->arena, hf_owned_str(&run->namespace));
     if (message->cancel) {
@@ -264,8 +265,7 @@ static void post(hf_core *core, hf_run *run, const hf_external *external)
     hf_arena_init(&message->arena, core->memory);
     hf_str bytes = hf_arena_copy(&message->arena, hf_owned_str(&external->event));
     hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, &message->arena, &message->event);
-    message->cancel =
-        message->event.event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED;
+    message->cancel = message->event.event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED;
     if (status != HF_OK || !address(message, run) || message->arena.status != HF_OK) {
         hf_core_break(core, status != HF_OK ? status : HF_ERR_NOMEM, "a message to another run cannot be made");
         hf_arena_deinit(&message->arena);
@@ -311,7 +311,8 @@ static void posted(hf_core *core, hf_run *run, int64_t initiated_id)
     }
 }
 
-void hf_external_signal(hf_core *core, hf_run *run, const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
+void hf_external_signal(hf_core *core, hf_run *run,
+                        const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
 {
     hf_pb_signal_external_workflow_execution_initiated_event_attributes body = {
         .workflow_task_completed_event_id = run->wft.completed_id,

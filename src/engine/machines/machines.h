@@ -67,7 +67,8 @@ hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str byte
 /* ---- activity.c ------------------------------------------------------------------------------------------------------ */
 hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, hf_str scheduled);
 /* Is the command well-formed? Fills in defaults. The sentence is in core->op. */
-bool hf_activity_command_is_good(hf_core *core, const hf_run *run, hf_pb_schedule_activity_task_command_attributes *attrs);
+bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
+                                 hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id);
 void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call);
@@ -81,9 +82,11 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
 int64_t hf_activity_deadline(const hf_activity *activity); /* INT64_MAX = none */
 hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
+                                    hf_str bytes);
 hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
+                                       hf_str bytes);
 hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
 hf_status hf_activity_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
 hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
@@ -101,7 +104,8 @@ hf_status hf_timer_mark_fired(hf_op *op, hf_core *core, hf_run *run, const hf_pb
 
 /* ---- external.c ------------------------------------------------------------------------------------------------------ */
 hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event);
-void hf_external_signal(hf_core *core, hf_run *run, const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
+void hf_external_signal(hf_core *core, hf_run *run,
+                        const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
 void hf_external_cancel(hf_core *core, hf_run *run,
                         const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
 /* After a restart: what is on its way is sent again. */

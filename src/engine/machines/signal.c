@@ -100,7 +100,8 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_request_cancel_workflow_execution_request *request = call->request;
-    bool again = run->cancel_requested || hf_run_has_buffered(core, run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
+    bool again =
+        run->cancel_requested || hf_run_has_buffered(core, run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
     if (again || !hf_run_is_open(run)) {
         HF_PROBE(core, HF_PROBE_CANCEL_TWICE);
         hf_call_response(core, call); /* it is canceled, or over: what was asked for is so */

@@ -55,8 +55,7 @@ static void drop(hf_core *core, hf_run *run, hf_timer *timer)
         index++;
     }
     run->timers.count--;
-    memmove(&run->timers.items[index], &run->timers.items[index + 1],
-            (run->timers.count - index) * sizeof(hf_timer *));
+    memmove(&run->timers.items[index], &run->timers.items[index + 1], (run->timers.count - index) * sizeof(hf_timer *));
     hf_timer_free(core, timer);
 }
 

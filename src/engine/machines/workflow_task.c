@@ -23,10 +23,10 @@ static const hf_rule RULES[HF_WFT_STATE_COUNT] = {
 const hf_machine hf_workflow_task_machine = {"workflow task", RULES, HF_WFT_STATE_COUNT};
 
 #define TASK_TIMEOUT_DEFAULT (INT64_C(10) * 1000000000)
-#define STRETCH_FROM_ATTEMPT 4                            /* later attempts get more time ... */
-#define STRETCH_FIRST (INT64_C(5) * 1000000000)           /* ... by this, doubled each time ... */
-#define STRETCH_MAX (INT64_C(600) * 1000000000)           /* ... up to this */
-#define STICKY_IDLE_MAX (INT64_C(10) * 1000000000)        /* a sticky queue nobody polled for so long is skipped */
+#define STRETCH_FROM_ATTEMPT 4                     /* later attempts get more time ... */
+#define STRETCH_FIRST (INT64_C(5) * 1000000000)    /* ... by this, doubled each time ... */
+#define STRETCH_MAX (INT64_C(600) * 1000000000)    /* ... up to this */
+#define STICKY_IDLE_MAX (INT64_C(10) * 1000000000) /* a sticky queue nobody polled for so long is skipped */
 
 bool hf_wft_move(hf_core *core, hf_run *run, hf_wft_state state)
 {
@@ -226,10 +226,9 @@ static bool wants_sticky(hf_core *core, const hf_run *run)
     if (run->sticky_queue.len == 0) {
         return false;
     }
-    const hf_queue *queue =
-        hf_queue_get(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
-    bool alive = queue != NULL && (hf_queue_has_pollers(core, queue) ||
-                                   core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
+    const hf_queue *queue = hf_queue_get(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
+    bool alive =
+        queue != NULL && (hf_queue_has_pollers(core, queue) || core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
     HF_PROBE(core, alive ? HF_PROBE_STICKY_USED : HF_PROBE_STICKY_SKIPPED);
     return alive;
 }
@@ -432,7 +431,8 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
         hf_pb_workflow_task_scheduled msg = {.order = order};
         hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
     }
-    hf_str request_id = again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run);
+    hf_str request_id =
+        again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run);
     if (!again && !wft->is_transient) {
         hf_pb_history_event event =
             started_event(core, run, request->identity, request_id, core->now.wall, wft->scheduled_id);

@@ -1,10 +1,10 @@
 /* Messages from one run to another: the inbox. */
 #include "fixture.h"
 
-#define SIGNALED_OTHER                                        \
-    FIRST_TASK                                                \
-    "5 SignalExternalWorkflowExecutionInitiated\n"            \
-    "6 ExternalWorkflowExecutionSignaled\n"                   \
+#define SIGNALED_OTHER                             \
+    FIRST_TASK                                     \
+    "5 SignalExternalWorkflowExecutionInitiated\n" \
+    "6 ExternalWorkflowExecutionSignaled\n"        \
     "7 WorkflowTaskScheduled attempt=1\n"
 
 static void a_signal_to_another_run_arrives_and_is_reported_back(void **state)
@@ -65,8 +65,7 @@ static void a_message_of_a_run_that_closes_still_arrives(void **state)
 {
     (void)state;
     hf_rig_do(&rig, "start other queue=o; start wf; poll; complete xsignal other bye, done");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionCompleted\n");
+    hf_rig_history(&rig, "wf", FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionCompleted\n");
     hf_rig_history(&rig, "other", START "3 WorkflowExecutionSignaled bye\n");
 }
 
@@ -120,8 +119,7 @@ static void a_crash_does_not_lose_the_message_of_a_run_that_closed(void **state)
 {
     (void)state;
     crash_with_a_message_under_way("complete xsignal other bye, done => again");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionCompleted\n");
+    hf_rig_history(&rig, "wf", FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionCompleted\n");
 }
 
 static const struct CMUnitTest TESTS[] = {
