@@ -189,6 +189,8 @@ void hf_rig_send(hf_rig *rig, hf_rig_call *slot, hf_method method, const void *r
     hf_rig_submit(rig, slot, method, request);
     if (!rig->hold) {
         (void)hf_rig_settle(rig);
+    } else {
+        hf_core_release(rig->core); /* what need not wait for a commit */
     }
 }
 
