@@ -46,6 +46,7 @@ static void set_defaults(hf_core_options *options)
     options->history_span = options->history_span > 0 ? options->history_span : 20 * SECOND;
     options->due_window = options->due_window > 0 ? options->due_window : 60 * SECOND;
     options->page_max = options->page_max > 0 ? options->page_max : 256;
+    options->tail_len_max = options->tail_len_max > 0 ? options->tail_len_max : 3072;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
 }
 

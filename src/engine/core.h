@@ -46,6 +46,7 @@ typedef struct hf_core_options {
     int64_t history_span;   /* ns: the same for a history long poll; 0 = 20 s */
     int64_t due_window;     /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
     size_t page_max;        /* rows of one read of the backlog or the deadlines; 0 = 256 */
+    size_t tail_len_max;    /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
     uint64_t trim_count;    /* commits that leave the journal at once, unless it is long; 0 = 64 */
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;

@@ -87,8 +87,8 @@ hf_status hf_rebuild_compare(hf_op *op, hf_core *core, const hf_run *run, hf_str
     hf_buf_init(&twin, core->memory, SIZE_MAX / 4);
     take_identity(core, rebuilt, run);
     hf_arena_reset(&core->scratch);
-    hf_run_encode(core, run, false, &real);
-    hf_run_encode(core, rebuilt, false, &twin);
+    hf_run_encode(core, run, false, HF_STR(""), &real);
+    hf_run_encode(core, rebuilt, false, HF_STR(""), &twin);
     hf_status status = HF_OK;
     if (!hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
         status = hf_fail(op, HF_ERR_INVALID, "run %lld is not what its history of %lld events says",
@@ -142,7 +142,7 @@ uint64_t hf_core_hash(hf_core *core)
         const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
         hf_arena_reset(&core->scratch);
         core->row.len = 0;
-        hf_run_encode(core, run, true, &core->row);
+        hf_run_encode(core, run, true, HF_STR(""), &core->row);
         hash = hf_hash_bytes(hash, core->row.data, core->row.len);
         hash = hf_hash_bytes(hash, run->log.data, run->log.len);
     }

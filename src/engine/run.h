@@ -9,7 +9,8 @@
  * journal), rebuild (history alone), and the check that these agree.
  *
  * R1  event_count is the id of the last event; ids are dense from 1.
- * R2  log holds all changes since the run's rows were written, in order; its events are spilled + 1 .. event_count.
+ * R2  log holds all changes since the run's rows were written, in order, behind the events that its own row holds; its events
+ *     are spilled + 1 .. event_count.
  * R3  state == apply(row, log); and, but for the rest, state == apply(nothing, history).
  * R4  A closed run has no pending task, activity, timer or buffered event, and its last event is the closing one.
  * R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted. */
@@ -235,8 +236,9 @@ hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id);
 /* R1, R4, R5 and order. */
 void hf_run_check(const hf_run *run);
 
-/* state.c: the row. `rest` false leaves out what no history holds, for the comparison of R3. */
-void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_buf *out);
+/* state.c: the row. `rest` false leaves out what no history holds, for the comparison of R3. `tail`: events that the row is to
+ * hold itself. */
+void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
 /* Fills a run that is loading. Fails: HF_ERR_INVALID. */
 hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body);
 

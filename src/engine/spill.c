@@ -50,30 +50,37 @@ static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key k
 
 /* ---- The rows of a run ----------------------------------------------------------------------------------------------- */
 
-static void put_history(hf_core *core, hf_batch *batch, hf_run *run)
+/* Few events go along in the run's own row: one page instead of two. Gives those; the others become a history row. */
+static hf_str put_history(hf_core *core, hf_batch *batch, hf_run *run)
 {
-    if (run->event_count == run->spilled) {
-        return;
-    }
     core->events.len = 0;
+    if (run->event_count == run->spilled) {
+        return HF_STR("");
+    }
     hf_log_events(run, run->spilled + 1, run->event_count, &core->events);
     if (core->events.status != HF_OK) {
         hf_core_break(core, core->events.status, "out of memory");
-        return;
+        return HF_STR("");
     }
     hf_assert((int64_t)core->events.len == run->history_len - run->spilled_len); /* R2 */
+    hf_str events = hf_str_of_len(core->events.data, core->events.len);
+    if (events.len <= core->options.tail_len_max) {
+        return events;
+    }
     hf_pb_history_record record = {
         .first_id = run->spilled + 1,
         .last_id = run->event_count,
         .chain_before = run->spilled_chain,
         .chain_after = run->chain,
-        .events = hf_str_of_len(core->events.data, core->events.len),
+        .events = events,
     };
     put_message(core, batch, HF_TABLE_HISTORY, (hf_key){.a = run->number, .b = record.first_id},
                 &hf_pb_history_record_type, &record);
     run->spilled = run->event_count;
     run->spilled_chain = run->chain;
     run->spilled_len = run->history_len;
+    core->events.len = 0;
+    return HF_STR("");
 }
 
 static void put_name(hf_core *core, hf_batch *batch, hf_run *run)
@@ -181,7 +188,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     hf_assert(!run->loading && !run->bad);
     HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
     hf_arena_reset(&core->scratch);
-    put_history(core, batch, run);
+    hf_str tail = put_history(core, batch, run); /* in core->events */
     if (!run->is_written || !hf_run_is_open(run)) { /* an open run's name does not change */
         put_name(core, batch, run);
     }
@@ -189,7 +196,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     put_tasks(core, batch, run);
     run->commit_last = core->commit_next;
     core->row.len = 0;
-    hf_run_encode(core, run, true, &core->row);
+    hf_run_encode(core, run, true, tail, &core->row);
     put_record(core, batch, HF_TABLE_RUN, (hf_key){.a = run->number}, &core->row);
     if (core->status != HF_OK) {
         return;
@@ -198,7 +205,12 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     run->spill_now = false;
     hf_buf_deinit(&run->log);
     hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
-    run->batch_start = 0;
+    hf_buf_put(&run->log, tail.data, tail.len);
+    if (run->log.status != HF_OK) {
+        hf_core_break(core, run->log.status, "out of memory");
+        return;
+    }
+    run->batch_start = run->log.len;
     run->mark_id = 0;
     run->mark_at = 0;
     hf_list_remove(&run->dirty_link);

@@ -106,7 +106,7 @@ static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_
     return true;
 }
 
-void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_buf *out)
+void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_buf *out)
 {
     hf_pb_workflow_task_state wft = encode_wft(&run->wft, rest);
     hf_pb_run_state msg = {
@@ -140,6 +140,9 @@ void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_buf *out)
         msg.sticky_timeout = run->sticky_timeout;
         msg.due_written = run->due_written;
         msg.spilled = run->spilled;
+        msg.spilled_chain = run->spilled_chain;
+        msg.spilled_len = run->spilled_len;
+        msg.tail = tail;
         msg.unknown = hf_owned_str(&run->unknown);
     }
     if (!encode_lists(core, run, rest, &msg)) {
@@ -270,9 +273,14 @@ hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body)
     run->close_event_id = msg.close_event_id;
     run->commit_last = msg.commit;
     run->due_written = msg.due_written;
-    run->spilled = msg.event_count; /* a row holds everything */
-    run->spilled_chain = msg.chain;
-    run->spilled_len = msg.history_len;
+    bool has_tail = msg.tail.len > 0; /* else everything is in history rows */
+    run->spilled = has_tail ? msg.spilled : msg.event_count;
+    run->spilled_chain = has_tail ? msg.spilled_chain : msg.chain;
+    run->spilled_len = has_tail ? msg.spilled_len : msg.history_len;
+    hf_buf_put(&run->log, msg.tail.data, msg.tail.len);
+    if (run->log.status != HF_OK) {
+        hf_core_break(core, run->log.status, "out of memory");
+    }
     run->sticky_timeout = msg.sticky_timeout;
     run->is_written = true;
     hf_owned_set(core, &run->sticky_queue, msg.sticky_queue);

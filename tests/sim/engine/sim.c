@@ -49,6 +49,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->history_span = sim_chance(world, 500) ? SIM_SECOND + sim_upto(world, 10 * SIM_SECOND) : 0;
     options->due_window = sim_chance(world, 500) ? SIM_SECOND / 10 + sim_upto(world, 10 * SIM_SECOND) : 0;
     options->page_max = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 2) : 0;
+    options->tail_len_max = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 600) : 0;
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
 }
 

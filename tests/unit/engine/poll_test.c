@@ -82,7 +82,7 @@ static void a_workflow_task_is_the_same_when_its_history_is_in_rows(void **state
 {
     (void)state;
     hf_rig_close(&rig);
-    hf_rig_open(&rig, (hf_core_options){.mem_max = 1});
+    hf_rig_open(&rig, (hf_core_options){.mem_max = 1, .tail_len_max = 1});
     hf_rig_do(&rig, "start wf; poll; complete timer t 1s; time 1s; signal wf s; poll");
     check_task("w", 1);
     assert_true(hf_rig_probe(&rig, HF_PROBE_HISTORY_FROM_ROWS) > 0);

@@ -18,8 +18,12 @@ static void encode(const hf_run *run, hf_buf *out)
 {
     hf_arena_reset(&rig.core->scratch);
     hf_buf_init(out, hf_rig_heap, SIZE_MAX / 4);
-    hf_run_encode(rig.core, run, true, out);
+    hf_buf tail;
+    hf_buf_init(&tail, hf_rig_heap, SIZE_MAX / 4);
+    hf_log_events(run, run->spilled + 1, run->event_count, &tail);
+    hf_run_encode(rig.core, run, true, hf_str_of_len(tail.data, tail.len), out);
     assert_int_equal(out->status, HF_OK);
+    hf_buf_deinit(&tail);
 }
 
 static hf_run *decode(hf_str body, int64_t number, hf_status expected)
