@@ -158,12 +158,46 @@ static bool check_cancel_external(hf_core *core, hf_plan *plan, size_t index)
                           HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
 }
 
+/* The attributes that go with a command: a union, so reading others would be reading anything. */
+static uint32_t attributes_of(int32_t command_type)
+{
+    switch (command_type) {
+    case HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
+        return HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK:
+        return HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_START_TIMER:
+        return HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_CANCEL_TIMER:
+        return HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
+        return HF_PB_COMMAND_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
+        return HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_RECORD_MARKER:
+        return HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
+        return HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
+        return HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    case HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
+        return HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    default:
+        return 0;
+    }
+}
+
 static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
     const hf_pb_command *command = &plan->request->commands.items[index];
     if (plan->closes) {
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
                    "a command follows the one that closes the run");
+    }
+    uint32_t expected = attributes_of(command->command_type);
+    if (expected != 0 && command->attributes_case != 0 && command->attributes_case != expected) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
+                   "the attributes of a command are those of another");
     }
     switch (command->command_type) {
     case HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK:
@@ -327,7 +361,8 @@ static void do_one(hf_core *core, hf_run *run, const hf_pb_command *command, hf_
 
 static void set_sticky(hf_core *core, hf_run *run, const hf_pb_sticky_execution_attributes *attrs)
 {
-    bool sticky = attrs != NULL && attrs->worker_task_queue != NULL && attrs->worker_task_queue->name.len > 0;
+    bool sticky = attrs != NULL && attrs->worker_task_queue != NULL && attrs->worker_task_queue->name.len > 0 &&
+                  attrs->worker_task_queue->name.len <= HF_ID_LEN_MAX;
     if (!sticky) {
         hf_wft_unstick(core, run);
         return;

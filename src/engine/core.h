@@ -48,6 +48,7 @@ typedef struct hf_core_options {
     size_t page_max;        /* rows of one read of the backlog or the deadlines; 0 = 256 */
     size_t tail_len_max;    /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
     uint64_t trim_count;    /* commits that leave the journal at once, unless it is long; 0 = 64 */
+    uint64_t incarnation;   /* of a process that opens its store again; 0 = a new process */
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;
 

@@ -64,6 +64,7 @@ typedef struct hf_engine {
     hf_core *core;
     hf_thread *thread;
     uint64_t reopened;
+    bool is_closing;    /* what the engine thread knows of `closing` */
     int64_t held_since; /* mono ns; 0 = no batch is held back */
     unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
@@ -80,6 +81,7 @@ typedef struct hf_engine {
     bool asleep;         /* anybody who pushes rings */
     bool napping;        /* only the store rings */
     bool closing;
+    bool ended; /* nobody takes from here any more */
     hf_word word;
 } hf_engine;
 
@@ -154,11 +156,29 @@ static void submit(hf_service *service, hf_call *call)
     }
 }
 
+static void drop_post(hf_engine *engine, hf_post *item)
+{
+    if (item->kind != HF_POST_ASK) {
+        engine->env->ops->release(engine->env, item, item->len);
+        return;
+    }
+    hf_word *word = &HF_CONTAINER(item, hf_ask, post)->done;
+    atomic_store(word, 1);
+    engine->env->ops->word_wake(engine->env, word, 1);
+}
+
+/* After the engine thread has ended nobody reads: then the message is dropped here. */
 static void post(hf_engine *engine, hf_post *item)
 {
     hf_spin_lock(&engine->lock);
-    hf_list_push_back(&engine->posts, &item->link);
+    bool ended = engine->ended;
+    if (!ended) {
+        hf_list_push_back(&engine->posts, &item->link);
+    }
     unlock_and_ring(engine, false);
+    if (ended) {
+        drop_post(engine, item);
+    }
 }
 
 static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
@@ -248,7 +268,7 @@ static void take(hf_engine *engine, hf_taken *taken)
 
 static hf_instant next_deadline(hf_engine *engine, hf_clock now)
 {
-    if (engine->stopped != HF_OK) {
+    if (engine->stopped != HF_OK || hf_core_status(engine->core) != HF_OK) {
         return HF_INSTANT_NEVER;
     }
     hf_clock next = hf_core_next(engine->core);
@@ -342,7 +362,7 @@ static void refuse(hf_engine *engine, hf_call *call)
 /* Its answers may still come in time. */
 static bool is_held_back(hf_engine *engine, hf_clock now)
 {
-    if (engine->core->ahead == 0 || engine->core->committing) {
+    if (engine->core->ahead == 0 || engine->core->committing || engine->is_closing) {
         engine->held_since = 0;
         return false;
     }
@@ -384,7 +404,54 @@ static void log_reopen(hf_engine *engine, const char *event)
     }
 }
 
-/* L3. All requests are back: the store is ours for the moment. */
+/* The store as seen while a core is opened again: through the queue, where tools may have requests as well. */
+typedef struct hf_proxy {
+    hf_store store;
+    hf_engine *engine;
+    hf_word done;
+} hf_proxy;
+
+static void proxy_done(hf_store_request *request)
+{
+    hf_proxy *proxy = request->owner;
+    hf_env *env = proxy->engine->env;
+    hf_word *word = &proxy->done;
+    atomic_store(word, 1);
+    env->ops->word_wake(env, word, 1);
+}
+
+static hf_status proxy_execute(hf_store *store, hf_store_request *request)
+{
+    hf_proxy *proxy = (hf_proxy *)(void *)store;
+    request->owner = proxy;
+    request->done = proxy_done;
+    atomic_store(&proxy->done, 0);
+    hf_store_queue_submit(proxy->engine->queue, request);
+    while (atomic_load(&proxy->done) == 0) {
+        (void)proxy->engine->env->ops->word_wait(proxy->engine->env, &proxy->done, 0, HF_INSTANT_NEVER);
+    }
+    return request->status;
+}
+
+static uint64_t proxy_last_commit(hf_store *store)
+{
+    const hf_proxy *proxy = (const hf_proxy *)(const void *)store;
+    return proxy->engine->store->ops->last_commit(proxy->engine->store);
+}
+
+static void proxy_close(hf_store *store)
+{
+    (void)store;
+}
+
+static const hf_store_ops PROXY_OPS = {
+    .name = "proxy",
+    .execute = proxy_execute,
+    .last_commit = proxy_last_commit,
+    .close = proxy_close,
+};
+
+/* L3. All requests of the core are back. */
 static void reopen(hf_engine *engine, hf_clock now)
 {
     hf_core *broken = engine->core;
@@ -396,7 +463,10 @@ static void reopen(hf_engine *engine, hf_clock now)
     if (status != HF_ERR_STORE) {
         hf_op op;
         hf_op_init(&op);
-        status = hf_core_open(&op, &engine->core_options, engine->store, now, &engine->core);
+        hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
+        status =
+            engine->env->ops->random(engine->env, &op, engine->core_options.seed, sizeof engine->core_options.seed);
+        status = status != HF_OK ? status : hf_core_open(&op, &engine->core_options, &proxy.store, now, &engine->core);
         if (status == HF_OK) {
             engine->core->submit = submit_request;
             engine->core->submit_state = engine;
@@ -414,6 +484,7 @@ static void step(hf_engine *engine, hf_taken *taken)
 {
     hf_clock now = clock_of(engine);
     hf_node *node = NULL;
+    engine->is_closing = taken->closing;
     while ((node = hf_list_pop_front(&taken->completions)) != NULL) {
         take_completion(engine, HF_CONTAINER(node, hf_store_request, link), now);
     }
@@ -459,6 +530,15 @@ static void engine_main(void *arg)
             break; /* what was decided has been committed, and its callers told */
         }
     }
+    hf_list left;
+    hf_spin_lock(&engine->lock);
+    engine->ended = true;
+    move_all(&engine->posts, &left);
+    hf_spin_unlock(&engine->lock);
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(&left)) != NULL) {
+        drop_post(engine, HF_CONTAINER(node, hf_post, link));
+    }
     if (engine->core != NULL) {
         hf_core_stop(engine->core, HF_ERR_CLOSED, "the service is closed");
     }
@@ -488,6 +568,7 @@ static hf_status start(hf_op *op, hf_engine *engine)
     hf_env *env = engine->env;
     HF_TRY(env->ops->random(env, op, engine->core_options.seed, sizeof engine->core_options.seed));
     HF_TRY(hf_core_open(op, &engine->core_options, engine->store, clock_of(engine), &engine->core));
+    engine->core_options.incarnation = engine->core->incarnation; /* our workers outlive a core */
     engine->core->submit = submit_request;
     engine->core->submit_state = engine;
     hf_store *store = engine->store;

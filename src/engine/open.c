@@ -31,7 +31,7 @@ static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         uint64_t low = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
         memcpy(core->mac_key, &high, 8);
         memcpy(core->mac_key + 8, &low, 8);
-        core->incarnation = 1;
+        core->incarnation = core->options.incarnation != 0 ? core->options.incarnation : 1;
         return HF_OK;
     }
     hf_str body = {0};
@@ -42,7 +42,7 @@ static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
     }
     memcpy(core->mac_key, meta.mac_key.data, sizeof core->mac_key);
-    core->incarnation = meta.incarnation + 1;
+    core->incarnation = core->options.incarnation != 0 ? core->options.incarnation : meta.incarnation + 1;
     return HF_OK;
 }
 

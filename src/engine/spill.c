@@ -188,7 +188,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     hf_assert(!run->loading && !run->bad);
     HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
     hf_arena_reset(&core->scratch);
-    hf_str tail = put_history(core, batch, run); /* in core->events */
+    hf_str tail = put_history(core, batch, run);    /* in core->events */
     if (!run->is_written || !hf_run_is_open(run)) { /* an open run's name does not change */
         put_name(core, batch, run);
     }

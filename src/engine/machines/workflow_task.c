@@ -223,7 +223,7 @@ static int64_t timeout_of(hf_core *core, const hf_run *run, int32_t attempt)
 /* The queue it goes to: the sticky one while its worker is alive. */
 static bool wants_sticky(hf_core *core, const hf_run *run)
 {
-    if (run->sticky_queue.len == 0) {
+    if (run->sticky_queue.len == 0 || run->sticky_queue.len > HF_ID_LEN_MAX) {
         return false;
     }
     const hf_queue *queue = hf_queue_get(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
@@ -311,7 +311,8 @@ void hf_wft_unstick(hf_core *core, hf_run *run)
 
 /* ---- Decide: start --------------------------------------------------------------------------------------------------- */
 
-static hf_pb_history_event started_event(hf_core *core, const hf_run *run, hf_str identity, hf_str request_id,
+/* `count` and `len` of the history before it. */
+static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t len, hf_str identity, hf_str request_id,
                                          int64_t time, int64_t scheduled_id)
 {
     hf_pb_workflow_task_started_event_attributes *body =
@@ -323,9 +324,8 @@ static hf_pb_history_event started_event(hf_core *core, const hf_run *run, hf_st
     body->scheduled_event_id = scheduled_id;
     body->identity = identity;
     body->request_id = request_id;
-    body->history_size_bytes = run->history_len;
-    body->suggest_continue_as_new =
-        run->event_count >= HF_HISTORY_SUGGEST_COUNT || run->history_len >= HF_HISTORY_SUGGEST_LEN;
+    body->history_size_bytes = len;
+    body->suggest_continue_as_new = count >= HF_HISTORY_SUGGEST_COUNT || len >= HF_HISTORY_SUGGEST_LEN;
     return (hf_pb_history_event){
         .event_time = hf_pb_timestamp_of((hf_time){time}),
         .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_STARTED,
@@ -360,12 +360,14 @@ static hf_str transient_tail(hf_core *core, hf_run *run)
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_SCHEDULED_EVENT_ATTRIBUTES,
         .workflow_task_scheduled_event_attributes = &body,
     };
-    hf_pb_history_event started = started_event(core, run, hf_owned_str(&wft->identity), hf_owned_str(&wft->request_id),
-                                                wft->started_time, wft->scheduled_id);
-    started.event_id = wft->started_id;
     hf_buf out;
     hf_buf_init(&out, core->memory, SIZE_MAX / 4);
     hf_pb_encode_field(1, &hf_pb_history_event_type, &scheduled, &out);
+    /* The same as when it is written: behind its Scheduled event. */
+    hf_pb_history_event started =
+        started_event(core, run->event_count + 1, run->history_len + (int64_t)out.len, hf_owned_str(&wft->identity),
+                      hf_owned_str(&wft->request_id), wft->started_time, wft->scheduled_id);
+    started.event_id = wft->started_id;
     hf_pb_encode_field(1, &hf_pb_history_event_type, &started, &out);
     hf_str tail = hf_arena_copy(&core->scratch, hf_str_of_len(out.data, out.len));
     if (out.status != HF_OK || core->scratch.status != HF_OK) {
@@ -434,8 +436,8 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
     hf_str request_id =
         again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run);
     if (!again && !wft->is_transient) {
-        hf_pb_history_event event =
-            started_event(core, run, request->identity, request_id, core->now.wall, wft->scheduled_id);
+        hf_pb_history_event event = started_event(core, run->event_count, run->history_len, request->identity,
+                                                  request_id, core->now.wall, wft->scheduled_id);
         hf_event_emit(core, run, &event);
     }
     if (!again && wft->is_transient) {
@@ -482,7 +484,8 @@ void hf_wft_materialise(hf_core *core, hf_run *run)
     hf_pb_workflow_task_reset reset = {.attempt_next = attempt};
     hf_record(core, run, HF_CHANGE_TASK_RESET, &hf_pb_workflow_task_reset_type, &reset);
     emit_scheduled(core, run, attempt, timeout, scheduled_time);
-    hf_pb_history_event event = started_event(core, run, identity, request_id, started_time, run->wft.scheduled_id);
+    hf_pb_history_event event = started_event(core, run->event_count, run->history_len, identity, request_id,
+                                              started_time, run->wft.scheduled_id);
     hf_event_emit(core, run, &event);
 }
 
