@@ -171,6 +171,9 @@ struct hf_env {
     const hf_env_ops *ops;
 };
 
+/* The environment's memory, for what takes an allocator. */
+hf_allocator hf_env_memory(hf_env *env);
+
 /* The operating system. One object without state of its own; never freed. */
 hf_env *hf_env_posix(void);
 

@@ -73,6 +73,18 @@ static inline hf_node *hf_list_pop_front(hf_list *list)
     return node;
 }
 
+/* All of `from`, in order, becomes `to`; what `to` held before is forgotten. */
+static inline void hf_list_move_all(hf_list *from, hf_list *to)
+{
+    hf_list_init(to);
+    if (!hf_list_is_empty(from)) {
+        to->head = from->head;
+        to->head.next->prev = &to->head;
+        to->head.prev->next = &to->head;
+        hf_list_init(from);
+    }
+}
+
 /* `node` may be removed in the body, others may not. */
 #define HF_LIST_EACH(node, list)                                                               \
     for (hf_node *node = (list)->head.next, *node##_next_ = node->next; node != &(list)->head; \

@@ -282,7 +282,7 @@ void hf_match_pump(hf_core *core,
                    hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */
 void hf_match_run_loaded(hf_core *core, hf_run *run);
 void hf_match_evicted(hf_core *core, hf_run *run);
-bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue);
+bool hf_queue_has_pollers(const hf_queue *queue);
 int64_t hf_order_next(hf_core *core);
 
 /* load.c: runs and names that are not in memory */
@@ -323,7 +323,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read(hf_core *core, hf_read *read);
 /* Puts History bytes of events from..to into call's response field; replies when they are complete. */
 void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
-                      hf_str *ret_history, hf_str *ret_next_page);
+                      hf_str *ret_history);
 void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */
 void hf_watch_remove(hf_core *core, hf_call *call);
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);

@@ -54,9 +54,8 @@ static void finish(hf_core *core, hf_call *call, hf_buf *out, hf_str *ret_histor
 }
 
 void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
-                      hf_str *ret_history, hf_str *ret_next_page)
+                      hf_str *ret_history)
 {
-    (void)ret_next_page;
     hf_buf out;
     hf_buf_init(&out, core->memory, SIZE_MAX / 4);
     hf_log_events(run, from, to, &out);
@@ -204,7 +203,7 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, int64_t fr
         response->next_page_token =
             page_encode(call->arena, (hf_page){run->number, to + 1 + HF_CANARY(HF_BUG_PAGE_GAP), 0});
     }
-    hf_history_reply(core, call, run, from, to, HF_STR(""), &response->history, NULL);
+    hf_history_reply(core, call, run, from, to, HF_STR(""), &response->history);
 }
 
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run)

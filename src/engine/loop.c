@@ -49,8 +49,7 @@ typedef struct hf_post {
 /* A question that the engine thread answers to a thread that blocks. */
 typedef struct hf_ask {
     hf_post post;
-    hf_engine_stats *stats; /* or NULL: a request for the store */
-    hf_store_request *request;
+    hf_engine_stats *stats; /* what it wants to know */
     hf_word done;
 } hf_ask;
 
@@ -88,18 +87,6 @@ typedef struct hf_engine {
 static hf_clock clock_of(hf_engine *engine)
 {
     return (hf_clock){engine->env->ops->wall_now(engine->env).ns, engine->env->ops->now(engine->env).ns};
-}
-
-static void *env_allocate(void *state, size_t len, size_t align)
-{
-    hf_env *env = state;
-    return env->ops->allocate(env, len, align);
-}
-
-static void env_release(void *state, void *ptr, size_t len)
-{
-    hf_env *env = state;
-    env->ops->release(env, ptr, len);
 }
 
 /* ---- The inbox ------------------------------------------------------------------------------------------------------- */
@@ -223,17 +210,6 @@ typedef struct hf_taken {
     bool closing;
 } hf_taken;
 
-static void move_all(hf_list *from, hf_list *to)
-{
-    hf_list_init(to);
-    if (!hf_list_is_empty(from)) {
-        to->head = from->head;
-        to->head.next->prev = &to->head;
-        to->head.prev->next = &to->head;
-        hf_list_init(from);
-    }
-}
-
 /* Sleeps until somebody pushes, or in a nap until the store does; not when there is something to do already. */
 static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
 {
@@ -259,9 +235,9 @@ static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
 static void take(hf_engine *engine, hf_taken *taken)
 {
     hf_spin_lock(&engine->lock);
-    move_all(&engine->calls_in, &taken->calls);
-    move_all(&engine->posts, &taken->posts);
-    move_all(&engine->completions, &taken->completions);
+    hf_list_move_all(&engine->calls_in, &taken->calls);
+    hf_list_move_all(&engine->posts, &taken->posts);
+    hf_list_move_all(&engine->completions, &taken->completions);
     taken->closing = engine->closing;
     hf_spin_unlock(&engine->lock);
 }
@@ -533,7 +509,7 @@ static void engine_main(void *arg)
     hf_list left;
     hf_spin_lock(&engine->lock);
     engine->ended = true;
-    move_all(&engine->posts, &left);
+    hf_list_move_all(&engine->posts, &left);
     hf_spin_unlock(&engine->lock);
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&left)) != NULL) {
@@ -593,7 +569,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     if (options != NULL) {
         engine->options = *options;
     }
-    engine->core_options.memory = (hf_allocator){env_allocate, env_release, env};
+    engine->core_options.memory = hf_env_memory(env);
     engine->core_options.mem_max = engine->options.mem_max;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
     hf_list_init(&engine->calls_in);

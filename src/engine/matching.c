@@ -59,9 +59,8 @@ hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
     return hf_queue_by_text(core, hf_str_of_len(text, len));
 }
 
-bool hf_queue_has_pollers(const hf_core *core, const hf_queue *queue)
+bool hf_queue_has_pollers(const hf_queue *queue)
 {
-    (void)core;
     return queue->poll_count > 0;
 }
 

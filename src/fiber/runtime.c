@@ -103,18 +103,6 @@ static void fatal_default(void *state, const char *message, int exit_code)
 
 /* ---- Making -------------------------------------------------------------------------------------------------------- */
 
-static void *env_allocate(void *state, size_t len, size_t align)
-{
-    hf_env *env = state;
-    return env->ops->allocate(env, len, align);
-}
-
-static void env_release(void *state, void *ptr, size_t len)
-{
-    hf_env *env = state;
-    env->ops->release(env, ptr, len);
-}
-
 static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
 {
     rt->name = options->name != NULL ? options->name : "holdfast";
@@ -237,7 +225,7 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
     hf_env *env = options->env != NULL ? options->env : hf_env_posix();
     hf_allocator allocator = options->allocator;
     if (allocator.allocate == NULL) {
-        allocator = (hf_allocator){env_allocate, env_release, env};
+        allocator = hf_env_memory(env);
     }
     hf_runtime *rt = allocator.allocate(allocator.state, sizeof *rt, 64);
     if (rt == NULL) {

@@ -113,9 +113,4 @@ hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t
 /* "unix:PATH-sock", in a buffer of HF_PATH_LEN_MAX. */
 void hf_admin_address(const char *path, char *ret_address);
 
-/* ---- open.c ---------------------------------------------------------------------------------------------------------- */
-
-/* An allocator that takes from the environment. */
-hf_allocator hf_env_memory(hf_env *env);
-
 #endif

@@ -23,24 +23,12 @@ struct hf_store_queue {
     hf_word word;      /* 0 = sleep on, 1 = look */
 };
 
-/* Under the lock: all of `from` goes to `to`. */
-static void move_all(hf_list *from, hf_list *to)
-{
-    hf_list_init(to);
-    if (!hf_list_is_empty(from)) {
-        to->head = from->head;
-        to->head.next->prev = &to->head;
-        to->head.prev->next = &to->head;
-        hf_list_init(from);
-    }
-}
-
 /* Takes what is there. False: nothing, and nothing will come. */
 static bool take(hf_store_queue *queue, hf_list *ret_taken)
 {
     for (;;) {
         hf_spin_lock(&queue->lock);
-        move_all(&queue->waiting, ret_taken);
+        hf_list_move_all(&queue->waiting, ret_taken);
         bool closing = queue->closing;
         bool sleeps = hf_list_is_empty(ret_taken) && !closing;
         if (sleeps) {

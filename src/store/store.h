@@ -13,7 +13,7 @@
  *     name      text = ns/id, a = run      run id and status; the last run is the current    with its state
  *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
  *     task      text = queue, a = order    a task that waits, of a run that is cold          with its state
- *     inbox     a = run, b = order         an input for a run that is not loaded             with a commit
+ *     inbox     a = run, b = order         a message from another shard                      not yet: there is one shard
  *
  * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
  * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on

@@ -228,7 +228,7 @@ static bool wants_sticky(hf_core *core, const hf_run *run)
     }
     const hf_queue *queue = hf_queue_get(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
     bool alive =
-        queue != NULL && (hf_queue_has_pollers(core, queue) || core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
+        queue != NULL && (hf_queue_has_pollers(queue) || core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
     HF_PROBE(core, alive ? HF_PROBE_STICKY_USED : HF_PROBE_STICKY_SKIPPED);
     return alive;
 }
@@ -414,7 +414,7 @@ static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
     response->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
     hf_str tail = wft->is_transient ? transient_tail(core, run) : HF_STR("");
     int64_t from = sticky ? wft->last_started_id + 1 : 1;
-    hf_history_reply(core, call, run, from, run->event_count, tail, &response->history, &response->next_page_token);
+    hf_history_reply(core, call, run, from, run->event_count, tail, &response->history);
 }
 
 void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
