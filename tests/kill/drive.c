@@ -1,53 +1,52 @@
 /* kill -9, many times: `kill_drive CHILD HOLDFAST [KILLS [SEED]]`.
  *
- * A child works on a database (child.c) and is killed after a random time: often within milliseconds of its start, when it makes
- * the file, recovers or sends again what is in doubt; otherwise under load, in commits, checkpoints and backups. After each kill
+ * A child works on a database (child.c) and is killed: often within milliseconds of its start, when it makes the file, recovers
+ * or sends again what is in doubt; sometimes when it has said that it recovers, makes a checkpoint or a backup, or has made
+ * one (phase.h); otherwise somewhere under load. After each kill
  *
  *     - `holdfast db check --deep` finds the file sound;
- *     - the store has what was acknowledged, and nothing twice (ledger.h);
- *     - the newest backup that was acknowledged is sound and has what was acknowledged before it began; one that was not
- *       finished is refused, or sound.
+ *     - the store has what was acknowledged, nothing twice, and nothing that nobody sent (ledger.h);
+ *     - backups are what they promise (verify.c).
  *
- * The next child goes on with the same file. After CYCLES kills a last one lets everything end, and a new file is begun. */
+ * The next child goes on with the same file. After CYCLES kills a last one lets everything end, and a new file is begun. At the
+ * end, of every kind of moment there must have been some. */
+#include "kill/drive.h"
 #include "kill/ledger.h"
-
-#include "engine/check.h"
-#include "open/open.h"
+#include "kill/phase.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { CYCLES = 20, QUICK_PERCENT = 30, QUICK_US = 15000, SLOW_US = 90000 };
+enum { CYCLES = 20, QUICK_US = 15000, SLOW_US = 90000, AIM_US = 1000000, EARLY_NS = 50000000 };
 
 extern char **environ;
 
-static const char *child;
-static const char *holdfast;
-static char folder[64];
-static char database[100];
-static char ledger_path[100];
-static size_t failures;
-static struct {
-    size_t kills, early, backups, backups_refused, runs, checks;
-} done;
+/* ---- Programs --------------------------------------------------------------------------------------------------------- */
 
-/* `output`: a file for what it says, NULL = ours. */
-static pid_t start_program(char *const argv[], const char *output)
+void drive_fail(drive *d, const char *what)
+{
+    (void)fprintf(stderr, "FAILED %s\n", what);
+    d->failures++;
+}
+
+pid_t drive_spawn(char *const argv[], const char *output, int pipe_fd)
 {
     posix_spawn_file_actions_t actions;
     (void)posix_spawn_file_actions_init(&actions);
     if (output != NULL) {
         (void)posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         (void)posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    }
+    if (pipe_fd >= 0) {
+        (void)posix_spawn_file_actions_adddup2(&actions, pipe_fd, PHASE_FD);
     }
     pid_t pid = -1;
     int error = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
@@ -59,114 +58,67 @@ static pid_t start_program(char *const argv[], const char *output)
     return pid;
 }
 
-static pid_t start_child(const char *seed, const char *cycle)
+/* `load` NULL: to the end. */
+static pid_t start_child(const drive *d, hf_rng *rng, const char *database, const char *ledger_path, const char *cycle,
+                         const char *load, int pipe_fd)
 {
-    char program[400];
-    char text[32];
-    char word[32];
-    (void)snprintf(program, sizeof program, "%s", child);
-    (void)snprintf(text, sizeof text, "%s", seed);
-    (void)snprintf(word, sizeof word, "%s", cycle);
-    char *argv[] = {program, database, ledger_path, text, word, NULL};
-    return start_program(argv, NULL);
+    char words[6][400];
+    const char *given[] = {d->child, database, ledger_path, "", cycle, load};
+    char *argv[7] = {NULL};
+    for (size_t i = 0; i < 6 && given[i] != NULL; i++) {
+        (void)snprintf(words[i], sizeof words[i], "%s", given[i]);
+        argv[i] = words[i];
+    }
+    (void)snprintf(words[3], sizeof words[3], "%llu", (unsigned long long)(hf_rng_next(rng) >> 1));
+    return drive_spawn(argv, NULL, pipe_fd);
 }
 
-static void fail(const char *what)
+void drive_finish(drive *d, hf_rng *rng, const char *database, const char *ledger_path)
 {
-    (void)fprintf(stderr, "FAILED %s\n", what);
-    failures++;
-}
-
-static bool is_sound(char *path)
-{
-    char program[400];
-    (void)snprintf(program, sizeof program, "%s", holdfast);
-    char *argv[] = {program, (char[]){"db"}, (char[]){"check"}, (char[]){"--deep"}, path, NULL};
-    char output[100];
-    (void)snprintf(output, sizeof output, "%s/check", folder);
-    pid_t pid = start_program(argv, output);
+    pid_t pid = start_child(d, rng, database, ledger_path, "end", NULL, -1);
     int how = 0;
-    done.checks++;
-    if (waitpid(pid, &how, 0) == pid && WIFEXITED(how) && WEXITSTATUS(how) == 0) {
-        return true;
-    }
-    char line[500];
-    FILE *file = fopen(output, "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        (void)fputs(line, stderr);
-    }
-    if (file != NULL) {
-        (void)fclose(file);
-    }
-    return false;
-}
-
-/* What is in a file, against what the clients know. */
-static void verify(const char *path, long until, bool is_older)
-{
-    hf_env *env = hf_env_posix();
-    hf_op op;
-    hf_op_init(&op);
-    hf_peek peek;
-    hf_look *look = NULL;
-    int64_t holder = 0;
-    if (hf_peek_open(&op, env, path, &peek, &holder) != HF_OK) {
-        fail(op.message);
+    (void)waitpid(pid, &how, 0);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) {
+        drive_fail(d, "the last child");
         return;
     }
-    if (hf_look_open(&op, hf_env_memory(env), peek.store, &look) != HF_OK) {
-        fail(op.message);
-    } else {
-        ledger l;
-        ledger_read(&l, ledger_path, until);
-        if (ledger_verify(&l, look, is_older, path) != 0) {
-            fail("the ledger");
-        }
-        done.runs += l.count;
-        ledger_free(&l);
-    }
-    hf_look_close(look);
-    hf_peek_close(&peek);
+    drive_verify(d, database, ledger_path);
 }
 
-/* Backups: the acknowledged one holds its promise; all others are refused or sound. All are removed. */
-static void verify_backups(void)
+/* ---- Moments ---------------------------------------------------------------------------------------------------------- */
+
+/* When a child is to die: so long after its start, or after it has entered or left a phase. */
+typedef struct moment {
+    char letter; /* that it must have told (phase.h); 0 = none */
+    const char *load;
+    uint64_t us;
+} moment;
+
+static moment choose(hf_rng *rng)
 {
-    ledger l;
-    ledger_read(&l, ledger_path, -1);
-    DIR *all = opendir(folder);
-    for (const struct dirent *at = NULL; all != NULL && (at = readdir(all)) != NULL;) {
-        const char *name = strstr(at->d_name, "backup-");
-        if (name == NULL || strstr(name, "-journal") != NULL) {
-            continue;
-        }
-        char path[400];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
-        bool is_acked = strcmp(name, l.backup) == 0;
-        hf_op op;
-        hf_op_init(&op);
-        hf_peek peek;
-        int64_t holder = 0;
-        if (is_acked) {
-            done.backups++;
-            if (!is_sound(path)) {
-                fail("a backup is not sound");
-            }
-            verify(path, l.backup_at, true);
-        } else if (hf_peek_open(&op, hf_env_posix(), path, &peek, &holder) != HF_OK) {
-            done.backups_refused++;
-        } else {
-            hf_peek_close(&peek);
-            if (!is_sound(path)) {
-                fail("an unfinished backup was taken for one");
-            }
-        }
-        (void)unlink(path);
+    uint64_t kind = hf_rng_below(rng, 100);
+    if (kind < 12) {
+        return (moment){PHASE_RECOVERY, "plain", hf_rng_below(rng, 3000)};
     }
-    if (all != NULL) {
-        (void)closedir(all);
+    if (kind < 24) {
+        return (moment){PHASE_CHECKPOINT, "heavy", hf_rng_below(rng, 3000)};
     }
-    ledger_free(&l);
+    if (kind < 32) {
+        return (moment){PHASE_BACKUP, "backup", hf_rng_below(rng, 20000)};
+    }
+    if (kind < 40) {
+        return (moment){PHASE_END(PHASE_BACKUP), "backup", hf_rng_below(rng, 20000)};
+    }
+    static const char *const LOADS[] = {"plain", "plain", "plain", "heavy", "backup", "backup"};
+    const char *load = LOADS[hf_rng_below(rng, HF_COUNT_OF(LOADS))];
+    return (moment){0, load, hf_rng_below(rng, kind < 68 ? QUICK_US : SLOW_US)};
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void wait_us(uint64_t us)
@@ -175,66 +127,137 @@ static void wait_us(uint64_t us)
     (void)nanosleep(&span, NULL);
 }
 
-static void one_kill(hf_rng *rng, unsigned cycle)
+/* What a child has told. */
+typedef struct phases {
+    bool is_in[128]; /* by small letter: the phases that it is in; they do not nest in themselves */
+    bool has[128];   /* by any letter: it was told at least once */
+} phases;
+
+/* Reads what the child has told by now. */
+static void hear(phases *p, int fd)
 {
-    char seed[32];
+    char told[256];
+    ssize_t len = 0;
+    while ((len = read(fd, told, sizeof told)) > 0) {
+        for (ssize_t i = 0; i < len; i++) {
+            char letter = told[i];
+            bool is_begin = letter >= 'a';
+            p->has[(int)letter] = true;
+            p->is_in[(int)(is_begin ? letter : letter - 'A' + 'a')] = is_begin;
+        }
+    }
+}
+
+/* Until the child has told this. It may never do so: the file may not need recovery. */
+static void wait_for(phases *p, int fd, char letter)
+{
+    int64_t until = now_ns() + (int64_t)AIM_US * 1000;
+    hear(p, fd);
+    for (int64_t now = now_ns(); !p->has[(int)letter] && now < until; now = now_ns()) {
+        struct pollfd wanted = {.fd = fd, .events = POLLIN};
+        (void)poll(&wanted, 1, (int)((until - now) / 1000000) + 1);
+        hear(p, fd);
+        if ((wanted.revents & POLLHUP) != 0) {
+            return;
+        }
+    }
+}
+
+static void one_kill(drive *d, hf_rng *rng, unsigned cycle)
+{
     char word[16];
-    (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)(hf_rng_next(rng) >> 1));
     (void)snprintf(word, sizeof word, "%u", cycle);
-    bool is_quick = hf_rng_below(rng, 100) < QUICK_PERCENT;
-    uint64_t us = hf_rng_below(rng, is_quick ? QUICK_US : SLOW_US);
-    pid_t pid = start_child(seed, word);
-    wait_us(us);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) {
+        exit(2);
+    }
+    moment m = choose(rng);
+    phases p = {0};
+    int64_t begin = now_ns();
+    pid_t pid = start_child(d, rng, d->database, d->ledger_path, word, m.load, ends[1]);
+    (void)close(ends[1]);
+    if (m.letter != 0) {
+        wait_for(&p, ends[0], m.letter);
+    }
+    wait_us(m.us);
     (void)kill(pid, SIGKILL);
+    d->early += now_ns() - begin < EARLY_NS ? 1 : 0;
     int how = 0;
     (void)waitpid(pid, &how, 0);
-    done.kills++;
-    done.early += us < 50000 ? 1 : 0;
     if (!WIFSIGNALED(how)) {
-        fail("the child ended by itself");
+        drive_fail(d, "the child ended by itself");
     }
+    hear(&p, ends[0]);
+    (void)close(ends[0]);
+    d->kills++;
+    d->in_recovery += p.is_in[PHASE_RECOVERY] ? 1 : 0;
+    d->in_checkpoint += p.is_in[PHASE_CHECKPOINT] ? 1 : 0;
+    d->in_backup += p.is_in[PHASE_BACKUP] ? 1 : 0;
+}
+
+/* Before anything was sent there may be no file yet, or one that is just being made. */
+static bool is_begun(const drive *d)
+{
     ledger l;
-    ledger_read(&l, ledger_path, -1);
-    bool is_known = l.count > 0;
+    ledger_read(&l, d->ledger_path);
+    bool is = l.count > 0;
     ledger_free(&l);
-    if (!is_known) { /* nothing was acknowledged: there may be no file yet, or one that is just being made */
-        return;
-    }
-    if (!is_sound(database)) {
-        fail("the database is not sound");
-        return;
-    }
-    verify(database, -1, false);
-    verify_backups();
+    return is;
 }
 
-static void finish(hf_rng *rng)
+/* ---- The program ------------------------------------------------------------------------------------------------------ */
+
+static void one_file(drive *d, hf_rng *rng, size_t kills)
 {
-    char seed[32];
-    (void)snprintf(seed, sizeof seed, "%llu", (unsigned long long)(hf_rng_next(rng) >> 1));
-    pid_t pid = start_child(seed, "end");
-    int how = 0;
-    (void)waitpid(pid, &how, 0);
-    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) {
-        fail("the last child");
+    for (unsigned cycle = 0; d->failures == 0 && cycle < CYCLES && d->kills < kills; cycle++) {
+        one_kill(d, rng, cycle);
+        if (is_begun(d)) {
+            drive_verify(d, d->database, d->ledger_path);
+            drive_verify_backups(d, rng);
+        }
     }
-    if (!is_sound(database)) {
-        fail("the database is not sound at the end");
+    if (d->failures == 0) {
+        drive_finish(d, rng, d->database, d->ledger_path);
     }
-    verify(database, -1, false);
 }
 
-static void remove_all(void)
+static void remove_all(const drive *d)
 {
-    DIR *all = opendir(folder);
+    DIR *all = opendir(d->folder);
     for (const struct dirent *at = NULL; all != NULL && (at = readdir(all)) != NULL;) {
         char path[400];
-        (void)snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
+        (void)snprintf(path, sizeof path, "%s/%s", d->folder, at->d_name);
         (void)unlink(path);
     }
     if (all != NULL) {
         (void)closedir(all);
     }
+}
+
+/* A long enough run without a kill in some phase has not tested it. */
+static void check_moments(drive *d)
+{
+    if (d->early < d->kills / 15) {
+        drive_fail(d, "too few kills within 50 ms of the start");
+    }
+    if (d->in_recovery == 0) {
+        drive_fail(d, "no kill in a recovery");
+    }
+    if (d->in_checkpoint == 0) {
+        drive_fail(d, "no kill in a checkpoint");
+    }
+    if (d->in_backup == 0 || d->backups_opened == 0) {
+        drive_fail(d, "no kill in a backup, or none was opened");
+    }
+}
+
+static void report(const drive *d)
+{
+    (void)printf("%zu kills: %zu within 50 ms of the start, %zu in a recovery, %zu in a checkpoint, %zu in a backup\n",
+                 d->kills, d->early, d->in_recovery, d->in_checkpoint, d->in_backup);
+    (void)printf("%zu checks; %zu backups sound, %zu of them opened and brought to their end, %zu unfinished ones"
+                 " refused; workflows compared %zu times\n",
+                 d->checks, d->backups, d->backups_opened, d->backups_refused, d->workflows);
 }
 
 int main(int argc, char **argv)
@@ -243,8 +266,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: kill_drive CHILD HOLDFAST [KILLS [SEED]]\n");
         return 2;
     }
-    child = argv[1];
-    holdfast = argv[2];
+    drive d = {.child = argv[1], .holdfast = argv[2]};
     size_t kills = argc > 3 ? strtoul(argv[3], NULL, 10) : 300;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
@@ -253,32 +275,27 @@ int main(int argc, char **argv)
     (void)printf("seed %llu, %zu kills\n", (unsigned long long)seed, kills);
     (void)fflush(stdout);
     hf_rng rng = {.state = seed};
-    (void)snprintf(folder, sizeof folder, "/tmp/hf_kill_XXXXXX");
-    if (mkdtemp(folder) == NULL) {
+    (void)snprintf(d.folder, sizeof d.folder, "/tmp/hf_kill_XXXXXX");
+    if (mkdtemp(d.folder) == NULL) {
         return 2;
     }
-    (void)snprintf(database, sizeof database, "%s/x.db", folder);
-    (void)snprintf(ledger_path, sizeof ledger_path, "%s/ledger", folder);
-    while (failures == 0 && done.kills < kills) {
-        for (unsigned cycle = 0; failures == 0 && cycle < CYCLES && done.kills < kills; cycle++) {
-            one_kill(&rng, cycle);
-        }
-        if (failures == 0) {
-            finish(&rng);
-        }
-        if (failures == 0) {
-            remove_all();
+    (void)snprintf(d.database, sizeof d.database, "%s/x.db", d.folder);
+    (void)snprintf(d.ledger_path, sizeof d.ledger_path, "%s/ledger", d.folder);
+    while (d.failures == 0 && d.kills < kills) {
+        one_file(&d, &rng, kills);
+        if (d.failures == 0) {
+            remove_all(&d);
         }
     }
-    (void)printf(
-        "%zu kills, %zu of them within 50 ms of the start; %zu checks, %zu backups sound, %zu unfinished ones refused;"
-        " workflows compared %zu times\n",
-        done.kills, done.early, done.checks, done.backups, done.backups_refused, done.runs);
-    if (failures > 0) {
-        (void)printf("FAILED with seed %llu after %zu kills; the files are in %s\n", (unsigned long long)seed,
-                     done.kills, folder);
+    report(&d);
+    if (d.failures == 0 && kills >= 100) {
+        check_moments(&d);
+    }
+    if (d.failures > 0) {
+        (void)printf("FAILED with seed %llu after %zu kills; the files are in %s\n", (unsigned long long)seed, d.kills,
+                     d.folder);
         return 1;
     }
-    (void)rmdir(folder);
+    (void)rmdir(d.folder);
     return 0;
 }

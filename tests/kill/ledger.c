@@ -58,46 +58,47 @@ static entry *entry_of(ledger *l, const char *id)
     return fresh;
 }
 
-static void take_line(ledger *l, char *line, long at)
+static void take_line(ledger *l, const char *line, long at)
 {
     char id[64] = "";
     char rest[64] = "";
     (void)sscanf(line + 1, " %63s %63s", id, rest);
-    if (line[0] == 'b' || line[0] == 'B') {
-        if (line[0] == 'b') {
-            l->backup_begun = at;
-        } else { /* they are made one after the other */
-            l->backup_at = l->backup_begun;
-            (void)snprintf(l->backup, sizeof l->backup, "%s", id);
-        }
+    if (line[0] == 'b') {
+        l->backup_begun = at;
+        return;
+    }
+    if (line[0] == 'B') { /* they are made one after the other */
+        l->backup_at = l->backup_begun;
+        (void)snprintf(l->backup, sizeof l->backup, "%s", id);
         return;
     }
     entry *e = entry_of(l, id);
-    unsigned bit = 1u << (unsigned)strtoul(rest, NULL, 10) % 10;
+    lines *signal = &e->signals[strtoul(rest, NULL, 10) % 10];
     switch (line[0]) {
     case 's':
-        e->start_sent = true;
+        e->start.sent = at;
         break;
     case 'S':
+        e->start.acked = at;
         (void)snprintf(e->run_id, sizeof e->run_id, "%.39s", rest);
         break;
     case 'g':
-        e->signals_sent |= bit;
+        signal->sent = at;
         break;
     case 'G':
-        e->signals_acked |= bit;
+        signal->acked = at;
         break;
     case 'c':
-        e->cancel_sent = true;
+        e->cancel.sent = at;
         break;
     case 'C':
-        e->cancel_acked = true;
+        e->cancel.acked = at;
         break;
     case 'R':
-        e->result_acked = true;
+        e->result_acked = at;
         break;
     case 'D':
-        e->end_acked = true;
+        e->end_acked = at;
         break;
     default:
         (void)fprintf(stderr, "the ledger has a line '%s'\n", line);
@@ -105,20 +106,45 @@ static void take_line(ledger *l, char *line, long at)
     }
 }
 
-void ledger_read(ledger *l, const char *path, long until)
+enum { LINE_LEN_MAX = 200 };
+
+/* The next whole line; false: there is none. */
+static bool next_line(FILE *file, char line[LINE_LEN_MAX])
+{
+    return fgets(line, LINE_LEN_MAX, file) != NULL && strchr(line, '\n') != NULL;
+}
+
+void ledger_read(ledger *l, const char *path)
 {
     *l = (ledger){0};
     FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return;
-    }
-    char line[200];
-    long at = 0;
-    while (fgets(line, sizeof line, file) != NULL && strchr(line, '\n') != NULL && (until < 0 || at < until)) {
+    char line[LINE_LEN_MAX];
+    for (long at = 1; file != NULL && next_line(file, line); at++) {
         take_line(l, line, at);
-        at = ftell(file);
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+}
+
+void ledger_copy(const char *path, long until, const char *to)
+{
+    FILE *file = fopen(path, "re");
+    FILE *copy = fopen(to, "we");
+    if (file == NULL || copy == NULL) {
+        abort();
+    }
+    char line[LINE_LEN_MAX];
+    for (long at = 1; next_line(file, line); at++) {
+        bool is_sent = line[0] == 's' || line[0] == 'g' || line[0] == 'c';
+        if (line[0] != 'b' && line[0] != 'B' && (is_sent || at <= until)) {
+            (void)fputs(line, copy);
+        }
     }
     (void)fclose(file);
+    if (fclose(copy) != 0) {
+        abort();
+    }
 }
 
 void ledger_free(ledger *l)
@@ -129,15 +155,6 @@ void ledger_free(ledger *l)
 }
 
 /* ---- The store -------------------------------------------------------------------------------------------------------- */
-
-/* What a history says, in the ledger's words. */
-typedef struct facts {
-    unsigned signals[10]; /* events of each */
-    unsigned cancels;
-    unsigned scheduled;
-    unsigned results;
-    unsigned ends;
-} facts;
 
 static void count_event(const hf_pb_history_event *event, facts *f)
 {
@@ -195,40 +212,62 @@ static size_t wrong(const char *what, const char *id, const char *how)
     return 1;
 }
 
-static size_t compare(const entry *e, const hf_run *run, const facts *f, bool is_older, const char *what)
+static size_t compare(const entry *e, long until, const char *what)
 {
     size_t bad = 0;
-    hf_str run_id = hf_owned_str(&run->run_id);
-    if (e->run_id[0] != '\0' && !hf_str_equal(run_id, hf_str_of(e->run_id))) {
+    const facts *f = &e->found;
+    bool is_started = e->start.acked != 0 && e->start.acked <= until;
+    if (e->seen == 0) {
+        return is_started ? wrong(what, e->id, "its start was acknowledged, and it is not there") : 0;
+    }
+    if (e->seen > 1) {
+        bad += wrong(what, e->id, "was started twice");
+    }
+    if (is_started && strcmp(e->found_run, e->run_id) != 0) {
         bad += wrong(what, e->id, "another run than the one that was acknowledged");
     }
     for (unsigned n = 0; n < 10; n++) {
+        const lines *signal = &e->signals[n];
         if (f->signals[n] > 1) {
             bad += wrong(what, e->id, "a signal is there twice");
         }
-        if ((e->signals_acked >> n & 1) != 0 && f->signals[n] == 0) {
+        if (signal->acked != 0 && signal->acked <= until && f->signals[n] == 0) {
             bad += wrong(what, e->id, "an acknowledged signal is lost");
         }
-        if (!is_older && (e->signals_sent >> n & 1) == 0 && f->signals[n] != 0) {
+        if (signal->sent == 0 && f->signals[n] != 0) {
             bad += wrong(what, e->id, "a signal that nobody sent");
         }
     }
     if (f->cancels > 1 || f->scheduled > 1 || f->results > 1 || f->ends > 1) {
         bad += wrong(what, e->id, "something happened twice");
     }
-    if ((e->cancel_acked && f->cancels == 0) || (!is_older && !e->cancel_sent && f->cancels > 0)) {
+    bool is_canceled = e->cancel.acked != 0 && e->cancel.acked <= until;
+    if ((is_canceled && f->cancels == 0) || (e->cancel.sent == 0 && f->cancels > 0)) {
         bad += wrong(what, e->id, "a cancel request is lost, or from nobody");
     }
-    if (e->result_acked && f->results == 0) {
+    if (e->result_acked != 0 && e->result_acked <= until && f->results == 0) {
         bad += wrong(what, e->id, "an acknowledged result of an activity is lost");
     }
-    if (e->end_acked && (f->ends == 0 || hf_run_is_open(run))) {
+    if (e->end_acked != 0 && e->end_acked <= until && (f->ends == 0 || e->is_open)) {
         bad += wrong(what, e->id, "a workflow that had ended is open again");
     }
     return bad;
 }
 
-static size_t verify_run(ledger *l, hf_look *look, int64_t number, hf_buf *history, bool is_older, const char *what)
+/* The last line of something that was found. */
+static long reach(const entry *e)
+{
+    long last = e->seen > 0 ? e->start.sent : 0;
+    for (unsigned n = 0; n < 10; n++) {
+        if (e->found.signals[n] > 0 && e->signals[n].sent > last) {
+            last = e->signals[n].sent;
+        }
+    }
+    return e->found.cancels > 0 && e->cancel.sent > last ? e->cancel.sent : last;
+}
+
+/* Writes down what the store says of a run. */
+static size_t take_run(ledger *l, hf_look *look, int64_t number, hf_buf *history, const char *what)
 {
     hf_op op;
     hf_op_init(&op);
@@ -247,18 +286,20 @@ static size_t verify_run(ledger *l, hf_look *look, int64_t number, hf_buf *histo
         (void)snprintf(id, sizeof id, "%.*s", (int)(run->workflow_id.len < 39 ? run->workflow_id.len : 39),
                        run->workflow_id.data);
         entry *e = ledger_find(l, id);
-        if (e != NULL) {
-            e->seen++;
-            bad = compare(e, run, &f, is_older, what);
-        } else if (!is_older) {
+        if (e == NULL) {
             bad = wrong(what, id, "nobody started it");
+        } else {
+            e->seen++;
+            e->found = f;
+            e->is_open = hf_run_is_open(run);
+            (void)snprintf(e->found_run, sizeof e->found_run, "%.*s", HF_STR_ARGS(hf_owned_str(&run->run_id)));
         }
     }
     hf_look_run_free(look, run);
     return bad;
 }
 
-size_t ledger_verify(ledger *l, hf_look *look, bool is_older, const char *what)
+size_t ledger_verify(ledger *l, hf_look *look, long *until, const char *what)
 {
     hf_op op;
     hf_op_init(&op);
@@ -267,6 +308,7 @@ size_t ledger_verify(ledger *l, hf_look *look, bool is_older, const char *what)
     size_t bad = 0;
     for (size_t i = 0; i < l->count; i++) {
         l->entries[i].seen = 0;
+        l->entries[i].found = (facts){0};
     }
     int64_t number = 0;
     do {
@@ -274,17 +316,15 @@ size_t ledger_verify(ledger *l, hf_look *look, bool is_older, const char *what)
             bad += wrong(what, op.message, "cannot be read");
             break;
         }
-        bad += number != 0 ? verify_run(l, look, number, &history, is_older, what) : 0;
+        bad += number != 0 ? take_run(l, look, number, &history, what) : 0;
     } while (number != 0);
     hf_buf_deinit(&history);
     for (size_t i = 0; i < l->count; i++) {
-        const entry *e = &l->entries[i];
-        if (e->seen > 1) {
-            bad += wrong(what, e->id, "was started twice");
-        }
-        if (e->run_id[0] != '\0' && e->seen == 0) {
-            bad += wrong(what, e->id, "its start was acknowledged, and it is not there");
-        }
+        long last = reach(&l->entries[i]);
+        *until = last > *until ? last : *until;
+    }
+    for (size_t i = 0; i < l->count; i++) {
+        bad += compare(&l->entries[i], *until, what);
     }
     return bad;
 }

@@ -1,0 +1,260 @@
+/* Workflow tasks of the fake service: given to polls, and the commands of their answers. */
+#include "support/fake_private.h"
+
+#include "support/support.h"
+
+#include <stdio.h>
+
+/* ---- Commands ---------------------------------------------------------------------------------------------------- */
+
+static void do_schedule_activity(fake_service *f, fake_run *run,
+                                 const hf_pb_schedule_activity_task_command_attributes *command)
+{
+    fake_activity *place = run->activities;
+    while (place->scheduled_event_id != 0) {
+        place++;
+    }
+    *place = (fake_activity){.attempt = 1};
+    place->command = HF_ARENA_NEW(&run->arena, hf_pb_schedule_activity_task_command_attributes);
+    assert_int_equal(
+        hf_pb_copy(&hf_pb_schedule_activity_task_command_attributes_type, command, &run->arena, place->command), HF_OK);
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED);
+    FAKE_ATTRIBUTES(run, event, ACTIVITY_TASK_SCHEDULED, activity_task_scheduled);
+    hf_pb_activity_task_scheduled_event_attributes *a = event->activity_task_scheduled_event_attributes;
+    a->activity_id = place->command->activity_id;
+    a->activity_type = place->command->activity_type;
+    a->task_queue = place->command->task_queue;
+    a->input = place->command->input;
+    a->start_to_close_timeout = place->command->start_to_close_timeout;
+    place->is_held = f->held != NULL && hf_str_equal(hf_str_of(f->held), place->command->activity_type->name);
+    place->scheduled_event_id = fake_append(f, run, event);
+}
+
+static void do_cancel_activity(fake_service *f, fake_run *run, int64_t scheduled_event_id)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED);
+    FAKE_ATTRIBUTES(run, event, ACTIVITY_TASK_CANCEL_REQUESTED, activity_task_cancel_requested);
+    event->activity_task_cancel_requested_event_attributes->scheduled_event_id = scheduled_event_id;
+    (void)fake_append(f, run, event);
+    fake_activity *activity = fake_find_activity(run, scheduled_event_id);
+    if (activity != NULL) {
+        activity->is_cancel_requested = true;
+    }
+}
+
+static void do_start_timer(fake_service *f, fake_run *run, const hf_pb_start_timer_command_attributes *command)
+{
+    fake_timer *place = run->timers;
+    while (place->started_event_id != 0) {
+        place++;
+    }
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_TIMER_STARTED);
+    FAKE_ATTRIBUTES(run, event, TIMER_STARTED, timer_started);
+    event->timer_started_event_attributes->timer_id = hf_arena_copy(&run->arena, command->timer_id);
+    event->timer_started_event_attributes->start_to_fire_timeout = command->start_to_fire_timeout;
+    place->started_event_id = fake_append(f, run, event);
+    place->due_ns = f->now_ns + hf_pb_duration_span(command->start_to_fire_timeout).ns;
+    (void)snprintf(place->id, sizeof place->id, "%.*s", HF_STR_ARGS(command->timer_id));
+}
+
+static void do_cancel_timer(fake_service *f, fake_run *run, hf_str timer_id)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_TIMER_CANCELED);
+    FAKE_ATTRIBUTES(run, event, TIMER_CANCELED, timer_canceled);
+    event->timer_canceled_event_attributes->timer_id = hf_arena_copy(&run->arena, timer_id);
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        fake_timer *timer = &run->timers[i];
+        if (timer->started_event_id != 0 && hf_str_equal(hf_str_of(timer->id), timer_id)) {
+            event->timer_canceled_event_attributes->started_event_id = timer->started_event_id;
+            timer->started_event_id = 0;
+        }
+    }
+    (void)fake_append(f, run, event);
+}
+
+static void do_complete(fake_service *f, fake_run *run, const hf_pb_payloads *result)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_COMPLETED, workflow_execution_completed);
+    if (result != NULL) {
+        hf_pb_payloads *copy = HF_ARENA_NEW(&run->arena, hf_pb_payloads);
+        (void)hf_pb_copy(&hf_pb_payloads_type, result, &run->arena, copy);
+        event->workflow_execution_completed_event_attributes->result = copy;
+    }
+    (void)fake_append(f, run, event);
+    fake_close_run(run);
+}
+
+static void do_fail(fake_service *f, fake_run *run, const hf_pb_failure *failure)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_FAILED, workflow_execution_failed);
+    hf_pb_failure *copy = HF_ARENA_NEW(&run->arena, hf_pb_failure);
+    (void)hf_pb_copy(&hf_pb_failure_type, failure, &run->arena, copy);
+    event->workflow_execution_failed_event_attributes->failure = copy;
+    (void)fake_append(f, run, event);
+    fake_close_run(run);
+}
+
+static void do_cancel_workflow(fake_service *f, fake_run *run)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_CANCELED, workflow_execution_canceled);
+    (void)fake_append(f, run, event);
+    fake_close_run(run);
+}
+
+static void log_command(fake_service *f, const hf_pb_command *command)
+{
+    fake_write_down(f, " %s", hf_pb_enum_brief(&hf_pb_command_type_enum, command->command_type));
+    if (command->attributes_case == HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES) {
+        const hf_pb_schedule_activity_task_command_attributes *a = command->schedule_activity_task_command_attributes;
+        fake_write_down(f, " %.*s %.*s", HF_STR_ARGS(a->activity_id), HF_STR_ARGS(a->activity_type->name));
+    } else if (command->attributes_case == HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES) {
+        const hf_pb_start_timer_command_attributes *a = command->start_timer_command_attributes;
+        fake_write_down(f, " %.*s %llds", HF_STR_ARGS(a->timer_id), (long long)a->start_to_fire_timeout.seconds);
+    } else if (command->attributes_case == HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES) {
+        fake_write_down(f, " %.*s", HF_STR_ARGS(command->cancel_timer_command_attributes->timer_id));
+    } else if (command->attributes_case == HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES) {
+        const hf_pb_failure *failure = command->fail_workflow_execution_command_attributes->failure;
+        fake_write_down(f, " '%.*s'", HF_STR_ARGS(failure->message));
+    }
+    fake_write_down(f, ";");
+}
+
+static void do_command(fake_service *f, fake_run *run, const hf_pb_command *command)
+{
+    switch (command->attributes_case) {
+    case HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
+        do_schedule_activity(f, run, command->schedule_activity_task_command_attributes);
+        break;
+    case HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
+        do_cancel_activity(f, run, command->request_cancel_activity_task_command_attributes->scheduled_event_id);
+        break;
+    case HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES:
+        do_start_timer(f, run, command->start_timer_command_attributes);
+        break;
+    case HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES:
+        do_cancel_timer(f, run, command->cancel_timer_command_attributes->timer_id);
+        break;
+    case HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        do_complete(f, run, command->complete_workflow_execution_command_attributes->result);
+        break;
+    case HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        do_fail(f, run, command->fail_workflow_execution_command_attributes->failure);
+        break;
+    case HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        do_cancel_workflow(f, run);
+        break;
+    default:
+        fail_msg("the fake does not know command %d", (int)command->command_type);
+    }
+}
+
+/* ---- Workflow tasks ---------------------------------------------------------------------------------------------- */
+
+static void give_workflow_task(fake_service *f, fake_run *run, hf_call *call, bool is_sticky)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_STARTED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_STARTED, workflow_task_started);
+    event->workflow_task_started_event_attributes->scheduled_event_id = run->wft_scheduled_id;
+    run->wft_started_id = fake_append(f, run, event);
+    run->wft = WFT_STARTED;
+    hf_pb_poll_workflow_task_queue_response *r = fake_respond(call);
+    int64_t from = is_sticky ? run->wft_started_before + 1 : 1;
+    r->task_token = fake_token_of(call->arena, run, run->wft_started_id);
+    r->workflow_execution = HF_ARENA_NEW(call->arena, hf_pb_workflow_execution);
+    r->workflow_execution->workflow_id = hf_arena_copy(call->arena, run->id);
+    r->workflow_execution->run_id = hf_arena_copy(call->arena, run->run_id);
+    r->workflow_type = HF_ARENA_NEW(call->arena, hf_pb_workflow_type);
+    r->workflow_type->name = hf_arena_copy(call->arena, run->type);
+    r->attempt = run->wft_attempt;
+    r->previous_started_event_id = run->wft_started_before;
+    r->started_event_id = run->wft_started_id;
+    r->history = fake_page_bytes(f, run, from, call->arena, &r->next_page_token);
+    fake_finish(f, call, HF_OK, "");
+}
+
+bool fake_try_workflow_poll(fake_service *f, hf_call *call)
+{
+    const hf_pb_poll_workflow_task_queue_request *poll = call->request;
+    HF_LIST_EACH(node, &f->runs)
+    {
+        fake_run *run = HF_CONTAINER(node, fake_run, node);
+        bool is_sticky = run->sticky.len > 0;
+        if (run->wft == WFT_SCHEDULED && hf_str_equal(poll->task_queue->name, is_sticky ? run->sticky : run->queue)) {
+            give_workflow_task(f, run, call, is_sticky);
+            return true;
+        }
+    }
+    return false;
+}
+
+void fake_on_completed(fake_service *f, hf_call *call)
+{
+    const hf_pb_respond_workflow_task_completed_request *r = call->request;
+    int64_t number = 0;
+    fake_run *run = fake_run_of_token(f, r->task_token, &number);
+    if (run == NULL || run->wft != WFT_STARTED || run->wft_started_id != number) {
+        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such workflow task");
+        return;
+    }
+    bool closes = false;
+    for (size_t i = 0; i < r->commands.count; i++) {
+        int32_t type = r->commands.items[i].command_type;
+        closes |= type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION ||
+                  type == HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION || type == HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION;
+    }
+    bool is_refused = f->options.refuse_every > 0 && ++f->completions % f->options.refuse_every == 0;
+    run->sticky = (hf_str){NULL, 0};
+    run->wft = WFT_NONE;
+    if ((closes && run->buffered_count > 0) || is_refused) {
+        hf_pb_history_event *failed = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED);
+        FAKE_ATTRIBUTES(run, failed, WORKFLOW_TASK_FAILED, workflow_task_failed);
+        (void)fake_append(f, run, failed);
+        fake_flush(f, run);
+        fake_schedule_wft(f, run);
+        fake_finish(f, call, HF_ERR_INVALID, "UnhandledCommand");
+        return;
+    }
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_COMPLETED, workflow_task_completed);
+    (void)fake_append(f, run, event);
+    run->wft_started_before = run->wft_started_id;
+    run->wft_attempt = 1;
+    if (r->sticky_attributes != NULL && !f->options.ignore_sticky) {
+        run->sticky = hf_arena_copy(&run->arena, r->sticky_attributes->worker_task_queue->name);
+    }
+    for (size_t i = 0; i < r->commands.count; i++) {
+        if (i == 0) {
+            fake_write_down(f, "%.*s:", HF_STR_ARGS(run->id));
+        }
+        log_command(f, &r->commands.items[i]);
+        do_command(f, run, &r->commands.items[i]);
+    }
+    if (r->commands.count > 0) {
+        fake_write_down(f, "\n");
+    }
+    fake_flush(f, run);
+    fake_answer(f, call);
+}
+
+void fake_on_task_failed(fake_service *f, hf_call *call)
+{
+    const hf_pb_respond_workflow_task_failed_request *r = call->request;
+    int64_t number = 0;
+    fake_run *run = fake_run_of_token(f, r->task_token, &number);
+    if (run == NULL || run->wft != WFT_STARTED || run->wft_started_id != number) {
+        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such workflow task");
+        return;
+    }
+    fake_write_down(f, "%.*s: FAILED %d %.*s\n", HF_STR_ARGS(run->id), (int)r->cause, HF_STR_ARGS(r->failure->message));
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_FAILED, workflow_task_failed);
+    (void)fake_append(f, run, event);
+    run->wft = WFT_NONE; /* it stays there until something else happens: nothing would change */
+    run->wft_attempt++;
+    run->sticky = (hf_str){NULL, 0};
+    fake_flush(f, run);
+    fake_answer(f, call);
+}
