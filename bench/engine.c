@@ -22,9 +22,11 @@ typedef struct shape {
 
 static const shape SHAPES[] = {{"w1", 1, 1}, {"w2", 10, 1}, {"w3", 1, 50}};
 
-static play_options play_options_of(const cell_options *o, hf_service *service)
+/* As many polls as there may be tasks at once, within reason. */
+static play_options play_options_of(const cell_options *o, hf_service *service, int width)
 {
-    long long polls = o->count < 8 ? 8 : o->count > 256 ? 256 : o->count;
+    long long polls = o->count * width;
+    polls = polls < 8 ? 8 : polls > 512 ? 512 : polls;
     return (play_options){
         .service = service,
         .env = hf_env_posix(),
@@ -54,7 +56,7 @@ static void cell_slots(const cell_options *o, const shape *s)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service);
+    play_options options = play_options_of(o, service, s->width);
     options.wait = PLAY_ACTIVITIES;
     options.rounds = s->rounds;
     options.width = s->width;
@@ -88,7 +90,7 @@ static void cell_signals(const cell_options *o)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service);
+    play_options options = play_options_of(o, service, 1);
     options.wait = PLAY_SIGNAL;
     play p;
     play_open(&p, &options);
@@ -121,7 +123,7 @@ static void cell_timers(const cell_options *o, bool is_patient)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service);
+    play_options options = play_options_of(o, service, 1);
     options.wait = PLAY_TIMER;
     options.is_patient = is_patient;
     options.polls = is_patient ? (int)o->count : options.polls; /* none waits for another's answer */

@@ -143,6 +143,9 @@ void cell_print(const cell_moment *from, const cell_moment *to, double operation
     bench_print("transitions_s", ratio(transitions, seconds));
     bench_print("commits_s", ratio(commits, seconds));
     bench_print("tr_commit", ratio(transitions, commits));
+    double events = (double)(to->stats.events - from->stats.events);
+    bench_print("events_s", ratio(events, seconds));
+    bench_print("events_commit", ratio(events, commits));
     bench_print("tr_op", ratio(transitions, operations));
     bench_print("flushes_op", ratio(flushes, operations));
     bench_print("flushes_tr", ratio(flushes, transitions));

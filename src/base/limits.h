@@ -30,7 +30,7 @@
 #define HF_SIGNALS_MAX 10000               /* signals of one run */
 #define HF_REQUEST_IDS_MAX 10000           /* request ids of one run: as many as signals */
 #define HF_FAILURE_KEPT_LEN_MAX 4096       /* bytes of the last failure in the state of an activity */
-#define HF_HISTORY_PAGE_LEN (4u << 20)     /* bytes of history in one answer */
+#define HF_HISTORY_PAGE_LEN (2u << 20)     /* bytes of history in one answer: half of what gRPC clients take */
 #define HF_HISTORY_PAGE_COUNT 65536        /* events of one page unless the caller wants fewer */
 #define HF_JOURNAL_LEN_MAX (32u << 20)     /* bytes that a crash may have to read */
 

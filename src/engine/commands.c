@@ -28,6 +28,12 @@ static bool bad(hf_core *core, hf_plan *plan, int32_t cause, const char *why)
     return false;
 }
 
+/* Users' data of a command, `len` bytes of it. */
+static bool fits(hf_core *core, hf_plan *plan, size_t len, int32_t cause, const char *why)
+{
+    return hf_fits(core, len) || bad(core, plan, cause, why);
+}
+
 /* Whether an earlier command of the list starts the timer, and none cancels it after that. */
 static bool timer_in_list(const hf_plan *plan, size_t before, hf_str timer_id, bool *ret_canceled)
 {
@@ -63,7 +69,7 @@ static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, s
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID,
                    "a timer with this id is pending");
     }
-    if (++plan->timers > HF_PENDING_MAX) {
+    if (++plan->timers > core->options.limits.pending) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES, "too many timers are pending");
     }
@@ -92,6 +98,10 @@ static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *p
         plan->cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES;
         return false;
     }
+    if (!fits(core, plan, hf_payloads_len(attrs->input), HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES,
+              "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.")) {
+        return false;
+    }
     for (size_t i = 0; i < index; i++) {
         const hf_pb_command *other = &plan->request->commands.items[i];
         if (other->command_type == HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK &&
@@ -104,7 +114,7 @@ static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *p
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
                    "an activity with this id is pending");
     }
-    if (++plan->activities > HF_PENDING_MAX) {
+    if (++plan->activities > core->options.limits.pending) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_ACTIVITIES_LIMIT_EXCEEDED,
                    "too many activities are pending");
@@ -131,7 +141,7 @@ static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, boo
     if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX || !has_name) {
         return bad(core, plan, bad_cause, "a message to another workflow names none, or no signal");
     }
-    if (++plan->externals > HF_PENDING_MAX) {
+    if (++plan->externals > core->options.limits.pending) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         return bad(core, plan, many_cause, "too many messages to other workflows are on their way");
     }
@@ -143,6 +153,11 @@ static bool check_signal_external(hf_core *core, hf_plan *plan, size_t index)
     const hf_pb_signal_external_workflow_execution_command_attributes *attrs =
         plan->request->commands.items[index].signal_external_workflow_execution_command_attributes;
     bool whole = attrs != NULL && attrs->execution != NULL;
+    if (whole && !fits(core, plan, hf_payloads_len(attrs->input),
+                       HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                       "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.")) {
+        return false;
+    }
     return check_external(core, plan, whole ? attrs->execution->workflow_id : HF_STR(""),
                           whole && attrs->signal_name.len > 0 && attrs->signal_name.len <= HF_ID_LEN_MAX,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
@@ -156,6 +171,44 @@ static bool check_cancel_external(hf_core *core, hf_plan *plan, size_t index)
     return check_external(core, plan, attrs != NULL ? attrs->workflow_id : HF_STR(""), true,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
+}
+
+static bool check_marker(hf_core *core, hf_plan *plan, const hf_pb_record_marker_command_attributes *attrs)
+{
+    const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES;
+    if (attrs == NULL || attrs->marker_name.len == 0) {
+        return bad(core, plan, cause, "a marker has no name");
+    }
+    size_t len = hf_message_len(core, &hf_pb_failure_type, attrs->failure);
+    for (size_t i = 0; i < attrs->details.count; i++) {
+        len += attrs->details.items[i].key.len + hf_payloads_len(attrs->details.items[i].value);
+    }
+    return fits(core, plan, len, cause, "RecordMarkerCommandAttributes.Details exceeds size limit.");
+}
+
+static bool check_close(hf_core *core, hf_plan *plan, const hf_pb_command *command)
+{
+    if (command->command_type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION) {
+        const hf_pb_complete_workflow_execution_command_attributes *attrs =
+            command->complete_workflow_execution_command_attributes;
+        return fits(core, plan, attrs != NULL ? hf_payloads_len(attrs->result) : 0,
+                    HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_COMPLETE_WORKFLOW_EXECUTION_ATTRIBUTES,
+                    "CompleteWorkflowExecutionCommandAttributes.Result exceeds size limit.");
+    }
+    if (command->command_type == HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION) {
+        const hf_pb_cancel_workflow_execution_command_attributes *attrs =
+            command->cancel_workflow_execution_command_attributes;
+        return fits(core, plan, attrs != NULL ? hf_payloads_len(attrs->details) : 0,
+                    HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                    "CancelWorkflowExecutionCommandAttributes.Details exceeds size limit.");
+    }
+    const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES;
+    const hf_pb_fail_workflow_execution_command_attributes *attrs = command->fail_workflow_execution_command_attributes;
+    if (attrs == NULL || attrs->failure == NULL) {
+        return bad(core, plan, cause, "FailWorkflowExecutionCommand has no failure");
+    }
+    return fits(core, plan, hf_message_len(core, &hf_pb_failure_type, attrs->failure), cause,
+                "FailWorkflowExecutionCommandAttributes.Failure exceeds size limit.");
 }
 
 /* The attributes that go with a command: a union, so reading others would be reading anything. */
@@ -213,22 +266,12 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, size_t in
     case HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION:
         return check_cancel_external(core, plan, index);
     case HF_COMMAND_TYPE_RECORD_MARKER:
-        return command->record_marker_command_attributes != NULL &&
-                       command->record_marker_command_attributes->marker_name.len > 0
-                   ? true
-                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES,
-                         "a marker has no name");
+        return check_marker(core, plan, command->record_marker_command_attributes);
     case HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION:
     case HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION:
-        plan->closes = true;
-        return true;
     case HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION:
         plan->closes = true;
-        return command->fail_workflow_execution_command_attributes != NULL &&
-                       command->fail_workflow_execution_command_attributes->failure != NULL
-                   ? true
-                   : bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_FAIL_WORKFLOW_EXECUTION_ATTRIBUTES,
-                         "FailWorkflowExecutionCommand has no failure");
+        return check_close(core, plan, command);
     default:
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED,
                    "this version does not know the command");
@@ -391,7 +434,8 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
 /* The history is as long as it may get: the run is ended. */
 static bool is_too_long(hf_core *core, hf_run *run)
 {
-    if (run->event_count < HF_HISTORY_COUNT_MAX && run->history_len < HF_HISTORY_LEN_MAX) {
+    const hf_core_limits *limits = &core->options.limits;
+    if (run->event_count < limits->history_count && run->history_len < limits->history_len) {
         return false;
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);

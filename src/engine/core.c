@@ -30,8 +30,20 @@ static void count_release(void *state, void *ptr, size_t len)
 
 #define SECOND INT64_C(1000000000)
 
+static void set_limits(hf_core_limits *limits)
+{
+    limits->payload_len = limits->payload_len > 0 ? limits->payload_len : HF_PAYLOAD_LEN_MAX;
+    limits->history_count = limits->history_count > 0 ? limits->history_count : HF_HISTORY_COUNT_MAX;
+    limits->history_len = limits->history_len > 0 ? limits->history_len : HF_HISTORY_LEN_MAX;
+    limits->pending = limits->pending > 0 ? limits->pending : HF_PENDING_MAX;
+    limits->buffered_count = limits->buffered_count > 0 ? limits->buffered_count : HF_BUFFERED_COUNT_MAX;
+    limits->buffered_len = limits->buffered_len > 0 ? limits->buffered_len : HF_BUFFERED_LEN_MAX;
+    limits->signals = limits->signals > 0 ? limits->signals : HF_SIGNALS_MAX;
+}
+
 static void set_defaults(hf_core_options *options)
 {
+    set_limits(&options->limits);
     if (options->mem_max == 0) {
         options->mem_max = HF_CORE_MEM_DEFAULT;
     }
@@ -46,7 +58,14 @@ static void set_defaults(hf_core_options *options)
     options->history_span = options->history_span > 0 ? options->history_span : 20 * SECOND;
     options->due_window = options->due_window > 0 ? options->due_window : 60 * SECOND;
     options->page_max = options->page_max > 0 ? options->page_max : 256;
+    options->history_page_len = options->history_page_len > 0 ? options->history_page_len : HF_HISTORY_PAGE_LEN;
     options->tail_len_max = options->tail_len_max > 0 ? options->tail_len_max : 3072;
+    if (options->names_max == 0) {
+        options->names_max = options->mem_max / 1024 < 65536 ? options->mem_max / 1024 : 65536;
+    }
+    options->tick_max = options->tick_max > 0 ? options->tick_max : 512;
+    options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
+    options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
 }
 
@@ -62,7 +81,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     core->memory = (hf_allocator){count_allocate, count_release, core};
     hf_arena_init(&core->scratch, core->memory);
     hf_op_init(&core->op);
-    hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches};
+    hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches, &core->cold_runs};
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
@@ -76,7 +95,6 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_heap_init(&core->polls, core->memory);
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
-    hf_buf_init(&core->filter_after, core->memory, SIZE_MAX / 4);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_arena_init(&core->batches[i].arena, core->memory);
         hf_list_init(&core->batches[i].replies);
@@ -87,16 +105,6 @@ hf_core *hf_core_new(const hf_core_options *options)
     core->order_next = 1;
     core->incarnation = 1;
     return core;
-}
-
-static void free_queue(hf_core *core, hf_queue *queue)
-{
-    hf_node *node = NULL;
-    while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
-        hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
-    }
-    hf_owned_free(core, &queue->text);
-    hf_core_free_mem(core, queue, sizeof *queue);
 }
 
 /* The elements of a map, at the end, when order does not matter any more. */
@@ -126,7 +134,7 @@ void hf_core_free(hf_core *core)
         hf_run_free(core, HF_CONTAINER(node, hf_run, all_link));
     }
     while ((node = hf_list_pop_front(&core->queues_all)) != NULL) {
-        free_queue(core, HF_CONTAINER(node, hf_queue, all_link));
+        hf_queue_free(core, HF_CONTAINER(node, hf_queue, all_link));
     }
     hf_map_node *found = NULL;
     size_t bucket = 0;
@@ -146,6 +154,7 @@ void hf_core_free(hf_core *core)
     hf_map_deinit(&core->names);
     hf_map_deinit(&core->queues);
     hf_map_deinit(&core->watches);
+    hf_map_deinit(&core->cold_runs);
     hf_heap_deinit(&core->due);
     hf_heap_deinit(&core->cold_due);
     hf_heap_deinit(&core->polls);
@@ -156,7 +165,7 @@ void hf_core_free(hf_core *core)
     hf_core_free_mem(core, core->journal_lens.items, core->journal_lens.capacity * sizeof *core->journal_lens.items);
     hf_buf_deinit(&core->row);
     hf_buf_deinit(&core->events);
-    hf_buf_deinit(&core->filter_after);
+    hf_names_deinit(core);
     hf_filter_deinit(core);
     hf_arena_deinit(&core->scratch);
     hf_assert(core->used == 0);
@@ -371,10 +380,24 @@ static void publish(hf_core *core, hf_list *replies)
 
 /* ---- Inputs ---------------------------------------------------------------------------------------------------------- */
 
+bool hf_core_is_whole(hf_core *core)
+{
+    if (core->scratch.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    return core->status == HF_OK;
+}
+
+void hf_core_reset_scratch(hf_core *core)
+{
+    (void)hf_core_is_whole(core);
+    hf_arena_reset(&core->scratch);
+}
+
 static bool begin(hf_core *core, hf_clock now)
 {
     core->now = now;
-    hf_arena_reset(&core->scratch);
+    hf_core_reset_scratch(core);
     hf_op_init(&core->op);
     return core->status == HF_OK;
 }
@@ -397,6 +420,9 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     if (!begin(core, now)) {
         fail_at_once(call, core->status, core->why);
         return;
+    }
+    if (core->queues.count > core->options.queues_max) {
+        hf_queues_tidy(core);
     }
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
     hf_inbox_pump(core);
@@ -446,18 +472,18 @@ static void expire(hf_core *core, hf_call *call)
         hf_match_unpark(core, call);
         hf_call_response(core, call);
     } else {
-        hf_watch *watch = call->parked;
-        int64_t words[3] = {watch->run, 0, 0};
+        hf_page page = {.run = ((hf_watch *)call->parked)->run, .next = 1};
+        char bytes[HF_TOKEN_LEN];
         const hf_pb_get_workflow_execution_history_request *request = call->request;
         hf_watch_remove(core, call);
         hf_pb_get_workflow_execution_history_response *response = hf_call_response(core, call);
         if (response == NULL) {
             return;
         }
-        words[1] = 1;
-        response->next_page_token = request->next_page_token.len > 0
-                                        ? hf_arena_copy(call->arena, request->next_page_token)
-                                        : hf_arena_copy(call->arena, hf_str_of_len(words, sizeof words));
+        hf_page_encode(core, &page, bytes);
+        hf_str first = hf_str_of_len(bytes, sizeof bytes);
+        response->next_page_token =
+            hf_arena_copy(call->arena, request->next_page_token.len > 0 ? request->next_page_token : first);
     }
     if (core->status == HF_OK) {
         hf_call_now(call); /* it says nothing that could be lost */
@@ -474,6 +500,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
         expire(core, HF_CONTAINER(node, hf_call, deadline));
     }
     hf_due_tick(core);
+    hf_queues_tidy(core);
 }
 
 hf_clock hf_core_next(const hf_core *core)
@@ -482,10 +509,12 @@ hf_clock hf_core_next(const hf_core *core)
     const hf_heap_node *first = hf_heap_first(&core->due);
     const hf_heap_node *cold = hf_heap_first(&core->cold_due);
     const hf_heap_node *poll = hf_heap_first(&core->polls);
-    if (first != NULL) {
+    const hf_node *queue = hf_list_first(&core->queues_all);
+    bool full = hf_due_is_full(core); /* then the driver seals the batch first */
+    if (first != NULL && !full) {
         next.wall = first->key;
     }
-    if (cold != NULL && cold->key < next.wall) {
+    if (cold != NULL && !full && core->due_loads < core->options.tick_max && cold->key < next.wall) {
         next.wall = cold->key;
     }
     if (core->due_on_disk && !core->due_reading) {
@@ -495,6 +524,10 @@ hf_clock hf_core_next(const hf_core *core)
     if (poll != NULL) {
         next.mono = poll->key;
     }
+    if (queue != NULL) {
+        int64_t idle = HF_CONTAINER_CONST(queue, hf_queue, all_link)->used_at + core->options.queue_span;
+        next.mono = idle < next.mono ? idle : next.mono;
+    }
     return next;
 }
 
@@ -502,7 +535,7 @@ hf_clock hf_core_next(const hf_core *core)
 
 void hf_core_release(hf_core *core)
 {
-    if (core->status == HF_OK) {
+    if (hf_core_is_whole(core)) {
         publish(core, &core->ahead_replies);
     }
 }
@@ -516,6 +549,9 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     hf_filter_tick(core);
     hf_inbox_pump(core); /* of opening, or of a deadline */
     hf_batch *batch = &core->batches[core->open_idx];
+    if (!hf_core_is_whole(core)) {
+        return NULL;
+    }
     if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
         publish(core, &batch->replies); /* all that they say is durable */
         return NULL;
@@ -531,11 +567,12 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         }
     }
     hf_spill_old(core, batch);
+    hf_names_sweep(core, batch);
     hf_journal_put(core, batch);
     if (core->meta_dirty) {
         hf_core_put_meta(core, batch);
     }
-    if (core->status != HF_OK) {
+    if (!hf_core_is_whole(core)) {
         return NULL;
     }
     batch->request = (hf_store_request){
@@ -549,6 +586,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     core->committing = true;
     core->commit_next++;
     core->ahead = 0;
+    core->fired = 0;
     core->open_idx = 1 - core->open_idx;
     return &batch->request;
 }
@@ -565,6 +603,19 @@ static void committed(hf_core *core, hf_batch *batch)
     hf_core_evict(core);
 }
 
+/* What counted on the load is told. */
+static void run_arrives(hf_core *core, hf_run *run)
+{
+    if (run->wanted_by != NULL) {
+        run->wanted_by->loads--;
+    }
+    if (run->due_load) {
+        run->due_load = false;
+        core->due_loads--;
+    }
+    hf_due_forget_cold(core, run->number);
+}
+
 void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
 {
     bool alive = begin(core, now);
@@ -577,6 +628,9 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
         return;
     }
     hf_read *read = request->state;
+    if (alive && read->kind == HF_READ_RUN) {
+        run_arrives(core, read->run);
+    }
     if (alive) {
         hf_load_done(core, read);
         hf_inbox_pump(core);

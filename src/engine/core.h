@@ -25,6 +25,7 @@
 #include "engine/filter.h"
 #include "engine/machine.h"
 #include "engine/machines/machines.h"
+#include "engine/names.h"
 #include "engine/probe.h"
 #include "engine/run.h"
 #include "service/service.h"
@@ -37,35 +38,57 @@ typedef struct hf_clock {
 
 #define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
 
+/* What one run or one call may have; 0 = as base/limits.h says. Smaller ones let tests meet them. */
+typedef struct hf_core_limits {
+    size_t payload_len;    /* bytes of users' data in one place */
+    int64_t history_count; /* events of a run, which is terminated then */
+    int64_t history_len;   /* bytes of them; the same */
+    size_t pending;        /* activities, timers and messages of a run, of each kind */
+    size_t buffered_count; /* events that wait for a started workflow task */
+    size_t buffered_len;   /* bytes of those */
+    int64_t signals;       /* of a run */
+} hf_core_limits;
+
 typedef struct hf_core_options {
     hf_allocator memory;
-    size_t mem_max;         /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
-    size_t journal_len_max; /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
-    size_t batch_len_max;   /* bytes of one commit; 0 = 4 MiB */
-    int64_t poll_span;      /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
-    int64_t history_span;   /* ns: the same for a history long poll; 0 = 20 s */
-    int64_t due_window;     /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
-    size_t page_max;        /* rows of one read of the backlog or the deadlines; 0 = 256 */
-    size_t tail_len_max;    /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
-    uint64_t trim_count;    /* commits that leave the journal at once, unless it is long; 0 = 64 */
-    uint64_t incarnation;   /* of a process that opens its store again; 0 = a new process */
+    size_t mem_max;          /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
+    size_t journal_len_max;  /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
+    size_t batch_len_max;    /* bytes of one commit; 0 = 4 MiB */
+    int64_t poll_span;       /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
+    int64_t history_span;    /* ns: the same for a history long poll; 0 = 20 s */
+    int64_t due_window;      /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
+    size_t page_max;         /* rows of one read of the backlog or the deadlines; 0 = 256 */
+    size_t history_page_len; /* bytes of history in one answer; 0 = HF_HISTORY_PAGE_LEN */
+    size_t tail_len_max;     /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
+    size_t names_max;        /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
+    unsigned name_bits_off;  /* of the hash of a name, for tests: many names then have the same one */
+    size_t tick_max;         /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
+    int64_t queue_span;      /* ns: how long a task queue is kept that nobody uses; 0 = 5 minutes */
+    size_t queues_max;       /* task queues kept though nobody uses them; 0 = 10,000 */
+    uint64_t trim_count;     /* commits that leave the journal at once, unless it is long; 0 = 64 */
+    uint64_t incarnation;    /* of a process that opens its store again; 0 = a new process */
+    hf_core_limits limits;
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;
 
 /* A workflow id: which run is the current one. */
 struct hf_name {
     hf_map_node by_text;
-    hf_owned text;   /* as in the name table: namespace, 0x1f, workflow id */
-    hf_run *run;     /* the current one, when it is in memory */
-    bool loading;    /* the table is being asked */
-    bool fresh;      /* nobody has asked it yet */
-    hf_list waiting; /* calls */
+    hf_node want_link; /* of run->wanted_as, while a run that may be the current one is loaded */
+    hf_owned text;     /* namespace, 0x1f, workflow id */
+    hf_run *run;       /* the current one, when it is in memory */
+    bool loading;      /* it is being looked for */
+    bool fresh;        /* nobody has looked for it yet */
+    int64_t bad_run;   /* the run that is found cannot be read; 0 = fine */
+    bool in_table;     /* loading: no run in memory's part of the index, now the table is asked */
+    int64_t below;     /* loading: runs from this number on have another name */
+    hf_list waiting;   /* calls */
 };
 
 /* A task queue: namespace, kind and name. */
 struct hf_queue {
     hf_map_node by_text;
-    hf_node all_link; /* of core->queues_all */
+    hf_node all_link; /* of core->queues_all, by used_at */
     hf_owned text;    /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
     hf_list tasks;    /* hf_task, by order */
     hf_list cold;     /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
@@ -76,7 +99,10 @@ struct hf_queue {
     bool reading;       /* a page of it is being read */
     bool missed;        /* a task went to the table meanwhile: the page may be without it */
     int64_t disk_after; /* tasks up to this order were read */
+    bool shut;          /* its worker is gone: until somebody polls again, tasks go to the normal queue instead */
+    size_t loads;       /* runs that are being loaded for it */
     int64_t polled_at;  /* mono ns: when somebody last polled, for sticky queues */
+    int64_t used_at;    /* mono ns: when it was made, polled, or last found busy */
 };
 
 /* A task in the table whose run is not in memory. */
@@ -91,6 +117,7 @@ typedef struct hf_cold {
 /* A deadline of a run that is not in memory. */
 typedef struct hf_cold_due {
     hf_heap_node due;
+    hf_map_node by_run;
     int64_t run;
 } hf_cold_due;
 
@@ -102,18 +129,37 @@ typedef struct hf_watch {
 } hf_watch;
 
 /* A commit on its way. */
-typedef struct hf_batch {
+struct hf_batch {
     hf_store_request request;
     hf_arena arena; /* rows and keys */
     HF_VEC(hf_write) writes;
     hf_list replies; /* calls that are answered once it is durable */
     bool submitted;
-} hf_batch;
+};
+
+/* Where a history goes on. In a next_page_token, sealed (token.c). */
+typedef struct hf_page {
+    int64_t run;     /* its number: a history goes on with the run it began with */
+    int64_t next;    /* first event of the next page */
+    int64_t last;    /* of a workflow task: no events beyond this one; 0 = whatever there is by then */
+    int32_t attempt; /* of a transient workflow task, whose two events come behind the last one; 0 = none */
+    int64_t stamp;   /* the same task's started_time */
+} hf_page;
+
+/* Events for an answer, and where they go. */
+typedef struct hf_page_want {
+    hf_page page;        /* `next` moves on as events are found */
+    int64_t to;          /* the last event wanted */
+    size_t count_max;    /* so many of them */
+    bool open_end;       /* there will be more: the last page has a token, too */
+    hf_str extra;        /* behind the last event: those of a transient task */
+    hf_str *ret_history; /* in the response */
+    hf_str *ret_token;   /* the same */
+} hf_page_want;
 
 /* A question to the store. */
 typedef enum hf_read_kind {
     HF_READ_NAME,
-    HF_READ_NAMES,
     HF_READ_RUN,
     HF_READ_HISTORY,
     HF_READ_TASKS,
@@ -126,15 +172,14 @@ typedef struct hf_read {
     hf_node link; /* of core->reads */
     hf_arena arena;
     hf_read_kind kind;
-    hf_name *name;       /* NAME, NAMES */
-    hf_run *run;         /* RUN */
-    hf_queue *queue;     /* TASKS */
-    hf_call *call;       /* NAMES, HISTORY */
-    int64_t number;      /* HISTORY: of the run */
-    int64_t from, to;    /* HISTORY: events wanted; DUE: end of the window; TASKS: disk_after when it was asked */
-    hf_str *ret_history; /* HISTORY: in the response */
-    hf_owned tail;       /* HISTORY: what comes behind those in the table */
-    hf_owned key;        /* text of the key */
+    hf_name *name;     /* NAME */
+    hf_run *run;       /* RUN */
+    hf_queue *queue;   /* TASKS */
+    hf_call *call;     /* HISTORY */
+    int64_t from, to;  /* HISTORY: last event in rows; DUE: end of the window; TASKS: disk_after when it was asked */
+    hf_page_want want; /* HISTORY */
+    hf_owned tail;     /* HISTORY: what comes behind those in the table */
+    hf_owned key;      /* TASKS: text of the key */
 } hf_read;
 
 struct hf_core {
@@ -153,14 +198,18 @@ struct hf_core {
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
     hf_map names;
-    hf_filter filter;    /* which names are on disk */
-    hf_buf filter_after; /* the last name it has read */
-    bool filter_again;   /* it grew while it read */
+    hf_names index;     /* of names that are not in their table yet */
+    hf_filter filter;   /* which names have runs with rows */
+    hf_key filter_next; /* where it reads on */
+    bool filter_again;  /* it grew while it read */
     hf_map queues;
     hf_list queues_all;
     hf_map watches;
     hf_heap due;           /* hf_run.due */
     hf_heap cold_due;      /* hf_cold_due */
+    hf_map cold_runs;      /* the same, by run: at most one each, and none once its run is in memory */
+    size_t due_loads;      /* runs that are being loaded for their deadlines */
+    size_t fired;          /* runs of the open batch that a deadline has changed */
     int64_t due_until;     /* deadlines on disk before this, and at it ... */
     int64_t due_until_run; /* ... before this run, were read */
     bool due_reading;
@@ -201,6 +250,7 @@ struct hf_core {
     void *submit_state;
 
     uint64_t transitions; /* changes of a run in one commit, since open */
+    uint64_t event_total; /* history events, since open */
     hf_walked walked;     /* rows of transition tables */
     uint64_t probes[HF_PROBE_COUNT];
 };
@@ -216,9 +266,10 @@ void hf_core_stop(hf_core *core, hf_status status, const char *why);
 void hf_core_call(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
-/* Deadlines that have come, polls that waited long enough. */
+/* Deadlines that have come, no more than tick_max at a time; polls that waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);
-/* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. */
+/* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. Deadlines that are left over
+ * are something to do at once; while the store is free, as soon as the open batch is sealed. */
 hf_clock hf_core_next(const hf_core *core);
 
 /* Lets workflow tasks go that do not wait for their commit. hf_core_seal does it too. */
@@ -251,6 +302,11 @@ enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE };
 /* ---- For the files of this layer ---------------------------------------------------------------------------------- */
 
 hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
+/* Whether nothing is broken. Few look at the scratch arena's status when they take from it: what it could not give breaks the
+ * core here, before anything that was made with it leaves. */
+bool hf_core_is_whole(hf_core *core);
+/* The next input, or the next part of one. */
+void hf_core_reset_scratch(hf_core *core);
 void hf_core_put_meta(hf_core *core, hf_batch *batch);
 void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: E2 */
 void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
@@ -273,6 +329,10 @@ void hf_call_now(hf_call *call); /* lets it go at once */
 /* matching.c */
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
 hf_queue *hf_queue_by_text(hf_core *core, hf_str text);
+hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name); /* NULL: nobody has used it lately */
+void hf_queue_free(hf_core *core, hf_queue *queue);
+void hf_queue_shut(hf_core *core, hf_queue *queue); /* its worker is gone: its tasks go to their normal queues */
+void hf_queues_tidy(hf_core *core);                 /* frees some that nobody uses; only between steps */
 void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
@@ -287,18 +347,17 @@ int64_t hf_order_next(hf_core *core);
 
 /* load.c: runs and names that are not in memory */
 hf_run *hf_run_find(hf_core *core, int64_t number);
-hf_run *hf_run_load(hf_core *core, int64_t number);                         /* in memory, or loading */
-hf_run *hf_run_add(hf_core *core, int64_t number);                          /* empty */
-hf_run *hf_run_create(hf_core *core);                                       /* with the next number */
-void hf_run_remove(hf_core *core, hf_run *run);                             /* from memory */
-hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value); /* from its row */
+hf_run *hf_run_load(hf_core *core, int64_t number);                                         /* in memory, or loading */
+hf_run *hf_run_add(hf_core *core, int64_t number);                                          /* empty */
+hf_run *hf_run_create(hf_core *core);                                                       /* with the next number */
+void hf_run_remove(hf_core *core, hf_run *run);                                             /* from memory */
+hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value);                 /* from its row */
+hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len); /* as in hf_name */
 hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
-uint64_t hf_name_hash(hf_str text);
-void hf_name_drop(hf_core *core, hf_name *name); /* when it says nothing any more */
+void hf_name_drop(hf_core *core, hf_name *name);                            /* when it says nothing any more */
 void hf_load_done(hf_core *core, hf_read *read);
-void hf_call_find_run(hf_core *core, hf_call *call, hf_name *name); /* one that is not the current of its id */
 hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
 void hf_read_submit(hf_core *core, hf_read *read);
 void hf_read_free(hf_core *core, hf_read *read);
@@ -312,6 +371,8 @@ hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the cur
 
 /* due.c */
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);
+void hf_due_forget_cold(hf_core *core, int64_t run); /* it is in memory: its own deadline counts */
+bool hf_due_is_full(const hf_core *core);            /* the open batch is to be sealed before more are fired */
 void hf_due_at(hf_core *core, hf_run *run, int64_t time);
 void hf_due_fire(hf_core *core, hf_run *run);
 void hf_due_tick(hf_core *core);
@@ -321,9 +382,8 @@ int64_t hf_run_next_due(const hf_run *run); /* INT64_MAX = none */
 /* history_read.c */
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read(hf_core *core, hf_read *read);
-/* Puts History bytes of events from..to into call's response field; replies when they are complete. */
-void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
-                      hf_str *ret_history);
+/* history_page.c: replies with as many of the wanted events as fit a page, and a token for the rest. */
+void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want want);
 void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */
 void hf_watch_remove(hf_core *core, hf_call *call);
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);
@@ -333,6 +393,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run);
 void hf_spill_old(hf_core *core, hf_batch *batch);
 void hf_journal_put(hf_core *core, hf_batch *batch);
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write);
+void hf_batch_put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body);
 
 /* A version 4 UUID of these bits, as text. */
 hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
@@ -341,6 +402,16 @@ hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
 #define HF_TOKEN_LEN 46
 void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN]);
 bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token);
+void hf_page_encode(const hf_core *core, const hf_page *page, char bytes[HF_TOKEN_LEN]);
+bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page);
+
+/* size.c: users' data */
+size_t hf_payloads_len(const hf_pb_payloads *payloads);
+size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
+bool hf_fits(hf_core *core, size_t len);                                       /* no longer than may be */
+/* The failure, or one that says that it is too long, with the beginning of it as its cause. In core->scratch; NULL: E2. */
+hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
+hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why);
 
 /* commands.c */
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run);

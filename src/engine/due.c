@@ -1,6 +1,11 @@
 /* Deadlines: one entry per run, its earliest of any kind. An entry may be too early, which costs a look and nothing else, so
  * it is only ever moved forward by looking. Entries of runs that are not in memory are rows of the due table, read a window
- * ahead; each that comes up loads its run. */
+ * ahead; each that comes up loads its run.
+ *
+ * When very many come at once, a tick takes so many runs (tick_max), and calls come in between. If the store is free the
+ * batch is then full and must be sealed before the next tick, so that the first do not wait for the last; while a commit is on
+ * its way nobody waits longer for a larger batch, and it goes on growing. Runs on disk wait until those in memory have had
+ * their turn, so that they are not all loaded at once. */
 #include "engine/core.h"
 
 #include "base/canary.h"
@@ -97,14 +102,54 @@ void hf_due_fire(hf_core *core, hf_run *run)
     hf_core_unuse(core, run);
 }
 
-static void fire_cold(hf_core *core, hf_cold_due *cold)
+/* ---- Runs that are not in memory --------------------------------------------------------------------------------------- */
+
+static uint64_t cold_hash(int64_t run)
+{
+    return hf_hash_mix(5, (uint64_t)run);
+}
+
+static hf_cold_due *cold_find(hf_core *core, int64_t run)
+{
+    uint64_t hash = cold_hash(run);
+    for (hf_map_node *node = hf_map_first(&core->cold_runs, hash); node != NULL; node = hf_map_next(node)) {
+        hf_cold_due *cold = HF_CONTAINER(node, hf_cold_due, by_run);
+        if (cold->run == run) {
+            return cold;
+        }
+    }
+    return NULL;
+}
+
+static void cold_free(hf_core *core, hf_cold_due *cold)
 {
     hf_heap_remove(&core->cold_due, &cold->due);
-    if (hf_run_find(core, cold->run) == NULL) {
-        HF_PROBE(core, HF_PROBE_COLD_DUE);
-        hf_run_load(core, cold->run); /* once it is here its own entry takes over */
-    }
+    hf_map_remove(&core->cold_runs, &cold->by_run);
     hf_core_free_mem(core, cold, sizeof *cold);
+}
+
+void hf_due_forget_cold(hf_core *core, int64_t run)
+{
+    hf_cold_due *cold = cold_find(core, run);
+    if (cold != NULL) {
+        HF_PROBE(core, HF_PROBE_COLD_DUE_STALE);
+        cold_free(core, cold);
+    }
+}
+
+static void fire_cold(hf_core *core, hf_cold_due *cold)
+{
+    int64_t number = cold->run;
+    cold_free(core, cold);
+    if (hf_run_find(core, number) != NULL) { /* it is being loaded already */
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_COLD_DUE);
+    hf_run *run = hf_run_load(core, number); /* once it is here its own entry takes over */
+    if (run != NULL) {
+        run->due_load = true;
+        core->due_loads++;
+    }
 }
 
 static void read_ahead(hf_core *core)
@@ -127,12 +172,19 @@ static void read_ahead(hf_core *core)
 
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 {
-    hf_cold_due *cold = hf_core_alloc(core, sizeof *cold);
+    hf_cold_due *cold = cold_find(core, run);
+    if (cold !=
+        NULL) { /* a row that was read while another was written: the earlier one, which at worst is too early */
+        return time < cold->due.key ? hf_heap_set(&core->cold_due, &cold->due, time) : HF_OK;
+    }
+    cold = hf_core_alloc(core, sizeof *cold);
     if (cold == NULL) {
         return HF_ERR_NOMEM;
     }
     cold->run = run;
-    if (hf_heap_set(&core->cold_due, &cold->due, time) != HF_OK) {
+    if (hf_heap_set(&core->cold_due, &cold->due, time) != HF_OK ||
+        hf_map_insert(&core->cold_runs, &cold->by_run, cold_hash(run)) != HF_OK) {
+        hf_heap_remove(&core->cold_due, &cold->due);
         hf_core_free_mem(core, cold, sizeof *cold);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return HF_ERR_NOMEM;
@@ -160,15 +212,38 @@ void hf_due_rows_read(hf_core *core, hf_read *read)
     hf_due_tick(core);
 }
 
+bool hf_due_is_full(const hf_core *core)
+{
+    return core->fired >= core->options.tick_max && !core->committing;
+}
+
+/* The first of a heap, if its time has come. */
+static hf_heap_node *due_now(const hf_core *core, const hf_heap *heap)
+{
+    hf_heap_node *node = hf_heap_first(heap);
+    return core->status == HF_OK && node != NULL && node->key <= core->now.wall ? node : NULL;
+}
+
 void hf_due_tick(hf_core *core)
 {
     hf_heap_node *node = NULL;
-    while (core->status == HF_OK && (node = hf_heap_first(&core->cold_due)) != NULL && node->key <= core->now.wall) {
-        fire_cold(core, HF_CONTAINER(node, hf_cold_due, due));
+    for (size_t i = 0; i < core->options.tick_max && !hf_due_is_full(core); i++) {
+        node = due_now(core, &core->due);
+        if (node == NULL) {
+            break;
+        }
+        hf_run *run = HF_CONTAINER(node, hf_run, due);
+        hf_core_reset_scratch(core);
+        hf_due_fire(core, run);
+        core->fired += hf_node_is_linked(&run->batch_link) ? 1 : 0;
     }
-    while (core->status == HF_OK && (node = hf_heap_first(&core->due)) != NULL && node->key <= core->now.wall) {
-        hf_arena_reset(&core->scratch);
-        hf_due_fire(core, HF_CONTAINER(node, hf_run, due));
+    if (due_now(core, &core->due) != NULL) {
+        HF_PROBE(core, HF_PROBE_TICK_FULL);
+    } else {
+        while (!hf_due_is_full(core) && core->due_loads < core->options.tick_max &&
+               (node = due_now(core, &core->cold_due)) != NULL) {
+            fire_cold(core, HF_CONTAINER(node, hf_cold_due, due));
+        }
     }
     if (core->status == HF_OK) {
         read_ahead(core);

@@ -63,6 +63,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         return;
     }
     hf_core_touch(core, run);
+    core->event_total++;
     event->event_id = run->event_count + 1;
     if (!event->event_time.has) {
         event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
@@ -193,20 +194,26 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
     }
 }
 
-void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
+hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
 {
     bool marked = run->mark_id != 0 && from >= run->mark_id;
     size_t start = marked ? run->mark_at : 0;
-    hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
+    *ret_first = marked ? run->mark_id : run->spilled + 1;
+    return hf_str_of_len(run->log.data + start, run->log.len - start);
+}
+
+void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
+{
+    int64_t id = 0;
+    hf_str rest = hf_log_from(run, from, &id);
     hf_pb_raw field;
-    int64_t id = marked ? run->mark_id - 1 : run->spilled;
     while (rest.len > 0 && hf_pb_next(&rest, &field)) {
         if (field.number != HF_CHANGE_EVENT) {
             continue;
         }
-        id++;
         if (id >= from && id <= to) {
             hf_buf_put(out, field.whole.data, field.whole.len);
         }
+        id++;
     }
 }

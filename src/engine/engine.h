@@ -15,6 +15,7 @@ typedef struct hf_engine_options {
 typedef struct hf_engine_stats {
     uint64_t calls;       /* answered */
     uint64_t transitions; /* changes of one run in one commit */
+    uint64_t events;      /* of histories */
     uint64_t commits;
     uint64_t runs;     /* in memory now */
     uint64_t mem_used; /* bytes */

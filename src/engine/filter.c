@@ -30,12 +30,6 @@ static void resize(hf_core *core, size_t names)
     filter->word_count = filter->words != NULL ? words : 0;
 }
 
-void hf_filter_open(hf_core *core, bool empty)
-{
-    resize(core, NAMES_FIRST);
-    core->filter.is_complete = empty && core->filter.word_count > 0;
-}
-
 void hf_filter_deinit(hf_core *core)
 {
     drop(core);
@@ -61,9 +55,29 @@ void hf_filter_add(hf_core *core, uint64_t hash)
     }
     filter->count += was_there ? 0 : 1;
     if (filter->count > filter->word_count * 64 / BITS_PER_NAME * 2) {
-        core->filter_after.len = 0; /* from the start again, with more room */
+        core->filter_next = (hf_key){0}; /* from the start again, with more room */
         resize(core, filter->count * 4);
         core->filter_again = true;
+    }
+}
+
+/* The whole table was read: what is not in it yet is in the index. Adding may make the filter grow, and begin anew. */
+static void complete(hf_core *core)
+{
+    core->filter.is_complete = true;
+    for (size_t i = 0; i < HF_NAME_BUCKETS && core->filter.is_complete; i++) {
+        const struct hf_name_bucket *bucket = &core->index.buckets[i];
+        for (size_t j = 0; j < bucket->entries.count; j++) {
+            hf_filter_add(core, (uint64_t)bucket->entries.items[j].hash);
+        }
+    }
+}
+
+void hf_filter_open(hf_core *core, bool empty)
+{
+    resize(core, NAMES_FIRST);
+    if (empty && core->filter.word_count > 0) {
+        complete(core);
     }
 }
 
@@ -94,8 +108,7 @@ void hf_filter_tick(hf_core *core)
     }
     filter->reading = true;
     core->filter_again = false;
-    hf_owned_set(core, &read->key, hf_str_of_len(core->filter_after.data, core->filter_after.len));
-    read->request.key = (hf_key){hf_owned_str(&read->key), core->filter_after.len > 0 ? INT64_MAX - 1 : 0, 0};
+    read->request.key = core->filter_next;
     read->request.key_end = hf_key_last();
     read->request.row_max = PAGE_ROWS;
     hf_read_submit(core, read);
@@ -106,20 +119,15 @@ void hf_filter_rows_read(hf_core *core, hf_read *read)
     hf_filter *filter = &core->filter;
     filter->reading = false;
     for (size_t i = 0; i < read->request.row_count && !core->filter_again; i++) {
-        hf_str text = read->request.rows[i].key.text;
-        hf_filter_add(core, hf_name_hash(text));
+        hf_filter_add(core, (uint64_t)read->request.rows[i].key.a);
     }
     if (core->filter_again || filter->off) {
         return; /* the next tick begins anew */
     }
     if (read->request.more) {
-        hf_str last = read->request.rows[read->request.row_count - 1].key.text;
-        core->filter_after.len = 0;
-        hf_buf_put(&core->filter_after, last.data, last.len);
-        if (core->filter_after.status != HF_OK) {
-            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        }
+        hf_key last = read->request.rows[read->request.row_count - 1].key;
+        core->filter_next = (hf_key){.a = last.a, .b = last.b + 1};
     } else {
-        filter->is_complete = true;
+        complete(core);
     }
 }

@@ -1,8 +1,10 @@
-/* Which workflow ids are on disk? A Bloom filter over the name table answers "surely not" without asking the store, so that a
+/* Which workflow ids have runs? A Bloom filter over the index of names (names.h) answers "surely not" without asking the store, so that a
  * start with a new id need not wait for a read.
  *
- * It is filled in the background after opening, a page at a time, and says nothing until that is done. Names that are written
- * later are added at once. When it gets too full it is dropped and filled anew, twice as large, up to its share of memory. */
+ * It is filled in the background after opening, a page at a time, and says nothing until that is done. When it gets too full
+ * it is dropped and filled anew, larger, up to its share of memory. No name is missed: one that is in the table before the
+ * reading passes its place is read, one that comes there later is added when it does, and the others, which are in
+ * the index, are added at the end of the reading and whenever a new one comes. */
 #ifndef HF_ENGINE_FILTER_H
 #define HF_ENGINE_FILTER_H
 

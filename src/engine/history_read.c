@@ -1,138 +1,8 @@
-/* Reading histories: answers that carry events. They come from the run's log and, before that, from its rows. An answer that
- * needs rows waits for them; like every answer it also waits for the open batch, so that nobody sees an event that a crash
- * could take back. Long polls wait in a watch, which does not hold the run in memory. */
+/* Reading histories: which events a caller gets (history_page.c finds them), who waits for more, and descriptions. Long polls
+ * wait in a watch, which does not hold the run in memory. */
 #include "engine/core.h"
 
-#include "base/canary.h"
 #include "base/limits.h"
-
-#include <stdio.h>
-
-/* Where a page ended, in next_page_token. */
-typedef struct hf_page {
-    int64_t run;
-    int64_t next; /* first event of the next page */
-    int64_t last; /* last event of the answer, 0 = whatever there is by then */
-} hf_page;
-
-static hf_str page_encode(hf_arena *arena, hf_page page)
-{
-    return hf_arena_copy(arena, hf_str_of_len(&page, sizeof page));
-}
-
-static bool page_decode(hf_str token, hf_page *ret_page)
-{
-    if (token.len != sizeof *ret_page) {
-        return false;
-    }
-    memcpy(ret_page, token.data, sizeof *ret_page);
-    return ret_page->next > 0 && ret_page->last >= 0;
-}
-
-/* ---- Collecting events ----------------------------------------------------------------------------------------------- */
-
-/* Elements of a History with the ids from..to, of one whose first element is event `first`. */
-static void copy_events(hf_str history, int64_t first, int64_t from, int64_t to, hf_buf *out)
-{
-    hf_pb_raw field;
-    for (int64_t id = first; history.len > 0 && hf_pb_next(&history, &field); id++) {
-        if (id >= from && id <= to) {
-            hf_buf_put(out, field.whole.data, field.whole.len);
-        }
-    }
-}
-
-static void finish(hf_core *core, hf_call *call, hf_buf *out, hf_str *ret_history)
-{
-    if (out->status != HF_OK) {
-        hf_core_break(core, out->status, "out of memory");
-    } else {
-        *ret_history = hf_arena_copy(call->arena, hf_str_of_len(out->data, out->len));
-        hf_call_reply(core, call);
-    }
-    hf_buf_deinit(out);
-}
-
-void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, hf_str tail,
-                      hf_str *ret_history)
-{
-    hf_buf out;
-    hf_buf_init(&out, core->memory, SIZE_MAX / 4);
-    hf_log_events(run, from, to, &out);
-    hf_buf_put(&out, tail.data, tail.len);
-    if (from > run->spilled || from > to) {
-        finish(core, call, &out, ret_history);
-        return;
-    }
-    HF_PROBE(core, HF_PROBE_HISTORY_FROM_ROWS);
-    hf_read *read = hf_read_new(core, HF_READ_HISTORY, HF_TABLE_HISTORY);
-    if (read != NULL && out.status == HF_OK) {
-        read->call = call;
-        read->from = from;
-        read->to = to < run->spilled ? to : run->spilled;
-        read->number = run->number;
-        read->ret_history = ret_history;
-        hf_owned_set(core, &read->tail, hf_str_of_len(out.data, out.len));
-        read->request.key = (hf_key){.a = run->number, .b = 0};
-        read->request.key_end = (hf_key){.a = run->number, .b = read->to + 1};
-        call->place = HF_PLACE_ELSEWHERE;
-        call->holds = 2; /* the rows and the commit */
-        hf_call_reply(core, call);
-        hf_read_submit(core, read);
-    } else {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
-    hf_buf_deinit(&out);
-}
-
-/* One row: its record and its chain are checked. */
-static hf_status put_row(hf_core *core, const hf_read *read, const hf_row *row, int64_t *next, hf_buf *out)
-{
-    hf_str body = {0};
-    hf_pb_history_record record;
-    HF_TRY(hf_record_open(&core->op, HF_TABLE_HISTORY, &row->key, row->value, &body));
-    HF_TRY(hf_pb_decode(&core->op, &hf_pb_history_record_type, body, &core->scratch, &record));
-    if (record.first_id != *next) {
-        return hf_fail(&core->op, HF_ERR_INVALID, "run %lld: events %lld to %lld are missing", (long long)read->number,
-                       (long long)*next, (long long)record.first_id - 1);
-    }
-    *next = record.last_id + 1;
-    copy_events(record.events, record.first_id, read->from, read->to, out);
-    return HF_OK;
-}
-
-void hf_history_rows_read(hf_core *core, hf_read *read)
-{
-    hf_call *call = read->call;
-    hf_buf out;
-    hf_buf_init(&out, core->memory, SIZE_MAX / 4);
-    int64_t next = 1;
-    hf_status status = HF_OK;
-    for (size_t i = 0; i < read->request.row_count && status == HF_OK; i++) {
-        status = put_row(core, read, &read->request.rows[i], &next, &out);
-    }
-    if (status == HF_OK && next != read->to + 1 && next <= read->to) {
-        status = hf_fail(&core->op, HF_ERR_INVALID, "run %lld: events from %lld on are missing",
-                         (long long)read->number, (long long)next);
-    }
-    hf_buf_put(&out, read->tail.data, read->tail.len);
-    if (out.status != HF_OK) {
-        hf_core_break(core, out.status, "out of memory");
-    } else if (status != HF_OK) {
-        HF_PROBE(core, HF_PROBE_BAD_RECORD);
-        call->status = HF_ERR_STORE;
-        (void)snprintf(call->message, sizeof call->message, "%s", core->op.message);
-    } else {
-        *read->ret_history = hf_arena_copy(call->arena, hf_str_of_len(out.data, out.len));
-        if (call->arena->status != HF_OK) {
-            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        }
-    }
-    hf_buf_deinit(&out);
-    if (core->status == HF_OK && --call->holds == 0) {
-        hf_call_now(call);
-    }
-}
 
 /* ---- GetWorkflowExecutionHistory ------------------------------------------------------------------------------------- */
 
@@ -193,61 +63,75 @@ static bool wants_close(const hf_call *call)
     return request->history_event_filter_type == HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT;
 }
 
-static void answer_history(hf_core *core, hf_call *call, hf_run *run, int64_t from, int64_t to, bool open_end)
+static void answer_history(hf_core *core, hf_call *call, hf_run *run, hf_page_want want)
 {
     hf_pb_get_workflow_execution_history_response *response = hf_call_response(core, call);
     if (response == NULL) {
         return;
     }
-    if (to < run->event_count || open_end) {
-        response->next_page_token =
-            page_encode(call->arena, (hf_page){run->number, to + 1 + HF_CANARY(HF_BUG_PAGE_GAP), 0});
+    want.ret_history = &response->history;
+    want.ret_token = &response->next_page_token;
+    hf_history_reply(core, call, run, want);
+}
+
+static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_id)
+{
+    hf_page_want want = {.page = {.run = run->number, .next = event_id}, .to = event_id, .count_max = 1};
+    answer_history(core, call, run, want);
+}
+
+/* The rest of what a workflow task was started with: as it was then, whatever has become of the run. */
+static void answer_task(hf_core *core, hf_call *call, hf_run *run, hf_page page, size_t count_max)
+{
+    const hf_wft *wft = &run->wft;
+    if (page.last > run->event_count) { /* its task went out ahead of a commit that failed */
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the workflow task of this NextPageToken was taken back");
+        return;
     }
-    hf_history_reply(core, call, run, from, to, HF_STR(""), &response->history);
+    hf_page_want want = {.page = page, .to = page.last, .count_max = count_max};
+    if (page.attempt != 0 && wft->state == HF_WFT_STARTED && wft->is_transient && wft->attempt == page.attempt &&
+        wft->started_time == page.stamp) {
+        want.extra = hf_wft_transient_events(core, run);
+    }
+    answer_history(core, call, run, want);
 }
 
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_get_workflow_execution_history_request *request = call->request;
-    hf_page page = {run->number, 1, 0};
-    if (request->next_page_token.len > 0 &&
-        (!page_decode(request->next_page_token, &page) || page.run != run->number)) {
-        hf_call_fail(core, call, HF_ERR_INVALID, "NextPageToken is not one of this history");
-        return;
+    hf_page page = {.run = run->number, .next = 1};
+    if (request->next_page_token.len > 0) {
+        hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* that is how it got here */
     }
     bool open = hf_run_is_open(run);
-    if (wants_close(call)) {
+    size_t count_max = request->maximum_page_size > 0 ? (size_t)request->maximum_page_size : HF_HISTORY_PAGE_COUNT;
+    if (page.last != 0) {
+        answer_task(core, call, run, page, count_max);
+    } else if (wants_close(call)) {
         if (open && request->wait_new_event) {
             park(core, call, run->number);
-        } else if (open) { /* the last event there is, as Temporal does it */
-            answer_history(core, call, run, run->event_count, run->event_count, false);
-        } else {
-            answer_history(core, call, run, run->close_event_id, run->close_event_id, false);
+        } else { /* of an open run the last event there is, as Temporal does it */
+            answer_one(core, call, run, open ? run->event_count : run->close_event_id);
         }
-        return;
-    }
-    if (page.next > run->event_count && open && request->wait_new_event) {
+    } else if (page.next > run->event_count && open && request->wait_new_event) {
         park(core, call, run->number);
-        return;
+    } else {
+        hf_page_want want = {
+            .page = page, .to = run->event_count, .count_max = count_max, .open_end = open && request->wait_new_event};
+        answer_history(core, call, run, want);
     }
-    int64_t count = request->maximum_page_size > 0 ? request->maximum_page_size : HF_HISTORY_PAGE_COUNT;
-    int64_t to = run->event_count;
-    if (to - page.next >= count) {
-        to = page.next + count - 1;
-    }
-    answer_history(core, call, run, page.next, to, open && request->wait_new_event);
 }
 
 /* What a long poll waits for is there. */
-static bool has_news(const hf_call *call, const hf_run *run)
+static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run)
 {
     const hf_pb_get_workflow_execution_history_request *request = call->request;
-    hf_page page = {0, 1, 0};
+    hf_page page = {.next = 1};
     if (wants_close(call)) {
         return !hf_run_is_open(run);
     }
     if (request->next_page_token.len > 0) {
-        (void)page_decode(request->next_page_token, &page); /* looked at when it was parked */
+        (void)hf_page_decode(core, request->next_page_token, &page); /* looked at when it was parked */
     }
     return page.next <= run->event_count || !hf_run_is_open(run);
 }
@@ -267,7 +151,7 @@ void hf_watch_wake(hf_core *core, hf_run *run)
     for (; count > 0 && core->status == HF_OK; count--) {
         hf_node *next = node->next;
         hf_call *call = HF_CONTAINER(node, hf_call, link);
-        if (has_news(call, run)) {
+        if (has_news(core, call, run)) {
             bool last = count == 1 && hf_list_first(&watch->calls) == hf_list_last(&watch->calls);
             HF_PROBE(core, HF_PROBE_WATCH_WOKEN);
             hf_watch_remove(core, call);

@@ -124,17 +124,13 @@ static bool id_is_good(hf_str id)
 }
 
 /* Users' data that comes with a call may not be longer than one blob. */
-static bool input_fits(hf_core *core, hf_call *call, const hf_pb_payloads *input)
+static bool data_fits(hf_core *core, hf_call *call, const char *what, size_t len)
 {
-    size_t len = 0;
-    for (size_t i = 0; input != NULL && i < input->payloads.count; i++) {
-        len += input->payloads.items[i].data.len;
-    }
-    if (len <= HF_PAYLOAD_LEN_MAX) {
+    if (hf_fits(core, len)) {
         return true;
     }
-    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-    hf_call_fail(core, call, HF_ERR_TOO_BIG, "the input has %zu bytes, at most %u are taken", len, HF_PAYLOAD_LEN_MAX);
+    hf_call_fail(core, call, HF_ERR_TOO_BIG, "the %s has %zu bytes, at most %zu are taken", what, len,
+                 core->options.limits.payload_len);
     return false;
 }
 
@@ -147,7 +143,8 @@ static bool signal_is_good(hf_core *core, hf_call *call)
     if (request->request_id.len > HF_ID_LEN_MAX) {
         return refuse(core, call, "RequestId is longer than 1000 bytes.");
     }
-    return input_fits(core, call, request->input);
+    return data_fits(core, call, "input", hf_payloads_len(request->input)) &&
+           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
 
 static bool start_is_good(hf_core *core, hf_call *call)
@@ -176,7 +173,10 @@ static bool start_is_good(hf_core *core, hf_call *call)
                      "cron schedules, workflow retry policies and start delays are not part of this version");
         return false;
     }
-    return input_fits(core, call, request->input);
+    return data_fits(core, call, "input", hf_payloads_len(request->input)) &&
+           data_fits(core, call, "last result", hf_payloads_len(request->last_completion_result)) &&
+           data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
+           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
 
 static bool poll_is_good(hf_core *core, hf_call *call)
@@ -203,6 +203,20 @@ static bool poll_is_good(hf_core *core, hf_call *call)
 
 /* ---- Finding the run ------------------------------------------------------------------------------------------------- */
 
+/* The run of a token. What went out ahead of a commit that failed may name one that is not there, or not yet. */
+static void load_given_out(hf_core *core, hf_call *call, int64_t number)
+{
+    if (number >= core->run_next) {
+        HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the run of this token was taken back");
+        return;
+    }
+    hf_run *run = hf_run_load(core, number);
+    if (run != NULL) {
+        hf_input_run(core, call, run);
+    }
+}
+
 static void by_token(hf_core *core, hf_call *call, hf_str bytes)
 {
     hf_token token;
@@ -211,10 +225,26 @@ static void by_token(hf_core *core, hf_call *call, hf_str bytes)
         hf_call_fail(core, call, HF_ERR_INVALID, "the task token is not one of this store");
         return;
     }
-    hf_run *run = hf_run_load(core, token.run);
-    if (run != NULL) {
-        hf_input_run(core, call, run);
+    load_given_out(core, call, token.run);
+}
+
+/* A history goes on with the run it began with, whatever run its workflow id has by now. */
+static bool is_paged(const hf_call *call)
+{
+    REQUEST(get_workflow_execution_history);
+    return call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && request->next_page_token.len > 0;
+}
+
+static void by_page(hf_core *core, hf_call *call)
+{
+    REQUEST(get_workflow_execution_history);
+    hf_page page;
+    if (!hf_page_decode(core, request->next_page_token, &page)) {
+        HF_PROBE(core, HF_PROBE_FORGED_TOKEN);
+        refuse(core, call, "NextPageToken is not one of this store");
+        return;
     }
+    load_given_out(core, call, page.run);
 }
 
 /* A worker goes: its sticky queue is not waited for any longer. */
@@ -225,7 +255,7 @@ static void shutdown_worker(hf_core *core, hf_call *call)
         request->namespace.len <= HF_ID_LEN_MAX) {
         hf_queue *queue = hf_queue_get(core, 'w', request->namespace, request->sticky_task_queue);
         if (queue != NULL) {
-            queue->polled_at = INT64_MIN / 2;
+            hf_queue_shut(core, queue);
         }
     }
     hf_call_response(core, call);
@@ -267,6 +297,19 @@ void hf_input(hf_core *core, hf_call *call)
                    : "WorkflowId is not set on request, or longer than 1000 bytes.");
         return;
     }
+    if (is_paged(call)) {
+        by_page(core, call);
+        return;
+    }
+    hf_str run_id = target.execution != NULL ? target.execution->run_id : HF_STR("");
+    int64_t number = hf_run_id_number(core->mac_key, run_id);
+    if (number > 0 && number < core->run_next) {
+        hf_run *run = hf_run_load(core, number);
+        if (run != NULL) {
+            hf_input_run(core, call, run);
+        }
+        return;
+    }
     hf_name *name = hf_name_get(core, target.namespace_, workflow_id);
     if (name != NULL) {
         hf_input_name(core, call, name);
@@ -283,6 +326,12 @@ static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
     hf_list_push_back(waiting, &call->link);
 }
 
+static void refuse_bad(hf_core *core, hf_call *call, int64_t run)
+{
+    hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
+                 (long long)run);
+}
+
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
 {
     if (name->loading) {
@@ -290,13 +339,8 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         return;
     }
     hf_run *run = name->run;
-    if (run != NULL && run->loading) {
-        wait_in(core, call, &run->waiting);
-        return;
-    }
-    if (run != NULL && run->bad) {
-        hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
-                     (long long)run->number);
+    if (name->bad_run != 0) {
+        refuse_bad(core, call, name->bad_run);
         return;
     }
     if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
@@ -318,7 +362,7 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow with this id");
         return;
     }
-    hf_call_find_run(core, call, name);
+    hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(run_id));
 }
 
 /* ---- Giving it to the run -------------------------------------------------------------------------------------------- */
@@ -376,6 +420,9 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
             hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the current run belongs to another chain");
             return;
         }
+        if (!data_fits(core, call, "details", hf_payloads_len(request->details))) {
+            return;
+        }
         hf_execution_terminate_call(core, call, run);
         return;
     }
@@ -406,8 +453,6 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
         of_task(core, call, run, target_of(call).token);
         return;
     case HF_METHOD_START_WORKFLOW_EXECUTION:
-        hf_input(core, call); /* it waited for a run that is here now */
-        return;
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
     case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
     case HF_METHOD_SHUTDOWN_WORKER:
@@ -426,8 +471,7 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
     call->place = HF_PLACE_NONE;
     hf_target target = target_of(call);
     if (run->bad) {
-        hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
-                     (long long)run->number);
+        refuse_bad(core, call, run->number);
         return;
     }
     hf_str named = target.execution != NULL ? target.execution->run_id : HF_STR("");
@@ -435,8 +479,13 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run in this namespace");
         return;
     }
-    if (named.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), named)) {
-        hf_input(core, call); /* it waited for the current run, and that is another one */
+    if (target.execution != NULL && (!hf_str_equal(hf_owned_str(&run->workflow_id), target.execution->workflow_id) ||
+                                     (named.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), named)))) {
+        if (is_paged(call)) {
+            refuse(core, call, "NextPageToken is one of another history");
+            return;
+        }
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(named));
         return;
     }
     hf_core_use(core, run);

@@ -1,6 +1,7 @@
 /* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (E3). */
 #include "engine/core.h"
 
+#include "base/canary.h"
 #include "base/limits.h"
 
 #include <stdio.h>
@@ -144,21 +145,53 @@ static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, cons
     }
 }
 
+static void name_check(hf_core *core, hf_name *name, hf_run *run);
+
+static void tell_names(hf_core *core, hf_run *run)
+{
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&run->wanted_as)) != NULL) {
+        hf_name *name = HF_CONTAINER(node, hf_name, want_link);
+        name_check(core, name, run);
+        hf_name_drop(core, name);
+    }
+}
+
 /* A run is there: the calls that waited for it go on, in order. */
 static void run_is_here(hf_core *core, hf_run *run)
 {
     run->loading = false;
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
+    tell_names(core, run);
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_pop_front(&run->waiting)) != NULL) {
         hf_input_run(core, HF_CONTAINER(node, hf_call, link), run);
     }
 }
 
+/* A record that does not check stops this run, and nothing else (D4). core->op says why. */
+static void run_is_bad(hf_core *core, hf_run *run)
+{
+    HF_PROBE(core, HF_PROBE_BAD_RECORD);
+    run->bad = true;
+    run->loading = false;
+    hf_heap_remove(&core->due, &run->due);
+    char why[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(why, sizeof why, "%s", core->op.message);
+    fail_waiting(core, &run->waiting, HF_ERR_STORE, why);
+    tell_names(core, run);
+    hf_core_unuse(core, run);
+}
+
 static void run_read(hf_core *core, hf_read *read)
 {
     hf_run *run = read->run;
+    if (!read->request.found && !hf_list_is_empty(&run->wanted_as)) {
+        (void)hf_fail(&core->op, HF_ERR_INVALID, "run %lld has no row", (long long)run->number);
+        run_is_bad(core, run);
+        return;
+    }
     if (!read->request.found) {
         hf_list waiting;
         hf_list_init(&waiting);
@@ -178,23 +211,12 @@ static void run_read(hf_core *core, hf_read *read)
     if (core->status != HF_OK) {
         return;
     }
-    /* A record that does not check stops this run, and nothing else (D4). */
-    HF_PROBE(core, HF_PROBE_BAD_RECORD);
-    run->bad = true;
-    run->loading = false;
-    hf_heap_remove(&core->due, &run->due);
-    char why[HF_MESSAGE_LEN_MAX];
-    (void)snprintf(why, sizeof why, "%s", core->op.message);
-    fail_waiting(core, &run->waiting, HF_ERR_STORE, why);
-    if (run->name != NULL) {
-        fail_waiting(core, &run->name->waiting, HF_ERR_STORE, why);
-    }
-    hf_core_unuse(core, run);
+    run_is_bad(core, run);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------------- */
 
-static hf_status name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len)
+hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len)
 {
     if (namespace_.len > HF_ID_LEN_MAX || workflow_id.len > HF_ID_LEN_MAX) {
         return HF_ERR_TOO_BIG;
@@ -204,11 +226,6 @@ static hf_status name_text(hf_str namespace_, hf_str workflow_id, char *text, si
     memcpy(text + namespace_.len + 1, workflow_id.data != NULL ? workflow_id.data : "", workflow_id.len);
     *ret_len = namespace_.len + 1 + workflow_id.len;
     return HF_OK;
-}
-
-uint64_t hf_name_hash(hf_str text)
-{
-    return hf_hash_bytes(3, text.data, text.len);
 }
 
 static hf_name *name_find(hf_core *core, hf_str text, uint64_t hash)
@@ -226,11 +243,11 @@ hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
 {
     char text[2 * HF_ID_LEN_MAX + 1];
     size_t len = 0;
-    if (name_text(namespace_, workflow_id, text, &len) != HF_OK) {
+    if (hf_name_text(namespace_, workflow_id, text, &len) != HF_OK) {
         hf_core_break(core, HF_ERR_TOO_BIG, "a workflow id is too long");
         return NULL;
     }
-    uint64_t hash = hf_name_hash(hf_str_of_len(text, len));
+    uint64_t hash = (uint64_t)hf_name_hash(core, hf_str_of_len(text, len));
     hf_name *name = name_find(core, hf_str_of_len(text, len), hash);
     if (name != NULL) {
         return name;
@@ -251,34 +268,9 @@ hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
     return name;
 }
 
-hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
-{
-    hf_name *name = hf_name_add(core, namespace_, workflow_id);
-    if (name == NULL || !name->fresh) {
-        return name;
-    }
-    name->fresh = false;
-    if (!hf_filter_may_have(&core->filter, name->by_text.hash)) {
-        HF_PROBE(core, HF_PROBE_NAME_FILTERED);
-        return name;
-    }
-    hf_read *read = hf_read_new(core, HF_READ_NAME, HF_TABLE_NAME);
-    if (read == NULL) {
-        return NULL;
-    }
-    name->loading = true;
-    read->name = name;
-    read->request.key = (hf_key){hf_owned_str(&name->text), 0, 0};
-    read->request.key_end = (hf_key){hf_owned_str(&name->text), INT64_MAX, 0};
-    read->request.backwards = true;
-    read->request.row_max = 1;
-    hf_read_submit(core, read);
-    return name;
-}
-
 void hf_name_drop(hf_core *core, hf_name *name)
 {
-    if (name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
+    if (core->status == HF_OK && name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
         hf_map_remove(&core->names, &name->by_text);
         hf_owned_free(core, &name->text);
         hf_core_free_mem(core, name, sizeof *name);
@@ -292,46 +284,106 @@ static void name_is_here(hf_core *core, hf_name *name)
     while (core->status == HF_OK && !name->loading && (node = hf_list_pop_front(&name->waiting)) != NULL) {
         hf_input_name(core, HF_CONTAINER(node, hf_call, link), name);
     }
-    if (core->status == HF_OK) {
-        hf_name_drop(core, name);
+}
+
+static void name_try(hf_core *core, hf_name *name, int64_t number);
+
+/* The next run that may have the name: those in memory's part of the index first, since they are newer (N2). */
+static void name_search(hf_core *core, hf_name *name)
+{
+    int64_t hash = (int64_t)name->by_text.hash;
+    if (!name->in_table) {
+        int64_t number = hf_names_below(core, hash, name->below);
+        if (number != 0) {
+            name_try(core, name, number);
+            return;
+        }
+        name->in_table = true;
+        name->below = INT64_MAX;
     }
+    hf_read *read = hf_read_new(core, HF_READ_NAME, HF_TABLE_NAME);
+    if (read == NULL) {
+        return;
+    }
+    read->name = name;
+    read->request.key = (hf_key){.a = hash};
+    read->request.key_end = (hf_key){.a = hash, .b = name->below};
+    read->request.backwards = true;
+    read->request.row_max = 1;
+    hf_read_submit(core, read);
+}
+
+static bool has_name(const hf_run *run, const hf_name *name)
+{
+    hf_str ns = hf_owned_str(&run->namespace);
+    hf_str id = hf_owned_str(&run->workflow_id);
+    hf_str text = hf_owned_str(&name->text);
+    return text.len == ns.len + 1 + id.len && memcmp(text.data, ns.data, ns.len) == 0 &&
+           memcmp(text.data + ns.len + 1, id.data, id.len) == 0;
+}
+
+/* A run that the index names is here. */
+static void name_check(hf_core *core, hf_name *name, hf_run *run)
+{
+    if (run->bad) { /* nobody can tell whose it is: the hash says */
+        name->loading = false;
+        name->bad_run = run->number;
+        name_is_here(core, name);
+        return;
+    }
+    if (!has_name(run, name) && !HF_CANARY(HF_BUG_NAME_NOT_COMPARED)) {
+        HF_PROBE(core, HF_PROBE_NAME_ALIKE);
+        name_search(core, name);
+        return;
+    }
+    name->loading = false;
+    name->run = run;
+    run->name = name;
+    name_is_here(core, name);
+}
+
+static void name_try(hf_core *core, hf_name *name, int64_t number)
+{
+    name->below = number;
+    hf_run *run = hf_run_load(core, number);
+    if (run == NULL) {
+        return;
+    }
+    if (run->loading) {
+        hf_list_push_back(&run->wanted_as, &name->want_link);
+    } else {
+        name_check(core, name, run);
+    }
+}
+
+hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
+{
+    hf_name *name = hf_name_add(core, namespace_, workflow_id);
+    if (name == NULL || !name->fresh) {
+        return name;
+    }
+    name->fresh = false;
+    if (!hf_filter_may_have(&core->filter, name->by_text.hash)) {
+        HF_PROBE(core, HF_PROBE_NAME_FILTERED);
+        return name;
+    }
+    name->loading = true;
+    name->in_table = false;
+    name->below = INT64_MAX;
+    name_search(core, name);
+    return core->status == HF_OK ? name : NULL;
 }
 
 static void name_read(hf_core *core, hf_read *read)
 {
     hf_name *name = read->name;
-    name->loading = false;
-    if (name->run == NULL && read->request.row_count > 0) {
-        hf_run *run = hf_run_load(core, read->request.rows[0].key.a);
-        if (run == NULL) {
-            return;
-        }
-        name->run = run;
-        run->name = name;
+    if (read->request.row_count > 0) {
+        name_try(core, name, read->request.rows[0].key.b);
+    } else {
+        name->loading = false; /* nobody has it */
+        name_is_here(core, name);
     }
-    name_is_here(core, name);
-}
-
-/* All runs of an id: the call names one that is not the current. */
-static void names_read(hf_core *core, hf_read *read)
-{
-    hf_call *call = read->call;
-    hf_str run_id = hf_call_run_id(call);
-    for (size_t i = 0; i < read->request.row_count; i++) {
-        const hf_row *row = &read->request.rows[i];
-        hf_pb_name_record record;
-        hf_str body = {0};
-        if (hf_record_open(&core->op, HF_TABLE_NAME, &row->key, row->value, &body) == HF_OK &&
-            hf_pb_decode(&core->op, &hf_pb_name_record_type, body, &core->scratch, &record) == HF_OK &&
-            hf_str_equal(record.run_id, run_id)) {
-            hf_run *run = hf_run_load(core, row->key.a);
-            if (run != NULL) {
-                hf_input_run(core, call, run);
-            }
-            return;
-        }
-    }
-    hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(run_id));
+    hf_name_drop(core, name);
 }
 
 void hf_load_done(hf_core *core, hf_read *read)
@@ -343,9 +395,6 @@ void hf_load_done(hf_core *core, hf_read *read)
     switch (read->kind) {
     case HF_READ_NAME:
         name_read(core, read);
-        return;
-    case HF_READ_NAMES:
-        names_read(core, read);
         return;
     case HF_READ_RUN: {
         hf_queue *queue = read->run->wanted_by;
@@ -369,28 +418,4 @@ void hf_load_done(hf_core *core, hf_read *read)
         hf_filter_rows_read(core, read);
         return;
     }
-}
-
-void hf_call_find_run(hf_core *core, hf_call *call, hf_name *name)
-{
-    /* Runs that are in memory may have no row yet. */
-    HF_LIST_EACH(node, &core->runs_all)
-    {
-        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->loading && hf_str_equal(hf_owned_str(&run->run_id), hf_call_run_id(call)) && !run->is_written) {
-            hf_input_run(core, call, run);
-            return;
-        }
-    }
-    hf_read *read = hf_read_new(core, HF_READ_NAMES, HF_TABLE_NAME);
-    if (read == NULL) {
-        return;
-    }
-    call->place = HF_PLACE_ELSEWHERE;
-    read->call = call;
-    hf_owned_set(core, &read->key, hf_owned_str(&name->text));
-    read->request.key = (hf_key){hf_owned_str(&read->key), 0, 0};
-    read->request.key_end = (hf_key){hf_owned_str(&read->key), INT64_MAX, 0};
-    read->request.backwards = true;
-    hf_read_submit(core, read);
 }

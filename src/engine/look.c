@@ -3,6 +3,7 @@
 #include "engine/look.h"
 
 #include "base/digest.h"
+#include "base/limits.h"
 
 #define PAGE_LEN (1u << 20) /* bytes read at once */
 
@@ -19,6 +20,7 @@ struct hf_look {
     hf_arena journal;               /* its bytes */
     HF_VEC(hf_look_change) changes; /* by run, then commit */
     uint64_t commits;               /* in the journal */
+    uint64_t names_logged;          /* in name_log, says its last commit */
     hf_arena arena;                 /* of one question */
 };
 
@@ -53,6 +55,19 @@ static hf_status add_change(hf_op *op, hf_look *look, uint64_t commit, hf_str by
     return look->journal.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
 }
 
+/* Names that are not in their table yet. */
+static hf_status add_names(hf_op *op, hf_look *look, uint64_t commit, hf_str bytes, uint64_t *count)
+{
+    hf_name_entry entry;
+    while (hf_names_next(&bytes, &entry)) {
+        hf_names_restore(look->core, entry.hash, entry.run);
+        *count += 1;
+    }
+    return bytes.len == 0
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "names of commit %llu cannot be read", (unsigned long long)commit);
+}
+
 static hf_status read_commit(hf_op *op, hf_look *look, const hf_row *row, uint64_t *hash)
 {
     hf_str body = {0};
@@ -62,6 +77,7 @@ static hf_status read_commit(hf_op *op, hf_look *look, const hf_row *row, uint64
     uint64_t previous = 0;
     hf_str rest = body;
     hf_pb_raw field;
+    look->names_logged = 0;
     while (rest.len > 0 && hf_pb_next(&rest, &field)) {
         if (field.number == 1) {
             says = field.value;
@@ -69,6 +85,11 @@ static hf_status read_commit(hf_op *op, hf_look *look, const hf_row *row, uint64
             previous = field.value;
         } else if (field.number == 4) {
             HF_TRY(add_change(op, look, commit, field.bytes));
+        } else if (field.number == 7) {
+            uint64_t count = 0;
+            HF_TRY(add_names(op, look, commit, field.bytes, &count));
+        } else if (field.number == 8) {
+            look->names_logged = field.value;
         }
     }
     if (rest.data == NULL || says != commit) {
@@ -113,6 +134,52 @@ static hf_status read_journal(hf_op *op, hf_look *look)
         return hf_fail(op, HF_ERR_INVALID, "the journal ends with commit %lld, the store with %llu",
                        (long long)next - 1, (unsigned long long)last);
     }
+    return HF_OK;
+}
+
+static hf_status read_name_log(hf_op *op, hf_look *look)
+{
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_NAME_LOG,
+        .key_end = {.a = INT64_MAX},
+        .len_max = PAGE_LEN,
+        .arena = &look->arena,
+    };
+    uint64_t count = 0;
+    do {
+        hf_arena_reset(&look->arena);
+        HF_TRY(hf_look_ask(op, look, &scan));
+        for (size_t i = 0; i < scan.row_count; i++) {
+            hf_str body = {0};
+            HF_TRY(hf_record_open(op, HF_TABLE_NAME_LOG, &scan.rows[i].key, scan.rows[i].value, &body));
+            HF_TRY(add_names(op, look, (uint64_t)scan.rows[i].key.a, body, &count));
+            scan.key.a = scan.rows[i].key.a + 1;
+        }
+    } while (scan.more);
+    return count == look->names_logged
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "the table name_log has %llu names, the journal says %llu",
+                         (unsigned long long)count, (unsigned long long)look->names_logged);
+}
+
+/* The key of the store, without which names and run ids say nothing. A store that was never opened has none. */
+static hf_status read_key(hf_op *op, hf_look *look)
+{
+    hf_key key = {HF_STR("engine"), 0, 0};
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_META, .key = key, .arena = &look->arena};
+    HF_TRY(hf_look_ask(op, look, &get));
+    if (!get.found) {
+        return HF_OK;
+    }
+    hf_str body = {0};
+    hf_pb_engine_meta meta;
+    HF_TRY(hf_record_open(op, HF_TABLE_META, &key, get.value, &body));
+    HF_TRY(hf_pb_decode(op, &hf_pb_engine_meta_type, body, &look->arena, &meta));
+    if (meta.mac_key.len != sizeof look->core->mac_key) {
+        return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
+    }
+    memcpy(look->core->mac_key, meta.mac_key.data, sizeof look->core->mac_key);
     return HF_OK;
 }
 
@@ -185,7 +252,9 @@ hf_status hf_look_open(hf_op *op, hf_allocator memory, hf_store *store, hf_look 
     }
     hf_arena_init(&look->journal, look->core->memory);
     hf_arena_init(&look->arena, look->core->memory);
-    hf_status status = read_journal(op, look);
+    hf_status status = read_key(op, look);
+    status = status == HF_OK ? read_journal(op, look) : status;
+    status = status == HF_OK ? read_name_log(op, look) : status;
     if (status != HF_OK) {
         hf_look_close(look);
         return status;
@@ -350,61 +419,59 @@ typedef struct hf_look_search {
     int64_t by_run;
 } hf_look_search;
 
-static void consider(hf_look_search *search, hf_str workflow_id, hf_str run_id, int64_t number)
+/* Is it this run? */
+static hf_status consider(hf_op *op, hf_look *look, hf_look_search *search, int64_t number)
 {
-    if (hf_str_equal(workflow_id, search->text) && number > search->by_workflow) {
-        search->by_workflow = number;
+    hf_run *run = NULL;
+    hf_status status = hf_look_run(op, look, number, &run);
+    if (status != HF_OK) {
+        return status == HF_ERR_NOT_FOUND ? HF_OK : status;
     }
-    if (hf_str_equal(run_id, search->text) && number > search->by_run) {
-        search->by_run = number;
+    if (hf_str_equal(hf_owned_str(&run->namespace), search->name_space)) {
+        if (hf_str_equal(hf_owned_str(&run->workflow_id), search->text) && number > search->by_workflow) {
+            search->by_workflow = number;
+        }
+        if (hf_str_equal(hf_owned_str(&run->run_id), search->text) && number > search->by_run) {
+            search->by_run = number;
+        }
     }
-}
-
-static hf_status search_row(hf_op *op, hf_look *look, const hf_row *row, hf_look_search *search)
-{
-    hf_str name = row->key.text;
-    size_t len = search->name_space.len;
-    if (name.len <= len || name.data[len] != '\x1f' || memcmp(name.data, search->name_space.data, len) != 0) {
-        return HF_OK;
-    }
-    hf_str body = {0};
-    hf_pb_name_record record;
-    HF_TRY(hf_record_open(op, HF_TABLE_NAME, &row->key, row->value, &body));
-    HF_TRY(hf_pb_decode(op, &hf_pb_name_record_type, body, &look->arena, &record));
-    consider(search, hf_str_of_len(name.data + len + 1, name.len - len - 1), record.run_id, row->key.a);
+    hf_look_run_free(look, run);
     return HF_OK;
 }
 
+/* By the index, from the latest run on. */
 static hf_status search_names(hf_op *op, hf_look *look, hf_look_search *search)
 {
-    hf_arena names;
-    hf_arena_init(&names, look->core->memory);
-    hf_key next = {0};
-    bool more = true;
-    hf_status status = HF_OK;
-    while (more && status == HF_OK) {
+    char text[2 * HF_ID_LEN_MAX + 1];
+    size_t len = 0;
+    if (hf_name_text(search->name_space, search->text, text, &len) != HF_OK) {
+        return HF_OK; /* too long to be one */
+    }
+    int64_t hash = hf_name_hash(look->core, hf_str_of_len(text, len));
+    int64_t below = INT64_MAX;
+    while (search->by_workflow == 0 && (below = hf_names_below(look->core, hash, below)) != 0) {
+        HF_TRY(consider(op, look, search, below));
+    }
+    below = INT64_MAX;
+    while (search->by_workflow == 0) {
+        hf_arena_reset(&look->arena);
         hf_store_request scan = {
             .verb = HF_STORE_SCAN,
             .table = HF_TABLE_NAME,
-            .key = next,
-            .key_end = hf_key_last(),
-            .len_max = PAGE_LEN,
-            .arena = &names,
+            .key = {.a = hash},
+            .key_end = {.a = hash, .b = below},
+            .backwards = true,
+            .row_max = 1,
+            .arena = &look->arena,
         };
-        status = hf_look_ask(op, look, &scan);
-        hf_arena_reset(&look->arena);
-        for (size_t i = 0; status == HF_OK && i < scan.row_count; i++) {
-            status = search_row(op, look, &scan.rows[i], search);
+        HF_TRY(hf_look_ask(op, look, &scan));
+        if (scan.row_count == 0) {
+            break;
         }
-        more = scan.more;
-        if (status == HF_OK && more) { /* the key of the next page must not lie in the page */
-            hf_key last = scan.rows[scan.row_count - 1].key;
-            next = (hf_key){hf_arena_copy(&look->arena, last.text), last.a + 1, 0};
-            hf_arena_reset(&names);
-        }
+        below = scan.rows[0].key.b;
+        HF_TRY(consider(op, look, search, below));
     }
-    hf_arena_deinit(&names);
-    return status;
+    return HF_OK;
 }
 
 /* Runs that have no row yet. */
@@ -412,15 +479,9 @@ static hf_status search_journal(hf_op *op, hf_look *look, hf_look_search *search
 {
     for (size_t i = 0; i < look->changes.count; i++) {
         int64_t number = look->changes.items[i].run;
-        if (i > 0 && look->changes.items[i - 1].run == number) {
-            continue;
+        if (i == 0 || look->changes.items[i - 1].run != number) {
+            HF_TRY(consider(op, look, search, number));
         }
-        hf_run *run = NULL;
-        HF_TRY(hf_look_run(op, look, number, &run));
-        if (hf_str_equal(hf_owned_str(&run->namespace), search->name_space)) {
-            consider(search, hf_owned_str(&run->workflow_id), hf_owned_str(&run->run_id), number);
-        }
-        hf_look_run_free(look, run);
     }
     return HF_OK;
 }
@@ -429,6 +490,10 @@ hf_status hf_look_find(hf_op *op, hf_look *look, hf_str name_space, hf_str workf
 {
     hf_look_search search = {.name_space = name_space, .text = workflow_or_run_id};
     HF_TRY(search_names(op, look, &search));
+    int64_t number = hf_run_id_number(look->core->mac_key, workflow_or_run_id);
+    if (number > 0) {
+        HF_TRY(consider(op, look, &search, number));
+    }
     HF_TRY(search_journal(op, look, &search));
     *ret_number = search.by_workflow != 0 ? search.by_workflow : search.by_run;
     if (*ret_number == 0) {

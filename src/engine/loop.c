@@ -283,6 +283,7 @@ static void answer_ask(hf_engine *engine, hf_ask *ask)
         *ask->stats = (hf_engine_stats){
             .calls = engine->core->calls,
             .transitions = engine->core->transitions,
+            .events = engine->core->event_total,
             .commits = engine->core->commit_durable,
             .runs = engine->core->runs.count,
             .mem_used = engine->core->used,

@@ -12,17 +12,34 @@
 #include "base/limits.h"
 
 #define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
+#define TIDY_LOOKS_MAX 64 /* queues looked at between two steps */
 
-hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
+/* ---- The queues ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t text_hash(hf_str text)
 {
-    uint64_t hash = hf_hash_bytes(2, text.data, text.len);
-    for (hf_map_node *node = hf_map_first(&core->queues, hash); node != NULL; node = hf_map_next(node)) {
+    return hf_hash_bytes(2, text.data, text.len);
+}
+
+static hf_queue *find_by_text(hf_core *core, hf_str text)
+{
+    hf_map_node *node = hf_map_first(&core->queues, text_hash(text));
+    for (; node != NULL; node = hf_map_next(node)) {
         hf_queue *queue = HF_CONTAINER(node, hf_queue, by_text);
         if (hf_str_equal(hf_owned_str(&queue->text), text)) {
             return queue;
         }
     }
-    hf_queue *queue = hf_core_alloc(core, sizeof *queue);
+    return NULL;
+}
+
+hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
+{
+    hf_queue *queue = find_by_text(core, text);
+    if (queue != NULL) {
+        return queue;
+    }
+    queue = hf_core_alloc(core, sizeof *queue);
     if (queue == NULL) {
         return NULL;
     }
@@ -32,7 +49,8 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     hf_list_init(&queue->polls);
     queue->disk = core->tasks_on_disk;
     queue->polled_at = INT64_MIN / 2;
-    if (core->status != HF_OK || hf_map_insert(&core->queues, &queue->by_text, hash) != HF_OK) {
+    queue->used_at = core->now.mono;
+    if (core->status != HF_OK || hf_map_insert(&core->queues, &queue->by_text, text_hash(text)) != HF_OK) {
         hf_owned_free(core, &queue->text);
         hf_core_free_mem(core, queue, sizeof *queue);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
@@ -42,12 +60,12 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     return queue;
 }
 
-hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
+/* The text of a queue; false: that is no name, and the core is broken. */
+static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, char *text, size_t *ret_len)
 {
-    char text[2 * HF_ID_LEN_MAX + 2];
     if (namespace_.len > HF_ID_LEN_MAX || name.len > HF_ID_LEN_MAX) {
         hf_core_break(core, HF_ERR_TOO_BIG, "a task queue's name is too long");
-        return NULL;
+        return false;
     }
     size_t len = 0;
     text[len++] = kind;
@@ -55,8 +73,62 @@ hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
     len += namespace_.len;
     text[len++] = '\x1f';
     memcpy(text + len, name.data != NULL ? name.data : "", name.len);
-    len += name.len;
-    return hf_queue_by_text(core, hf_str_of_len(text, len));
+    *ret_len = len + name.len;
+    return true;
+}
+
+hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
+{
+    char text[2 * HF_ID_LEN_MAX + 2];
+    size_t len = 0;
+    return text_of(core, kind, namespace_, name, text, &len) ? hf_queue_by_text(core, hf_str_of_len(text, len)) : NULL;
+}
+
+hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name)
+{
+    char text[2 * HF_ID_LEN_MAX + 2];
+    size_t len = 0;
+    return text_of(core, kind, namespace_, name, text, &len) ? find_by_text(core, hf_str_of_len(text, len)) : NULL;
+}
+
+void hf_queue_free(hf_core *core, hf_queue *queue)
+{
+    hf_node *node = NULL;
+    while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
+        hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
+    }
+    hf_owned_free(core, &queue->text);
+    hf_core_free_mem(core, queue, sizeof *queue);
+}
+
+static void use(hf_core *core, hf_queue *queue)
+{
+    queue->used_at = core->now.mono;
+    hf_list_remove(&queue->all_link);
+    hf_list_push_back(&core->queues_all, &queue->all_link);
+}
+
+/* A queue where nobody waits says nothing that the task table does not say as well: who names it next makes it again, and
+ * looks there. So what is kept is what was used lately, and some more. */
+void hf_queues_tidy(hf_core *core)
+{
+    hf_node *node = NULL;
+    for (int looks = 0; looks < TIDY_LOOKS_MAX && (node = hf_list_first(&core->queues_all)) != NULL; looks++) {
+        hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
+        bool old = core->now.mono - queue->used_at >= core->options.queue_span;
+        if (core->status != HF_OK || (!old && core->queues.count <= core->options.queues_max)) {
+            return;
+        }
+        if (queue->task_count > 0 || queue->poll_count > 0 || queue->reading || queue->loads > 0) {
+            use(core, queue);
+            continue;
+        }
+        HF_PROBE(core, HF_PROBE_QUEUE_FREED);
+        hf_assert(core->tasks_on_disk || (!queue->disk && hf_list_is_empty(&queue->cold)));
+        hf_map_remove(&core->queues, &queue->by_text);
+        hf_list_remove(&queue->all_link);
+        hf_queue_free(core, queue);
+    }
 }
 
 bool hf_queue_has_pollers(const hf_queue *queue)
@@ -137,6 +209,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     hf_node *first = hf_list_first(&queue->tasks);
     int64_t oldest = first != NULL ? HF_CONTAINER(first, hf_task, link)->order : INT64_MAX;
     size_t wanted = queue->poll_count < COLD_LOADS_MAX ? queue->poll_count + 1 : COLD_LOADS_MAX;
+    wanted = queue->shut ? COLD_LOADS_MAX : wanted;
     HF_LIST_EACH(node, &queue->cold)
     {
         hf_cold *cold = HF_CONTAINER(node, hf_cold, link);
@@ -157,6 +230,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
             return;
         }
         loading->wanted_by = queue;
+        queue->loads++;
         wanted--;
     }
     if (queue->disk && !queue->reading && hf_list_is_empty(&queue->cold)) {
@@ -164,11 +238,10 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
         if (read == NULL) {
             return;
         }
-        hf_owned_set(core, &read->key, hf_owned_str(&queue->text));
         read->queue = queue;
         read->from = queue->disk_after;
-        read->request.key = (hf_key){hf_owned_str(&read->key), queue->disk_after + 1, 0};
-        read->request.key_end = (hf_key){hf_owned_str(&read->key), INT64_MAX, 0};
+        read->request.key = (hf_key){hf_owned_str(&queue->text), queue->disk_after + 1, 0};
+        read->request.key_end = (hf_key){hf_owned_str(&queue->text), INT64_MAX, 0};
         read->request.row_max = core->options.page_max;
         queue->reading = true;
         hf_read_submit(core, read);
@@ -182,9 +255,24 @@ void hf_match_pump(hf_core *core, hf_queue *queue)
         hf_match_remove(core, task);
         start(core, task, take_poll(core, queue));
     }
-    if (core->status == HF_OK && queue->poll_count > 0) {
+    if (core->status == HF_OK && (queue->poll_count > 0 || queue->shut)) {
         fetch_cold(core, queue);
     }
+}
+
+void hf_queue_shut(hf_core *core, hf_queue *queue)
+{
+    queue->shut = true;
+    queue->polled_at = INT64_MIN / 2;
+    for (hf_node *node = queue->tasks.head.next; core->status == HF_OK && node != &queue->tasks.head;) {
+        hf_task *task = HF_CONTAINER(node, hf_task, link);
+        node = node->next;
+        if (task->scheduled_id == 0 && task->run->wft.sticky) {
+            hf_match_remove(core, task);
+            hf_wft_enqueue(core, task->run); /* sees that it is shut */
+        }
+    }
+    hf_match_pump(core, queue);
 }
 
 void hf_match_poll(hf_core *core, hf_call *call)
@@ -198,6 +286,8 @@ void hf_match_poll(hf_core *core, hf_call *call)
         return;
     }
     queue->polled_at = core->now.mono;
+    queue->shut = false;
+    use(core, queue);
     if (queue->disk || !hf_list_is_empty(&queue->cold)) {
         fetch_cold(core, queue);
     }
@@ -224,7 +314,10 @@ void hf_match_unpark(hf_core *core, hf_call *call)
     hf_list_remove(&call->link);
     hf_heap_remove(&core->polls, &call->deadline);
     queue->poll_count--;
-    queue->polled_at = core->now.mono;
+    if (!queue->shut) {
+        queue->polled_at = core->now.mono;
+    }
+    use(core, queue);
     call->place = HF_PLACE_NONE;
     call->parked = NULL;
 }

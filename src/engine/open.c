@@ -7,8 +7,10 @@
 
 #include "base/canary.h"
 #include "base/digest.h"
+#include "base/limits.h"
 
-#define PAGE_LEN (1u << 20) /* bytes of journal read at once */
+#define PAGE_LEN (1u << 20) /* bytes read at once */
+#define NAMES_VERSION 1     /* EngineMeta.names */
 
 static hf_status execute(hf_op *op, hf_store *store, hf_store_request *request)
 {
@@ -19,8 +21,9 @@ static hf_status execute(hf_op *op, hf_store *store, hf_store_request *request)
 
 static const hf_key META_KEY = {HF_STR_INIT("engine"), 0, 0};
 
-static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint32_t *ret_names)
 {
+    *ret_names = NAMES_VERSION;
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_META, .key = META_KEY, .arena = arena};
     HF_TRY(execute(op, store, &get));
     core->meta_dirty = true;
@@ -42,6 +45,7 @@ static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
     }
     memcpy(core->mac_key, meta.mac_key.data, sizeof core->mac_key);
+    *ret_names = meta.names;
     core->incarnation = core->options.incarnation != 0 ? core->options.incarnation : meta.incarnation + 1;
     return HF_OK;
 }
@@ -51,6 +55,7 @@ void hf_core_put_meta(hf_core *core, hf_batch *batch)
     hf_pb_engine_meta meta = {
         .mac_key = hf_str_of_len(core->mac_key, sizeof core->mac_key),
         .incarnation = core->incarnation,
+        .names = NAMES_VERSION,
     };
     core->row.len = 0;
     hf_pb_encode(&hf_pb_engine_meta_type, &meta, &core->row);
@@ -123,8 +128,30 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
     return core->status;
 }
 
-static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, bool first)
+/* Names of runs that had their first row with this commit. */
+static hf_status replay_names(hf_op *op, hf_core *core, uint64_t commit, hf_str bytes)
 {
+    hf_name_entry entry;
+    while (hf_names_next(&bytes, &entry)) {
+        const hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
+        if (run != NULL && run->commit_last < commit) {
+            return hf_fail(op, HF_ERR_INVALID, "the row of run %lld, written with commit %llu, is gone",
+                           (long long)entry.run, (unsigned long long)commit);
+        }
+        hf_names_restore(core, entry.hash, entry.run);
+        if (HF_VEC_RESERVE(core, &core->index.fresh)) {
+            core->index.fresh.items[core->index.fresh.count++] = (hf_name_fresh){entry, commit};
+        }
+    }
+    return bytes.len == 0 ? core->status
+                          : hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: its names cannot be read",
+                                    (unsigned long long)commit);
+}
+
+static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, bool first,
+                               uint64_t *ret_logged)
+{
+    *ret_logged = 0;
     hf_str body = {0};
     hf_pb_journal_commit msg = {0};
     HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &body));
@@ -143,7 +170,7 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
             }
             break;
         case 4:
-            hf_arena_reset(&core->scratch);
+            hf_core_reset_scratch(core);
             HF_TRY(replay_run(op, core, store, msg.commit, field.bytes));
             break;
         case 5:
@@ -151,6 +178,12 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
             break;
         case 6:
             core->order_next = (int64_t)field.value;
+            break;
+        case 8:
+            *ret_logged = field.value;
+            break;
+        case 7:
+            HF_TRY(replay_names(op, core, msg.commit, field.bytes));
             break;
         default:
             break;
@@ -167,7 +200,8 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
     return core->status;
 }
 
-static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+/* Gives how many names the table name_log has. */
+static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint64_t *ret_logged)
 {
     int64_t next = 0;
     bool more = true;
@@ -189,7 +223,7 @@ static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *are
             } else if (scan.rows[i].key.a != next) {
                 return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal is missing", (long long)next);
             }
-            HF_TRY(replay_commit(op, core, store, &scan.rows[i], first));
+            HF_TRY(replay_commit(op, core, store, &scan.rows[i], first, ret_logged));
             next = scan.rows[i].key.a + 1;
         }
         more = scan.more;
@@ -228,7 +262,7 @@ static void hand_out_again(hf_core *core, hf_run *run)
             continue;
         }
         last = activity->scheduled_id;
-        hf_arena_reset(&core->scratch);
+        hf_core_reset_scratch(core);
         if (activity->state == HF_ACTIVITY_STARTED && is_of_dead(core, activity->incarnation)) {
             news = hf_activity_lost(core, run, activity) || news;
         }
@@ -259,9 +293,78 @@ static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         HF_TRY(hf_record_open(op, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body));
         HF_TRY(hf_pb_decode(op, &hf_pb_task_record_type, body, arena, &record));
         hf_run *run = NULL;
-        hf_arena_reset(&core->scratch);
+        hf_core_reset_scratch(core);
         HF_TRY(load_now(op, core, store, record.run, &run));
     }
+    return HF_OK;
+}
+
+/* ---- Names ------------------------------------------------------------------------------------------------------------ */
+
+/* Every row of a table, a page at a time. */
+typedef hf_status row_fn(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena);
+
+static hf_status each_row(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, hf_table table, row_fn *fn)
+{
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = table,
+        .key_end = {.a = INT64_MAX},
+        .len_max = PAGE_LEN,
+        .arena = arena,
+    };
+    do {
+        hf_arena_reset(arena);
+        HF_TRY(execute(op, store, &scan));
+        for (size_t i = 0; i < scan.row_count; i++) {
+            HF_TRY(fn(op, core, &scan.rows[i], arena));
+            scan.key.a = scan.rows[i].key.a + 1;
+        }
+    } while (scan.more);
+    return core->status;
+}
+
+static hf_status read_names(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena)
+{
+    (void)arena;
+    hf_str rest = {0};
+    hf_name_entry entry;
+    size_t count = 0;
+    HF_TRY(hf_record_open(op, HF_TABLE_NAME_LOG, &row->key, row->value, &rest));
+    for (; hf_names_next(&rest, &entry); count++) {
+        hf_names_restore(core, entry.hash, entry.run);
+    }
+    hf_names_logged(core, (uint64_t)row->key.a, count);
+    return rest.len == 0 ? HF_OK
+                         : hf_fail(op, HF_ERR_INVALID, "names of commit %lld cannot be read", (long long)row->key.a);
+}
+
+/* The name of a run from its own row, for a file that had no index of this kind. */
+static hf_status name_run(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena)
+{
+    hf_str body = {0};
+    hf_pb_run_state state;
+    char text[2 * HF_ID_LEN_MAX + 1];
+    size_t len = 0;
+    HF_TRY(hf_record_open(op, HF_TABLE_RUN, &row->key, row->value, &body));
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
+    HF_TRY(hf_name_text(state.namespace, state.workflow_id, text, &len));
+    hf_names_add(core, hf_name_hash(core, hf_str_of_len(text, len)), row->key.a);
+    return core->status;
+}
+
+static hf_status recover_names(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint32_t version,
+                               uint64_t logged)
+{
+    if (version < NAMES_VERSION) { /* they are in the first commit, together with the new version */
+        HF_TRY(each_row(op, core, store, arena, HF_TABLE_RUN, name_run));
+    }
+    HF_TRY(each_row(op, core, store, arena, HF_TABLE_NAME_LOG, read_names));
+    if (core->index.log_count != logged) {
+        return hf_fail(op, HF_ERR_INVALID, "the table name_log has %zu names, the journal says %llu",
+                       core->index.log_count, (unsigned long long)logged);
+    }
+    core->index.sweep_commit = core->commit_next;
     return HF_OK;
 }
 
@@ -281,8 +384,11 @@ static hf_status has_rows(hf_op *op, hf_store *store, hf_arena *arena, hf_table 
 
 static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
-    HF_TRY(read_meta(op, core, store, arena));
-    HF_TRY(replay(op, core, store, arena));
+    uint32_t names_version = 0;
+    HF_TRY(read_meta(op, core, store, arena, &names_version));
+    uint64_t logged = 0;
+    HF_TRY(replay(op, core, store, arena, &logged));
+    HF_TRY(recover_names(op, core, store, arena, names_version, logged));
     HF_TRY(load_held(op, core, store, arena));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
@@ -325,6 +431,9 @@ hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *stor
     hf_arena arena;
     hf_arena_init(&arena, core->memory);
     hf_status status = recover(op, core, store, &arena);
+    if (status == HF_OK && !hf_core_is_whole(core)) {
+        status = core->status;
+    }
     if (status != HF_OK && op->status == HF_OK) {
         hf_fail(op, status, "%s", core->why);
     }

@@ -21,6 +21,8 @@
     X(HF_PROBE_WFT_STRETCHED, "a workflow task got a longer timeout after many attempts")  \
     X(HF_PROBE_STICKY_USED, "a workflow task went to a sticky queue")                      \
     X(HF_PROBE_STICKY_SKIPPED, "a sticky queue had no poller for a while")                 \
+    X(HF_PROBE_STICKY_MOVED, "a task left the sticky queue of a worker that is gone")      \
+    X(HF_PROBE_QUEUE_FREED, "a task queue that nobody used was freed")                     \
     X(HF_PROBE_STICKY_TIMED_OUT, "a sticky workflow task was not taken in time")           \
     X(HF_PROBE_FLUSH_REORDERED, "a completion moved behind a later buffered event")        \
     X(HF_PROBE_TIMER_UNFIRED, "a timer was canceled while its firing was buffered")        \
@@ -40,15 +42,21 @@
     X(HF_PROBE_COLD_TASK, "a task of a run that was not in memory met a poller")           \
     X(HF_PROBE_COLD_TASK_STALE, "a task row was older than its run")                       \
     X(HF_PROBE_COLD_DUE, "a deadline loaded its run")                                      \
+    X(HF_PROBE_COLD_DUE_STALE, "a run was loaded before its deadline on disk came up")     \
+    X(HF_PROBE_TICK_FULL, "more deadlines came at once than a tick takes")                 \
     X(HF_PROBE_DUE_EARLY, "a deadline had moved on")                                       \
     X(HF_PROBE_JOURNAL_TRIMMED, "old commits left the journal")                            \
     X(HF_PROBE_RECOVERED, "a journal was replayed at open")                                \
     X(HF_PROBE_RUN_AHEAD, "a workflow task was given out before its commit")               \
     X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                       \
+    X(HF_PROBE_HISTORY_PAGED, "a history did not fit one answer")                          \
+    X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")              \
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                      \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                  \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                 \
     X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")            \
+    X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                        \
+    X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                  \
     X(HF_PROBE_BAD_RECORD, "a record of the store did not check")                          \
     X(HF_PROBE_LIMIT_HIT, "a limit refused an input")
 

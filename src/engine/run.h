@@ -155,8 +155,10 @@ struct hf_run {
     hf_heap_node due;      /* earliest deadline of any kind, or earlier */
     hf_name *name;         /* when it is the current run of its workflow id */
     hf_list waiting;       /* calls that wait for it to be loaded */
+    hf_list wanted_as;     /* loading: names that it may have */
     bool loading;          /* the rest of this struct is not there yet */
     hf_queue *wanted_by;   /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
+    bool due_load;         /* loading: for its deadline */
     bool detached;         /* not the core's: made by rebuild to look at */
     bool bad;              /* its records do not check: every call answers so, nothing is written */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
@@ -257,6 +259,8 @@ void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes);
 void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
 /* Buffered events become events: completions of activities behind all others. */
 void hf_flush_buffered(hf_core *core, hf_run *run);
+/* The log from a place on that is not behind event `from`; its first event is `*ret_first`. */
+hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first);
 /* Events `from` to `to` that are in the log, as History bytes. */
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out);
 

@@ -22,7 +22,7 @@ void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
 }
 
 /* Puts a record: room for the header, then the body that `fill` has written to core->row. */
-static void put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body)
+void hf_batch_put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body)
 {
     char *bytes = hf_arena_take(&batch->arena, HF_RECORD_HEADER_LEN + body->len, 8);
     if (bytes == NULL || body->status != HF_OK) {
@@ -45,7 +45,7 @@ static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key k
 {
     core->row.len = 0;
     hf_pb_encode(type, msg, &core->row);
-    put_record(core, batch, table, key, &core->row);
+    hf_batch_put_record(core, batch, table, key, &core->row);
 }
 
 /* ---- The rows of a run ----------------------------------------------------------------------------------------------- */
@@ -83,26 +83,12 @@ static hf_str put_history(hf_core *core, hf_batch *batch, hf_run *run)
     return HF_STR("");
 }
 
-static void put_name(hf_core *core, hf_batch *batch, hf_run *run)
+static void put_name(hf_core *core, const hf_run *run)
 {
-    hf_str ns = hf_owned_str(&run->namespace);
-    hf_str id = hf_owned_str(&run->workflow_id);
-    char *text = hf_arena_take(&batch->arena, ns.len + 1 + id.len, 1);
-    if (text == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return;
-    }
-    memcpy(text, ns.data, ns.len);
-    text[ns.len] = '\x1f';
-    memcpy(text + ns.len + 1, id.data, id.len);
-    hf_filter_add(core, hf_name_hash(hf_str_of_len(text, ns.len + 1 + id.len)));
-    hf_pb_name_record record = {
-        .run_id = hf_owned_str(&run->run_id),
-        .status = run->status,
-        .start_request_id = hf_owned_str(&run->start_request_id),
-    };
-    put_message(core, batch, HF_TABLE_NAME, (hf_key){hf_str_of_len(text, ns.len + 1 + id.len), run->number, 0},
-                &hf_pb_name_record_type, &record);
+    char text[2 * HF_ID_LEN_MAX + 1];
+    size_t len = 0;
+    hf_name_text(hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), text, &len);
+    hf_names_add(core, hf_name_hash(core, hf_str_of_len(text, len)), run->number);
 }
 
 static void put_due(hf_core *core, hf_batch *batch, hf_run *run)
@@ -187,17 +173,17 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
 {
     hf_assert(!run->loading && !run->bad);
     HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
-    hf_arena_reset(&core->scratch);
-    hf_str tail = put_history(core, batch, run);    /* in core->events */
-    if (!run->is_written || !hf_run_is_open(run)) { /* an open run's name does not change */
-        put_name(core, batch, run);
+    hf_core_reset_scratch(core);
+    hf_str tail = put_history(core, batch, run); /* in core->events */
+    if (!run->is_written) {
+        put_name(core, run);
     }
     put_due(core, batch, run);
     put_tasks(core, batch, run);
     run->commit_last = core->commit_next;
     core->row.len = 0;
     hf_run_encode(core, run, true, tail, &core->row);
-    put_record(core, batch, HF_TABLE_RUN, (hf_key){.a = run->number}, &core->row);
+    hf_batch_put_record(core, batch, HF_TABLE_RUN, (hf_key){.a = run->number}, &core->row);
     if (core->status != HF_OK) {
         return;
     }
@@ -262,6 +248,7 @@ static void trim(hf_core *core, hf_batch *batch)
         return;
     }
     HF_PROBE(core, HF_PROBE_JOURNAL_TRIMMED);
+    hf_names_trim(core, batch, keep);
     hf_batch_write(core, batch,
                    (hf_write){.table = HF_TABLE_JOURNAL,
                               .kind = HF_WRITE_DELETE_RANGE,
@@ -301,12 +288,18 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
     }
     hf_pb_put_uint(out, 5, (uint64_t)core->run_next);
     hf_pb_put_uint(out, 6, (uint64_t)core->order_next);
+    core->events.len = 0;
+    hf_names_put(core, &core->events);
+    if (core->events.len > 0) {
+        hf_pb_put_bytes(out, 7, hf_str_of_len(core->events.data, core->events.len));
+    }
+    hf_pb_put_uint(out, 8, core->index.log_count);
     if (core->events.status != HF_OK || out->status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
     core->journal_hash = hf_digest(core->journal_hash, hf_str_of_len(out->data, out->len));
-    put_record(core, batch, HF_TABLE_JOURNAL, (hf_key){.a = (int64_t)core->commit_next}, out);
+    hf_batch_put_record(core, batch, HF_TABLE_JOURNAL, (hf_key){.a = (int64_t)core->commit_next}, out);
     if (HF_VEC_RESERVE(core, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)out->len;
         core->journal_len += out->len;

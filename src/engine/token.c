@@ -1,10 +1,21 @@
-/* Task tokens: who may answer for a task.
+/* Tokens: who may answer for a task, and where a history goes on.
  *
  * A token names the task (run, scheduled and started event, attempt, stamp) and is sealed with a key that lives in the store,
- * so that it survives a restart, cannot be made up, and is worth nothing once the task is another attempt. */
+ * so that it survives a restart, cannot be made up, and is worth nothing once the task is another attempt. Page tokens are
+ * made alike; a token of one kind is never taken for another. */
 #include "engine/core.h"
 
 enum { VERSION = 1, BODY_LEN = HF_TOKEN_LEN - 8 };
+enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE };
+
+/* All kinds are a few numbers. */
+typedef struct hf_sealed {
+    int kind;
+    int64_t run;
+    int64_t a, b;
+    int32_t attempt;
+    int64_t stamp;
+} hf_sealed;
 
 static void put(char **at, uint64_t value, int len)
 {
@@ -22,35 +33,67 @@ static uint64_t get(const char **at, int len)
     return value;
 }
 
-void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN])
+static void seal(const hf_core *core, hf_sealed sealed, char bytes[HF_TOKEN_LEN])
 {
     char *at = bytes;
     put(&at, VERSION, 1);
-    put(&at, token->activity ? 1 : 0, 1);
-    put(&at, (uint64_t)token->run, 8);
-    put(&at, (uint64_t)token->scheduled_id, 8);
-    put(&at, (uint64_t)token->started_id, 8);
-    put(&at, (uint32_t)token->attempt, 4);
-    put(&at, (uint64_t)token->stamp, 8);
+    put(&at, (uint64_t)sealed.kind, 1);
+    put(&at, (uint64_t)sealed.run, 8);
+    put(&at, (uint64_t)sealed.a, 8);
+    put(&at, (uint64_t)sealed.b, 8);
+    put(&at, (uint32_t)sealed.attempt, 4);
+    put(&at, (uint64_t)sealed.stamp, 8);
     hf_assert(at == bytes + BODY_LEN);
     put(&at, hf_siphash(core->mac_key, hf_str_of_len(bytes, BODY_LEN)), 8);
 }
 
-bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token)
+static bool unseal(const hf_core *core, hf_str bytes, hf_sealed *ret_sealed)
 {
     if (bytes.len != HF_TOKEN_LEN || bytes.data[0] != VERSION) {
         return false;
     }
-    const char *seal = bytes.data + BODY_LEN;
-    if (get(&seal, 8) != hf_siphash(core->mac_key, hf_str_of_len(bytes.data, BODY_LEN))) {
+    const char *at = bytes.data + BODY_LEN;
+    if (get(&at, 8) != hf_siphash(core->mac_key, hf_str_of_len(bytes.data, BODY_LEN))) {
         return false;
     }
-    const char *at = bytes.data + 1;
-    ret_token->activity = get(&at, 1) != 0;
-    ret_token->run = (int64_t)get(&at, 8);
-    ret_token->scheduled_id = (int64_t)get(&at, 8);
-    ret_token->started_id = (int64_t)get(&at, 8);
-    ret_token->attempt = (int32_t)(uint32_t)get(&at, 4);
-    ret_token->stamp = (int64_t)get(&at, 8);
+    at = bytes.data + 1;
+    ret_sealed->kind = (int)get(&at, 1);
+    ret_sealed->run = (int64_t)get(&at, 8);
+    ret_sealed->a = (int64_t)get(&at, 8);
+    ret_sealed->b = (int64_t)get(&at, 8);
+    ret_sealed->attempt = (int32_t)(uint32_t)get(&at, 4);
+    ret_sealed->stamp = (int64_t)get(&at, 8);
+    return true;
+}
+
+void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN])
+{
+    int kind = token->activity ? ACTIVITY_TASK : WORKFLOW_TASK;
+    hf_sealed sealed = {kind, token->run, token->scheduled_id, token->started_id, token->attempt, token->stamp};
+    seal(core, sealed, bytes);
+}
+
+bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token)
+{
+    hf_sealed sealed;
+    if (!unseal(core, bytes, &sealed) || (sealed.kind != ACTIVITY_TASK && sealed.kind != WORKFLOW_TASK)) {
+        return false;
+    }
+    *ret_token = (hf_token){sealed.kind == ACTIVITY_TASK, sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
+    return true;
+}
+
+void hf_page_encode(const hf_core *core, const hf_page *page, char bytes[HF_TOKEN_LEN])
+{
+    seal(core, (hf_sealed){PAGE, page->run, page->next, page->last, page->attempt, page->stamp}, bytes);
+}
+
+bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page)
+{
+    hf_sealed sealed;
+    if (!unseal(core, bytes, &sealed) || sealed.kind != PAGE) {
+        return false;
+    }
+    *ret_page = (hf_page){sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
     return true;
 }

@@ -24,12 +24,12 @@ static bool parse_size(hf_str text, size_t *ret_size)
     }
     unsigned shift = 0;
     if (i + 1 == text.len) {
-        const char *const units = "KMG";
-        const char *unit = memchr(units, text.data[i], 3);
+        static const char UNITS[3] = {'K', 'M', 'G'};
+        const char *unit = memchr(UNITS, text.data[i], sizeof UNITS);
         if (unit == NULL) {
             return false;
         }
-        shift = 10 * (unsigned)(unit - units + 1);
+        shift = 10 * (unsigned)(unit - UNITS + 1);
     } else if (i != text.len) {
         return false;
     }

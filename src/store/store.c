@@ -7,8 +7,9 @@
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_META] = {"meta", true, false, false, true}, [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
     [HF_TABLE_RUN] = {"run", false, true, false, true},   [HF_TABLE_HISTORY] = {"history", false, true, true, true},
-    [HF_TABLE_NAME] = {"name", true, true, false, true},  [HF_TABLE_DUE] = {"due", false, true, true, false},
+    [HF_TABLE_NAME] = {"name", false, true, true, false}, [HF_TABLE_DUE] = {"due", false, true, true, false},
     [HF_TABLE_TASK] = {"task", true, true, false, true},  [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
+    [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
 };
 
 const hf_table_info *hf_table_info_of(hf_table table)

@@ -10,10 +10,11 @@
  *     journal   a = commit                 all changes of one commit                         with every commit
  *     run       a = run                    state of a run                                    when it goes cold or closes
  *     history   a = run, b = first event   consecutive events of a run                       with its state
- *     name      text = ns/id, a = run      run id and status; the last run is the current    with its state
+ *     name      a = hash, b = run          nothing: a run that may have the name             in batches, after its state
  *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
  *     task      text = queue, a = order    a task that waits, of a run that is cold          with its state
  *     inbox     a = run, b = order         a message from another shard                      not yet: there is one shard
+ *     name_log  a = commit                 names on their way to their table                 when the journal is cut
  *
  * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
  * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on
@@ -45,6 +46,7 @@ typedef enum hf_table {
     HF_TABLE_DUE,
     HF_TABLE_TASK,
     HF_TABLE_INBOX,
+    HF_TABLE_NAME_LOG,
     HF_TABLE_COUNT
 } hf_table;
 
@@ -169,7 +171,7 @@ typedef struct hf_table_info {
     bool has_text;    /* uses key.text */
     bool has_a;       /* uses key.a */
     bool has_b;       /* uses key.b */
-    bool has_value;   /* its rows have values; those of `due` are empty */
+    bool has_value;   /* its rows have values; those of `due` and `name` are empty */
 } hf_table_info;
 const hf_table_info *hf_table_info_of(hf_table table);
 

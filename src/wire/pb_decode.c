@@ -453,5 +453,8 @@ hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena
         r.copied_max = SIZE_MAX;
     }
     memset(ret_msg, 0, type->size);
+    if (arena->status != HF_OK) { /* `bytes` may be what is left of a copy into it */
+        return hf_fail(op, HF_ERR_NOMEM, "out of memory");
+    }
     return bytes.len > 0 ? read_message(&r, type, start, start + bytes.len, ret_msg, 1) : HF_OK;
 }

@@ -3,7 +3,10 @@
 #include "support/engine_rig.h"
 
 #include "store/mem.h"
+#include "store/sqlite/sqlite.h"
+#include "support/vfs.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,11 +29,18 @@ static void heap_release(void *state, void *ptr, size_t len)
 
 const hf_allocator hf_rig_heap = {heap_allocate, heap_release, NULL};
 
+/* Counts an allocation; true: it fails. */
+static bool is_last(hf_rig *rig)
+{
+    uint64_t number = ++rig->allocations;
+    return rig->fail_at != 0 && (number == rig->fail_at || (rig->fail_on && number > rig->fail_at));
+}
+
 static void *rig_allocate(void *state, size_t len, size_t align)
 {
     hf_rig *rig = state;
     (void)align;
-    if (++rig->allocations == rig->fail_at) {
+    if (is_last(rig)) {
         return NULL;
     }
     void *ptr = malloc(len);
@@ -44,6 +54,33 @@ static void rig_release(void *state, void *ptr, size_t len)
     assert_true(rig->live >= len);
     rig->live -= len;
     free(ptr);
+}
+
+/* SQLite has one allocator for the process: it counts for the rig that has a database open. */
+static hf_rig *sqlite_rig;
+static sqlite3_mem_methods sqlite_heap;
+
+static void *sqlite_allocate(int len)
+{
+    return sqlite_rig != NULL && is_last(sqlite_rig) ? NULL : sqlite_heap.xMalloc(len);
+}
+
+static void *sqlite_resize(void *ptr, int len)
+{
+    return sqlite_rig != NULL && is_last(sqlite_rig) ? NULL : sqlite_heap.xRealloc(ptr, len);
+}
+
+static void watch_sqlite(hf_rig *rig)
+{
+    if (sqlite_heap.xMalloc == NULL) {
+        assert_int_equal(sqlite3_shutdown(), SQLITE_OK);
+        assert_int_equal(sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_heap), SQLITE_OK);
+        sqlite3_mem_methods mine = sqlite_heap;
+        mine.xMalloc = sqlite_allocate;
+        mine.xRealloc = sqlite_resize;
+        assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &mine), SQLITE_OK);
+    }
+    sqlite_rig = rig;
 }
 
 static void submit_read(void *state, hf_store_request *request)
@@ -80,10 +117,8 @@ hf_status hf_rig_reopen(hf_rig *rig)
     return HF_OK;
 }
 
-void hf_rig_open(hf_rig *rig, hf_core_options options)
+static void init(hf_rig *rig, hf_core_options options)
 {
-    hf_op op;
-    hf_op_init(&op);
     memset(rig, 0, sizeof *rig);
     rig->now = (hf_clock){START_TIME, 1000000000};
     rig->options = options;
@@ -93,9 +128,49 @@ void hf_rig_open(hf_rig *rig, hf_core_options options)
         hf_arena_init(&rig->slots[i].arena, rig->options.memory);
         hf_arena_init(&rig->slots[i].request, hf_rig_heap);
     }
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &rig->store), HF_OK);
+}
+
+static void begin(hf_rig *rig)
+{
     assert_int_equal(hf_rig_reopen(rig), HF_OK);
     assert_true(hf_rig_settle(rig));
+}
+
+void hf_rig_open(hf_rig *rig, hf_core_options options)
+{
+    hf_op op;
+    hf_op_init(&op);
+    init(rig, options);
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &rig->store), HF_OK);
+    begin(rig);
+}
+
+void hf_rig_reopen_store(hf_rig *rig)
+{
+    hf_op op;
+    hf_op_init(&op);
+    uint64_t fail_at = rig->fail_at;
+    rig->fail_at = 0;
+    assert_null(rig->core);
+    hf_store_close(rig->store);
+    hf_sqlite_options options = {.vfs = hf_vfs_name(rig->disk), .cache_len = 256 * 1024};
+    assert_int_equal(hf_sqlite_open(&op, rig->options.memory, "rig.db", &options, &rig->store), HF_OK);
+    rig->fail_at = fail_at;
+}
+
+void hf_rig_open_on(hf_rig *rig, hf_core_options options, hf_rig_store kind)
+{
+    hf_op op;
+    hf_op_init(&op);
+    init(rig, options);
+    if (kind == HF_RIG_MEMORY) {
+        assert_int_equal(hf_mem_store_open(&op, rig->options.memory, &rig->store), HF_OK);
+    } else {
+        watch_sqlite(rig);
+        rig->disk = hf_vfs_new("rig", 1);
+        hf_rig_reopen_store(rig);
+    }
+    begin(rig);
 }
 
 static void end_core(hf_rig *rig)
@@ -135,6 +210,8 @@ void hf_rig_close(hf_rig *rig)
         hf_arena_deinit(&rig->slots[i].request);
     }
     hf_store_close(rig->store);
+    hf_vfs_free(rig->disk);
+    sqlite_rig = rig->disk != NULL ? NULL : sqlite_rig;
     assert_int_equal(rig->live, 0);
 }
 
@@ -212,7 +289,7 @@ bool hf_rig_commit(hf_rig *rig, bool lost)
     return true;
 }
 
-static bool read_one(hf_rig *rig)
+bool hf_rig_read(hf_rig *rig)
 {
     if (rig->read_count == 0) {
         return false;
@@ -238,7 +315,7 @@ static bool tick(hf_rig *rig)
 bool hf_rig_settle(hf_rig *rig)
 {
     int rounds = 0;
-    while (hf_core_status(rig->core) == HF_OK && (read_one(rig) || tick(rig) || hf_rig_commit(rig, rig->lose))) {
+    while (hf_core_status(rig->core) == HF_OK && (hf_rig_read(rig) || tick(rig) || hf_rig_commit(rig, rig->lose))) {
         if (++rounds > ROUNDS_MAX) {
             fail_msg("the core does not come to rest");
         }

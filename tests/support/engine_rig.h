@@ -15,10 +15,12 @@
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
  *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q,
- *                         unactivity EVENT, xsignal ID NAME, xcancel ID, marker NAME, done, failed TEXT, canceled
- *     fail                of=SLOT cause=N
+ *                         unactivity EVENT, xsignal ID NAME, xcancel ID, marker NAME, done, failed TEXT, canceled; input=BYTES
+ *                         in those that take data
+ *     fail                of=SLOT cause=N input=BYTES
  *     acomplete, afail, acancel, heartbeat
- *                         of=SLOT; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked (=> a cancel)
+ *                         of=SLOT input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked
+ *                         (=> a cancel)
  *     signal ID NAME, cancel ID, terminate ID
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     unstick ID, shutdown QUEUE, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
@@ -50,6 +52,7 @@ typedef struct hf_rig_call {
 typedef struct hf_rig {
     hf_core *core;
     hf_store *store;
+    void *disk; /* of SQLite, or NULL */
     hf_core_options options;
     hf_clock now;
     hf_store_request *reads[HF_RIG_READS]; /* asked by the core, in order */
@@ -61,6 +64,7 @@ typedef struct hf_rig {
     bool no_check;                   /* hf_core_check is too slow for this test */
     uint64_t allocations;            /* of the core and of responses, so far */
     uint64_t fail_at;                /* this one fails; 0 = none */
+    bool fail_on;                    /* and so do all after it */
     size_t live;                     /* bytes that are allocated */
     uint64_t commits;                /* executed */
     uint64_t probes[HF_PROBE_COUNT]; /* of cores that are gone */
@@ -68,6 +72,9 @@ typedef struct hf_rig {
 } hf_rig;
 
 void hf_rig_open(hf_rig *rig, hf_core_options options);
+/* The same on a store that takes its memory from the rig, too; SQLite's lies on a disk in memory. */
+typedef enum hf_rig_store { HF_RIG_MEMORY, HF_RIG_SQLITE } hf_rig_store;
+void hf_rig_open_on(hf_rig *rig, hf_core_options options, hf_rig_store kind);
 /* Also checks that nothing leaked. */
 void hf_rig_close(hf_rig *rig);
 
@@ -82,11 +89,15 @@ void hf_rig_submit(hf_rig *rig, hf_rig_call *slot, hf_method method, const void 
 
 /* Reads, ticks and commits until nothing moves. False: the core broke. */
 bool hf_rig_settle(hf_rig *rig);
+/* The oldest question to the store, if there is one: true. */
+bool hf_rig_read(hf_rig *rig);
 /* One commit, if there is anything: true. With `lost` it fails and the core breaks. */
 bool hf_rig_commit(hf_rig *rig, bool lost);
 /* The core goes without a word and comes back from the store. Parked polls are gone; answers in slots stay. */
 void hf_rig_crash(hf_rig *rig);
 hf_status hf_rig_reopen(hf_rig *rig);
+/* While there is no core: a store of hf_rig_open_on(HF_RIG_SQLITE) is closed and opened again. */
+void hf_rig_reopen_store(hf_rig *rig);
 
 /* Steps. hf_rig_try says how a single one went instead of failing the test; HF_ERR_AGAIN: not as expected. */
 void hf_rig_do(hf_rig *rig, const char *script);

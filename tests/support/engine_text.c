@@ -35,6 +35,8 @@ static void put_failure(hf_buf *out, const hf_pb_failure *failure)
         hf_buf_putf(out, " failure=%.*s", HF_STR_ARGS(failure->application_failure_info->type));
     } else if (failure->failure_info_case == HF_PB_FAILURE_TIMEOUT_FAILURE_INFO) {
         hf_buf_putf(out, " timeout=%s", brief(&hf_pb_timeout_type_enum, failure->timeout_failure_info->timeout_type));
+    } else if (failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO) {
+        hf_buf_putf(out, " server='%.*s'", HF_STR_ARGS(failure->message));
     }
 }
 

@@ -1,155 +1,16 @@
-/* Activities: what is decided. The machine itself is in activity.c. */
+/* Activities: what is decided once they are scheduled (activity_command.c): starts, retries, deadlines, answers. The machine
+ * itself is in activity.c, the events that end one are in activity_end.c. */
 #include "engine/core.h"
 
 #include "base/canary.h"
 #include "base/limits.h"
 #include "history/payload.h"
 
-#define RETRY_INITIAL_DEFAULT (INT64_C(1000000000))
-#define RETRY_COEFFICIENT_DEFAULT 2.0
-#define RETRY_MAX_FACTOR 100 /* longest interval, in first intervals */
-
 /* When a span that begins at `time` has passed; never, if there is none. */
 static int64_t after(int64_t time, int64_t span)
 {
     int64_t sum = INT64_MAX;
     return span <= 0 || __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
-}
-
-/* ---- The command ----------------------------------------------------------------------------------------------------- */
-
-static bool is_bad_span(hf_pb_duration span)
-{
-    return hf_pb_duration_span(span).ns < 0;
-}
-
-static bool bad(hf_core *core, const char *why)
-{
-    hf_fail(&core->op, HF_ERR_INVALID, "%s", why);
-    return false;
-}
-
-static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
-{
-    if (policy == NULL) {
-        return true;
-    }
-    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
-    int64_t longest = hf_pb_duration_span(policy->maximum_interval).ns;
-    if (initial < 0 || longest < 0 || policy->maximum_attempts < 0) {
-        return bad(core, "A retry policy has a negative value.");
-    }
-    /* Also refuses a NaN. */
-    if (policy->backoff_coefficient != 0 && !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= 1e6)) {
-        return bad(core, "BackoffCoefficient of a retry policy is below 1.");
-    }
-    if (longest > 0 && longest < initial) {
-        return bad(core, "MaximumInterval of a retry policy is below its InitialInterval.");
-    }
-    return true;
-}
-
-bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
-                                 hf_pb_schedule_activity_task_command_attributes *attrs)
-{
-    if (attrs->activity_id.len == 0 || attrs->activity_id.len > HF_ID_LEN_MAX) {
-        return bad(core, "ActivityId is not set on ScheduleActivityTaskCommand, or too long.");
-    }
-    if (attrs->activity_type == NULL || attrs->activity_type->name.len == 0 ||
-        attrs->activity_type->name.len > HF_ID_LEN_MAX) {
-        return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, or too long.");
-    }
-    if (attrs->task_queue != NULL && attrs->task_queue->name.len > HF_ID_LEN_MAX) {
-        return bad(core, "TaskQueue of ScheduleActivityTaskCommand is too long.");
-    }
-    if (is_bad_span(attrs->schedule_to_close_timeout) || is_bad_span(attrs->schedule_to_start_timeout) ||
-        is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {
-        return bad(core, "A timeout of ScheduleActivityTaskCommand is negative.");
-    }
-    if (!retry_is_good(core, attrs->retry_policy)) {
-        return false;
-    }
-    int64_t close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
-    int64_t start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
-    int64_t each = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
-    int64_t beat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
-    if (close == 0 && each == 0) {
-        return bad(core, "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.");
-    }
-    /* What is missing is taken from the others, and nothing is longer than the whole or than the run. */
-    if (close == 0) {
-        close = run->run_timeout;
-    }
-    if (run->run_timeout > 0 && close > run->run_timeout) {
-        close = run->run_timeout;
-    }
-    if (close > 0) {
-        start = start == 0 || start > close ? close : start;
-        each = each == 0 || each > close ? close : each;
-    }
-    beat = beat > each ? each : beat;
-    attrs->schedule_to_close_timeout = hf_pb_duration_of((hf_span){close});
-    attrs->schedule_to_start_timeout = hf_pb_duration_of((hf_span){start});
-    attrs->start_to_close_timeout = hf_pb_duration_of((hf_span){each});
-    attrs->heartbeat_timeout = hf_pb_duration_of((hf_span){beat});
-    return true;
-}
-
-static hf_pb_retry_policy *retry_with_defaults(hf_core *core, const hf_pb_retry_policy *given)
-{
-    hf_pb_retry_policy *policy = HF_ARENA_NEW(&core->scratch, hf_pb_retry_policy);
-    if (policy == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
-    }
-    if (given != NULL) {
-        *policy = *given;
-    }
-    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
-    if (initial == 0) {
-        initial = RETRY_INITIAL_DEFAULT;
-    }
-    policy->initial_interval = hf_pb_duration_of((hf_span){initial});
-    if (policy->backoff_coefficient == 0) {
-        policy->backoff_coefficient = RETRY_COEFFICIENT_DEFAULT;
-    }
-    if (hf_pb_duration_span(policy->maximum_interval).ns == 0) {
-        int64_t longest = initial > INT64_MAX / RETRY_MAX_FACTOR ? INT64_MAX : initial * RETRY_MAX_FACTOR;
-        policy->maximum_interval = hf_pb_duration_of((hf_span){longest});
-    }
-    return policy;
-}
-
-void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs)
-{
-    hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
-    if (attrs->task_queue != NULL && attrs->task_queue->name.len > 0) {
-        queue.name = attrs->task_queue->name;
-    }
-    hf_pb_activity_task_scheduled_event_attributes body = {
-        .activity_id = attrs->activity_id,
-        .activity_type = attrs->activity_type,
-        .task_queue = &queue,
-        .header = attrs->header,
-        .input = attrs->input,
-        .schedule_to_close_timeout = attrs->schedule_to_close_timeout,
-        .schedule_to_start_timeout = attrs->schedule_to_start_timeout,
-        .start_to_close_timeout = attrs->start_to_close_timeout,
-        .heartbeat_timeout = attrs->heartbeat_timeout,
-        .workflow_task_completed_event_id = run->wft.completed_id,
-        .retry_policy = retry_with_defaults(core, attrs->retry_policy),
-        .priority = attrs->priority,
-    };
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES,
-        .activity_task_scheduled_event_attributes = &body,
-    };
-    hf_event_emit(core, run, &event);
-    hf_activity *activity = core->status == HF_OK ? hf_run_activity(run, event.event_id) : NULL;
-    if (activity != NULL) {
-        hf_activity_enqueue(core, run, activity);
-    }
 }
 
 /* ---- Queue and start ------------------------------------------------------------------------------------------------- */
@@ -261,105 +122,7 @@ void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call)
     }
 }
 
-/* ---- The end --------------------------------------------------------------------------------------------------------- */
-
-/* ActivityTaskStarted, just before the outcome; its id, 0 when it is buffered. */
-static int64_t emit_started(hf_core *core, hf_run *run, const hf_activity *activity)
-{
-    hf_pb_failure last = {0};
-    hf_pb_activity_task_started_event_attributes body = {
-        .scheduled_event_id = activity->scheduled_id,
-        .identity = hf_arena_copy(&core->scratch, hf_owned_str(&activity->identity)),
-        .attempt = activity->attempt,
-    };
-    if (activity->last_failure.len > 0) {
-        hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&activity->last_failure));
-        if (hf_pb_decode(&core->op, &hf_pb_failure_type, bytes, &core->scratch, &last) == HF_OK) {
-            body.last_failure = &last;
-        }
-    }
-    hf_pb_history_event event = {
-        .event_time = hf_pb_timestamp_of((hf_time){activity->started_time}),
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_STARTED,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_STARTED_EVENT_ATTRIBUTES,
-        .activity_task_started_event_attributes = &body,
-    };
-    hf_event_emit_or_buffer(core, run, &event);
-    return event.event_id;
-}
-
-static void complete(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result, hf_str identity)
-{
-    int64_t scheduled_id = activity->scheduled_id;
-    hf_pb_activity_task_completed_event_attributes body = {
-        .result = result,
-        .scheduled_event_id = scheduled_id,
-        .started_event_id = emit_started(core, run, activity),
-        .identity = identity,
-    };
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES,
-        .activity_task_completed_event_attributes = &body,
-    };
-    hf_event_emit_or_buffer(core, run, &event);
-}
-
-static void fail_for_good(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
-                          hf_str identity, int32_t retry_state)
-{
-    hf_pb_activity_task_failed_event_attributes body = {
-        .failure = failure,
-        .scheduled_event_id = activity->scheduled_id,
-        .started_event_id = emit_started(core, run, activity),
-        .identity = identity,
-        .retry_state = retry_state,
-    };
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_FAILED,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES,
-        .activity_task_failed_event_attributes = &body,
-    };
-    hf_event_emit_or_buffer(core, run, &event);
-}
-
-static void time_out_for_good(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
-                              int32_t retry_state)
-{
-    hf_pb_activity_task_timed_out_event_attributes body = {
-        .failure = failure,
-        .scheduled_event_id = activity->scheduled_id,
-        .retry_state = retry_state,
-    };
-    if (activity->state == HF_ACTIVITY_STARTED) {
-        body.started_event_id = emit_started(core, run, activity);
-    }
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES,
-        .activity_task_timed_out_event_attributes = &body,
-    };
-    hf_event_emit_or_buffer(core, run, &event);
-}
-
-static void cancel(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details, hf_str identity)
-{
-    hf_pb_activity_task_canceled_event_attributes body = {
-        .details = details,
-        .latest_cancel_requested_event_id = activity->cancel_requested_id,
-        .scheduled_event_id = activity->scheduled_id,
-        .identity = identity,
-    };
-    if (activity->state == HF_ACTIVITY_STARTED) {
-        body.started_event_id = emit_started(core, run, activity);
-    }
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED,
-        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES,
-        .activity_task_canceled_event_attributes = &body,
-    };
-    hf_event_emit_or_buffer(core, run, &event);
-}
+/* ---- Cancel requests ------------------------------------------------------------------------------------------------- */
 
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id)
 {
@@ -380,7 +143,7 @@ void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id
     bool early = activity->state == HF_ACTIVITY_SCHEDULED || activity->state == HF_ACTIVITY_BACKOFF;
     if (core->status == HF_OK && early) {
         HF_PROBE(core, HF_PROBE_ACTIVITY_CANCELED_EARLY);
-        cancel(core, run, activity, NULL, HF_STR(""));
+        hf_activity_emit_canceled(core, run, activity, NULL, HF_STR(""));
     }
 }
 
@@ -492,7 +255,7 @@ bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
     if (retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
-    fail_for_good(core, run, activity, failure, HF_STR(""), retry_state);
+    hf_activity_emit_failed(core, run, activity, failure, HF_STR(""), retry_state);
     return true;
 }
 
@@ -587,7 +350,7 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
-    time_out_for_good(core, run, activity, failure, retry_state);
+    hf_activity_emit_timed_out(core, run, activity, failure, retry_state);
     return true;
 }
 
@@ -612,13 +375,41 @@ static void record_heartbeat(hf_core *core, hf_run *run, const hf_activity *acti
     hf_buf_deinit(&details);
 }
 
+/* True: for good. */
+static bool fail(hf_core *core, hf_run *run, hf_activity *activity, hf_pb_failure *failure, hf_str identity)
+{
+    int32_t retry_state = retry(core, run, activity, failure, false);
+    if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
+        return false;
+    }
+    hf_activity_emit_failed(core, run, activity, failure, identity, retry_state);
+    return true;
+}
+
+/* What a worker sends is more than may be kept: that ends the activity. Its worker hears it as a cancel request. */
+static bool fail_too_big(hf_core *core, hf_run *run, hf_activity *activity, const char *why, hf_str identity)
+{
+    hf_pb_failure *failure = hf_failure_too_big(core, why);
+    return failure != NULL && fail(core, run, activity, failure, identity);
+}
+
+#define HEARTBEAT_TOO_BIG "Heartbeat details exceed size limit."
+
 static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *activity)
 {
     const hf_pb_record_activity_task_heartbeat_request *request = call->request;
-    record_heartbeat(core, run, activity, request->details);
+    bool cancel = activity->cancel_requested_id != 0;
+    if (hf_fits(core, hf_payloads_len(request->details))) {
+        record_heartbeat(core, run, activity, request->details);
+    } else {
+        cancel = true;
+        if (fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, request->identity)) {
+            hf_wft_schedule(core, run);
+        }
+    }
     hf_pb_record_activity_task_heartbeat_response *response = hf_call_response(core, call);
     if (response != NULL) {
-        response->cancel_requested = activity->cancel_requested_id != 0;
+        response->cancel_requested = cancel;
         if (response->cancel_requested) {
             HF_PROBE(core, HF_PROBE_HEARTBEAT_CANCEL);
         }
@@ -630,16 +421,34 @@ static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *ac
 static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
                    const hf_pb_respond_activity_task_failed_request *request)
 {
+    if (!hf_fits(core, hf_payloads_len(request->last_heartbeat_details))) {
+        return fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, request->identity);
+    }
     if (request->last_heartbeat_details != NULL) { /* what the next attempt goes on from */
         record_heartbeat(core, run, activity, request->last_heartbeat_details);
     }
     hf_pb_failure none = {.message = HF_STR("the activity failed without saying why")};
-    hf_pb_failure *failure = request->failure != NULL ? request->failure : &none;
-    int32_t retry_state = retry(core, run, activity, failure, false);
-    if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
-        return false;
+    hf_pb_failure *failure = hf_failure_fit(core, request->failure != NULL ? request->failure : &none);
+    return failure != NULL && fail(core, run, activity, failure, request->identity);
+}
+
+static bool completed(hf_core *core, hf_run *run, hf_activity *activity,
+                      const hf_pb_respond_activity_task_completed_request *request)
+{
+    if (!hf_fits(core, hf_payloads_len(request->result))) {
+        return fail_too_big(core, run, activity, "Complete result exceeds size limit.", request->identity);
     }
-    fail_for_good(core, run, activity, failure, request->identity, retry_state);
+    hf_activity_emit_completed(core, run, activity, request->result, request->identity);
+    return true;
+}
+
+static bool canceled(hf_core *core, hf_run *run, hf_activity *activity,
+                     const hf_pb_respond_activity_task_canceled_request *request)
+{
+    if (!hf_fits(core, hf_payloads_len(request->details))) {
+        return fail_too_big(core, run, activity, "Cancel details exceed size limit.", request->identity);
+    }
+    hf_activity_emit_canceled(core, run, activity, request->details, request->identity);
     return true;
 }
 
@@ -663,13 +472,11 @@ void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_toke
         hf_call_fail(core, call, HF_ERR_INVALID, "nobody asked to cancel this activity");
         return;
     }
-    bool news = true;
+    bool news = false;
     if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED) {
-        const hf_pb_respond_activity_task_completed_request *request = call->request;
-        complete(core, run, activity, request->result, request->identity);
+        news = completed(core, run, activity, call->request);
     } else if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED) {
-        const hf_pb_respond_activity_task_canceled_request *request = call->request;
-        cancel(core, run, activity, request->details, request->identity);
+        news = canceled(core, run, activity, call->request);
     } else {
         news = failed(core, run, activity, call->request);
     }

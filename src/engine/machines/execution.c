@@ -62,12 +62,11 @@ static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool s
     }
 }
 
-static hf_str new_run_id(hf_core *core)
+static hf_str new_run_id(hf_core *core, int64_t number)
 {
     uint64_t words[2] = {core->incarnation, core->run_ids++};
-    uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
-    words[0] = ~words[0];
-    return hf_uuid(&core->scratch, high, hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words)));
+    uint64_t chance = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+    return hf_run_id_make(core, &core->scratch, chance, number);
 }
 
 static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_execution_request *request)
@@ -125,7 +124,7 @@ static void start_new(hf_core *core, hf_call *call, hf_name *name)
         .run = run->number,
         .namespace = request->namespace,
         .workflow_id = request->workflow_id,
-        .run_id = new_run_id(core),
+        .run_id = new_run_id(core, run->number),
         .start_request_id = request->request_id,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);

@@ -219,8 +219,8 @@ static void message_done(hf_call *call)
     hf_core_free_mem(core, message, sizeof *message);
 }
 
-/* Fills the request from the event that initiated it. False: the event cannot be read. */
-static bool address(hf_message *message, const hf_run *run)
+/* Fills the request from the event that initiated it. */
+static void address(hf_message *message, const hf_run *run)
 {
     char id[HF_ID_LEN_MAX];
     int len =
@@ -237,7 +237,7 @@ static bool address(hf_message *message, const hf_run *run)
             .request_id = request_id,
             .reason = asked->reason,
         };
-        return true;
+        return;
     }
     const hf_pb_signal_external_workflow_execution_initiated_event_attributes *asked =
         message->event.signal_external_workflow_execution_initiated_event_attributes;
@@ -250,7 +250,6 @@ static bool address(hf_message *message, const hf_run *run)
         .header = asked->header,
         .request_id = request_id,
     };
-    return true;
 }
 
 static void post(hf_core *core, hf_run *run, const hf_external *external)
@@ -266,7 +265,10 @@ static void post(hf_core *core, hf_run *run, const hf_external *external)
     hf_str bytes = hf_arena_copy(&message->arena, hf_owned_str(&external->event));
     hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, &message->arena, &message->event);
     message->cancel = message->event.event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED;
-    if (status != HF_OK || !address(message, run) || message->arena.status != HF_OK) {
+    if (status == HF_OK && message->arena.status == HF_OK) { /* else there is no event to look at */
+        address(message, run);
+    }
+    if (status != HF_OK || message->arena.status != HF_OK) {
         hf_core_break(core, status != HF_OK ? status : HF_ERR_NOMEM, "a message to another run cannot be made");
         hf_arena_deinit(&message->arena);
         hf_core_free_mem(core, message, sizeof *message);
@@ -296,7 +298,7 @@ void hf_inbox_pump(hf_core *core)
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_pop_front(&core->inbox)) != NULL) {
         HF_PROBE(core, HF_PROBE_MESSAGE);
-        hf_arena_reset(&core->scratch);
+        hf_core_reset_scratch(core);
         hf_input(core, HF_CONTAINER(node, hf_call, link));
     }
 }

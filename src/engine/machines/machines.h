@@ -52,6 +52,8 @@ void hf_wft_again(hf_core *core, hf_run *run);
 /* Puts a waiting task into its queue. */
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
+/* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
+hf_str hf_wft_transient_events(hf_core *core, hf_run *run);
 /* The pending started task that a token names, or NULL. */
 bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp);
 hf_status hf_wft_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
@@ -81,6 +83,15 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 /* Its worker died with an earlier incarnation. True: an event was made. */
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
 int64_t hf_activity_deadline(const hf_activity *activity); /* INT64_MAX = none */
+/* The outcome, and before it ActivityTaskStarted if an attempt runs. */
+void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result,
+                                hf_str identity);
+void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                             hf_str identity, int32_t retry_state);
+void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                                int32_t retry_state);
+void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details,
+                               hf_str identity);
 hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
 hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
                                     hf_str bytes);

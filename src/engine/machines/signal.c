@@ -31,6 +31,23 @@ bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type)
     return false;
 }
 
+/* Signals in the history and those that will be: the buffered ones are only looked at when it comes to them. */
+static bool has_all_signals(hf_core *core, const hf_run *run)
+{
+    int64_t most = core->options.limits.signals;
+    if (run->signal_count + (int64_t)run->buffered.count < most) {
+        return false;
+    }
+    int64_t count = run->signal_count;
+    for (size_t i = 0; i < run->buffered.count; i++) {
+        hf_pb_history_event event;
+        hf_str bytes = hf_owned_str(&run->buffered.items[i]);
+        count += hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, &core->scratch, &event) == HF_OK &&
+                 event.event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED;
+    }
+    return count >= most;
+}
+
 static void remember(hf_core *core, hf_run *run, hf_str request_id)
 {
     if (request_id.len > 0 && run->request_ids.count < HF_REQUEST_IDS_MAX) {
@@ -40,7 +57,8 @@ static void remember(hf_core *core, hf_run *run, hf_str request_id)
 
 static bool buffer_is_full(hf_core *core, hf_call *call, const hf_run *run)
 {
-    if (run->buffered.count < HF_BUFFERED_COUNT_MAX && run->buffered_len < HF_BUFFERED_LEN_MAX) {
+    const hf_core_limits *limits = &core->options.limits;
+    if (run->buffered.count < limits->buffered_count && run->buffered_len < limits->buffered_len) {
         return false;
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
@@ -63,10 +81,10 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_reply(core, call);
         return;
     }
-    if (run->signal_count >= HF_SIGNALS_MAX) {
+    if (has_all_signals(core, run)) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-        hf_call_fail(core, call, HF_ERR_LIMIT, "run %.*s has had %d signals already, the most one run may get",
-                     HF_STR_ARGS(run->run_id), HF_SIGNALS_MAX);
+        hf_call_fail(core, call, HF_ERR_LIMIT, "run %.*s has had %lld signals already, the most one run may get",
+                     HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
         return;
     }
     bool buffered = run->wft.state == HF_WFT_STARTED;

@@ -226,9 +226,9 @@ static bool wants_sticky(hf_core *core, const hf_run *run)
     if (run->sticky_queue.len == 0 || run->sticky_queue.len > HF_ID_LEN_MAX) {
         return false;
     }
-    const hf_queue *queue = hf_queue_get(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
-    bool alive =
-        queue != NULL && (hf_queue_has_pollers(queue) || core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
+    const hf_queue *queue = hf_queue_find(core, 'w', hf_owned_str(&run->namespace), hf_owned_str(&run->sticky_queue));
+    bool alive = queue != NULL && !queue->shut &&
+                 (hf_queue_has_pollers(queue) || core->now.mono - queue->polled_at <= STICKY_IDLE_MAX);
     HF_PROBE(core, alive ? HF_PROBE_STICKY_USED : HF_PROBE_STICKY_SKIPPED);
     return alive;
 }
@@ -284,10 +284,16 @@ void hf_wft_enqueue(hf_core *core, hf_run *run)
         return;
     }
     bool sticky = wft->sticky && wft->state == HF_WFT_SCHEDULED && run->sticky_queue.len > 0;
-    hf_str name = hf_owned_str(sticky ? &run->sticky_queue : &run->task_queue);
+    hf_str namespace_ = hf_owned_str(&run->namespace);
+    hf_queue *queue = hf_queue_get(core, 'w', namespace_, hf_owned_str(sticky ? &run->sticky_queue : &run->task_queue));
+    if (sticky && queue != NULL && queue->shut) {
+        HF_PROBE(core, HF_PROBE_STICKY_MOVED);
+        hf_wft_unstick(core, run);
+        queue = hf_queue_get(core, 'w', namespace_, hf_owned_str(&run->task_queue));
+    }
     wft->task.run = run;
     wft->task.scheduled_id = 0;
-    hf_match_add(core, &wft->task, hf_queue_get(core, 'w', hf_owned_str(&run->namespace), name));
+    hf_match_add(core, &wft->task, queue);
 }
 
 void hf_wft_again(hf_core *core, hf_run *run)
@@ -343,8 +349,7 @@ static hf_str request_id_of(hf_core *core, const hf_run *run)
     return hf_uuid(&core->scratch, high, hf_siphash(core->mac_key, hf_str_of_len(words, sizeof words)));
 }
 
-/* The two events of a transient task, as the worker sees them. */
-static hf_str transient_tail(hf_core *core, hf_run *run)
+hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
 {
     hf_wft *wft = &run->wft;
     hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
@@ -412,9 +417,20 @@ static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
     response->attempt = wft->attempt;
     response->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
     response->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
-    hf_str tail = wft->is_transient ? transient_tail(core, run) : HF_STR("");
-    int64_t from = sticky ? wft->last_started_id + 1 : 1;
-    hf_history_reply(core, call, run, from, run->event_count, tail, &response->history);
+    hf_page page = {.run = run->number, .next = sticky ? wft->last_started_id + 1 : 1, .last = run->event_count};
+    if (wft->is_transient) {
+        page.attempt = wft->attempt;
+        page.stamp = wft->started_time;
+    }
+    hf_page_want want = {
+        .page = page,
+        .to = run->event_count,
+        .count_max = HF_HISTORY_PAGE_COUNT,
+        .extra = wft->is_transient ? hf_wft_transient_events(core, run) : HF_STR(""),
+        .ret_history = &response->history,
+        .ret_token = &response->next_page_token,
+    };
+    hf_history_reply(core, call, run, want);
 }
 
 void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
@@ -535,7 +551,8 @@ void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failu
 void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_respond_workflow_task_failed_request *request = call->request;
-    hf_wft_fail(core, run, request->cause, request->failure, request->identity);
+    hf_pb_failure *failure = request->failure != NULL ? hf_failure_fit(core, request->failure) : NULL;
+    hf_wft_fail(core, run, request->cause, failure, request->identity);
     hf_wft_schedule(core, run);
     hf_call_response(core, call);
     hf_call_reply(core, call);

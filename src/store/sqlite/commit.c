@@ -135,7 +135,9 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
             return status;
         }
         store->is_poisoned = true;
-        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: %s", sqlite3_errstr(rc));
+        return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened (%s): %sopen the database again",
+                       rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
+                       rc == SQLITE_FULL ? "make room, then " : "");
     }
     store->last_commit = request->commit;
     store->commits++;

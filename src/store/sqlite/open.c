@@ -201,6 +201,12 @@ static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const 
     if (id != HF_SQLITE_APPLICATION_ID) {
         return hf_fail(op, HF_ERR_INVALID, "%s is a database of another program; name another file", path);
     }
+    if (options->read_only && version < HF_SCHEMA_VERSION) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED,
+                       "%s is of version %d, and is only read here, which takes version %d: let a program with this "
+                       "version of the library open it once, which brings it up to date",
+                       path, version, HF_SCHEMA_VERSION);
+    }
     return HF_OK;
 }
 
@@ -236,6 +242,17 @@ static hf_status make_ready(hf_op *op, hf_sqlite *store, const char *path, const
     return rc == SQLITE_OK ? HF_OK : fail_opening(op, store->db, rc, path);
 }
 
+/* A log that is empty holds nothing of an earlier process: a full disk is then no riddle from the first commit on. */
+static void look_at_log(hf_sqlite *store)
+{
+    sqlite3_file *log = NULL;
+    sqlite3_int64 len = 0;
+    if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log != NULL &&
+        log->pMethods != NULL && log->pMethods->xFileSize(log, &len) == SQLITE_OK && len == 0) {
+        store->log_is_known = true;
+    }
+}
+
 static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
 {
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
@@ -261,6 +278,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     HF_TRY(recognise(op, store, path, options));
     HF_TRY(make_ready(op, store, path, options));
     if (!options->read_only) { /* from here on closing tidies up */
+        look_at_log(store);
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     }
     return HF_OK;

@@ -172,6 +172,9 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must
     if (rc != SQLITE_OK && at.error == EISDIR) {
         return hf_fail(op, HF_ERR_INVALID, "%s is a folder; name a file in it", path);
     }
+    if (rc != SQLITE_OK && at.error == EACCES) {
+        return hf_fail(op, HF_ERR_DENIED, "cannot read %s: give this user the right to read and write it", path);
+    }
     if (rc != SQLITE_OK) {
         return hf_fail(op,
                        (rc & 0xff) == SQLITE_CANTOPEN ? HF_ERR_DENIED

@@ -26,6 +26,9 @@ hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what)
     if (error != 0 && (rc & 0xff) == SQLITE_CANTOPEN) {
         return hf_fail_errno(op, error, "%s", what);
     }
+    if (rc == SQLITE_FULL) {
+        return hf_fail(op, HF_ERR_FULL, "%s: the disk is full: make room", what);
+    }
     /* The connection's own sentence may be about something else when the call never reached it. */
     const char *text = db != NULL && sqlite3_extended_errcode(db) == rc ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     return hf_fail(op, status_of(rc), "%s: %s (SQLite %d)", what, text, rc);

@@ -1,6 +1,7 @@
 /* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
- * application id of an unfinished backup as another one. A read that ends within a file is an error. Everything else is
- * passed through.
+ * application id of an unfinished backup as another one. A read that ends within a file is an error. The head of a page in the
+ * write-ahead log waits for its page, which SQLite writes next, and they go out in one write. Everything else is passed
+ * through.
  *
  * An open file is ours followed by the inner one, in the memory that SQLite gives:
  *
@@ -15,14 +16,20 @@
 
 enum {
     ID_AT = 68, /* where the header has the application id */
-    ID_LEN = 4
+    ID_LEN = 4,
+    HEAD_LEN = 24,  /* of a page in the log */
+    PAGE_MAX = 4096 /* larger ones go out in two writes */
 };
 
 typedef struct shim_file {
-    sqlite3_file base;   /* what SQLite sees */
-    sqlite3_file *inner; /* the real file, behind this struct */
-    hf_shim *shim;       /* whose counters */
-    bool is_main;        /* the database itself */
+    sqlite3_file base;     /* what SQLite sees */
+    sqlite3_file *inner;   /* the real file, behind this struct */
+    hf_shim *shim;         /* whose counters */
+    bool is_main;          /* the database itself */
+    bool is_log;           /* its write-ahead log */
+    bool has_head;         /* `frame` begins with a head that is not written yet ... */
+    sqlite3_int64 head_at; /* ... and belongs here */
+    char frame[HEAD_LEN + PAGE_MAX];
 } shim_file;
 
 static hf_shim *shim_of(sqlite3_vfs *vfs)
@@ -35,18 +42,44 @@ static sqlite3_file *inner_of(sqlite3_file *file)
     return ((shim_file *)file)->inner;
 }
 
+static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
+{
+    int rc = self->inner->pMethods->xWrite(self->inner, bytes, len, offset);
+    if (rc == SQLITE_OK) {
+        self->shim->bytes_written += (uint64_t)len;
+    }
+    return rc;
+}
+
+/* A head that waits for its page is written before anything else is done with the file. */
+static int settle(sqlite3_file *file)
+{
+    shim_file *self = (shim_file *)file;
+    if (!self->has_head) {
+        return SQLITE_OK;
+    }
+    self->has_head = false;
+    return write_inner(self, self->frame, HEAD_LEN, self->head_at);
+}
+
 /* ---- Files --------------------------------------------------------------------------------------------------------- */
 
 static int shim_close(sqlite3_file *file)
 {
+    int settled = settle(file);
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xClose(inner);
+    int rc = inner->pMethods->xClose(inner);
+    return rc != SQLITE_OK ? rc : settled;
 }
 
 static int shim_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 offset)
 {
     sqlite3_file *inner = inner_of(file);
-    int rc = inner->pMethods->xRead(inner, bytes, len, offset);
+    int rc = settle(file);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    rc = inner->pMethods->xRead(inner, bytes, len, offset);
     sqlite3_int64 file_len = 0;
     if (rc == SQLITE_IOERR_SHORT_READ && inner->pMethods->xFileSize(inner, &file_len) == SQLITE_OK &&
         offset + len <= file_len) {
@@ -70,30 +103,53 @@ static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
     return rc;
 }
 
+static int write_log(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
+{
+    if (self->has_head && offset == self->head_at + HEAD_LEN && len <= PAGE_MAX) {
+        self->has_head = false;
+        memcpy(self->frame + HEAD_LEN, bytes, (size_t)len);
+        return write_inner(self, self->frame, HEAD_LEN + len, self->head_at);
+    }
+    int rc = settle(&self->base);
+    if (rc != SQLITE_OK || len != HEAD_LEN) {
+        return rc != SQLITE_OK ? rc : write_inner(self, bytes, len, offset);
+    }
+    memcpy(self->frame, bytes, HEAD_LEN);
+    self->head_at = offset;
+    self->has_head = true;
+    return SQLITE_OK;
+}
+
 static int shim_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 offset)
 {
     shim_file *self = (shim_file *)file;
-    sqlite3_file *inner = self->inner;
-    int rc = self->is_main && self->shim->unfinished && offset == 0 && len > ID_AT + ID_LEN
-                 ? write_unfinished(inner, bytes, len)
-                 : inner->pMethods->xWrite(inner, bytes, len, offset);
-    if (rc == SQLITE_OK) {
-        self->shim->bytes_written += (uint64_t)len;
+    if (self->is_log) {
+        return write_log(self, bytes, len, offset);
     }
-    return rc;
+    if (self->is_main && self->shim->unfinished && offset == 0 && len > ID_AT + ID_LEN) {
+        int rc = write_unfinished(self->inner, bytes, len);
+        self->shim->bytes_written += rc == SQLITE_OK ? (uint64_t)len : 0;
+        return rc;
+    }
+    return write_inner(self, bytes, len, offset);
 }
 
 static int shim_truncate(sqlite3_file *file, sqlite3_int64 len)
 {
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xTruncate(inner, len);
+    int rc = settle(file);
+    return rc != SQLITE_OK ? rc : inner->pMethods->xTruncate(inner, len);
 }
 
 static int shim_sync(sqlite3_file *file, int flags)
 {
     shim_file *self = (shim_file *)file;
+    int rc = settle(file);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
     self->shim->flushes++;
-    int rc = self->inner->pMethods->xSync(self->inner, flags);
+    rc = self->inner->pMethods->xSync(self->inner, flags);
     if (rc != SQLITE_OK) {
         self->shim->sync_failed = true;
     }
@@ -103,7 +159,8 @@ static int shim_sync(sqlite3_file *file, int flags)
 static int shim_file_size(sqlite3_file *file, sqlite3_int64 *ret_len)
 {
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xFileSize(inner, ret_len);
+    int rc = settle(file);
+    return rc != SQLITE_OK ? rc : inner->pMethods->xFileSize(inner, ret_len);
 }
 
 static int shim_lock(sqlite3_file *file, int level)
@@ -127,7 +184,8 @@ static int shim_check_lock(sqlite3_file *file, int *ret_held)
 static int shim_control(sqlite3_file *file, int verb, void *arg)
 {
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xFileControl(inner, verb, arg);
+    int rc = settle(file);
+    return rc != SQLITE_OK ? rc : inner->pMethods->xFileControl(inner, verb, arg);
 }
 
 static int shim_sector_size(sqlite3_file *file)
@@ -191,6 +249,7 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
         .inner = (sqlite3_file *)(void *)(self + 1),
         .shim = shim,
         .is_main = (flags & SQLITE_OPEN_MAIN_DB) != 0,
+        .is_log = (flags & SQLITE_OPEN_WAL) != 0,
     };
     self->inner->pMethods = NULL;
     int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);

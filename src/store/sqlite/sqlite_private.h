@@ -45,7 +45,7 @@ typedef struct hf_schema_step {
     const char *sql; /* run in one transaction */
 } hf_schema_step;
 
-#define HF_SCHEMA_VERSION 1
+#define HF_SCHEMA_VERSION 2
 
 /* All steps of this program, and their number. */
 const hf_schema_step *hf_schema_steps(size_t *ret_count);
@@ -96,7 +96,7 @@ typedef struct hf_sqlite {
     bool is_poisoned;                    /* S5: nobody knows what the file holds */
     int page_size;                       /* bytes */
     uint64_t log_frames;                 /* pages in the write-ahead log that are not yet in the file, once known */
-    bool log_is_known;                   /* false until the first commit: what an earlier process left is not counted */
+    bool log_is_known;                   /* false until the first commit where an earlier process left a log */
     size_t log_len_max;                  /* bytes of log from which a checkpoint is due */
     uint64_t commits;                    /* since open */
     uint64_t checkpoints;                /* since open */

@@ -1,11 +1,11 @@
 /* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same seven statements: they are put
  * together from literals here, prepared when first used and kept.
  *
- *     number        id = a                       journal, run
+ *     number        id = a                       journal, run, name_log
  *     packed        id = a * 2^20 + b            history: 0 <= a < 2^42, 0 <= b < 2^20
  *     text          text                         meta
- *     text, number  text, a                      name, task
- *     two numbers   a, b                         due, inbox
+ *     text, number  text, a                      task
+ *     two numbers   a, b                         name, due, inbox
  *
  * An end of a range need not fit: it is moved to the nearest packed number that is not before it. */
 #include "store/sqlite/sqlite_private.h"
@@ -42,10 +42,11 @@ static const struct {
     [HF_TABLE_JOURNAL] = {SHAPE_NUMBER, ONE("journal", "id")},
     [HF_TABLE_RUN] = {SHAPE_NUMBER, ONE("run", "id")},
     [HF_TABLE_HISTORY] = {SHAPE_PACKED, ONE("history", "id")},
-    [HF_TABLE_NAME] = {SHAPE_TEXT_NUMBER, TWO("name", "text", "run")},
+    [HF_TABLE_NAME] = {SHAPE_TWO_NUMBERS, BARE("name", "hash", "run")},
     [HF_TABLE_DUE] = {SHAPE_TWO_NUMBERS, BARE("due", "at", "run")},
     [HF_TABLE_TASK] = {SHAPE_TEXT_NUMBER, TWO("task", "queue", "id")},
     [HF_TABLE_INBOX] = {SHAPE_TWO_NUMBERS, TWO("inbox", "run", "id")},
+    [HF_TABLE_NAME_LOG] = {SHAPE_NUMBER, ONE("name_log", "id")},
 };
 
 static const char *const PLAIN[HF_PLAIN_COUNT] = {

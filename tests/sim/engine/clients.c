@@ -148,6 +148,29 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------------- */
 
+/* A payload that is longer than may be. */
+static bool is_too_big(const sim_world *world, const sim_op *op)
+{
+    return op->is_large && op->kind <= SIM_OP_SIGNAL && world->knobs.core.limits.payload_len > 0;
+}
+
+/* Whether this is one of the ways to say no to such an operation. */
+static bool is_refusal(sim_world *world, const sim_op *op, const sim_call *call)
+{
+    char name[SIM_NAME_LEN];
+    (void)snprintf(name, sizeof name, "wf-%d", op->workflow);
+    switch ((int)call->call.status) {
+    case HF_ERR_NOT_FOUND:
+        return op->kind != SIM_OP_START;
+    case HF_ERR_LIMIT:
+        return op->kind == SIM_OP_SIGNAL || op->kind == SIM_OP_CANCEL;
+    case HF_ERR_TOO_BIG:
+        return is_too_big(world, op);
+    default:
+        return sim_is_stopped(world, call, hf_str_of(name));
+    }
+}
+
 /* True: it was an answer. */
 static bool note_answer(sim_world *world, sim_call *call)
 {
@@ -167,10 +190,15 @@ static bool note_answer(sim_world *world, sim_call *call)
         run_id = response->run_id;
     } else if (op->kind == SIM_OP_START && call->call.status == HF_ERR_EXISTS) {
         run_id = call->call.existing_run_id;
-    } else if (call->call.status != HF_OK && call->call.status != HF_ERR_NOT_FOUND &&
-               call->call.status != HF_ERR_LIMIT) {
-        sim_fail(world, "%s was refused with %s: %s", hf_method_info_of(call->call.method)->name,
-                 hf_status_name(call->call.status), call->call.message);
+    } else if (call->call.status != HF_OK) {
+        if (!is_refusal(world, op, call)) {
+            sim_fail(world, "%s was refused with %s: %s", hf_method_info_of(call->call.method)->name,
+                     hf_status_name(call->call.status), call->call.message);
+        }
+        return true;
+    }
+    if (is_too_big(world, op)) {
+        sim_fail(world, "a payload was taken that is longer than may be");
     }
     if (op->kind == SIM_OP_START && run_id.len != 36) {
         sim_fail(world, "a start was answered without a run id");
@@ -228,7 +256,9 @@ static void on_read(sim_world *world, sim_call *call)
             sim_fail(world, "a history was answered without events and without an end (filter %d)",
                      (int)request->history_event_filter_type);
         }
-    } else if (!sim_is_lost(call) && world->runs.items[call->log].count > 0) { /* else it was taken back by a crash */
+    } else if (!sim_is_lost(call) &&
+               !sim_is_stopped(world, call, hf_str_of(world->runs.items[call->log].workflow_id)) &&
+               world->runs.items[call->log].count > 0) { /* else it was taken back by a crash */
         sim_fail(world, "the history of run %s cannot be read: %s", world->runs.items[call->log].run_id,
                  call->call.message);
     }
@@ -267,7 +297,10 @@ static void on_described(sim_world *world, sim_call *call)
             sim_fail(world, "a description is empty");
         }
     } else if (!sim_is_lost(call) && call->call.status != HF_ERR_NOT_FOUND) {
-        sim_fail(world, "describe: %s", call->call.message);
+        const hf_pb_describe_workflow_execution_request *request = call->call.request;
+        if (!sim_is_stopped(world, call, request->execution->workflow_id)) {
+            sim_fail(world, "describe: %s", call->call.message);
+        }
     }
 }
 
@@ -366,11 +399,15 @@ static void wake(sim_world *world, sim_actor *actor)
 
 static void on_swept(sim_world *world, sim_call *call)
 {
-    if (!note_answer(world, call) || call->call.status != HF_ERR_NOT_FOUND) {
+    char name[SIM_NAME_LEN];
+    (void)snprintf(name, sizeof name, "wf-%d", world->janitor_at);
+    bool answered = note_answer(world, call);
+    world->janitor_waits = false;
+    world->janitor_ends = answered && call->call.status == HF_ERR_LIMIT && world->knobs.core.limits.signals > 0;
+    if ((!answered || call->call.status != HF_ERR_NOT_FOUND) && !sim_is_still_damaged(world, hf_str_of(name))) {
         world->janitor_open++;
     }
-    world->janitor_at++;
-    world->janitor_waits = false;
+    world->janitor_at += world->janitor_ends ? 0 : 1;
     sim_wake_in(world, &world->janitor, 10 * SIM_MS);
 }
 
@@ -384,16 +421,20 @@ static void sweep(sim_world *world, sim_actor *actor)
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
-        if (!busy) {
+        if (!busy && !sim_restore(world)) {
             world->is_over = true;
             return;
+        }
+        if (!busy) { /* all but the damaged ones: now these */
+            sim_world_restart(world);
         }
         world->janitor_at = world->janitor_open = 0;
         world->janitor_pause = world->janitor_pause * 3 / 2 + SIM_SECOND / 2;
         sim_wake_in(world, actor, world->janitor_pause);
         return;
     }
-    sim_op *op = new_op(world, SIM_OP_SIGNAL, SIM_CLIENTS_MAX, world->janitor_number++, world->janitor_at);
+    sim_op *op = new_op(world, world->janitor_ends ? SIM_OP_TERMINATE : SIM_OP_SIGNAL, SIM_CLIENTS_MAX,
+                        world->janitor_number++, world->janitor_at);
     op->run_id[0] = '\0';
     world->janitor_waits = true;
     sim_call_submit(world, make_call(world, actor, world->ops.count - 1, on_swept));

@@ -29,10 +29,19 @@
     X(HF_SIM_COMMAND_BAD, "a worker sent a bad command")                                         \
     X(HF_SIM_STICKY_RESET, "a worker gave up its sticky queue")                                  \
     X(HF_SIM_HISTORY_FETCHED, "a worker had to ask for the beginning of a history")              \
+    X(HF_SIM_PAGE_FETCHED, "a worker asked for the next page of a history")                      \
     X(HF_SIM_REQUEST_AGAIN, "a request was repeated because nobody knew whether it had arrived") \
     X(HF_SIM_REQUEST_TWICE, "a request was sent twice at once")                                  \
     X(HF_SIM_SIGNAL_TO_CLOSED, "a signal named a run that was over")                             \
-    X(HF_SIM_PAYLOAD_LARGE, "a payload was large")
+    X(HF_SIM_PAYLOAD_LARGE, "a payload was large")                                               \
+    X(HF_SIM_NOMEM, "an allocation of the engine failed")                                        \
+    X(HF_SIM_LIMIT_IGNORED, "a worker wanted more at once than a run may have")                  \
+    X(HF_SIM_HISTORY_FULL, "a run was ended because its history was too long")                   \
+    X(HF_SIM_RECORD_DAMAGED, "a record of a run, of its history or of a task was damaged")       \
+    X(HF_SIM_RECORD_MET, "a damaged record was read")                                            \
+    X(HF_SIM_RUN_STOPPED, "a call was refused because of a damaged record")                      \
+    X(HF_SIM_OPEN_REFUSED, "the engine did not open because of a damaged record")                \
+    X(HF_SIM_RECORD_RESTORED, "damaged records were restored and the engine opened again")
 
 typedef enum hf_sim_fault {
 #define HF_SIM_FAULT_ENUM(name, text) name,

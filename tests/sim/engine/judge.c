@@ -13,10 +13,12 @@
 #include <string.h>
 
 enum { LATE_MAX_S = 1 };
+typedef enum pending_kind { PENDING_ACTIVITY, PENDING_TIMER, PENDING_MESSAGE, PENDING_KIND_COUNT } pending_kind;
 
 /* ---- A history ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct pending {
+    pending_kind kind;
     int64_t id;         /* scheduled or started event */
     int64_t started_id; /* of an activity */
     int64_t due;        /* of a timer, wall ns */
@@ -35,7 +37,9 @@ typedef struct tale {
     int64_t first_time, close_time;
     bool cancel_requested;
     int64_t wft_scheduled, wft_started, wft_completed;
-    int wft_state; /* 0 none, 1 scheduled, 2 started */
+    int64_t signals;
+    size_t open[PENDING_KIND_COUNT]; /* of `pending` */
+    int wft_state;                   /* 0 none, 1 scheduled, 2 started */
     SIM_VEC(pending) pending;
     hf_str identity;
 } tale;
@@ -83,7 +87,17 @@ static bool end_pending(tale *it, const hf_pb_history_event *event, int64_t id, 
         return bad(it, event, "its started event is another");
     }
     what->ended = true;
+    it->open[what->kind]--;
     return true;
+}
+
+/* Something begins, unless there is too much of it already (L1). */
+static bool begin_pending(tale *it, const hf_pb_history_event *event, pending what)
+{
+    size_t most = it->world->knobs.core.limits.pending;
+    what.id = event->event_id;
+    *SIM_PUSH(&it->pending) = what;
+    return ++it->open[what.kind] <= most || most == 0 || bad(it, event, "L1: too many are pending");
 }
 
 static bool is_unhealthy(const sim_world *world, int64_t from, int64_t to)
@@ -106,7 +120,8 @@ static bool fired(tale *it, const hf_pb_history_event *event)
     if (what != NULL && time < what->due) {
         return bad(it, event, "I8: a timer fired early");
     }
-    if (what != NULL && time > what->due + LATE_MAX_S * SIM_SECOND && !is_unhealthy(it->world, what->due, time)) {
+    if (what != NULL && time > what->due + LATE_MAX_S * SIM_SECOND && !is_unhealthy(it->world, what->due, time) &&
+        !it->world->runs.items[it->run].was_damaged) {
         char why[100];
         (void)snprintf(why, sizeof why, "I8: a timer due at %.4f fired at %.4f",
                        (double)(what->due - it->world->wall_offset) / 1e9,
@@ -174,6 +189,10 @@ static bool saw_message(verdict *all, tale *it, const hf_pb_history_event *event
 static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
 {
     hf_str id = event->workflow_execution_signaled_event_attributes->request_id;
+    int64_t most = it->world->knobs.core.limits.signals;
+    if (most > 0 && ++it->signals > most) {
+        return bad(it, event, "L1: more signals than a run may get");
+    }
     if (id.len > 36 && id.data[36] == '/') {
         return saw_message(all, it, event, id);
     }
@@ -204,10 +223,32 @@ static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
     return bad(it, event, "a signal that nobody sent");
 }
 
+/* Whether a workflow task was completed when there were more events than may be. */
+static bool is_full(const tale *it)
+{
+    int64_t most = it->world->knobs.core.limits.history_count;
+    return most > 0 && it->wft_completed >= most;
+}
+
+/* The engine ends runs itself for one reason only. */
+static bool terminated(tale *it, const hf_pb_history_event *event)
+{
+    const hf_core_limits *limits = &it->world->knobs.core.limits;
+    if (!hf_str_equal(event->workflow_execution_terminated_event_attributes->identity, HF_STR("history-service"))) {
+        return true;
+    }
+    sim_fault(it->world, HF_SIM_HISTORY_FULL);
+    bool too_many = limits->history_count > 0 && event->event_id > limits->history_count;
+    return too_many || limits->history_len > 0 || bad(it, event, "L1: its history was not too long");
+}
+
 static bool task_event(verdict *all, tale *it, const hf_pb_history_event *event)
 {
     switch (event->event_type) {
     case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+        if (is_full(it)) {
+            return bad(it, event, "L1: the run goes on with a history that is too long");
+        }
         it->wft_scheduled = event->event_id;
         return it->wft_state++ == 0 || bad(it, event, "a workflow task is pending");
     case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
@@ -242,8 +283,7 @@ static bool message_event(verdict *all, tale *it, const hf_pb_history_event *eve
     switch (event->event_type) {
     case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
     case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED:
-        *SIM_PUSH(&it->pending) = (pending){.id = event->event_id};
-        return true;
+        return begin_pending(it, event, (pending){.kind = PENDING_MESSAGE});
     case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED: {
         int64_t id = event->external_workflow_execution_signaled_event_attributes->initiated_event_id;
         message *sent = SIM_PUSH(&all->sent);
@@ -270,10 +310,9 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     switch (event->event_type) {
     case HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
         const hf_pb_activity_task_scheduled_event_attributes *attrs = event->activity_task_scheduled_event_attributes;
-        *SIM_PUSH(&it->pending) =
-            (pending){.id = event->event_id, .attempts_max = attrs->retry_policy->maximum_attempts};
-        return attrs->workflow_task_completed_event_id == it->wft_completed ||
-               bad(it, event, "of another workflow task");
+        pending what = {.kind = PENDING_ACTIVITY, .attempts_max = attrs->retry_policy->maximum_attempts};
+        return begin_pending(it, event, what) && (attrs->workflow_task_completed_event_id == it->wft_completed ||
+                                                  bad(it, event, "of another workflow task"));
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_STARTED: {
         const hf_pb_activity_task_started_event_attributes *attrs = event->activity_task_started_event_attributes;
@@ -288,13 +327,18 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED: {
         const hf_pb_activity_task_completed_event_attributes *attrs = event->activity_task_completed_event_attributes;
+        size_t most = it->world->knobs.core.limits.payload_len;
+        if (most > 0 && mark_of(attrs->result).len > most) {
+            return bad(it, event, "L1: its result is longer than may be");
+        }
         return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
                saw_mark(all, it, event, attrs->scheduled_event_id, mark_of(attrs->result));
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED: {
         const hf_pb_activity_task_failed_event_attributes *attrs = event->activity_task_failed_event_attributes;
+        bool too_big = attrs->failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO;
         return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
-               saw_mark(all, it, event, attrs->scheduled_event_id, attrs->failure->message);
+               saw_mark(all, it, event, attrs->scheduled_event_id, too_big ? attrs->identity : attrs->failure->message);
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
         const hf_pb_activity_task_timed_out_event_attributes *attrs = event->activity_task_timed_out_event_attributes;
@@ -331,7 +375,7 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
         it->close_type = event->event_type;
         it->close_time = time;
-        return true;
+        return event->event_type != HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED || terminated(it, event);
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
         return saw_signal(all, it, event);
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED: {
@@ -340,11 +384,12 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
         return fine || bad(it, event, "I2: canceled twice");
     }
     case HF_EVENT_TYPE_TIMER_STARTED:
-        *SIM_PUSH(&it->pending) = (pending){
-            .id = event->event_id,
-            .due = time + hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout).ns,
-        };
-        return true;
+        return begin_pending(
+            it, event,
+            (pending){
+                .kind = PENDING_TIMER,
+                .due = time + hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout).ns,
+            });
     case HF_EVENT_TYPE_TIMER_FIRED:
         return fired(it, event);
     case HF_EVENT_TYPE_TIMER_CANCELED:
@@ -450,33 +495,31 @@ static void tell_run(verdict *all, tale *it)
 static void collect(verdict *all, int workflow)
 {
     sim_world *world = all->world;
-    char text[64];
     char name[SIM_NAME_LEN];
     (void)snprintf(name, sizeof name, "wf-%d", workflow);
-    (void)snprintf(text, sizeof text, "%s\x1f%s", SIM_NAMESPACE, name);
-    hf_store_request scan = {.verb = HF_STORE_SCAN,
-                             .table = HF_TABLE_NAME,
-                             .key = {hf_str_of(text), 0, 0},
-                             .key_end = {hf_str_of(text), INT64_MAX, 0},
-                             .arena = &all->arena};
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN, .table = HF_TABLE_RUN, .key_end = hf_key_last(), .arena = &all->arena};
     hf_op_init(&scan.op);
     hf_store_execute(world->store, &scan);
+    size_t place = 0;
     for (size_t i = 0; i < scan.row_count; i++) {
         hf_str body = {0};
-        hf_pb_name_record record;
+        hf_pb_run_state run;
         hf_op op;
         hf_op_init(&op);
-        if (hf_record_open(&op, HF_TABLE_NAME, &scan.rows[i].key, scan.rows[i].value, &body) != HF_OK ||
-            hf_pb_decode(&op, &hf_pb_name_record_type, body, &all->arena, &record) != HF_OK) {
-            sim_fail(world, "a name row cannot be read: %s", op.message);
+        if (hf_record_open(&op, HF_TABLE_RUN, &scan.rows[i].key, scan.rows[i].value, &body) != HF_OK ||
+            hf_pb_decode(&op, &hf_pb_run_state_type, body, &all->arena, &run) != HF_OK) {
+            sim_fail(world, "the row of a run cannot be read: %s", op.message);
             return;
         }
-        *SIM_PUSH(&all->tales) = (tale){
-            .world = world,
-            .row = i,
-            .run = sim_log_run(world, record.run_id, hf_str_of(name)),
-            .start_request_id = record.start_request_id,
-        };
+        if (hf_str_equal(run.workflow_id, hf_str_of(name))) {
+            *SIM_PUSH(&all->tales) = (tale){
+                .world = world,
+                .row = place++,
+                .run = sim_log_run(world, run.run_id, hf_str_of(name)),
+                .start_request_id = run.start_request_id,
+            };
+        }
     }
 }
 

@@ -109,6 +109,7 @@ static bool collect(int from, share *all)
 
 static int run(const campaign *plan)
 {
+    time_t since = time(NULL);
     share all = {.totals = {.inputs_min = UINT64_MAX, .runs_min = UINT64_MAX, .crashes_min = UINT64_MAX}};
     int ends[JOBS_MAX][2];
     pid_t pids[JOBS_MAX];
@@ -129,9 +130,14 @@ static int run(const campaign *plan)
         (void)waitpid(pids[job], NULL, 0);
     }
     bool complete = sim_totals_print(&all.totals, stdout);
-    (void)printf("%llu seeds failed%s%s\n", (unsigned long long)all.failures, died ? ", a process died" : "",
-                 complete || plan->is_single ? "" : ", and not everything was met");
-    return all.failures > 0 || died || (!complete && !plan->is_single) ? 1 : 0;
+    (void)printf("%sseeds: %llu seeds from %llu on %s, %llu inputs, %llu crashes, %llu s, %llu violations%s%s\n",
+                 is_stopped ? "interrupted, " : "", (unsigned long long)all.totals.seeds,
+                 (unsigned long long)plan->first, plan->options.sqlite ? "SQLite" : "memory",
+                 (unsigned long long)all.totals.inputs, (unsigned long long)all.totals.faults[HF_SIM_CRASH],
+                 (unsigned long long)(time(NULL) - since), (unsigned long long)all.failures,
+                 died ? ", a process died" : "",
+                 complete || plan->is_single || is_stopped ? "" : ", and not everything was met");
+    return all.failures > 0 || died || (!complete && !plan->is_single && !is_stopped) ? 1 : 0;
 }
 
 static bool parse(int argc, char **argv, campaign *plan)

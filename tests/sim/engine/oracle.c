@@ -124,7 +124,8 @@ void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
         log->outcome = SIM_ACKED;
     } else if (log->outcome != SIM_ACKED) {
         log->outcome = SIM_REFUSED;
-        if (call->call.status != HF_ERR_NOT_FOUND && call->call.status != HF_ERR_INVALID) {
+        if (call->call.status != HF_ERR_NOT_FOUND && call->call.status != HF_ERR_INVALID &&
+            !sim_is_stopped(world, call, hf_str_of(world->runs.items[log->run].workflow_id))) {
             sim_fail(world, "an answer was refused with %s: %s", hf_status_name(call->call.status), call->call.message);
         }
     }
@@ -195,7 +196,7 @@ static void check_queue(sim_world *world, const hf_queue *queue)
         if (hf_record_open(&op, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body) != HF_OK ||
             hf_pb_decode(&op, &hf_pb_task_record_type, body, &arena, &record) != HF_OK) {
             sim_fail(world, "a task row cannot be read: %s", op.message);
-        } else if (hf_run_find(world->core, record.run) == NULL) {
+        } else if (hf_run_find(world->core, record.run) == NULL && !sim_is_number_damaged(world, record.run)) {
             sim_fail(world, "I16: a task of run %lld waits in queue %.*s beside a free poller", (long long)record.run,
                      HF_STR_ARGS(text));
         }
@@ -231,7 +232,8 @@ void sim_check_rest(sim_world *world)
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->loading && !hf_node_is_linked(&run->dirty_link) && rows_of(run) != run->rows_written.count) {
+        if (!run->loading && !run->bad && !hf_node_is_linked(&run->dirty_link) &&
+            rows_of(run) != run->rows_written.count) {
             sim_fail(world, "W3: run %lld has %zu rows for %zu tasks", (long long)run->number, run->rows_written.count,
                      rows_of(run));
         }

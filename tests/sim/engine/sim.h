@@ -22,10 +22,11 @@ enum {
     SIM_CLIENTS_MAX = 5,
     SIM_WORKERS_MAX = 6,
     SIM_WORKFLOWS_MAX = 12,
-    SIM_STEPS_MAX = 5,   /* of a program */
-    SIM_ITEMS_MAX = 4,   /* activities or timers of one step */
-    SIM_SLOTS = 3,       /* of a worker: workflow tasks, sticky ones, activities */
-    SIM_RUN_ID_LEN = 40, /* with the NUL */
+    SIM_STEPS_MAX = 5,    /* of a program */
+    SIM_ITEMS_MAX = 4,    /* activities or timers of one step */
+    SIM_PENDING_MAX = 10, /* more than a program ever has of one kind: those that lost a race, and one step's */
+    SIM_SLOTS = 3,        /* of a worker: workflow tasks, sticky ones, activities */
+    SIM_RUN_ID_LEN = 40,  /* with the NUL */
     SIM_NAME_LEN = 24
 };
 
@@ -72,6 +73,9 @@ typedef struct sim_knobs {
     int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
     int sticky_reset, shutdown, large, task_heartbeat;
     int client_twice, stale_signal;
+    int over_limit;  /* a worker sends more commands than may be pending */
+    int nomem;       /* an allocation fails */
+    bool has_damage; /* records go bad */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -153,6 +157,7 @@ typedef struct sim_run_log {
     uint64_t *events; /* a hash of each event, by id - 1; 0 = not seen */
     size_t count, capacity;
     bool is_final;
+    bool was_damaged; /* it may have stood still for a while */
 } sim_run_log;
 
 #define SIM_VEC(type)           \
@@ -224,6 +229,9 @@ typedef struct sim_slot {
     int64_t due; /* mono ns: when its attempt times out */
     int32_t attempt;
     int64_t scheduled_id, started_id;
+    int64_t previous_id; /* previous_started_event_id of the task */
+    char page[HF_TOKEN_LEN];
+    size_t page_len; /* where its history goes on; 0 = from the start */
     uint64_t answer; /* index of its log */
     bool has_answer;
     uint64_t epoch; /* answers to calls of an earlier one are void */
@@ -257,6 +265,18 @@ typedef struct sim_request {
     bool is_executed;
 } sim_request;
 
+/* A row that the engine gets wrong. */
+typedef struct sim_damage {
+    hf_table table;
+    char text[64]; /* of its key */
+    int64_t a, b;  /* the same */
+    int64_t run;   /* number of the run it belongs to */
+    char workflow_id[SIM_NAME_LEN];
+    size_t at;     /* byte of the value */
+    char flip;     /* bits of it; 0 = the value ends there */
+    bool is_there; /* neither restored nor overwritten; the others are kept until the engine opens again */
+} sim_damage;
+
 typedef struct sim_options {
     FILE *trace; /* NULL = none */
     bool sqlite; /* the store is SQLite on a simulated disk */
@@ -273,9 +293,13 @@ struct sim_world {
     sim_knobs knobs;
     hf_rng rng;
     hf_allocator memory;
+    hf_allocator core_memory; /* of the engine: may fail */
+    int64_t nomem_left;       /* its allocations until one fails; 0 = none does */
+    bool is_out_of_memory;    /* one has failed in this life */
     size_t memory_used;
     int64_t mono, wall_offset, wall_offset_max;
     hf_store *store;
+    hf_store view;      /* of the store, as the engine gets it: with damaged records */
     void *disk;         /* of SQLite */
     hf_core *core;      /* NULL while the process is down */
     uint64_t opened;    /* lives so far */
@@ -291,15 +315,18 @@ struct sim_world {
     sim_call *answered, *answered_last;
     sim_client clients[SIM_CLIENTS_MAX];
     sim_worker workers[SIM_WORKERS_MAX];
-    sim_actor janitor, fate;
+    sim_actor janitor, fate, decay;
     int janitor_at, janitor_open;
     int64_t janitor_pause; /* ns: longer with each round */
     bool janitor_waits;
+    bool janitor_ends; /* the workflow takes no more signals: it is terminated */
     uint64_t janitor_number;
     SIM_VEC(sim_op) ops;
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
     SIM_VEC(sim_run_log) runs;
+    SIM_VEC(sim_damage) damages;
+    uint64_t damage_met;        /* times a damaged record was read */
     SIM_VEC(int64_t) unhealthy; /* wall ns: pairs of from and to; timers may be late there */
     uint64_t hash;              /* of everything that happened */
     uint64_t steps;
@@ -335,15 +362,22 @@ static inline int64_t sim_upto(sim_world *world, int64_t most)
 }
 hf_clock sim_now(const sim_world *world);
 
-/* world.c */
-void sim_wake_at(sim_world *world, sim_actor *actor, int64_t mono);
-void sim_wake_in(sim_world *world, sim_actor *actor, int64_t span);
+/* calls.c */
 sim_call *sim_call_new(sim_world *world, hf_method method, sim_actor *actor, void (*then)(sim_world *, sim_call *));
 void sim_call_submit(sim_world *world, sim_call *call);
 /* Whether the answer says nothing about what happened. */
 bool sim_is_lost(const sim_call *call);
+void sim_call_free(sim_world *world, sim_call *call);
+/* Calls that the core has just decided learn which commit they wait for. */
+void sim_note_commits(sim_world *world);
+
+/* world.c */
+void sim_wake_at(sim_world *world, sim_actor *actor, int64_t mono);
+void sim_wake_in(sim_world *world, sim_actor *actor, int64_t span);
 bool sim_world_open(sim_world *world);
 void sim_world_crash(sim_world *world);
+/* The process ends, with the store as it is, and opens again soon. */
+void sim_world_restart(sim_world *world);
 /* One event. False: there is none, or the seed has failed. */
 bool sim_world_step(sim_world *world);
 void sim_world_free(sim_world *world);
@@ -353,6 +387,21 @@ bool sim_store_open(sim_world *world);
 void sim_store_crash(sim_world *world);
 void sim_store_upkeep(sim_world *world); /* after a commit: checkpoints, now and then */
 void sim_store_close(sim_world *world);
+
+/* damage.c */
+void sim_damage_init(sim_world *world);
+void sim_damage_some(sim_world *world);
+/* Whether calls for this workflow, or a run of this number, may meet a damaged record since the engine was opened. */
+bool sim_is_damaged(const sim_world *world, hf_str workflow_id);
+bool sim_is_still_damaged(const sim_world *world, hf_str workflow_id); /* neither restored nor overwritten */
+bool sim_is_number_damaged(const sim_world *world, int64_t run);
+bool sim_is_history_damaged(const sim_world *world);
+/* Whether a call for this workflow was refused because of a damaged record; fails when there is none, or no sentence. */
+bool sim_is_stopped(sim_world *world, const sim_call *call, hf_str workflow_id);
+/* All records are as they were; true: one was not. Runs that were stopped go on when the engine opens again. */
+bool sim_restore(sim_world *world);
+/* The engine was opened: what was restored before is forgotten. */
+void sim_damage_opened(sim_world *world);
 
 /* workers.c, clients.c */
 void sim_workers_init(sim_world *world);

@@ -136,6 +136,43 @@ static void begin_workflow(sim_world *world, sim_slot *slot)
     sim_wake_in(world, &slot->actor, span);
 }
 
+static void fetch(sim_world *world, sim_slot *slot);
+
+static void keep_page(sim_slot *slot, hf_str token)
+{
+    slot->page_len = token.len <= sizeof slot->page ? token.len : 0;
+    memcpy(slot->page, token.data != NULL ? token.data : "", slot->page_len);
+}
+
+/* The slot knows what it was sent, or all that it fetched. The task may be over by now: then there is more than it began with, or,
+ * of a later attempt, less, since its last two events were never written; the answer will be refused. */
+static void begin_or_rest(sim_world *world, sim_slot *slot)
+{
+    const sim_summary *known = &slot->summary;
+    if (known->last_id > slot->started_id || (slot->attempt > 1 && known->last_id < slot->started_id)) {
+        rest(world, slot, 10 * SIM_MS);
+        return;
+    }
+    if (known->last_id == slot->started_id && known->last_completed_started != slot->previous_id) {
+        sim_fail(world, "previous_started_event_id is %lld, it should be %lld", (long long)slot->previous_id,
+                 (long long)known->last_completed_started);
+        return;
+    }
+    begin_workflow(world, slot);
+}
+
+/* Events at the end of a page that are not written yet: of a later attempt the last two. */
+static int unwritten(const sim_slot *slot, hf_str history)
+{
+    int64_t first = first_id(history);
+    int64_t count = 0;
+    hf_pb_raw field;
+    while (history.len > 0 && hf_pb_next(&history, &field)) {
+        count++;
+    }
+    return slot->attempt > 1 && first + count - 1 == slot->started_id ? 2 : 0;
+}
+
 static void on_fetched(sim_world *world, sim_call *call)
 {
     sim_slot *slot = slot_of(call->actor);
@@ -147,25 +184,25 @@ static void on_fetched(sim_world *world, sim_call *call)
         rest(world, slot, 10 * SIM_MS); /* its timeout will give the task to somebody */
         return;
     }
-    hf_str run_id = hf_str_of(slot->run_id);
-    sim_saw_history(world, sim_log_run(world, run_id, hf_str_of(slot->workflow_id)), response->history, true, 0);
-    slot->summary = (sim_summary){0};
-    /* The task may have timed out meanwhile: then there is more than it began with, and the answer will be refused. */
-    if (sim_summary_add(world, &slot->summary, response->history)) {
-        if (slot->summary.last_id < slot->started_id) {
-            sim_fail(world, "I3: the history of run %s ends at event %lld, before the started event %lld", slot->run_id,
-                     (long long)slot->summary.last_id, (long long)slot->started_id);
-        } else if (slot->summary.last_id > slot->started_id) {
-            rest(world, slot, 10 * SIM_MS);
-        } else {
-            begin_workflow(world, slot);
-        }
+    size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+    sim_saw_history(world, run, response->history, true, unwritten(slot, response->history));
+    if (slot->page_len == 0) {
+        slot->summary = (sim_summary){0};
+    }
+    keep_page(slot, response->next_page_token);
+    if (!sim_summary_add(world, &slot->summary, response->history)) {
+        return;
+    }
+    if (slot->page_len > 0) {
+        fetch(world, slot);
+    } else {
+        begin_or_rest(world, slot);
     }
 }
 
 static void fetch(sim_world *world, sim_slot *slot)
 {
-    sim_fault(world, HF_SIM_HISTORY_FETCHED);
+    sim_fault(world, slot->page_len > 0 ? HF_SIM_PAGE_FETCHED : HF_SIM_HISTORY_FETCHED);
     sim_call *call = ask(world, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, on_fetched);
     hf_pb_get_workflow_execution_history_request *request =
         HF_ARENA_NEW(&call->arena, hf_pb_get_workflow_execution_history_request);
@@ -173,6 +210,7 @@ static void fetch(sim_world *world, sim_slot *slot)
     request->execution = HF_ARENA_NEW(&call->arena, hf_pb_workflow_execution);
     request->execution->workflow_id = sim_copy(call, slot->workflow_id);
     request->execution->run_id = sim_copy(call, slot->run_id);
+    request->next_page_token = hf_arena_copy(&call->arena, hf_str_of_len(slot->page, slot->page_len));
     call->call.request = request;
     slot->state = FETCHING;
     sim_call_submit(world, call);
@@ -195,13 +233,14 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     copy_text(slot->workflow_id, sizeof slot->workflow_id, response->workflow_execution->workflow_id);
     slot->attempt = response->attempt;
     slot->started_id = response->started_event_id;
+    slot->previous_id = response->previous_started_event_id;
     slot->scheduled_id = 0;
     sim_trace(world, "worker %d.%d got workflow task of %s %.8s, event %lld, attempt %d", slot->worker->index,
               slot->kind, slot->workflow_id, slot->run_id, (long long)slot->started_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
     bool ahead = slot->worker->run_ahead && slot->worker->in_process;
     sim_delivery *delivery = sim_saw_task(world, false, run, slot->started_id, slot->attempt);
-    sim_saw_history(world, run, response->history, !ahead, slot->attempt > 1 ? 2 : 0);
+    sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
         sim_fault(world, HF_SIM_TASK_UNWANTED);
         delivery->allowed++;
@@ -221,15 +260,20 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
         sim_fail(world, "a task of a normal queue begins at event %lld", (long long)first);
     } else if (first == 1 || (entry != NULL && entry->summary.last_id + 1 == first)) {
         slot->summary = first == 1 ? (sim_summary){0} : entry->summary;
-        if (sim_summary_add(world, &slot->summary, response->history)) {
-            if (slot->summary.last_completed_started != response->previous_started_event_id) {
-                sim_fail(world, "previous_started_event_id is %lld, it should be %lld",
-                         (long long)response->previous_started_event_id,
-                         (long long)slot->summary.last_completed_started);
-            }
-            begin_workflow(world, slot);
+        if (!sim_summary_add(world, &slot->summary, response->history)) {
+            return;
+        }
+        keep_page(slot, response->next_page_token);
+        if (slot->page_len > 0) {
+            fetch(world, slot);
+        } else if (slot->summary.last_id != slot->started_id) {
+            sim_fail(world, "I3: a task without more pages ends at event %lld, not at %lld",
+                     (long long)slot->summary.last_id, (long long)slot->started_id);
+        } else {
+            begin_or_rest(world, slot);
         }
     } else {
+        slot->page_len = 0;
         fetch(world, slot);
     }
 }
@@ -362,6 +406,43 @@ static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *co
     commands->count++;
 }
 
+/* More timers, activities or messages at once than a run may have. */
+static void too_many_commands(sim_world *world, sim_call *call, hf_pb_command_list *commands)
+{
+    hf_arena *arena = &call->arena;
+    int kind = (int)sim_upto(world, 2);
+    commands->count = world->knobs.core.limits.pending + 1;
+    commands->items = HF_ARENA_ARRAY(arena, hf_pb_command, commands->count);
+    for (size_t i = 0; i < commands->count; i++) {
+        hf_pb_command *command = &commands->items[i];
+        char text[SIM_NAME_LEN];
+        (void)snprintf(text, sizeof text, "many-%d", (int)i);
+        if (kind == 0) {
+            command->command_type = HF_COMMAND_TYPE_START_TIMER;
+            command->attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
+            command->start_timer_command_attributes = HF_ARENA_NEW(arena, hf_pb_start_timer_command_attributes);
+            command->start_timer_command_attributes->timer_id = sim_copy(call, text);
+            command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of(hf_seconds(1));
+        } else if (kind == 1) {
+            hf_pb_schedule_activity_task_command_attributes *attrs =
+                HF_ARENA_NEW(arena, hf_pb_schedule_activity_task_command_attributes);
+            attrs->activity_id = sim_copy(call, text);
+            attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+            attrs->activity_type->name = HF_STR("act");
+            attrs->start_to_close_timeout = hf_pb_duration_of(hf_seconds(1));
+            command->command_type = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK;
+            command->attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
+            command->schedule_activity_task_command_attributes = attrs;
+        } else {
+            command->command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION;
+            command->attributes_case = HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+            command->request_cancel_external_workflow_execution_command_attributes =
+                HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
+            command->request_cancel_external_workflow_execution_command_attributes->workflow_id = HF_STR("wf-0");
+        }
+    }
+}
+
 static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
 {
     hf_pb_respond_workflow_task_completed_request *request =
@@ -374,6 +455,9 @@ static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
     request->binary_checksum = sim_copy(call, nonce);
     if (sim_evil(world, world->knobs.task_heartbeat)) {
         request->force_create_new_workflow_task = true;
+    } else if (sim_evil(world, world->knobs.over_limit)) {
+        sim_fault(world, HF_SIM_LIMIT_IGNORED);
+        too_many_commands(world, call, &request->commands);
     } else {
         sim_program_commands(world, hf_str_of(slot->workflow_id), &slot->summary, &call->arena, &request->commands);
         if (sim_evil(world, world->knobs.bad_command)) {
@@ -418,6 +502,7 @@ static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
         request->result = sim_payload(call, nonce, large ? 60000 : 0);
         if (large) {
             sim_fault(world, HF_SIM_PAYLOAD_LARGE);
+            request->identity = sim_copy(call, nonce); /* all that is left of it if it is too large */
         }
         call->call.request = request;
         return;
@@ -565,6 +650,9 @@ static void on_polled(sim_world *world, sim_call *call)
         return;
     }
     slot->poll = NULL;
+    if (call->call.status == HF_ERR_STORE && !sim_is_history_damaged(world)) {
+        sim_fail(world, "D4: a poll was refused with all histories sound: %s", call->call.message);
+    }
     if (call->call.status != HF_OK) {
         rest(world, slot,
              sim_is_lost(call) ? 20 * SIM_MS + sim_upto(world, 300 * SIM_MS) : sim_upto(world, 50 * SIM_MS));

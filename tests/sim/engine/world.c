@@ -121,128 +121,6 @@ void sim_wake_in(sim_world *world, sim_actor *actor, int64_t span)
     plan(world, EVENT_ACTOR, actor, world->mono + span);
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------------ */
-
-sim_call *sim_call_new(sim_world *world, hf_method method, sim_actor *actor, void (*then)(sim_world *, sim_call *))
-{
-    sim_call *call = world->memory.allocate(world->memory.state, sizeof *call, 0);
-    memset(call, 0, sizeof *call);
-    hf_arena_init(&call->arena, world->memory);
-    hf_call_init(&call->call, method, NULL, &call->arena, NULL);
-    call->world = world;
-    call->actor = actor;
-    call->then = then;
-    return call;
-}
-
-bool sim_is_lost(const sim_call *call)
-{
-    return call->call.status == HF_ERR_CLOSED;
-}
-
-static void keep_answered(sim_world *world, sim_call *call)
-{
-    call->is_done = true;
-    if (world->answered == NULL) {
-        world->answered = call;
-    } else {
-        world->answered_last->next = call;
-    }
-    world->answered_last = call;
-}
-
-/* Answers that tell nothing that could be taken back. */
-static bool says_nothing(const sim_call *call)
-{
-    if (call->call.status == HF_ERR_CLOSED || call->call.status == HF_ERR_CANCELED) {
-        return true;
-    }
-    if (call->call.status != HF_OK) {
-        return false;
-    }
-    switch ((int)call->call.method) {
-    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE: {
-        const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
-        return response->task_token.len == 0 || (call->call.run_ahead && call->call.in_process);
-    }
-    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE: {
-        const hf_pb_poll_activity_task_queue_response *response = call->call.response;
-        return response->task_token.len == 0;
-    }
-    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: {
-        const hf_pb_get_workflow_execution_history_response *response = call->call.response;
-        return response->history.len == 0;
-    }
-    default:
-        return false;
-    }
-}
-
-/* D3: its commit was executed, or all that was ever decided is durable. */
-static void check_order(sim_world *world, const sim_call *call)
-{
-    if (world->core == NULL || says_nothing(call)) {
-        return;
-    }
-    uint64_t commit = call->is_decided ? call->commit : world->core->commit_next;
-    bool at_rest = hf_list_is_empty(&world->core->touched) && world->executed + 1 == world->core->commit_next;
-    if (world->executed < commit && !at_rest) {
-        sim_fail(world, "D3: an answer to %s was given before commit %llu, the last is %llu",
-                 hf_method_info_of(call->call.method)->name, (unsigned long long)commit,
-                 (unsigned long long)world->executed);
-    }
-}
-
-static void on_done(hf_call *call)
-{
-    sim_call *mine = HF_CONTAINER(call, sim_call, call);
-    if (mine->is_done) {
-        sim_fail(mine->world, "V1: a call was answered twice");
-        return;
-    }
-    check_order(mine->world, mine);
-    keep_answered(mine->world, mine);
-}
-
-void sim_call_submit(sim_world *world, sim_call *call)
-{
-    call->call.done = on_done;
-    call->opened = world->opened;
-    if (world->core == NULL) {
-        call->call.status = HF_ERR_CLOSED;
-        keep_answered(world, call);
-        return;
-    }
-    world->totals.inputs++;
-    hf_core_call(world->core, &call->call, sim_now(world));
-}
-
-static void free_call(sim_world *world, sim_call *call)
-{
-    hf_arena_deinit(&call->arena);
-    world->memory.release(world->memory.state, call, sizeof *call);
-}
-
-/* Calls that were decided just now learn which commit they wait for: the open one, or, when it has no changes yet, the
- * one before. */
-static void note_commits(sim_world *world)
-{
-    hf_core *core = world->core;
-    uint64_t commit = hf_list_is_empty(&core->touched) ? core->commit_next - 1 : core->commit_next;
-    HF_LIST_EACH(node, &core->batches[core->open_idx].replies)
-    {
-        hf_call *any = HF_CONTAINER(node, hf_call, link);
-        if (any->internal) {
-            continue; /* a message between runs, not ours */
-        }
-        sim_call *call = HF_CONTAINER(any, sim_call, call);
-        if (!call->is_decided) {
-            call->is_decided = true;
-            call->commit = commit;
-        }
-    }
-}
-
 /* ---- The store's queue ------------------------------------------------------------------------------------------------ */
 
 static void on_submit(void *state, hf_store_request *request)
@@ -268,7 +146,7 @@ static void execute_commit(sim_world *world, hf_store_request *request)
     if (world->options.on_commit != NULL) {
         world->options.on_commit(world, request);
     }
-    hf_store_execute(world->store, request);
+    hf_store_execute(&world->view, request);
     world->executed = request->status == HF_OK ? request->commit : world->executed;
     world->totals.commits++;
     sim_store_upkeep(world);
@@ -297,6 +175,7 @@ static void execute(sim_world *world, sim_request *entry)
 {
     hf_store_request *request = entry->request;
     entry->is_executed = true;
+    world->nomem_left = 0; /* results take memory, and stores differ in how much */
     if (request->verb == HF_STORE_COMMIT) {
         if (!fail_commit(world, request)) {
             execute_commit(world, request);
@@ -310,7 +189,7 @@ static void execute(sim_world *world, sim_request *entry)
         request->status = hf_fail(&request->op, HF_ERR_IO, "a fault");
         return;
     }
-    hf_store_execute(world->store, request);
+    hf_store_execute(&world->view, request);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------------- */
@@ -345,16 +224,30 @@ static void end_core(sim_world *world)
     *SIM_PUSH(&world->unhealthy) = sim_now(world).wall - SIM_SECOND;
 }
 
+static hf_status open_core(sim_world *world, hf_op *op)
+{
+    hf_op_init(op);
+    hf_core_options options = world->knobs.core;
+    options.memory = world->core_memory;
+    uint64_t words[2] = {hf_rng_next(&world->rng), hf_rng_next(&world->rng)};
+    memcpy(options.seed, words, sizeof options.seed);
+    return hf_core_open(op, &options, &world->view, sim_now(world), &world->core);
+}
+
 bool sim_world_open(sim_world *world)
 {
     hf_op op;
-    hf_op_init(&op);
-    hf_core_options options = world->knobs.core;
-    options.memory = world->memory;
-    uint64_t words[2] = {hf_rng_next(&world->rng), hf_rng_next(&world->rng)};
-    memcpy(options.seed, words, sizeof options.seed);
-    world->is_told_wrong = false;
-    hf_status status = hf_core_open(&op, &options, world->store, sim_now(world), &world->core);
+    world->is_told_wrong = world->is_out_of_memory = false;
+    world->nomem_left = 0; /* stores differ in what they ask for here: tests/support/nomem.h is for that */
+    uint64_t met = world->damage_met;
+    hf_status status = open_core(world, &op);
+    if (status == HF_ERR_INVALID && world->damage_met > met && op.message[0] != '\0') {
+        /* What is needed to open at all is damaged: somebody puts it back. */
+        sim_fault(world, HF_SIM_OPEN_REFUSED);
+        sim_trace(world, "the engine does not open: %s", op.message);
+        (void)sim_restore(world);
+        status = open_core(world, &op);
+    }
     if (status != HF_OK) {
         world->core = NULL;
         sim_fail(world, "the engine does not open: %s: %s", hf_status_name(status), op.message);
@@ -372,8 +265,18 @@ bool sim_world_open(sim_world *world)
     if (world->unhealthy.count % 2 == 1) {
         *SIM_PUSH(&world->unhealthy) = sim_now(world).wall + SIM_SECOND;
     }
+    sim_damage_opened(world);
     sim_check_runs(world, true);
     return !world->failed;
+}
+
+void sim_world_restart(sim_world *world)
+{
+    if (world->core != NULL) {
+        end_core(world);
+        sim_workers_crashed(world);
+        plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
+    }
 }
 
 void sim_world_crash(sim_world *world)
@@ -414,14 +317,13 @@ static void look_after(sim_world *world)
     if (world->core == NULL || hf_core_status(world->core) == HF_OK) {
         return;
     }
-    if (!world->is_told_wrong) {
+    bool no_memory = world->is_out_of_memory && hf_core_status(world->core) == HF_ERR_NOMEM;
+    if (!world->is_told_wrong && !no_memory) {
         sim_fail(world, "the core broke: %s: %s", hf_status_name(world->core->status), world->core->why);
         return;
     }
     sim_trace(world, "stopped: %s", world->core->why);
-    end_core(world);
-    sim_workers_crashed(world);
-    plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
+    sim_world_restart(world);
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------ */
@@ -435,7 +337,7 @@ static void give_answers(sim_world *world)
         if (call->then != NULL) {
             call->then(world, call);
         }
-        free_call(world, call);
+        sim_call_free(world, call);
     }
 }
 
@@ -529,17 +431,18 @@ static void settle(sim_world *world)
 {
     do {
         if (world->core != NULL) {
-            note_commits(world);
+            sim_note_commits(world);
             hf_core_release(world->core);
         }
         give_answers(world);
         look_after(world);
     } while (world->answered != NULL && !world->failed);
+    world->nomem_left = 0; /* the checks are not what is tested */
     if (world->failed) {
         return;
     }
     if (world->core != NULL) {
-        note_commits(world);
+        sim_note_commits(world);
     }
     plan_seal(world);
     sim_check_runs(world, false);
@@ -567,6 +470,9 @@ bool sim_world_step(sim_world *world)
     }
     world->steps++;
     world->hash = hf_hash_mix(world->hash, (uint64_t)world->mono);
+    if (sim_evil(world, world->knobs.nomem)) {
+        world->nomem_left = 1 + sim_upto(world, 20);
+    }
     if (store <= time) {
         serve(world);
     } else if (core <= time) {
@@ -586,7 +492,7 @@ void sim_world_free(sim_world *world)
     while (world->answered != NULL) {
         sim_call *call = world->answered;
         world->answered = call->next;
-        free_call(world, call);
+        sim_call_free(world, call);
     }
     sim_store_close(world);
     for (size_t i = 0; i < world->runs.count; i++) {
@@ -600,6 +506,7 @@ void sim_world_free(sim_world *world)
     free(world->answers.items);
     free(world->deliveries.items);
     free(world->unhealthy.items);
+    free(world->damages.items);
     free(world->events.items);
     free(world->requests.items);
     if (world->memory_used != 0) {

@@ -10,7 +10,7 @@
 /* Runs of every kind, with rows and with a journal: closed, waiting for a timer, a signal, an activity's retry, a worker. */
 static void play(hf_rig *rig)
 {
-    hf_rig_open(rig, (hf_core_options){.tail_len_max = 1, .mem_max = 40000, .journal_len_max = 20000, .trim_count = 4});
+    hf_rig_open(rig, (hf_core_options){.tail_len_max = 1, .mem_max = 40000, .journal_len_max = 20000, .trim_count = 4, .names_max = 1});
     for (int i = 0; i < 12; i++) {
         char script[400];
         (void)snprintf(script, sizeof script,
@@ -79,6 +79,7 @@ static void put(hf_rig *rig, hf_write write)
     hf_pb_put_uint(&row, 1, number);
     hf_pb_put_tag(&row, 3, HF_PB_WIRE_64);
     hf_buf_put(&row, &rig->core->journal_hash, sizeof rig->core->journal_hash);
+    hf_pb_put_uint(&row, 8, rig->core->index.log_count);
     hf_key key = {.a = (int64_t)number};
     hf_record_seal(HF_TABLE_JOURNAL, &key, row.data, row.len - HF_RECORD_HEADER_LEN);
     hf_write writes[] = {
@@ -143,7 +144,7 @@ static void every_wound_is_found(void **state)
     } WOUNDS[] = {
         {HF_TABLE_RUN, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_HISTORY, FLIPPED, "is damaged: its checksum does not fit"},
-        {HF_TABLE_NAME, FLIPPED, "is damaged: its checksum does not fit"},
+        {HF_TABLE_NAME_LOG, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_TASK, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_JOURNAL, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_HISTORY, GONE, "its history has"},
@@ -154,7 +155,7 @@ static void every_wound_is_found(void **state)
         {HF_TABLE_RUN, GONE, ""},
         {HF_TABLE_RUN, COPIED, ""},
         {HF_TABLE_HISTORY, COPIED, "leads to run"},
-        {HF_TABLE_NAME, COPIED, "leads to run"},
+        {HF_TABLE_NAME, COPIED, "does not know of it"},
         {HF_TABLE_DUE, COPIED, "does not know of it"},
         {HF_TABLE_TASK, COPIED, "does not know of it"},
     };

@@ -20,6 +20,13 @@ static inline int close_rig(void **state)
     return 0;
 }
 
+/* With other options. */
+static inline void again(const hf_core_options *options)
+{
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, *options);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 /* A test that is a script and the history it leaves. */

@@ -50,6 +50,120 @@ static void inputs_have_a_longest(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 2);
 }
 
+static void signals_that_wait_count_like_others(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.limits = {.signals = 3}});
+    hf_rig_do(&rig,
+              "start wf; signal wf s request=r1; poll; signal wf s request=r2; cancel wf; signal wf s request=r3;"
+              "signal wf s request=r3; signal wf s request=r4 => limit; complete; signal wf s request=r4 => limit;"
+              "poll; complete canceled");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 2);
+}
+
+static void open_with_limit(size_t payload_len)
+{
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.limits = {.payload_len = payload_len}});
+}
+
+#define ENDED FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskFailed scheduled=5 started=6 "
+#define NOT_RETRIED " NonRetryableFailure\n8 WorkflowTaskScheduled attempt=1\n"
+#define LONG_DETAILS                                          \
+    "details=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" \
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
+static void an_activity_that_says_too_much_fails(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *failure;
+    } CASES[] = {
+        {"acomplete input=101", "server='Complete result exceeds size limit.'"},
+        {"afail input=101", "server='Failure exceeds size limit.'"},
+        {"afail " LONG_DETAILS, "server='Heartbeat details exceed size limit.'"},
+        {"heartbeat asked " LONG_DETAILS "; heartbeat => not_found", "server='Heartbeat details exceed size limit.'"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char history[1000];
+        print_message("%s\n", CASES[i].script);
+        open_with_limit(100);
+        hf_rig_do(&rig, "start wf; poll; complete activity a1 input=100; apoll");
+        hf_rig_do(&rig, CASES[i].script);
+        (void)snprintf(history, sizeof history, ENDED "%s" NOT_RETRIED, CASES[i].failure);
+        hf_rig_history(&rig, "wf", history);
+        assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 1);
+        hf_rig_do(&rig, "crash; acomplete => not_found; poll; complete done");
+    }
+}
+
+static void a_canceled_activity_that_says_too_much_fails(void **state)
+{
+    (void)state;
+    open_with_limit(100);
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; signal wf s; poll; complete unactivity 5;"
+                    "heartbeat asked; acancel input=101");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                                  "10 ActivityTaskCancelRequested scheduled=5\n"
+                                  "11 ActivityTaskStarted scheduled=5 attempt=1\n"
+                                  "12 ActivityTaskFailed scheduled=5 started=11 "
+                                  "server='Cancel details exceed size limit.' CancelRequested\n"
+                                  "13 WorkflowTaskScheduled attempt=1\n");
+}
+
+static void what_an_activity_says_may_be_as_long_as_that(void **state)
+{
+    (void)state;
+    open_with_limit(100);
+    hf_rig_do(&rig,
+              "start wf; poll; complete activity a1 input=100; apoll; heartbeat details=much; acomplete input=100;"
+              "poll; complete marker m input=100, done input=100");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 0);
+}
+
+static void a_command_that_says_too_much_fails_its_task(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command, *cause, *why;
+    } CASES[] = {
+        {"activity a input=101", "BadScheduleActivityAttributes", "ScheduleActivityTaskCommandAttributes.Input"},
+        {"marker m input=101", "BadRecordMarkerAttributes", "RecordMarkerCommandAttributes.Details"},
+        {"xsignal other s input=101", "BadSignalWorkflowExecutionAttributes",
+         "SignalExternalWorkflowExecutionCommandAttributes.Input"},
+        {"done input=101", "BadCompleteWorkflowExecutionAttributes",
+         "CompleteWorkflowExecutionCommandAttributes.Result"},
+        {"failed input=101", "BadFailWorkflowExecutionAttributes", "FailWorkflowExecutionCommandAttributes.Failure"},
+        {"canceled input=101", "BadCancelWorkflowExecutionAttributes",
+         "CancelWorkflowExecutionCommandAttributes.Details"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char text[400];
+        open_with_limit(100);
+        (void)snprintf(text, sizeof text, "start wf; poll; complete timer t 1s, %s => invalid", CASES[i].command);
+        hf_rig_do(&rig, text);
+        (void)snprintf(text, sizeof text, "%s exceeds size limit.", CASES[i].why);
+        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, text);
+        (void)snprintf(text, sizeof text,
+                       START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 %s\n",
+                       CASES[i].cause);
+        hf_rig_history(&rig, "wf", text);
+        hf_rig_do(&rig, "poll; complete done");
+    }
+}
+
+static void the_failure_of_a_workflow_task_is_cut(void **state)
+{
+    (void)state;
+    open_with_limit(100);
+    hf_rig_do(&rig, "start wf; poll; fail input=10000; poll; complete done");
+    assert_true(hf_rig_history_bytes(&rig, "wf").len < 2000);
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 1);
+}
+
 /* `count` commands of one kind, ids "<prefix>0", "<prefix>1", ... */
 static hf_status complete_with(int32_t type, size_t count, const char *prefix)
 {
@@ -180,10 +294,16 @@ static void a_long_history_is_told_of_and_then_ended(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(ids_and_names_have_a_longest),
     TEST(inputs_have_a_longest),
+    TEST(an_activity_that_says_too_much_fails),
+    TEST(a_canceled_activity_that_says_too_much_fails),
+    TEST(what_an_activity_says_may_be_as_long_as_that),
+    TEST(a_command_that_says_too_much_fails_its_task),
+    TEST(the_failure_of_a_workflow_task_is_cut),
     TEST(a_run_may_have_so_many_activities_and_timers_pending),
     TEST(so_many_events_are_buffered_for_a_started_task),
     TEST(so_many_bytes_are_buffered_for_a_started_task),
     TEST(a_run_gets_so_many_signals),
+    TEST(signals_that_wait_count_like_others),
     TEST(a_long_history_is_told_of_and_then_ended),
 };
 

@@ -182,6 +182,134 @@ static void what_dead_workers_held_is_found_on_disk(void **state)
     assert_int_equal(hf_rig_activity(&rig, "a")->attempt, 2);
 }
 
+/* ---- Queues that nobody uses ----------------------------------------------------------------------------------------- */
+
+static void queues_that_were_polled_once_are_freed_after_a_while(void **state)
+{
+    (void)state;
+    rig.no_check = true;
+    hf_rig_do(&rig, "start wf queue=kept");
+    size_t most = 0;
+    for (int i = 0; i < 3000; i++) { /* a new worker every second, for fifty minutes */
+        do_f("poll queue=once%d timeout=1s => parked; time 1s; is w => empty", i);
+        most = rig.core->queues.count > most ? rig.core->queues.count : most;
+    }
+    assert_in_range(most, 200, 310); /* those of five minutes */
+    hf_rig_do(&rig, "time 5m; time 5m");
+    assert_int_equal(rig.core->queues.count, 1);
+    hf_rig_do(&rig, "poll queue=kept");
+}
+
+static void so_many_queues_are_kept_and_no_more(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.queues_max = 100});
+    hf_rig_do(&rig, "start wf queue=kept; poll queue=waits as=waits => parked");
+    size_t live = 0;
+    for (int i = 0; i < 20000; i++) {
+        do_f("poll queue=once%d => parked; drop w", i);
+        assert_true(rig.core->queues.count <= 101);
+        live = i == 200 ? rig.live : live;
+    }
+    assert_true(rig.live <= live + 4096);
+    hf_rig_do(&rig, "poll queue=kept; is waits => parked; start other queue=waits; is waits");
+}
+
+static void sticky_queues_of_workers_that_are_gone_are_freed(void **state)
+{
+    (void)state;
+    rig.no_check = true;
+    for (int i = 0; i < 1000; i++) {
+        do_f("start wf%d; poll; complete sticky=s%d; poll queue=s%d as=s => parked; drop s; signal wf%d s;"
+             "poll => parked; time 10s; is w; complete done",
+             i, i, i, i);
+        assert_true(rig.core->queues.count <= 32);
+    }
+}
+
+static void a_queue_whose_tasks_are_on_disk_can_go_and_come_back(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf1 queue=cold; start wf2 queue=cold");
+    shrink();
+    hf_rig_do(&rig, "time 10m");
+    assert_true(hf_rig_probe(&rig, HF_PROBE_QUEUE_FREED) > 0);
+    assert_int_equal(rig.core->queues.count, 0);
+    hf_rig_do(&rig, "poll queue=cold");
+    assert_task_of("w", 1);
+    hf_rig_do(&rig, "poll queue=cold");
+    assert_task_of("w", 2);
+    hf_rig_do(&rig, "poll queue=cold => parked");
+}
+
+/* ---- Workers that go ------------------------------------------------------------------------------------------------- */
+
+#define STICKY "start wf; poll; complete sticky=s sticky_for=1h; poll queue=s as=s => parked;"
+
+static void a_canceled_poll_does_not_bring_a_worker_back(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, STICKY "poll => parked; shutdown s; drop s; signal wf x; is w");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_STICKY_USED), 0);
+}
+
+static void a_new_poll_brings_a_worker_back(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, STICKY "shutdown s; drop s; poll queue=s as=s => parked; signal wf x; is s");
+}
+
+static int64_t first_id(const char *slot)
+{
+    hf_str history = hf_rig_task(&rig, slot)->history;
+    hf_pb_raw event;
+    hf_pb_raw id;
+    assert_true(hf_pb_next(&history, &event) && hf_pb_next(&event.bytes, &id));
+    return (int64_t)id.value;
+}
+
+static void tasks_leave_the_sticky_queue_of_a_worker_that_goes(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, STICKY "drop s; signal wf x; poll => parked; shutdown s; is w");
+    assert_int_equal(first_id("w"), 1); /* whoever gets it needs the whole history */
+    hf_rig_do(&rig, "complete done");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK "5 WorkflowExecutionSignaled x\n6 WorkflowTaskScheduled attempt=1\n"
+                              "7 WorkflowTaskStarted scheduled=6\n8 WorkflowTaskCompleted scheduled=6 started=7\n"
+                              "9 WorkflowExecutionCompleted\n");
+}
+
+static void they_leave_it_also_when_they_are_on_disk(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        do_f("start wf%d; poll; complete sticky=s sticky_for=1h", i);
+    }
+    hf_rig_do(&rig, "poll queue=s as=s => parked; drop s");
+    for (int i = 0; i < 100; i++) {
+        do_f("signal wf%d x", i);
+    }
+    assert_true(hf_rig_probe(&rig, HF_PROBE_STICKY_USED) == 100);
+    shrink();
+    hf_rig_do(&rig, "shutdown s");
+    for (int i = 0; i < 100; i++) {
+        hf_rig_do(&rig, "poll; complete done");
+    }
+    hf_rig_do(&rig, "poll => parked");
+    assert_true(hf_rig_probe(&rig, HF_PROBE_STICKY_MOVED) == 100);
+}
+
+static void a_shutdown_that_names_a_normal_queue_moves_nothing(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf0; start wf1; shutdown q; poll");
+    assert_task_of("w", 0);
+    hf_rig_do(&rig, "poll");
+    assert_task_of("w", 1);
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(tasks_are_handed_out_in_the_order_they_came),
     TEST(polls_are_served_in_the_order_they_came),
@@ -192,6 +320,15 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_task_that_waits_for_another_holder_waits_also_on_disk),
     TEST(an_activity_that_waits_for_another_holder_waits_also_on_disk),
     TEST(what_dead_workers_held_is_found_on_disk),
+    TEST(queues_that_were_polled_once_are_freed_after_a_while),
+    TEST(so_many_queues_are_kept_and_no_more),
+    TEST(sticky_queues_of_workers_that_are_gone_are_freed),
+    TEST(a_queue_whose_tasks_are_on_disk_can_go_and_come_back),
+    TEST(a_canceled_poll_does_not_bring_a_worker_back),
+    TEST(a_new_poll_brings_a_worker_back),
+    TEST(tasks_leave_the_sticky_queue_of_a_worker_that_goes),
+    TEST(they_leave_it_also_when_they_are_on_disk),
+    TEST(a_shutdown_that_names_a_normal_queue_moves_nothing),
 };
 
 int main(int argc, char **argv)

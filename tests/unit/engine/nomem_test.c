@@ -1,5 +1,8 @@
-/* Every allocation fails once: the call fails or the core breaks cleanly, what was acknowledged is there, nothing leaks. */
-#include "support/engine_rig.h"
+/* Every allocation fails once: the call fails or the core breaks cleanly, what was acknowledged is there, nothing leaks.
+ * Scenes on SQLite are sampled. `./dev campaign memory` takes them all and goes further: memory stays away, and every opening after it fails at each of its allocations. */
+#include "support/nomem.h"
+
+#include <string.h>
 
 static hf_rig rig;
 
@@ -144,10 +147,39 @@ static void any_allocation_of_an_opening_may_fail(void **state)
     hf_rig_close(&rig);
 }
 
+enum { SQLITE_STRIDE = 5 }; /* each scene begins at another */
+
+static void any_allocation_of_any_call_may_fail(void **state)
+{
+    (void)state;
+    hf_nomem_counts counts = {0};
+    for (size_t i = 0; i < hf_nomem_count(); i++) {
+        uint64_t stride = (hf_nomem_is_sqlite(i) ? SQLITE_STRIDE : 1) * (uint64_t)hf_test_scale();
+        hf_nomem_sweep(i, 1 + i % stride, stride, false, &counts);
+    }
+    print_message("%llu scenes, %llu allocations failed, %llu broke the core\n", (unsigned long long)counts.scenes,
+                  (unsigned long long)counts.faults, (unsigned long long)counts.broke);
+    for (int i = 0; i < HF_METHOD_COUNT; i++) {
+        if (counts.methods[i] == 0) {
+            fail_msg("no scene calls %s", hf_method_info_of((hf_method)i)->name);
+        }
+    }
+}
+
+static int say_where(void **state)
+{
+    (void)state;
+    if (hf_nomem_now() != NULL) {
+        print_error("that was %s\n", hf_nomem_now());
+    }
+    return 0;
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(any_allocation_may_fail),
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_from_the_store),
     cmocka_unit_test(any_allocation_of_an_opening_may_fail),
+    cmocka_unit_test_teardown(any_allocation_of_any_call_may_fail, say_where),
 };
 
 int main(int argc, char **argv)

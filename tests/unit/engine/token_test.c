@@ -102,6 +102,24 @@ static void a_token_of_another_store_is_refused(void **state)
     assert_false(hf_token_decode(rig.core, hf_str_of_len(bytes, sizeof bytes), &token));
 }
 
+static void a_token_of_a_run_that_was_taken_back_is_too_late(void **state)
+{
+    (void)state;
+    rig.hold = true;
+    hf_rig_do(&rig, "start wf => again; poll in_process run_ahead"); /* out ahead of the commit, which fails */
+    assert_true(hf_rig_commit(&rig, true));
+    hf_rig_crash(&rig);
+    hf_rig_call *slot = hf_rig_slot(&rig, "late");
+    hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->task_token = hf_rig_task(&rig, "w")->task_token;
+    hf_rig_send(&rig, slot, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, request);
+    rig.hold = false;
+    hf_rig_do(&rig, "start other"); /* the number is given to another run */
+    assert_true(slot->done && slot->call.status == HF_ERR_NOT_FOUND);
+    hf_rig_do(&rig, "complete done => not_found; poll as=x; complete of=x done");
+}
+
 static void a_token_names_what_it_was_made_of(void **state)
 {
     (void)state;
@@ -120,9 +138,13 @@ static void a_token_names_what_it_was_made_of(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    TEST(no_forged_token_is_accepted),           TEST(a_forged_token_is_an_invalid_argument),
-    TEST(a_token_is_good_in_its_namespace_only), TEST(a_token_of_one_kind_is_not_one_of_the_other),
-    TEST(a_token_of_another_store_is_refused),   TEST(a_token_names_what_it_was_made_of),
+    TEST(no_forged_token_is_accepted),
+    TEST(a_forged_token_is_an_invalid_argument),
+    TEST(a_token_is_good_in_its_namespace_only),
+    TEST(a_token_of_one_kind_is_not_one_of_the_other),
+    TEST(a_token_of_another_store_is_refused),
+    TEST(a_token_names_what_it_was_made_of),
+    TEST(a_token_of_a_run_that_was_taken_back_is_too_late),
 };
 
 int main(int argc, char **argv)

@@ -35,10 +35,10 @@ static void record_opens_to_the_body_that_was_sealed(void **state)
 {
     (void)state;
     for (size_t len = 0; len <= BODY_LEN; len += 8) {
-        sealed record = seal(HF_TABLE_NAME, &KEY, len);
+        sealed record = seal(HF_TABLE_TASK, &KEY, len);
         hf_str body = {0};
         hf_op op;
-        assert_int_equal(open_it(HF_TABLE_NAME, &KEY, &record, HF_RECORD_HEADER_LEN + len, &body, &op), HF_OK);
+        assert_int_equal(open_it(HF_TABLE_TASK, &KEY, &record, HF_RECORD_HEADER_LEN + len, &body, &op), HF_OK);
         assert_int_equal(body.len, len);
         assert_ptr_equal(body.data, record.bytes + HF_RECORD_HEADER_LEN);
     }
@@ -72,7 +72,7 @@ static void record_that_was_cut_or_grew_is_refused(void **state)
 static void record_under_another_key_or_table_is_refused_with_its_name(void **state)
 {
     (void)state;
-    sealed record = seal(HF_TABLE_NAME, &KEY, BODY_LEN);
+    sealed record = seal(HF_TABLE_TASK, &KEY, BODY_LEN);
     const hf_key others[] = {
         {.text = HF_STR_INIT("default/order-2"), .a = 7, .b = -1},
         {.text = HF_STR_INIT("default/order-1"), .a = 8, .b = -1},
@@ -83,14 +83,14 @@ static void record_under_another_key_or_table_is_refused_with_its_name(void **st
     hf_str body = {0};
     hf_op op;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_int_equal(open_it(HF_TABLE_NAME, &others[i], &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
+        assert_int_equal(open_it(HF_TABLE_TASK, &others[i], &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
     }
-    assert_int_equal(open_it(HF_TABLE_TASK, &KEY, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
+    assert_int_equal(open_it(HF_TABLE_META, &KEY, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
     assert_string_equal(op.message,
-                        "the record task 'default/order-1' a=7 is damaged: its header is not one of this table");
+                        "the record meta 'default/order-1' is damaged: its header is not one of this table");
     hf_key odd = {.text = HF_STR_INIT("a\n'\x80"), .a = 1};
-    assert_int_equal(open_it(HF_TABLE_NAME, &odd, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
-    assert_string_equal(op.message, "the record name 'a...' a=1 is damaged: its checksum does not fit");
+    assert_int_equal(open_it(HF_TABLE_TASK, &odd, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
+    assert_string_equal(op.message, "the record task 'a...' a=1 is damaged: its checksum does not fit");
 }
 
 static const struct CMUnitTest TESTS[] = {

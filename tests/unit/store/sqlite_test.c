@@ -534,9 +534,10 @@ static void sqlite_closed_during_a_backup_leaves_none(void **state)
 
 /* ---- Migrations ---------------------------------------------------------------------------------------------------- */
 
-static const char STEP_2[] = "CREATE TABLE extra (id INTEGER PRIMARY KEY, v BLOB);"
+/* A step that no version has yet. */
+static const char NEXT_STEP[] = "CREATE TABLE extra (id INTEGER PRIMARY KEY, v BLOB);"
                              "INSERT INTO extra SELECT id, v FROM run;"
-                             "PRAGMA user_version=2";
+                             "PRAGMA user_version=3";
 
 static int count_of(sqlite3 *db, const char *sql)
 {
@@ -553,7 +554,9 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
 {
     (void)state;
     size_t count = 0;
-    const hf_schema_step steps[] = {{1, hf_schema_steps(&count)[0].sql}, {2, STEP_2}};
+    const hf_schema_step *now = hf_schema_steps(&count);
+    const hf_schema_step steps[] = {now[0], now[1], {3, NEXT_STEP}};
+    assert_int_equal(count, 2);
     bool done = false;
     uint64_t nth = 1;
     for (; !done; nth++) {
@@ -563,7 +566,7 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
         hf_op op;
         hf_op_init(&op);
         hf_vfs_fail(p.disk, HF_IO_WRITE | HF_IO_SYNC, nth, HF_FAULT_EIO, true);
-        hf_status status = hf_schema_migrate(&op, db, steps, 2);
+        hf_status status = hf_schema_migrate(&op, db, steps, 3);
         done = status == HF_OK;
         assert_true(done || status == HF_ERR_IO);
         hf_vfs_power_off(p.disk); /* the program ends here */
@@ -575,12 +578,12 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
         assert_int_equal(sqlite3_open_v2("test.db", &db, SQLITE_OPEN_READWRITE, hf_vfs_name(p.disk)), SQLITE_OK);
         assert_int_equal(sqlite3_exec(db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
         int version = count_of(db, "PRAGMA user_version");
-        assert_int_equal(version == 2 ? 20 : -1, count_of(db, "SELECT count(*) FROM extra"));
-        assert_true(version == 2 || !done);
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 2), HF_OK);
+        assert_int_equal(version == 3 ? 20 : -1, count_of(db, "SELECT count(*) FROM extra"));
+        assert_true(version == 3 || !done);
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 3), HF_OK);
         assert_int_equal(count_of(db, "SELECT count(*) FROM extra"), 20);
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 2), HF_OK); /* nothing is left to do */
-        assert_int_equal(hf_schema_migrate(&op, db, steps, 1), HF_ERR_UNSUPPORTED);
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 3), HF_OK); /* nothing is left to do */
+        assert_int_equal(hf_schema_migrate(&op, db, steps, 2), HF_ERR_UNSUPPORTED);
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
         place_free(&p);
     }

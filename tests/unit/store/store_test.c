@@ -197,10 +197,10 @@ static void orders_keys(place *p, hf_arena *arena)
     enum { COUNT = sizeof keys / sizeof *keys };
     hf_write writes[COUNT];
     for (size_t i = 0; i < COUNT; i++) {
-        writes[i] = put(HF_TABLE_NAME, keys[(i * 5) % COUNT], HF_STR("v"));
+        writes[i] = put(HF_TABLE_TASK, keys[(i * 5) % COUNT], HF_STR("v"));
     }
     commit_writes(p, writes, COUNT);
-    hf_store_request scan = scan_of(p, arena, HF_TABLE_NAME);
+    hf_store_request scan = scan_of(p, arena, HF_TABLE_TASK);
     run(p, &scan);
     assert_int_equal(scan.row_count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
@@ -307,10 +307,10 @@ static void refuses_bad_writes(place *p, hf_arena *arena)
     memset(long_text, 'x', HF_KEY_TEXT_LEN_MAX + 1);
     hf_key longest = {.text = hf_str_of_len(long_text, HF_KEY_TEXT_LEN_MAX), .a = 1};
     hf_key too_long = {.text = hf_str_of_len(long_text, HF_KEY_TEXT_LEN_MAX + 1), .a = 1};
-    COMMIT(p, put(HF_TABLE_RUN, key_a(1), HF_STR("stays")), put(HF_TABLE_NAME, longest, HF_STR("v")));
+    COMMIT(p, put(HF_TABLE_RUN, key_a(1), HF_STR("stays")), put(HF_TABLE_TASK, longest, HF_STR("v")));
     uint64_t before = hash_of(p);
     const hf_write bad[] = {
-        put(HF_TABLE_NAME, too_long, HF_STR("v")),
+        put(HF_TABLE_TASK, too_long, HF_STR("v")),
         put(HF_TABLE_RUN, key_ab(1, 2), HF_STR("v")),
         put(HF_TABLE_RUN, key_text_a("t", 2), HF_STR("v")),
         put(HF_TABLE_META, key_text_a("t", 2), HF_STR("v")),
@@ -331,7 +331,7 @@ static void refuses_bad_writes(place *p, hf_arena *arena)
     hf_store_execute(p->store, &odd);
     assert_int_equal(odd.status, HF_ERR_MISUSE);
     assert_int_equal(hash_of(p), before);
-    assert_true(get(p, arena, HF_TABLE_NAME, longest).found);
+    assert_true(get(p, arena, HF_TABLE_TASK, longest).found);
     free(long_text);
 }
 

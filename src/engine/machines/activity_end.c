@@ -1,0 +1,103 @@
+/* The events that end an activity. ActivityTaskStarted is written only now, just before the outcome: attempts that were tried
+ * again are not in the history. */
+#include "engine/core.h"
+
+/* ActivityTaskStarted, just before the outcome; its id, 0 when it is buffered. */
+static int64_t emit_started(hf_core *core, hf_run *run, const hf_activity *activity)
+{
+    hf_pb_failure last = {0};
+    hf_pb_activity_task_started_event_attributes body = {
+        .scheduled_event_id = activity->scheduled_id,
+        .identity = hf_arena_copy(&core->scratch, hf_owned_str(&activity->identity)),
+        .attempt = activity->attempt,
+    };
+    if (activity->last_failure.len > 0) {
+        hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&activity->last_failure));
+        if (hf_pb_decode(&core->op, &hf_pb_failure_type, bytes, &core->scratch, &last) == HF_OK) {
+            body.last_failure = &last;
+        }
+    }
+    hf_pb_history_event event = {
+        .event_time = hf_pb_timestamp_of((hf_time){activity->started_time}),
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_STARTED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_STARTED_EVENT_ATTRIBUTES,
+        .activity_task_started_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+    return event.event_id;
+}
+
+void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result,
+                                hf_str identity)
+{
+    int64_t scheduled_id = activity->scheduled_id;
+    hf_pb_activity_task_completed_event_attributes body = {
+        .result = result,
+        .scheduled_event_id = scheduled_id,
+        .started_event_id = emit_started(core, run, activity),
+        .identity = identity,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES,
+        .activity_task_completed_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                             hf_str identity, int32_t retry_state)
+{
+    hf_pb_activity_task_failed_event_attributes body = {
+        .failure = failure,
+        .scheduled_event_id = activity->scheduled_id,
+        .started_event_id = emit_started(core, run, activity),
+        .identity = identity,
+        .retry_state = retry_state,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_FAILED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES,
+        .activity_task_failed_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
+                                int32_t retry_state)
+{
+    hf_pb_activity_task_timed_out_event_attributes body = {
+        .failure = failure,
+        .scheduled_event_id = activity->scheduled_id,
+        .retry_state = retry_state,
+    };
+    if (activity->state == HF_ACTIVITY_STARTED) {
+        body.started_event_id = emit_started(core, run, activity);
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES,
+        .activity_task_timed_out_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}
+
+void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details,
+                               hf_str identity)
+{
+    hf_pb_activity_task_canceled_event_attributes body = {
+        .details = details,
+        .latest_cancel_requested_event_id = activity->cancel_requested_id,
+        .scheduled_event_id = activity->scheduled_id,
+        .identity = identity,
+    };
+    if (activity->state == HF_ACTIVITY_STARTED) {
+        body.started_event_id = emit_started(core, run, activity);
+    }
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED,
+        .attributes_case = HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES,
+        .activity_task_canceled_event_attributes = &body,
+    };
+    hf_event_emit_or_buffer(core, run, &event);
+}

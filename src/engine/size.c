@@ -1,0 +1,70 @@
+/* How much users' data is too much. What a caller sends is refused; what a worker sends fails the activity or the workflow task it
+ * belongs to, in Temporal's words, since a worker that is only refused would send it again and again. */
+#include "engine/core.h"
+
+#include "history/payload.h"
+
+#define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
+
+size_t hf_payloads_len(const hf_pb_payloads *payloads)
+{
+    size_t len = 0;
+    for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
+        len += payloads->payloads.items[i].data.len;
+    }
+    return len;
+}
+
+size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg)
+{
+    if (msg == NULL) {
+        return 0;
+    }
+    core->row.len = 0;
+    hf_pb_encode(type, msg, &core->row);
+    if (core->row.status != HF_OK) {
+        hf_core_break(core, core->row.status, "out of memory");
+    }
+    return core->row.len;
+}
+
+bool hf_fits(hf_core *core, size_t len)
+{
+    if (len <= core->options.limits.payload_len) {
+        return true;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    return false;
+}
+
+/* As much of a text as may stay, whole characters only. */
+static hf_str cut(hf_str text)
+{
+    size_t len = text.len < CAUSE_LEN_MAX ? text.len : CAUSE_LEN_MAX;
+    while (len > 0 && len < text.len && ((unsigned char)text.data[len] & 0xc0) == 0x80) {
+        len--;
+    }
+    return hf_str_of_len(text.data, len);
+}
+
+hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why)
+{
+    hf_pb_failure *failure = hf_failure_server(&core->scratch, hf_str_of(why), true);
+    if (failure == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    return failure;
+}
+
+hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
+{
+    if (hf_fits(core, hf_message_len(core, &hf_pb_failure_type, failure))) {
+        return failure;
+    }
+    hf_pb_failure *instead = hf_failure_too_big(core, "Failure exceeds size limit.");
+    if (instead != NULL) {
+        instead->cause =
+            hf_failure_application(&core->scratch, cut(hf_failure_type(failure)), cut(failure->message), true);
+    }
+    return instead;
+}

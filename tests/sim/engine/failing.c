@@ -1,0 +1,134 @@
+/* Calls of the disk that fail: an engine opens on what a world has left and makes its first commit, with the first call failing,
+ * then the second, and so on, in each of several ways. It opens and is what it should be, or says that it cannot; and when
+ * the disk works again nothing acknowledged is missing. */
+#include "sim/engine/disk.h"
+
+#include "support/support.h"
+
+enum { COMMITS_BETWEEN = 23 }; /* from one scenario of a world to the next */
+
+typedef struct fault_plan {
+    hf_io_fault fault;
+    unsigned kinds;
+    bool forever;
+    bool writes; /* the engine also makes a commit; not after a wrong bit, which it would write back */
+} fault_plan;
+
+static const fault_plan PLANS[] = {
+    {HF_FAULT_EIO, HF_IO_ANY, false, true},         {HF_FAULT_EIO, HF_IO_ANY, true, true},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, false, true},      {HF_FAULT_ENOSPC, HF_IO_ANY, true, true},
+    {HF_FAULT_SHORT_READ, HF_IO_READ, false, true}, {HF_FAULT_SHORT_READ, HF_IO_READ, true, true},
+    {HF_FAULT_BIT_FLIP, HF_IO_READ, false, false},  {HF_FAULT_BIT_FLIP, HF_IO_READ, true, false},
+};
+
+typedef struct scenario {
+    hf_vfs *from, *work; /* the disk as it was, and the one that fails */
+    hf_vfs *rested;      /* the disk after a proper close: without a log */
+    uint64_t commit;     /* last one on it */
+    uint64_t hash;       /* its contents */
+    uint64_t core_hash;  /* an engine's state on it */
+    hf_rng rng;
+    sim_io_counts *counts;
+} scenario;
+
+/* With the fault in place. Gives the last commit that was acknowledged. */
+static uint64_t use_faulty(const scenario *it, const fault_plan *plan)
+{
+    hf_store *store = NULL;
+    hf_core *core = NULL;
+    hf_op op;
+    uint64_t acknowledged = it->commit;
+    hf_status status = sim_open_store(it->work, &op, &store);
+    if (status == HF_OK) {
+        status = sim_open_engine(&op, store, &core);
+    }
+    if (status == HF_OK) {
+        HF_CHECK_SAY(hf_core_hash(core) == it->core_hash, "fault %d%s: the engine opened on something else",
+                     (int)plan->fault, plan->forever ? " for ever" : "");
+        if (plan->writes && sim_make_commit(core, store) == HF_OK) {
+            acknowledged++;
+        }
+        sim_close_engine(core);
+    } else {
+        it->counts->reported++;
+    }
+    hf_store_close(store);
+    return acknowledged;
+}
+
+/* The disk works again. */
+static void use_healed(const scenario *it, const fault_plan *plan, uint64_t acknowledged)
+{
+    hf_store *store = NULL;
+    hf_op op;
+    uint64_t hash = 0;
+    if (!HF_CHECK_SAY(sim_open_store(it->work, &op, &store) == HF_OK, "after fault %d: %s", (int)plan->fault,
+                      op.message)) {
+        return;
+    }
+    uint64_t last = store->ops->last_commit(store);
+    HF_CHECK_SAY(last >= acknowledged && last <= it->commit + 1,
+                 "I1: after fault %d%s commit %llu is left, %llu was acknowledged", (int)plan->fault,
+                 plan->forever ? " for ever" : "", (unsigned long long)last, (unsigned long long)acknowledged);
+    HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
+    HF_CHECK_SAY(last != it->commit || hash == it->hash, "S5: a failed commit left something");
+    hf_status status = sim_try_engine(&op, store, &hash);
+    HF_CHECK_SAY(status == HF_OK, "after fault %d: %s", (int)plan->fault, op.message);
+    hf_store_close(store);
+}
+
+static void fail_everywhere(scenario *it, const fault_plan *plan)
+{
+    for (uint64_t nth = 1; hf_checks_failed() == 0; nth++) {
+        /* A wrong bit in the log looks like the end of what was written, and no reader of it can tell: SQLite gives what
+         * comes before. In the file itself every one must be noticed. */
+        hf_vfs_image(plan->fault == HF_FAULT_BIT_FLIP ? it->rested : it->from, HF_CRASH_ALL, &it->rng, it->work);
+        uint64_t hits = hf_vfs_faults_hit(it->work);
+        hf_vfs_fail(it->work, plan->kinds, nth, plan->fault, plan->forever);
+        uint64_t acknowledged = use_faulty(it, plan);
+        hf_vfs_fail(it->work, 0, 0, HF_FAULT_EIO, false);
+        if (hf_vfs_faults_hit(it->work) == hits) {
+            return; /* it has fewer calls */
+        }
+        it->counts->faults++;
+        use_healed(it, plan, acknowledged);
+    }
+}
+
+static void on_commit_fail(sim_world *world, const hf_store_request *request)
+{
+    (void)request;
+    if (world->executed == 0 || world->executed % COMMITS_BETWEEN != 0 || hf_checks_failed() > 0) {
+        return;
+    }
+    scenario it = {.commit = world->executed, .rng = {world->seed}, .counts = world->options.state};
+    it.counts->scenarios++;
+    it.from = hf_vfs_new("from", 1);
+    it.work = hf_vfs_new("work", world->seed);
+    it.rested = hf_vfs_new("rested", 1);
+    hf_store *store = NULL;
+    hf_op op;
+    hf_vfs_image(world->disk, HF_CRASH_ALL, &it.rng, it.from);
+    hf_vfs_image(it.from, HF_CRASH_ALL, &it.rng, it.work);
+    if (HF_CHECK_SAY(sim_open_store(it.work, &op, &store) == HF_OK, "%s", op.message)) {
+        HF_CHECK(hf_store_hash(&op, store, sim_heap, &it.hash) == HF_OK);
+        HF_CHECK(sim_try_engine(&op, store, &it.core_hash) == HF_OK);
+        hf_store_close(store);
+        hf_vfs_image(it.work, HF_CRASH_ALL, &it.rng, it.rested);
+        for (size_t i = 0; i < HF_COUNT_OF(PLANS); i++) {
+            fail_everywhere(&it, &PLANS[i]);
+        }
+    }
+    hf_vfs_free(it.from);
+    hf_vfs_free(it.work);
+    hf_vfs_free(it.rested);
+}
+
+void sim_io_world(uint64_t seed, sim_io_counts *counts)
+{
+    char why[800];
+    uint64_t hash = 0;
+    sim_totals ignored = {0};
+    sim_options options = {.sqlite = true, .on_commit = on_commit_fail, .state = counts};
+    HF_CHECK_SAY(sim_run(seed, options, &ignored, &hash, why, sizeof why), "%s", why);
+}

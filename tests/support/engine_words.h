@@ -1,0 +1,30 @@
+/* The words of a step of the rig's language (engine_rig.h). A word with '=' is an option, the others count by place. What is
+ * not as the language wants it fails the test. */
+#ifndef HF_TESTS_ENGINE_WORDS_H
+#define HF_TESTS_ENGINE_WORDS_H
+
+#include "service/service.h"
+
+enum { HF_WORDS_MAX = 32 };
+
+typedef struct hf_words {
+    const char *items[HF_WORDS_MAX]; /* in the text that was cut */
+    size_t count;
+} hf_words;
+
+/* Cuts the text, which must stay, into words. */
+void hf_words_cut(char *text, hf_words *ret_words);
+
+const char *hf_words_option(const hf_words *w, const char *key); /* NULL = not there */
+bool hf_words_has(const hf_words *w, const char *flag);
+const char *hf_words_place(const hf_words *w, size_t index); /* must be there */
+hf_str hf_words_str(const hf_words *w, const char *key, const char *otherwise);
+int32_t hf_words_number(const hf_words *w, const char *key, int32_t otherwise);
+hf_pb_duration hf_words_span(const hf_words *w, const char *key); /* none = zero */
+
+hf_pb_payloads *hf_words_input(hf_arena *arena, const hf_words *w); /* input=BYTES, NULL = none */
+hf_pb_task_queue *hf_words_queue(hf_arena *arena, hf_str name);
+/* "timer t 5s, done": cuts the text. */
+hf_pb_command_list hf_words_commands(hf_arena *arena, char *text);
+
+#endif

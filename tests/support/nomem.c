@@ -1,0 +1,412 @@
+/* The scenes, and how one is played. See nomem.h.
+ *
+ * Workers that poll in a step are of this process: what they got is theirs no longer when the core is opened again, and is
+ * handed out anew (`regain`). All others are elsewhere: their tokens stay good. */
+#include "support/nomem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct scene {
+    const char *setup;  /* script */
+    const char *step;   /* where memory runs out */
+    const char *regain; /* script after a break, whatever the step had said; NULL = none */
+    const char *finish; /* script */
+} scene;
+
+#define STICKY "start wf; poll; poll as=p queue=s timeout=1s => parked; complete sticky=s timer t 2s; "
+#define ACTIVITY "start wf; poll; complete activity a retries=3 initial=1s beat=1m; apoll; "
+
+static const scene SCENES[] = {
+    /* Starts. */
+    {"", "start wf request=r1 input=3000", NULL, "poll; complete done"},
+    {"start wf request=r1", "start wf request=r1", NULL, "poll; complete done"},
+    {"start wf request=r0; poll; complete done", "start wf request=r1 reuse=1", NULL, "poll; complete done"},
+    {"start wf request=r0; poll; complete timer t 1h", "start wf request=r1 conflict=3", NULL, "poll; complete done"},
+    {"start wf request=r0", "start wf request=r1 conflict=2", NULL, "poll; complete done"},
+    {"start wf request=r0", "start wf request=r1 conflict=1", NULL, "poll; complete done"},
+    {"start wf request=r0; poll; complete done", "start wf request=r1 reuse=3", NULL, ""},
+    {"poll in_process => parked", "start wf request=r1", "poll in_process", "complete done"},
+    /* Polls. */
+    {"start wf", "poll in_process", "poll in_process", "complete done"},
+    {"start wf input=3000; poll; complete force marker a; poll; complete force marker b; poll; complete timer t 1s;"
+     "time 1s",
+     "poll in_process", "poll in_process", "complete done"},
+    {STICKY "time 2s", "poll in_process queue=s", "unstick wf; poll in_process", "complete done"},
+    {"start wf; poll; fail", "poll in_process", "poll in_process", "complete done"},
+    {"", "poll in_process => parked", NULL, "start wf; crash; poll as=y; complete of=y done"},
+    {"start wf; poll; complete activity a", "apoll in_process", "apoll in_process", "acomplete; poll; complete done"},
+    {"poll timeout=1s => parked", "time 2s", NULL, "start wf; poll; complete done"},
+    {"poll as=p => parked", "drop p", NULL, "start wf; poll; complete done"},
+    {"start wf; poll in_process", "unwanted w", NULL, "crash; poll; complete done"},
+    {"start wf; poll; complete activity a; apoll in_process", "unwanted a", NULL,
+     "crash; apoll; acomplete; poll; complete done"},
+    /* Workflow tasks. */
+    {"start wf; poll", "complete timer t 1s, activity a, marker m", NULL,
+     "apoll; acomplete; time 1s; poll; complete done"},
+    {"start wf; poll; signal wf s request=r2; cancel wf", "complete marker m", NULL, "poll; complete done"},
+    {"start wf; poll; complete timer t 1h, activity a; apoll; signal wf s; poll", "complete untimer t, unactivity 6",
+     NULL, "heartbeat asked; acancel; poll; complete done"},
+    {"start wf; poll", "complete force sticky=s", NULL, "unstick wf; poll; complete done"},
+    {"start wf; poll", "complete untimer nobody", NULL, "poll; complete done"},
+    {"start wf; poll; signal wf s", "complete done", NULL, "poll; complete done"},
+    {"start wf; poll; fail; poll", "complete done", NULL, ""},
+    {"start wf; poll; complete timer t 1h, activity a; signal wf s; poll", "complete done", NULL, ""},
+    {"start wf; poll", "complete failed why", NULL, ""},
+    {"start wf; cancel wf; poll", "complete canceled", NULL, ""},
+    {"start wf; poll", "fail", NULL, "poll; complete done"},
+    {STICKY "time 2s", "unstick wf", NULL, "poll; complete done"},
+    {STICKY "time 1s", "shutdown s", "shutdown s", "time 1s; poll; complete done"},
+    /* Messages between runs. */
+    {"start other queue=o; start wf; poll", "complete xsignal other s", NULL,
+     "poll; complete done; poll as=x queue=o; complete of=x done"},
+    {"start other queue=o; poll as=x queue=o; start wf; poll", "complete xsignal other s", NULL,
+     "poll; complete done; complete of=x; poll as=x queue=o; complete of=x done"},
+    {"start other queue=o; start wf; poll", "complete xcancel other", NULL,
+     "poll; complete done; poll as=x queue=o; complete of=x done"},
+    {"start wf; poll", "complete xsignal nobody s", NULL, "poll; complete done"},
+    {"start wf; poll", "complete xcancel nobody", NULL, "poll; complete done"},
+    /* Activities. */
+    {ACTIVITY, "acomplete input=2000", NULL, "poll; complete done"},
+    {ACTIVITY "signal wf s; poll", "acomplete", NULL, "complete; poll; complete done"},
+    {ACTIVITY, "afail details=half", NULL, "time 1s; apoll; acomplete; poll; complete done"},
+    {ACTIVITY, "afail final", NULL, "poll; complete done"},
+    {ACTIVITY "signal wf s; poll; complete unactivity 5; heartbeat asked", "acancel", NULL, "poll; complete done"},
+    {ACTIVITY, "heartbeat details=half", NULL, "acomplete; poll; complete done"},
+    {ACTIVITY "signal wf s; poll; complete unactivity 5", "heartbeat asked", NULL, "acancel; poll; complete done"},
+    /* Signals and the like. */
+    {"start wf; poll; complete timer t 1h", "signal wf s request=r2 input=500", NULL, "poll; complete done"},
+    {"start wf; poll; signal wf s request=r2", "signal wf s request=r3", NULL, "complete; poll; complete done"},
+    {"start wf; signal wf s request=r2", "signal wf s request=r2", NULL, "poll; complete done"},
+    {"start wf", "signal nobody s request=r2", NULL, "poll; complete done"},
+    {"start wf", "signal wf s request=r2 run_id=no-such-run", NULL, "poll; complete done"},
+    {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
+    {"start wf; poll", "cancel wf", NULL, "complete; poll; complete canceled"},
+    {"start wf; poll; complete timer t 1h, activity a", "terminate wf", NULL, ""},
+    /* Looking. */
+    {ACTIVITY "heartbeat details=half; signal wf s; poll; complete timer t 1h", "describe wf", NULL,
+     "acomplete; poll; complete done"},
+    {"start wf; poll; complete timer t 1h, marker m", "history wf", NULL, "terminate wf"},
+    {"start wf; poll; complete timer t 1h, marker m; history wf 2", "history wf 2 more", NULL, "terminate wf"},
+    {"start wf; poll; complete done", "history wf", NULL, ""},
+    {"start wf", "watch wf", NULL, "poll; complete done"},
+    {"start wf; watch wf", "terminate wf", NULL, ""},
+    {"start wf; poll; complete timer t 1h; history wf wait; history wf wait more", "signal wf s request=r2", NULL,
+     "poll; complete done"},
+    {"start wf; poll; complete timer t 1h; history wf wait; history wf wait more", "time 1m", NULL, "terminate wf"},
+    /* Time. */
+    {"start wf; poll; complete timer t 1s, timer u 1s", "time 1s", NULL, "poll; complete done"},
+    {"start wf; poll; complete timer t 1s; signal wf s; poll", "time 1s", NULL, "complete; poll; complete done"},
+    {"start wf; poll; complete activity a each=1s retries=1; apoll", "time 1s", NULL, "poll; complete done"},
+    {"start wf; poll; complete activity a each=1s retries=2 initial=1s; apoll", "time 1s", NULL,
+     "time 1s; apoll; acomplete; poll; complete done"},
+    {"start wf; poll; complete activity a each=1m beat=1s retries=1; apoll; heartbeat details=half", "time 1s", NULL,
+     "poll; complete done"},
+    {"start wf; poll; complete activity a start=1s", "time 1s", NULL, "poll; complete done"},
+    {"start wf task=1s; poll", "time 2s", NULL, "poll; complete done"},
+    {STICKY "time 2s", "time 10s", NULL, "poll; complete done"},
+    {"start wf run=2s; poll; complete timer t 1h, activity a", "time 3s", NULL, ""},
+    {ACTIVITY "afail", "time 1s", NULL, "apoll; acomplete; poll; complete done"},
+};
+
+enum { CONFIGS = 4 }; /* of each scene */
+
+static const scene *scene_of(size_t index)
+{
+    return &SCENES[index / CONFIGS];
+}
+
+size_t hf_nomem_count(void)
+{
+    return HF_COUNT_OF(SCENES) * CONFIGS;
+}
+
+const char *hf_nomem_name(size_t index)
+{
+    return scene_of(index)->step;
+}
+
+bool hf_nomem_is_sqlite(size_t index)
+{
+    return index % CONFIGS >= 2;
+}
+
+static char now[200];
+
+const char *hf_nomem_now(void)
+{
+    return now[0] != '\0' ? now : NULL;
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
+
+static struct {
+    hf_rig rig;
+    char page[256]; /* next_page_token of the last history */
+    size_t page_len;
+} stage;
+
+static bool has(const char *text, const char *word)
+{
+    return strstr(text, word) != NULL;
+}
+
+/* "describe ID", "history ID [N] [wait] [more]", "watch ID": N events a page, with the last token, until the end. */
+static hf_status look(const char *text, bool *ret_is_look)
+{
+    char verb[16] = "";
+    char id[16] = "";
+    int page = 0;
+    *ret_is_look = sscanf(text, " %15s %15s %d", verb, id, &page) >= 2 &&
+                   (strcmp(verb, "describe") == 0 || strcmp(verb, "history") == 0 || strcmp(verb, "watch") == 0);
+    if (!*ret_is_look) {
+        return HF_OK;
+    }
+    bool parks = strcmp(verb, "watch") == 0 || (has(text, "wait") && has(text, "more"));
+    hf_rig_call *slot = hf_rig_slot(&stage.rig, parks ? "h" : "d");
+    if (strcmp(verb, "describe") == 0) {
+        hf_pb_describe_workflow_execution_request *request = HF_RIG_REQUEST(slot, describe_workflow_execution);
+        request->namespace = HF_STR(HF_RIG_NS);
+        request->execution = HF_ARENA_NEW(&slot->request, hf_pb_workflow_execution);
+        request->execution->workflow_id = hf_arena_copy(&slot->request, hf_str_of(id));
+        hf_rig_send(&stage.rig, slot, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, request);
+        return slot->done ? slot->call.status : HF_ERR_AGAIN;
+    }
+    hf_pb_get_workflow_execution_history_request *request = HF_RIG_REQUEST(slot, get_workflow_execution_history);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->execution = HF_ARENA_NEW(&slot->request, hf_pb_workflow_execution);
+    request->execution->workflow_id = hf_arena_copy(&slot->request, hf_str_of(id));
+    request->maximum_page_size = page;
+    request->wait_new_event = parks || has(text, "wait");
+    request->history_event_filter_type = verb[0] == 'w' ? HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT : 0;
+    if (has(text, "more")) {
+        request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(stage.page, stage.page_len));
+    }
+    hf_rig_send(&stage.rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
+    if (slot->done && slot->call.status == HF_OK) {
+        const hf_pb_get_workflow_execution_history_response *response = slot->call.response;
+        assert_true(response->next_page_token.len <= sizeof stage.page);
+        stage.page_len = response->next_page_token.len;
+        memcpy(stage.page, stage.page_len > 0 ? response->next_page_token.data : "", stage.page_len);
+    }
+    return slot->done ? slot->call.status : parks ? HF_OK : HF_ERR_AGAIN;
+}
+
+static hf_status try_step(const char *text)
+{
+    bool is_look = false;
+    hf_status status = look(text, &is_look);
+    return is_look ? status : hf_rig_try(&stage.rig, text);
+}
+
+static void play(const char *script)
+{
+    char text[600];
+    while (*script != '\0') {
+        size_t len = strcspn(script, ";");
+        bool is_look = false;
+        (void)snprintf(text, sizeof text, "%.*s", (int)len, script);
+        hf_status status = look(text, &is_look);
+        if (is_look) {
+            assert_int_equal(status, HF_OK);
+        } else {
+            hf_rig_do(&stage.rig, text);
+        }
+        script += script[len] == ';' ? len + 1 : len;
+    }
+}
+
+/* ---- A scene ----------------------------------------------------------------------------------------------------- */
+
+static void open_stage(size_t index)
+{
+    hf_core_options options = {0};
+    if (index % 2 == 1) { /* runs and tasks come from the store each time */
+        options = (hf_core_options){.mem_max = 1, .trim_count = 1, .page_max = 1, .tail_len_max = 200};
+    }
+    stage.page_len = 0;
+    hf_rig_open_on(&stage.rig, options, hf_nomem_is_sqlite(index) ? HF_RIG_SQLITE : HF_RIG_MEMORY);
+}
+
+static void histories(const scene *it, hf_buf *out)
+{
+    hf_buf_init(out, hf_rig_heap, SIZE_MAX / 4);
+    hf_rig_history_text(hf_rig_history_bytes(&stage.rig, "wf"), true, out);
+    if (has(it->setup, "start other")) {
+        hf_rig_history_text(hf_rig_history_bytes(&stage.rig, "other"), true, out);
+    }
+}
+
+/* Calls have answers; what came after a poll and the like is for `regain`. */
+static bool is_call(const scene *it)
+{
+    static const char *const OTHERS[] = {"poll", "apoll", "time", "drop", "unwanted", "watch"};
+    for (size_t i = 0; i < HF_COUNT_OF(OTHERS); i++) {
+        if (strncmp(it->step, OTHERS[i], strlen(OTHERS[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* All that waits hears that memory ran out. */
+static void stop_broken(void)
+{
+    hf_rig *rig = &stage.rig;
+    hf_status status = hf_core_status(rig->core);
+    /* SQLite may be out of memory in the middle of a COMMIT: then nobody knows whether it happened (S5). */
+    if (status != HF_ERR_NOMEM && (status != HF_ERR_STORE || rig->disk == NULL)) {
+        fail_msg("%s: %s: %s", now, hf_status_name(status), rig->core->why);
+    }
+    bool waits[HF_RIG_SLOTS];
+    for (size_t i = 0; i < HF_RIG_SLOTS; i++) {
+        waits[i] = rig->slots[i].used && !rig->slots[i].done;
+    }
+    hf_core_stop(rig->core, status, "out of memory");
+    for (size_t i = 0; i < HF_RIG_SLOTS; i++) {
+        if (waits[i] && (!rig->slots[i].done || rig->slots[i].call.status != status)) {
+            fail_msg("%s: a call was not answered", now);
+        }
+    }
+}
+
+static void open_again(bool full, hf_nomem_counts *counts)
+{
+    hf_rig *rig = &stage.rig;
+    rig->allocations = 0;
+    rig->fail_at = full ? 1 : 0;
+    rig->fail_on = false;
+    hf_rig_crash(rig);
+    for (uint64_t nth = 2; rig->core == NULL; nth++) {
+        counts->opens++;
+        rig->allocations = 0;
+        rig->fail_at = full ? nth : 0;
+        hf_status status = hf_rig_reopen(rig);
+        if (status == HF_ERR_STORE && rig->disk != NULL) {
+            hf_rig_reopen_store(rig);
+        } else if (status != HF_OK && (status != HF_ERR_NOMEM || !full)) {
+            fail_msg("%s: the core does not open again: %s", now, hf_status_name(status));
+        }
+    }
+    rig->fail_at = 0;
+    assert_true(hf_rig_settle(rig));
+}
+
+/* The core keeps memory from one step to the next: without it, each step has to ask. */
+static void forget_buffers(hf_core *core)
+{
+    hf_buf *const buffers[] = {&core->row, &core->events};
+    for (size_t i = 0; i < HF_COUNT_OF(buffers); i++) {
+        hf_buf_deinit(buffers[i]);
+        hf_buf_init(buffers[i], core->memory, SIZE_MAX / 4);
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
+        hf_arena_deinit(&core->batches[i].arena); /* nothing is on its way */
+    }
+    hf_arena_deinit(&core->scratch);
+}
+
+/* With allocation `nth` of the step failing; 0 = none. Gives the status and how many there are. */
+static hf_status play_step(const scene *it, uint64_t nth, bool on, uint64_t *ret_count)
+{
+    hf_rig *rig = &stage.rig;
+    forget_buffers(rig->core);
+    rig->allocations = 0;
+    rig->fail_at = nth;
+    rig->fail_on = on;
+    rig->may_break = true;
+    hf_status status = try_step(it->step);
+    rig->fail_at = 0;
+    *ret_count = rig->allocations;
+    return status;
+}
+
+static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf_status expected,
+                              const char *expected_text, hf_nomem_counts *counts)
+{
+    const scene *it = scene_of(index);
+    uint64_t count = 0;
+    (void)snprintf(now, sizeof now, "scene %zu, %s, allocation %llu%s", index, it->step, (unsigned long long)nth,
+                   on ? " and all after it" : "");
+    open_stage(index);
+    play(it->setup);
+    hf_status status = play_step(it, nth, on, &count);
+    counts->faults++;
+    if (hf_core_status(stage.rig.core) != HF_OK) {
+        counts->broke++;
+        stop_broken();
+        open_again(full, counts);
+        if (is_call(it) && status != expected) { /* not acknowledged: once more, which may find that it happened */
+            status = try_step(it->step);
+            assert_true(status == expected || status == HF_ERR_NOT_FOUND);
+        }
+        stage.rig.may_break = false;
+        play(it->regain != NULL ? it->regain : "");
+    } else if (status != expected) {
+        fail_msg("%s: %s", now, hf_status_name(status));
+    }
+    stage.rig.may_break = false;
+    play(it->finish);
+    hf_buf text;
+    histories(it, &text);
+    if (strcmp(hf_buf_text(&text), expected_text) != 0) {
+        fail_msg("%s:\n%s\ninstead of\n%s", now, hf_buf_text(&text), expected_text);
+    }
+    hf_buf_deinit(&text);
+    hf_rig_close(&stage.rig);
+}
+
+static void count_method(const scene *it, hf_nomem_counts *counts)
+{
+    static const struct {
+        const char *verb;
+        hf_method method;
+    } VERBS[] = {
+        {"start ", HF_METHOD_START_WORKFLOW_EXECUTION},
+        {"signal ", HF_METHOD_SIGNAL_WORKFLOW_EXECUTION},
+        {"cancel ", HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION},
+        {"terminate ", HF_METHOD_TERMINATE_WORKFLOW_EXECUTION},
+        {"describe ", HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION},
+        {"history ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY},
+        {"poll ", HF_METHOD_POLL_WORKFLOW_TASK_QUEUE},
+        {"complete ", HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED},
+        {"fail", HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED},
+        {"unstick ", HF_METHOD_RESET_STICKY_TASK_QUEUE},
+        {"apoll ", HF_METHOD_POLL_ACTIVITY_TASK_QUEUE},
+        {"acomplete", HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED},
+        {"afail", HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED},
+        {"acancel", HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED},
+        {"heartbeat", HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT},
+        {"shutdown ", HF_METHOD_SHUTDOWN_WORKER},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(VERBS); i++) {
+        if (strncmp(it->step, VERBS[i].verb, strlen(VERBS[i].verb)) == 0) {
+            counts->methods[VERBS[i].method]++;
+        }
+    }
+}
+
+void hf_nomem_sweep(size_t index, uint64_t first, uint64_t stride, bool full, hf_nomem_counts *counts)
+{
+    const scene *it = scene_of(index);
+    uint64_t count = 0;
+    (void)snprintf(now, sizeof now, "scene %zu, %s", index, it->step);
+    open_stage(index);
+    play(it->setup);
+    hf_status expected = play_step(it, 0, false, &count);
+    stage.rig.may_break = false;
+    count_method(it, counts);
+    play(it->finish);
+    hf_buf text;
+    histories(it, &text);
+    hf_rig_close(&stage.rig);
+    for (uint64_t nth = first; nth <= count; nth += stride) {
+        play_with_failure(index, nth, false, full, expected, hf_buf_text(&text), counts);
+        if (full) {
+            play_with_failure(index, nth, true, full, expected, hf_buf_text(&text), counts);
+        }
+    }
+    counts->scenes++;
+    now[0] = '\0';
+    hf_buf_deinit(&text);
+}
