@@ -60,6 +60,7 @@ static void set_defaults(hf_core_options *options)
     options->page_max = options->page_max > 0 ? options->page_max : 256;
     options->history_page_len = options->history_page_len > 0 ? options->history_page_len : HF_HISTORY_PAGE_LEN;
     options->tail_len_max = options->tail_len_max > 0 ? options->tail_len_max : 3072;
+    options->row_len_max = options->row_len_max > 0 ? options->row_len_max : 128u << 10;
     if (options->names_max == 0) {
         options->names_max = options->mem_max / 1024 < 65536 ? options->mem_max / 1024 : 65536;
     }

@@ -60,6 +60,7 @@ typedef struct hf_core_options {
     size_t page_max;         /* rows of one read of the backlog or the deadlines; 0 = 256 */
     size_t history_page_len; /* bytes of history in one answer; 0 = HF_HISTORY_PAGE_LEN */
     size_t tail_len_max;     /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
+    size_t row_len_max;      /* bytes of events after which a history row is full; 0 = 128 KiB */
     size_t names_max;        /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;  /* of the hash of a name, for tests: many names then have the same one */
     size_t tick_max;         /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */

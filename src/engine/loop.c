@@ -15,10 +15,7 @@
  *     wakes it; calls gather meanwhile and cost their callers no system call.
  * L3  After a failed step the core is replaced by one opened from the store; after a commit whose outcome nobody knows the
  *     service stays stopped (D7): every call answers HF_ERR_STORE. */
-#include "engine/engine.h"
-
-#include "base/spin.h"
-#include "engine/core.h"
+#include "engine/loop_private.h"
 
 #include <stdio.h>
 
@@ -33,56 +30,6 @@ enum { STACK_LEN = 512 * 1024 };
 
 /* Longest nap (ns) while a commit is on its way: workflow tasks that go out early wait so long for nothing. */
 #define NAP 150000
-
-/* What can be pushed. */
-typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
-
-typedef struct hf_post {
-    hf_node link;
-    hf_post_kind kind;
-    hf_call *call;   /* CANCEL: an address to look for, since it may be done and gone by then */
-    uint64_t number; /* CANCEL: of that call, since another one may lie at that address by then */
-    size_t len;      /* of the whole allocation; UNWANTED: the token follows the struct */
-    size_t token_len;
-} hf_post;
-
-/* A question that the engine thread answers to a thread that blocks. */
-typedef struct hf_ask {
-    hf_post post;
-    hf_engine_stats *stats; /* what it wants to know */
-    hf_word done;
-} hf_ask;
-
-typedef struct hf_engine {
-    hf_service service; /* first */
-    hf_env *env;
-    hf_engine_options options;
-    hf_core_options core_options;
-    hf_store *store; /* the queue's; used directly only while the queue has nothing to do */
-    hf_store_queue *queue;
-    hf_core *core;
-    hf_thread *thread;
-    uint64_t reopened;
-    bool is_closing;    /* what the engine thread knows of `closing` */
-    int64_t held_since; /* mono ns; 0 = no batch is held back */
-    unsigned commits_since_checkpoint;
-    hf_store_request checkpoint;
-    bool checkpointing;
-    size_t requests_out; /* given to the queue and not back */
-    hf_status stopped;   /* L3: HF_OK while it serves */
-    char why[HF_MESSAGE_LEN_MAX];
-
-    hf_spin lock;        /* for what follows */
-    uint64_t calls;      /* submitted: their numbers */
-    hf_list calls_in;    /* hf_call */
-    hf_list posts;       /* hf_post */
-    hf_list completions; /* hf_store_request */
-    bool asleep;         /* anybody who pushes rings */
-    bool napping;        /* only the store rings */
-    bool closing;
-    bool ended; /* nobody takes from here any more */
-    hf_word word;
-} hf_engine;
 
 static hf_clock clock_of(hf_engine *engine)
 {
@@ -117,7 +64,7 @@ static void request_done(hf_store_request *request)
     unlock_and_ring(engine, true);
 }
 
-static void submit_request(void *state, hf_store_request *request)
+void hf_loop_ask_store(void *state, hf_store_request *request)
 {
     hf_engine *engine = state;
     request->done = request_done;
@@ -155,7 +102,7 @@ static void drop_post(hf_engine *engine, hf_post *item)
 }
 
 /* After the engine thread has ended nobody reads: then the message is dropped here. */
-static void post(hf_engine *engine, hf_post *item)
+void hf_loop_post(hf_engine *engine, hf_post *item)
 {
     hf_spin_lock(&engine->lock);
     bool ended = engine->ended;
@@ -185,7 +132,7 @@ static void cancel(hf_service *service, hf_call *call)
     if (item != NULL) {
         item->call = call;
         item->number = call->number;
-        post(engine, item);
+        hf_loop_post(engine, item);
     }
 }
 
@@ -197,7 +144,7 @@ static void unwanted(hf_service *service, hf_str task_token)
     if (item != NULL) {
         memcpy(item + 1, task_token.data, task_token.len);
         item->token_len = task_token.len;
-        post(engine, item);
+        hf_loop_post(engine, item);
     }
 }
 
@@ -277,24 +224,6 @@ static void take_completion(hf_engine *engine, hf_store_request *request, hf_clo
     hf_core_done(engine->core, request, now);
 }
 
-static void answer_ask(hf_engine *engine, hf_ask *ask)
-{
-    if (ask->stats != NULL && engine->core != NULL) {
-        *ask->stats = (hf_engine_stats){
-            .calls = engine->core->calls,
-            .transitions = engine->core->transitions,
-            .events = engine->core->event_total,
-            .commits = engine->core->commit_durable,
-            .runs = engine->core->runs.count,
-            .mem_used = engine->core->used,
-            .reopened = engine->reopened,
-        };
-    }
-    hf_word *word = &ask->done;
-    atomic_store(word, 1);
-    engine->env->ops->word_wake(engine->env, word, 1);
-}
-
 static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
 {
     if (engine->stopped != HF_OK) {
@@ -322,7 +251,7 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
         }
         break;
     case HF_POST_ASK:
-        answer_ask(engine, HF_CONTAINER(item, hf_ask, post));
+        hf_loop_answer(engine, HF_CONTAINER(item, hf_ask, post));
         return; /* its owner's memory */
     }
     engine->env->ops->release(engine->env, item, item->len);
@@ -362,99 +291,14 @@ static void commit_if_free(hf_engine *engine, hf_clock now)
     if (request == NULL) {
         return;
     }
-    submit_request(engine, request);
+    hf_loop_ask_store(engine, request);
     if (++engine->commits_since_checkpoint >= CHECKPOINT_COMMITS && !engine->checkpointing) {
         engine->commits_since_checkpoint = 0;
         engine->checkpointing = true;
         engine->checkpoint = (hf_store_request){.verb = HF_STORE_CHECKPOINT};
         hf_op_init(&engine->checkpoint.op);
-        submit_request(engine, &engine->checkpoint);
+        hf_loop_ask_store(engine, &engine->checkpoint);
     }
-}
-
-static void log_reopen(hf_engine *engine, const char *event)
-{
-    if (engine->options.log != NULL) {
-        char fields[HF_MESSAGE_LEN_MAX + 32];
-        (void)snprintf(fields, sizeof fields, "why=\"%s\"", engine->why);
-        engine->options.log(engine->options.log_state, HF_LOG_WARN, event, fields);
-    }
-}
-
-/* The store as seen while a core is opened again: through the queue, where tools may have requests as well. */
-typedef struct hf_proxy {
-    hf_store store;
-    hf_engine *engine;
-    hf_word done;
-} hf_proxy;
-
-static void proxy_done(hf_store_request *request)
-{
-    hf_proxy *proxy = request->owner;
-    hf_env *env = proxy->engine->env;
-    hf_word *word = &proxy->done;
-    atomic_store(word, 1);
-    env->ops->word_wake(env, word, 1);
-}
-
-static hf_status proxy_execute(hf_store *store, hf_store_request *request)
-{
-    hf_proxy *proxy = (hf_proxy *)(void *)store;
-    request->owner = proxy;
-    request->done = proxy_done;
-    atomic_store(&proxy->done, 0);
-    hf_store_queue_submit(proxy->engine->queue, request);
-    while (atomic_load(&proxy->done) == 0) {
-        (void)proxy->engine->env->ops->word_wait(proxy->engine->env, &proxy->done, 0, HF_INSTANT_NEVER);
-    }
-    return request->status;
-}
-
-static uint64_t proxy_last_commit(hf_store *store)
-{
-    const hf_proxy *proxy = (const hf_proxy *)(const void *)store;
-    return proxy->engine->store->ops->last_commit(proxy->engine->store);
-}
-
-static void proxy_close(hf_store *store)
-{
-    (void)store;
-}
-
-static const hf_store_ops PROXY_OPS = {
-    .name = "proxy",
-    .execute = proxy_execute,
-    .last_commit = proxy_last_commit,
-    .close = proxy_close,
-};
-
-/* L3. All requests of the core are back. */
-static void reopen(hf_engine *engine, hf_clock now)
-{
-    hf_core *broken = engine->core;
-    hf_status status = hf_core_status(broken);
-    (void)snprintf(engine->why, sizeof engine->why, "%s", broken->why);
-    hf_core_stop(broken, status, broken->why);
-    hf_core_free(broken);
-    engine->core = NULL;
-    if (status != HF_ERR_STORE) {
-        hf_op op;
-        hf_op_init(&op);
-        hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
-        status =
-            engine->env->ops->random(engine->env, &op, engine->core_options.seed, sizeof engine->core_options.seed);
-        status = status != HF_OK ? status : hf_core_open(&op, &engine->core_options, &proxy.store, now, &engine->core);
-        if (status == HF_OK) {
-            engine->core->submit = submit_request;
-            engine->core->submit_state = engine;
-            engine->reopened++;
-            log_reopen(engine, "engine_reopened");
-            return;
-        }
-        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
-    }
-    engine->stopped = HF_ERR_STORE;
-    log_reopen(engine, "engine_stopped");
 }
 
 static void step(hf_engine *engine, hf_taken *taken)
@@ -485,7 +329,7 @@ static void step(hf_engine *engine, hf_taken *taken)
         commit_if_free(engine, now);
     }
     if (hf_core_status(engine->core) != HF_OK && engine->requests_out == 0) {
-        reopen(engine, now);
+        hf_loop_reopen(engine, now);
     }
 }
 
@@ -546,7 +390,7 @@ static hf_status start(hf_op *op, hf_engine *engine)
     HF_TRY(env->ops->random(env, op, engine->core_options.seed, sizeof engine->core_options.seed));
     HF_TRY(hf_core_open(op, &engine->core_options, engine->store, clock_of(engine), &engine->core));
     engine->core_options.incarnation = engine->core->incarnation; /* our workers outlive a core */
-    engine->core->submit = submit_request;
+    engine->core->submit = hf_loop_ask_store;
     engine->core->submit_state = engine;
     hf_store *store = engine->store;
     engine->store = NULL; /* the queue takes it, also on failure */
@@ -588,68 +432,5 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
         return status;
     }
     *ret_service = &engine->service;
-    return HF_OK;
-}
-
-/* ---- Questions from threads that block -------------------------------------------------------------------------------- */
-
-static void wait_for(hf_engine *engine, hf_word *word)
-{
-    while (atomic_load(word) == 0) {
-        (void)engine->env->ops->word_wait(engine->env, word, 0, HF_INSTANT_NEVER);
-    }
-}
-
-typedef struct hf_direct {
-    hf_store_request request;
-    hf_word done;
-    hf_env *env;
-} hf_direct;
-
-static void direct_done(hf_store_request *request)
-{
-    hf_direct *direct = HF_CONTAINER(request, hf_direct, request);
-    hf_env *env = direct->env;
-    hf_word *word = &direct->done;
-    atomic_store(word, 1);
-    env->ops->word_wake(env, word, 1);
-}
-
-/* Between two commits: the queue takes requests in order. */
-static hf_status ask_store(hf_op *op, hf_engine *engine, hf_direct *direct)
-{
-    direct->env = engine->env;
-    direct->request.done = direct_done;
-    atomic_store(&direct->done, 0);
-    hf_op_init(&direct->request.op);
-    hf_store_queue_submit(engine->queue, &direct->request);
-    wait_for(engine, &direct->done);
-    return direct->request.status == HF_OK ? HF_OK
-                                           : hf_fail(op, direct->request.status, "%s", direct->request.op.message);
-}
-
-hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats)
-{
-    hf_engine *engine = (hf_engine *)(void *)service;
-    *ret_stats = (hf_engine_stats){0};
-    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats};
-    post(engine, &ask.post);
-    wait_for(engine, &ask.done);
-    hf_direct direct = {.request = {.verb = HF_STORE_STATS, .force = count_rows}};
-    HF_TRY(ask_store(op, engine, &direct));
-    ret_stats->store = direct.request.stats;
-    return HF_OK;
-}
-
-hf_status hf_engine_backup(hf_op *op, hf_service *service, const char *path, bool (*step_fn)(void *state), void *state)
-{
-    hf_engine *engine = (hf_engine *)(void *)service;
-    hf_direct direct = {.request = {.verb = HF_STORE_BACKUP, .path = path}};
-    do {
-        HF_TRY(ask_store(op, engine, &direct));
-        if (direct.request.more && step_fn != NULL && !step_fn(state)) {
-            return hf_fail(op, HF_ERR_CANCELED, "the backup to %s was given up; the file there is not complete", path);
-        }
-    } while (direct.request.more);
     return HF_OK;
 }

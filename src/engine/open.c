@@ -134,7 +134,7 @@ static hf_status replay_names(hf_op *op, hf_core *core, uint64_t commit, hf_str 
     hf_name_entry entry;
     while (hf_names_next(&bytes, &entry)) {
         const hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
-        if (run != NULL && run->commit_last < commit) {
+        if (run != NULL && !run->is_written) {
             return hf_fail(op, HF_ERR_INVALID, "the row of run %lld, written with commit %llu, is gone",
                            (long long)entry.run, (unsigned long long)commit);
         }

@@ -13,6 +13,7 @@
 #include "base/canary.h"
 #include "base/digest.h"
 #include "base/limits.h"
+#include "history/history.h"
 
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
 {
@@ -50,6 +51,31 @@ static void put_message(hf_core *core, hf_batch *batch, hf_table table, hf_key k
 
 /* ---- The rows of a run ----------------------------------------------------------------------------------------------- */
 
+/* Takes events off `*events` for one row: so many that a page of a history need not read much more than it gives. */
+static void put_history_row(hf_core *core, hf_batch *batch, hf_run *run, hf_str *events)
+{
+    hf_pb_history_record record = {
+        .first_id = run->spilled + 1,
+        .last_id = run->spilled,
+        .chain_before = run->spilled_chain,
+        .chain_after = run->spilled_chain,
+    };
+    hf_str rest = *events;
+    hf_str bytes = {0};
+    do {
+        hf_assert(hf_history_next(&rest, &bytes));
+        record.chain_after = hf_digest(record.chain_after, bytes);
+        record.last_id++;
+    } while (rest.len > 0 && events->len - rest.len < core->options.row_len_max);
+    record.events = hf_str_of_len(events->data, events->len - rest.len);
+    put_message(core, batch, HF_TABLE_HISTORY, (hf_key){.a = run->number, .b = record.first_id},
+                &hf_pb_history_record_type, &record);
+    run->spilled = record.last_id;
+    run->spilled_chain = record.chain_after;
+    run->spilled_len += (int64_t)record.events.len;
+    *events = rest;
+}
+
 /* Few events go along in the run's own row: one page instead of two. Gives those; the others become a history row. */
 static hf_str put_history(hf_core *core, hf_batch *batch, hf_run *run)
 {
@@ -67,18 +93,10 @@ static hf_str put_history(hf_core *core, hf_batch *batch, hf_run *run)
     if (events.len <= core->options.tail_len_max) {
         return events;
     }
-    hf_pb_history_record record = {
-        .first_id = run->spilled + 1,
-        .last_id = run->event_count,
-        .chain_before = run->spilled_chain,
-        .chain_after = run->chain,
-        .events = events,
-    };
-    put_message(core, batch, HF_TABLE_HISTORY, (hf_key){.a = run->number, .b = record.first_id},
-                &hf_pb_history_record_type, &record);
-    run->spilled = run->event_count;
-    run->spilled_chain = run->chain;
-    run->spilled_len = run->history_len;
+    while (events.len > 0) {
+        put_history_row(core, batch, run, &events);
+    }
+    hf_assert(run->spilled == run->event_count && run->spilled_chain == run->chain);
     core->events.len = 0;
     return HF_STR("");
 }

@@ -148,6 +148,10 @@ static void old_databases_open_in_a_real_engine(void **state)
                          HF_ERR_EXISTS);
         assert_int_equal(hf_close(service), HF_OK);
         (void)check(p->path);
+        assert_int_equal(hf_open(p->address, &service), HF_OK); /* its first journal has the names of all runs */
+        assert_int_equal(hf_start(service, "type", hf_payload_none(), NULL, .id = "again", .namespace_ = HF_RIG_NS),
+                         HF_ERR_EXISTS);
+        assert_int_equal(hf_close(service), HF_OK);
     }
 }
 

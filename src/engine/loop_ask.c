@@ -1,0 +1,81 @@
+/* Questions of tools to a running engine, from threads that block until they have the answer. */
+#include "engine/loop_private.h"
+
+void hf_loop_answer(hf_engine *engine, hf_ask *ask)
+{
+    if (ask->stats != NULL && engine->core != NULL) {
+        *ask->stats = (hf_engine_stats){
+            .calls = engine->core->calls,
+            .transitions = engine->core->transitions,
+            .events = engine->core->event_total,
+            .commits = engine->core->commit_durable,
+            .runs = engine->core->runs.count,
+            .mem_used = engine->core->used,
+            .reopened = engine->reopened,
+        };
+    }
+    hf_word *word = &ask->done;
+    atomic_store(word, 1);
+    engine->env->ops->word_wake(engine->env, word, 1);
+}
+
+static void wait_for(hf_engine *engine, hf_word *word)
+{
+    while (atomic_load(word) == 0) {
+        (void)engine->env->ops->word_wait(engine->env, word, 0, HF_INSTANT_NEVER);
+    }
+}
+
+typedef struct hf_direct {
+    hf_store_request request;
+    hf_word done;
+    hf_env *env;
+} hf_direct;
+
+static void direct_done(hf_store_request *request)
+{
+    hf_direct *direct = HF_CONTAINER(request, hf_direct, request);
+    hf_env *env = direct->env;
+    hf_word *word = &direct->done;
+    atomic_store(word, 1);
+    env->ops->word_wake(env, word, 1);
+}
+
+/* Between two commits: the queue takes requests in order. */
+static hf_status ask_store(hf_op *op, hf_engine *engine, hf_direct *direct)
+{
+    direct->env = engine->env;
+    direct->request.done = direct_done;
+    atomic_store(&direct->done, 0);
+    hf_op_init(&direct->request.op);
+    hf_store_queue_submit(engine->queue, &direct->request);
+    wait_for(engine, &direct->done);
+    return direct->request.status == HF_OK ? HF_OK
+                                           : hf_fail(op, direct->request.status, "%s", direct->request.op.message);
+}
+
+hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats)
+{
+    hf_engine *engine = (hf_engine *)(void *)service;
+    *ret_stats = (hf_engine_stats){0};
+    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats};
+    hf_loop_post(engine, &ask.post);
+    wait_for(engine, &ask.done);
+    hf_direct direct = {.request = {.verb = HF_STORE_STATS, .force = count_rows}};
+    HF_TRY(ask_store(op, engine, &direct));
+    ret_stats->store = direct.request.stats;
+    return HF_OK;
+}
+
+hf_status hf_engine_backup(hf_op *op, hf_service *service, const char *path, bool (*step_fn)(void *state), void *state)
+{
+    hf_engine *engine = (hf_engine *)(void *)service;
+    hf_direct direct = {.request = {.verb = HF_STORE_BACKUP, .path = path}};
+    do {
+        HF_TRY(ask_store(op, engine, &direct));
+        if (direct.request.more && step_fn != NULL && !step_fn(state)) {
+            return hf_fail(op, HF_ERR_CANCELED, "the backup to %s was given up; the file there is not complete", path);
+        }
+    } while (direct.request.more);
+    return HF_OK;
+}

@@ -1,0 +1,67 @@
+/* What the files of the loop share (loop.c). */
+#ifndef HF_ENGINE_LOOP_PRIVATE_H
+#define HF_ENGINE_LOOP_PRIVATE_H
+
+#include "base/spin.h"
+#include "engine/core.h"
+#include "engine/engine.h"
+
+/* What can be pushed. */
+typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
+
+typedef struct hf_post {
+    hf_node link;
+    hf_post_kind kind;
+    hf_call *call;   /* CANCEL: an address to look for, since it may be done and gone by then */
+    uint64_t number; /* CANCEL: of that call, since another one may lie at that address by then */
+    size_t len;      /* of the whole allocation; UNWANTED: the token follows the struct */
+    size_t token_len;
+} hf_post;
+
+/* A question that the engine thread answers to a thread that blocks. */
+typedef struct hf_ask {
+    hf_post post;
+    hf_engine_stats *stats; /* what it wants to know */
+    hf_word done;
+} hf_ask;
+
+typedef struct hf_engine {
+    hf_service service; /* first */
+    hf_env *env;
+    hf_engine_options options;
+    hf_core_options core_options;
+    hf_store *store; /* the queue's; used directly only while the queue has nothing to do */
+    hf_store_queue *queue;
+    hf_core *core;
+    hf_thread *thread;
+    uint64_t reopened;
+    bool is_closing;    /* what the engine thread knows of `closing` */
+    int64_t held_since; /* mono ns; 0 = no batch is held back */
+    unsigned commits_since_checkpoint;
+    hf_store_request checkpoint;
+    bool checkpointing;
+    size_t requests_out; /* given to the queue and not back */
+    hf_status stopped;   /* L3: HF_OK while it serves */
+    char why[HF_MESSAGE_LEN_MAX];
+
+    hf_spin lock;        /* for what follows */
+    uint64_t calls;      /* submitted: their numbers */
+    hf_list calls_in;    /* hf_call */
+    hf_list posts;       /* hf_post */
+    hf_list completions; /* hf_store_request */
+    bool asleep;         /* anybody who pushes rings */
+    bool napping;        /* only the store rings */
+    bool closing;
+    bool ended; /* nobody takes from here any more */
+    hf_word word;
+} hf_engine;
+
+/* loop.c */
+void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer comes back to the engine thread */
+void hf_loop_post(hf_engine *engine, hf_post *item);
+/* loop_reopen.c: L3. All requests of the core are back. */
+void hf_loop_reopen(hf_engine *engine, hf_clock now);
+/* loop_ask.c: on the engine thread. */
+void hf_loop_answer(hf_engine *engine, hf_ask *ask);
+
+#endif

@@ -1,0 +1,88 @@
+/* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c). */
+#include "engine/loop_private.h"
+
+#include <stdio.h>
+
+static void log_reopen(hf_engine *engine, const char *event)
+{
+    if (engine->options.log != NULL) {
+        char fields[HF_MESSAGE_LEN_MAX + 32];
+        (void)snprintf(fields, sizeof fields, "why=\"%s\"", engine->why);
+        engine->options.log(engine->options.log_state, HF_LOG_WARN, event, fields);
+    }
+}
+
+/* The store as seen while a core is opened again: through the queue, where tools may have requests as well. */
+typedef struct hf_proxy {
+    hf_store store;
+    hf_engine *engine;
+    hf_word done;
+} hf_proxy;
+
+static void proxy_done(hf_store_request *request)
+{
+    hf_proxy *proxy = request->owner;
+    hf_env *env = proxy->engine->env;
+    hf_word *word = &proxy->done;
+    atomic_store(word, 1);
+    env->ops->word_wake(env, word, 1);
+}
+
+static hf_status proxy_execute(hf_store *store, hf_store_request *request)
+{
+    hf_proxy *proxy = (hf_proxy *)(void *)store;
+    request->owner = proxy;
+    request->done = proxy_done;
+    atomic_store(&proxy->done, 0);
+    hf_store_queue_submit(proxy->engine->queue, request);
+    while (atomic_load(&proxy->done) == 0) {
+        (void)proxy->engine->env->ops->word_wait(proxy->engine->env, &proxy->done, 0, HF_INSTANT_NEVER);
+    }
+    return request->status;
+}
+
+static uint64_t proxy_last_commit(hf_store *store)
+{
+    const hf_proxy *proxy = (const hf_proxy *)(const void *)store;
+    return proxy->engine->store->ops->last_commit(proxy->engine->store);
+}
+
+static void proxy_close(hf_store *store)
+{
+    (void)store;
+}
+
+static const hf_store_ops PROXY_OPS = {
+    .name = "proxy",
+    .execute = proxy_execute,
+    .last_commit = proxy_last_commit,
+    .close = proxy_close,
+};
+
+void hf_loop_reopen(hf_engine *engine, hf_clock now)
+{
+    hf_core *broken = engine->core;
+    hf_status status = hf_core_status(broken);
+    (void)snprintf(engine->why, sizeof engine->why, "%s", broken->why);
+    hf_core_stop(broken, status, broken->why);
+    hf_core_free(broken);
+    engine->core = NULL;
+    if (status != HF_ERR_STORE) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
+        status =
+            engine->env->ops->random(engine->env, &op, engine->core_options.seed, sizeof engine->core_options.seed);
+        status = status != HF_OK ? status : hf_core_open(&op, &engine->core_options, &proxy.store, now, &engine->core);
+        if (status == HF_OK) {
+            engine->core->submit = hf_loop_ask_store;
+            engine->core->submit_state = engine;
+            engine->reopened++;
+            log_reopen(engine, "engine_reopened");
+            return;
+        }
+        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
+    }
+    engine->stopped = HF_ERR_STORE;
+    log_reopen(engine, "engine_stopped");
+}
