@@ -1,15 +1,17 @@
 /* W1 with real C workflows: hf_open, a worker, and clients that start a workflow and wait for its result, all on fibers of
  * one program.
  *
- *     workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N]
+ *     workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] [--activities fiber]
  *
- * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads. */
+ * The same shape as `engine w1`, so the difference is the price of the worker: fibers, replay, activities on their threads.
+ * `worker_us` is the CPU of all threads but the engine's two; with `--store memory` no disk is in the way. */
 #include "bench.h"
 
 #include <holdfast/holdfast.h>
 #include <holdfast/service.h>
 #include <holdfast/worker.h>
 
+#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
 
@@ -27,6 +29,8 @@ static struct {
     double seconds;
     int count;
     int pollers; /* 0 = the worker's own default */
+    bool in_memory;
+    bool on_fiber; /* activities */
 } options = {.mode = "", .dir = ".", .seconds = 5};
 
 static char path[4096];
@@ -88,10 +92,52 @@ static hf_status client_main(void *arg)
 typedef struct moment {
     int64_t wall;    /* mono ns */
     double cpu;      /* seconds */
+    double others;   /* seconds of the engine's and the store's thread */
     double written;  /* bytes, by /proc/self/io */
     long waits;      /* times threads went to sleep by themselves */
     long long count; /* workflows */
 } moment;
+
+/* CPU seconds of a thread, if it is the engine's or the store's. */
+static double thread_cpu(const char *tid)
+{
+    char file_name[300];
+    char line[512];
+    (void)snprintf(file_name, sizeof file_name, "/proc/self/task/%s/stat", tid);
+    FILE *file = fopen(file_name, "re");
+    if (file == NULL) {
+        return 0;
+    }
+    bool is_read = fgets(line, sizeof line, file) != NULL;
+    (void)fclose(file);
+    const char *at = is_read ? strrchr(line, ')') : NULL;
+    if (at == NULL || (strstr(line, "(hf-engine)") == NULL && strstr(line, "(hf-store)") == NULL)) {
+        return 0;
+    }
+    for (int field = 2; field < 14 && at != NULL; field++) { /* utime is the 14th */
+        at = strchr(at + 1, ' ');
+    }
+    if (at == NULL) {
+        return 0;
+    }
+    char *end = NULL;
+    double ticks = (double)strtoull(at, &end, 10);
+    ticks += (double)strtoull(end, NULL, 10);
+    return ticks / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double engine_cpu(void)
+{
+    double seconds = 0;
+    DIR *dir = opendir("/proc/self/task");
+    for (const struct dirent *entry = NULL; dir != NULL && (entry = readdir(dir)) != NULL;) {
+        seconds += entry->d_name[0] != '.' ? thread_cpu(entry->d_name) : 0;
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return seconds;
+}
 
 static moment now(void)
 {
@@ -100,6 +146,7 @@ static moment now(void)
     moment m = {.wall = bench_wall_ns(), .waits = usage.ru_nvcsw, .count = atomic_load(&results)};
     m.cpu = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
             1e-6 * ((double)usage.ru_utime.tv_usec + (double)usage.ru_stime.tv_usec);
+    m.others = engine_cpu();
     FILE *file = fopen("/proc/self/io", "re");
     char line[128];
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
@@ -150,6 +197,7 @@ static void print_between(moment from, moment to)
     runs = runs > 0 ? runs : 1;
     bench_print("ops_s", runs / seconds);
     bench_print("cpu_op_us", (to.cpu - from.cpu) * 1e6 / runs);
+    bench_print("worker_us", (to.cpu - from.cpu - (to.others - from.others)) * 1e6 / runs);
     bench_print("bytes_op", (to.written - from.written) / runs);
     bench_print("sleeps_op", (double)(to.waits - from.waits) / runs);
     bench_print("rss_mib", (double)bench_rss() / 1048576);
@@ -187,7 +235,7 @@ static hf_status program(void *arg)
     service = opened;
     worker = made;
     HF_TRY(hf_worker_add_workflow(worker, "order", order));
-    HF_TRY(hf_worker_add_activity(worker, "charge", charge));
+    HF_TRY(hf_worker_add_activity(worker, "charge", charge, .on_fiber = options.on_fiber));
     HF_TRY(hf_scope_open(&scope, .name = "bench"));
     HF_TRY(hf_fork(scope, measure, NULL));
     HF_TRY(hf_worker_run(worker));
@@ -215,15 +263,21 @@ int main(int argc, char **argv)
             options.dir = argv[i + 1];
         } else if (strcmp(argv[i], "--pollers") == 0) {
             options.pollers = (int)strtol(argv[i + 1], NULL, 10);
+        } else if (strcmp(argv[i], "--store") == 0) {
+            options.in_memory = strcmp(argv[i + 1], "memory") == 0;
+        } else if (strcmp(argv[i], "--activities") == 0) {
+            options.on_fiber = strcmp(argv[i + 1], "fiber") == 0;
         }
     }
     if (strcmp(options.mode, "w1") != 0 || options.count < 1 || options.count > COUNT_MAX) {
-        (void)fprintf(stderr, "usage: workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N]\n");
+        (void)fprintf(stderr, "usage: workflows w1 COUNT [--seconds S] [--dir DIR] [--pollers N] [--store memory] "
+                              "[--activities fiber]\n");
         return 2;
     }
     static char address[4200];
     (void)snprintf(path, sizeof path, "%s/bench_workflows.db", options.dir);
-    (void)snprintf(address, sizeof address, "sqlite:%s", path);
+    (void)snprintf(address, sizeof address, "%s%s",
+                   options.in_memory ? "memory:" : "sqlite:", options.in_memory ? "" : path);
     remove_files();
     HF_OR_DIE(hf_run(program, address));
     remove_files();

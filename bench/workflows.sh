@@ -48,7 +48,7 @@ for ((round = 0; round < rounds; round++)); do
     for count in 1 16 128; do
         sample "script/$count" "$programs/engine" w1 "$count"
         sample "worker/$count" "$programs/workflows" w1 "$count"
-        sample "worker, 64 pollers/$count" "$programs/workflows" w1 "$count" --pollers 64
+        sample "worker, on fibers/$count" "$programs/workflows" w1 "$count" --activities fiber
     done
 done
 if [[ ! -s $data/samples ]]; then
@@ -76,7 +76,7 @@ awk -F'\t' '
         printf "%-20s %5s %9s %7s %8s %8s %8s %7s %8s  %s\n", "w1", "runs", "per s", "spread", "p50 ms", "p99 ms", "CPU us",
             "MiB", "/script", "bar"
         split("1 16 128", counts, " ")
-        split("script|worker|worker, 64 pollers", sides, "|")
+        split("script|worker|worker, on fibers", sides, "|")
         for (i = 1; i <= 3; i++)
             for (j = 1; j <= 3; j++) {
                 id = sides[j] "/" counts[i]

@@ -1,5 +1,7 @@
 /* Inside an activity: a plain function on a thread of its own, which may block, fail and be tried again.
  *
+ *     return hf_activity_fail("card declined", .type = "CardDeclined", .is_final = true);
+ *
  * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED. That the
  * workflow no longer wants it is learned by heartbeats. */
 #ifndef HOLDFAST_ACTIVITY_H
@@ -20,8 +22,21 @@ typedef struct hf_activity_facts {
     hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
 } hf_activity_facts;
 
+typedef struct hf_activity_fail_options {
+    size_t size;         /* set by the macro */
+    const char *type;    /* for programs, and for a retry policy's final_types; NULL = "HF_ERR_FAILED" */
+    bool is_final;       /* not tried again, whatever the retry policy says */
+    hf_span retry_after; /* the next attempt begins after so long, in place of the policy's pause; 0 = the policy's */
+    hf_payload details;  /* for the workflow: its .ret_details; borrowed */
+} hf_activity_fail_options;
+
 HF_BEGIN_DECLS
 
+/* Says how the activity fails, and returns HF_ERR_FAILED, for the activity to return. Any other way to fail works, too:
+ * hf_raise_typed gives a type as well, and every failure is tried again as the policy says. The last call counts, and only
+ * if HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
+ * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity. */
+HF_API hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
 /* Tells that it is alive and how far it got; `details` is copied. Returns at once: it is sent by somebody else, at most once
  * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
  * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity. */
@@ -30,5 +45,17 @@ HF_API hf_status hf_activity_heartbeat(hf_payload details);
 HF_API const hf_activity_facts *hf_activity_info(void);
 
 HF_END_DECLS
+
+#ifndef __cplusplus
+#define hf_activity_fail(...) HF_ACTIVITY_FAIL_(__VA_ARGS__, .size = sizeof(hf_activity_fail_options))
+#define HF_ACTIVITY_FAIL_(message, ...) hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
+#else
+static inline hf_status hf_activity_fail(const char *message,
+                                         hf_activity_fail_options options = hf_activity_fail_options())
+{
+    options.size = sizeof options;
+    return hf_activity_fail_with(message, &options);
+}
+#endif
 
 #endif

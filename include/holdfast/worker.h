@@ -7,7 +7,7 @@
  *     return hf_worker_run(worker);
  *
  * Workflows run on fibers and stay in memory between their steps, as many as fit; the others are read again when something
- * happens to them. Activities run on threads of their own, one each. */
+ * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -31,8 +31,15 @@ typedef struct hf_worker_options {
     int activity_pollers_max; /* polls for activities under way; 32 */
     hf_span sticky_timeout;   /* a cached workflow's step that waits for so long goes to any worker; 10 s */
     hf_span shutdown_grace;   /* stopping: activities may finish for so long; 10 s */
-    hf_span shutdown_force;   /* after that they are canceled, and are reported if they go on for so long; 5 s */
+    hf_span shutdown_force;   /* after that they are canceled, and are left behind if they go on for so long; 5 s */
 } hf_worker_options;
+
+typedef struct hf_add_activity_options {
+    size_t size; /* set by the macro */
+    bool
+        on_fiber; /* it waits by the library's verbs alone, and never blocks: it runs on a fiber, without a thread of its
+                      own. Cheaper, and thousands may run at once; one that does block holds up others. */
+} hf_add_activity_options;
 
 HF_BEGIN_DECLS
 
@@ -41,10 +48,19 @@ HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue,
                                     const hf_worker_options *options);
 /* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID, HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
 HF_API hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
-HF_API hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity);
+HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
+                                             const hf_add_activity_options *options);
 /* Works until hf_worker_stop or the signal; then takes nothing new, lets activities finish (shutdown_grace), cancels them
  * (shutdown_force), and returns when the last has ended. Workflows are left where they are: another worker goes on.
- * Once per worker. Fails: HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM. */
+ *
+ * HF_ERR_TIMEOUT: activities went on after that, or workflows that do not yield. They are in the log by name, and are left
+ * behind: the service may be closed and the worker freed, but they keep their threads and the runtime, whose
+ * hf_runtime_free refuses until they have ended. A program that has nothing else to do ends.
+ * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
+ * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its
+ * thread is replaced when the runtime's watchdog was given a signal.
+ * Once per worker. Fails also: HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM,
+ * HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);
@@ -59,12 +75,21 @@ HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 #define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))
 #define HF_WORKER_NEW_(service, task_queue, ret_worker, ...) \
     hf_worker_new_with((service), (task_queue), (ret_worker), &(hf_worker_options){__VA_ARGS__})
+#define hf_worker_add_activity(...) HF_WORKER_ADD_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_add_activity_options))
+#define HF_WORKER_ADD_ACTIVITY_(worker, name, activity, ...) \
+    hf_worker_add_activity_with((worker), (name), (activity), &(hf_add_activity_options){__VA_ARGS__})
 #else
 static inline hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                       hf_worker_options options = hf_worker_options())
 {
     options.size = sizeof options;
     return hf_worker_new_with(service, task_queue, ret_worker, &options);
+}
+static inline hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
+                                               hf_add_activity_options options = hf_add_activity_options())
+{
+    options.size = sizeof options;
+    return hf_worker_add_activity_with(worker, name, activity, &options);
 }
 #endif
 

@@ -17,24 +17,27 @@
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
-    size_t size;               /* set by the macro */
-    hf_span start_to_close;    /* one attempt takes at most so long; this or the next is needed */
-    hf_span schedule_to_close; /* all attempts together; 0 = no bound */
-    hf_span schedule_to_start; /* until a worker takes it; 0 = no bound */
-    hf_span heartbeat;         /* a worker that says nothing for so long is given up; 0 = need not say anything */
-    int attempts_max;          /* 0 = HF_UNLIMITED */
-    hf_span retry_initial;     /* pause before the second attempt; 1 s */
-    double retry_coefficient;  /* each pause is so many times the last; 2 */
-    hf_span retry_max;         /* longest pause; 100 times the first */
-    const char *task_queue;    /* whose workers are to run it; NULL = the workflow's own */
-    const char *id;            /* its name in the history; NULL = its number */
+    size_t size;                    /* set by the macro */
+    hf_span start_to_close;         /* one attempt takes at most so long; this or the next is needed */
+    hf_span schedule_to_close;      /* all attempts together; 0 = no bound */
+    hf_span schedule_to_start;      /* until a worker takes it; 0 = no bound */
+    hf_span heartbeat;              /* a worker that says nothing for so long is given up; 0 = need not say anything */
+    int attempts_max;               /* 0 = HF_UNLIMITED */
+    hf_span retry_initial;          /* pause before the second attempt; 1 s */
+    double retry_coefficient;       /* each pause is so many times the last; 2 */
+    hf_span retry_max;              /* longest pause; 100 times the first */
+    const char *task_queue;         /* whose workers are to run it; NULL = the workflow's own */
+    const char *id;                 /* its name in the history; NULL = its number */
+    const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
+    hf_payload
+        *ret_details; /* what a failed activity gave as details, or a canceled one as its result; NULL = not wanted */
 } hf_activity_options;
 
 HF_BEGIN_DECLS
 
 /* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
  * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() is of type "ActivityFailed" and its cause what the
- * activity said. HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was
+ * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed). HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was
  * canceled, and the activity is asked to end; or it ended canceled. HF_ERR_EVICTED. HF_ERR_INVALID, HF_ERR_MISUSE outside a
  * workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,

@@ -219,6 +219,7 @@ typedef struct hf_thread_fiber {
     hf_fiber fiber;
     hf_failure_box box;
     hf_runtime *home; /* of a pool thread: whose pool; NULL for foreign threads */
+    hf_sched *near;   /* home of the scopes that it opens; NULL = any */
 } hf_thread_fiber;
 
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */
@@ -259,6 +260,7 @@ struct hf_sched {
     bool has_point;      /* simulated: scheduling points matter */
     uint8_t stack_class; /* default */
     hf_word *fork_marker;
+    int luck;                 /* whether looking around before a sleep has paid lately; 0 = it has not */
     int64_t coarse_ns;        /* clock as of the last look */
     hf_fiber *free_fibers[3]; /* stacks by class */
     unsigned free_fiber_count[3];

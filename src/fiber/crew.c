@@ -13,9 +13,12 @@
  * W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
  *     wakes a member from elsewhere makes the crew "disturbed".
  * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
- *     history, or evicted. */
+ *     history, or evicted.
+ * W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
+ *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list. */
 #include "fiber/crew_private.h"
 #include "fiber/dispatch.h"
+#include "fiber/wait.h"
 
 #include "base/rng.h"
 
@@ -35,10 +38,15 @@ struct hf_crew {
     void *state;
     hf_instant now; /* the members' clock */
     hf_rng rng;
+    hf_wait *returning; /* the driver, while it waits for a lost member */
     bool is_turning;
+    bool is_lost;     /* a member kept its thread in the last turn (W4) */
+    bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;
 };
+
+enum { PAGE_LEN = 4096 };
 
 typedef struct timer {
     hf_crew_timer pub;
@@ -103,18 +111,54 @@ hf_fiber *hf_crew_dismiss(hf_fiber *self)
     return next_of(crew);
 }
 
-void hf_crew_turn(hf_crew *crew)
+bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
-    hf_assert(self == crew->driver && !crew->is_turning);
+    hf_assert(self == crew->driver && !crew->is_turning && !crew->is_lost);
     hf_fiber *member = pop_ready(crew);
     if (member != NULL) {
         crew->is_turning = true;
         hf_sched_switch(crew->sched, self, member, false);
         crew->is_turning = false;
     }
-    hf_assert(crew->ready_head == NULL);
+    bool is_lost = crew->is_lost;
+    hf_assert(is_lost || crew->ready_head == NULL);
     hf_leave(self);
+    return !is_lost;
+}
+
+/* ---- Lost members (W4) ------------------------------------------------------------------------------------------------ */
+
+void hf_crew_lost(hf_fiber *member)
+{
+    hf_crew *crew = member->crew;
+    crew->is_lost = true;
+    hf_sched_ready_push(crew->sched, crew->driver); /* it waits in hf_crew_turn */
+}
+
+void hf_crew_returned(hf_fiber *member)
+{
+    hf_crew *crew = member->crew;
+    hf_wait *driver = crew->returning;
+    crew->returning = NULL;
+    crew->is_returned = true;
+    push_ready(crew, member);
+    if (driver != NULL) {
+        hf_wake(driver, HF_OK);
+    }
+}
+
+static const hf_wait_kind RETURN = {"a workflow's fiber that does not yield", NULL};
+
+static void await_return(hf_fiber *self, hf_crew *crew)
+{
+    if (crew->is_lost && !crew->is_returned) {
+        hf_wait wait;
+        hf_wait_init(&wait, self, &RETURN, crew, crew->root->name);
+        crew->returning = &wait;
+        (void)hf_park(self, &wait, HF_INSTANT_NEVER);
+    }
+    crew->is_lost = crew->is_returned = false;
 }
 
 /* ---- Forking ------------------------------------------------------------------------------------------------------- */
@@ -180,6 +224,11 @@ void hf_crew_set_now(hf_crew *crew, hf_time now)
     if (now.ns > crew->now.ns) {
         crew->now.ns = now.ns;
     }
+}
+
+void hf_crew_set_seed(hf_crew *crew, uint64_t seed)
+{
+    crew->rng.state = seed;
 }
 
 void hf_crew_random(hf_crew *crew, void *bytes, size_t len)
@@ -293,6 +342,20 @@ bool hf_crew_is_over(const hf_crew *crew)
     return crew->root->tally.running == 0;
 }
 
+/* A stack's pages stay once they were touched. A call of the library or of printf touches about a page below where the
+ * fiber parks; deeper excursions are not seen. */
+size_t hf_crew_bytes(const hf_crew *crew)
+{
+    size_t bytes = sizeof *crew;
+    HF_LIST_EACH(node, &crew->members)
+    {
+        const hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
+        size_t used = (size_t)(member->stack_hi - (const char *)member->context.sp);
+        bytes += sizeof(hf_job) + (used + 2 * PAGE_LEN - 1) / PAGE_LEN * PAGE_LEN;
+    }
+    return bytes;
+}
+
 void hf_crew_cancel(hf_crew *crew, const char *reason)
 {
     hf_fiber *self = hf_enter(NULL);
@@ -336,11 +399,16 @@ void hf_crew_evict(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
+    await_return(self, crew);
     if (!crew->is_evicted) {
         release_members(crew);
     }
     hf_leave(self);
-    hf_crew_turn(crew);
+    while (!hf_crew_turn(crew)) { /* lost once more, in its cleanup */
+        self = hf_enter(NULL);
+        await_return(self, crew);
+        hf_leave(self);
+    }
 }
 
 void hf_crew_close(hf_crew *crew)

@@ -51,15 +51,22 @@ typedef struct hf_crew_options {
 /* The calling fiber becomes the driver, and is inside a scope that no cancel from outside enters until hf_crew_close.
  * Fails: HF_ERR_NOMEM, HF_ERR_MISUSE on anything but a plain fiber. */
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options);
-/* Evicts what is left, waits for nobody else, frees it. Accepts NULL. */
+/* Evicts what is left, waits for a lost member but for nobody else, frees it. Accepts NULL. */
 void hf_crew_close(hf_crew *crew);
 /* The first member; once. It runs in the next turn. Fails: HF_ERR_NOMEM. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name);
-void hf_crew_turn(hf_crew *crew);
+/* Runs the members until none is ready. False: one of them did not yield, and the watchdog has taken the thread away from
+ * under it (watch_lost.c). That member still runs, elsewhere, and whatever members share is its alone: the driver may
+ * do nothing with the crew but hf_crew_close, which waits until it has come back. */
+bool hf_crew_turn(hf_crew *crew);
 /* The first member has ended; a member never outlives it. */
 bool hf_crew_is_over(const hf_crew *crew);
 /* The clock of its members: hf_now and hf_wall_now. It never goes back. */
 void hf_crew_set_now(hf_crew *crew, hf_time now);
+/* What hf_random on its fibers gives from now on. */
+void hf_crew_set_seed(hf_crew *crew, uint64_t seed);
+/* About how many bytes its fibers hold in memory: of each stack what is in use and what was touched beyond it. */
+size_t hf_crew_bytes(const hf_crew *crew);
 /* The timer's time has come. Frees it. */
 void hf_crew_fire(hf_crew *crew, hf_crew_timer *timer);
 /* Cancels the first member, and with it everything that it has open. */

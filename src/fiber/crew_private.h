@@ -15,6 +15,10 @@ void hf_crew_ready(hf_fiber *member);
 void hf_crew_leave(hf_fiber *self);
 /* The job of a member has ended: it is a plain stack again. Returns who runs next. */
 hf_fiber *hf_crew_dismiss(hf_fiber *self);
+/* On the scheduler's new thread: a member kept the old one, and the driver's turn is over without it. */
+void hf_crew_lost(hf_fiber *member);
+/* The lost member is on its scheduler again. */
+void hf_crew_returned(hf_fiber *member);
 /* A forked job gets its stack at once: it will need one anyway, and this way one list knows the order. */
 void hf_crew_start(hf_sched *sched, hf_job *job);
 

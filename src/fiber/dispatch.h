@@ -49,9 +49,12 @@ struct hf_dispatcher {
     bool standby;   /* one thread looks after the queue, or is on its way to */
     bool appointed; /* a sleeping thread is to become the standby */
     bool stopping;
-    uint64_t pushed; /* tasks ever queued */
-    uint64_t taken;  /* tasks ever taken out */
-    hf_word word;    /* threads sleep on it */
+    uint64_t pushed;      /* tasks ever queued */
+    uint64_t taken;       /* tasks ever taken out */
+    atomic_uint arrivals; /* as pushed, for a thread that looks without the lock */
+    int luck;             /* whether looking around before a sleep has paid lately; 0 = it has not */
+    unsigned unlucky;     /* times that it was not even tried */
+    hf_word word;         /* threads sleep on it */
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
 };

@@ -6,6 +6,9 @@
  * next standby. A burst of short calls is served by one or two hot threads; 64 calls that block get their 64 threads
  * within a few milliseconds. Wakes are rare: giving a task to a pool that has a standby rings nobody.
  *
+ * A thread that runs out of work looks around for a few microseconds before it sleeps, as the standby, where that has paid
+ * lately: calls that a scheduler hands over one after another are then served without a wake-up for each.
+ *
  * P1  everything here is under the pool's lock; a view has no lock of its own;
  * P2  a task is in at most one queue; who takes it out runs it, or, for withdraw, is the canceler;
  * P3  a job that runs on a pool thread is found by a canceler through job->fiber, and the thread stays while it is pinned. */
@@ -15,7 +18,7 @@
 #include <string.h>
 
 static const int64_t LOOK_NS = 50 * 1000;
-enum { LOOKS = 4, STACK_LEN = 1024 * 1024 };
+enum { LOOKS = 4, STACK_LEN = 1024 * 1024, LINGER_ROUNDS = 100, LUCK_MAX = 4, UNLUCKY_TURN = 32 };
 
 typedef struct hf_pool_thread {
     hf_thread_fiber self;
@@ -104,6 +107,7 @@ static void push_task(hf_dispatcher *pool, hf_task *task)
     hf_list_push_back(&pool->queue, &task->node);
     pool->queued++;
     pool->pushed++;
+    atomic_fetch_add_explicit(&pool->arrivals, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->rt->pool_depth, 1, memory_order_relaxed);
 }
 
@@ -275,6 +279,30 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
     pool->working--;
 }
 
+/* Out of work: looks for more for a moment. Under the lock on entry and exit. True: there is some. */
+static bool linger(hf_dispatcher *pool)
+{
+    bool is_trying = pool->luck > 0 || ++pool->unlucky % UNLUCKY_TURN == 0;
+    if (!is_trying || pool->standby || pool->stopping || pool->rt->env->ops->point != NULL) {
+        return false;
+    }
+    unsigned seen = atomic_load_explicit(&pool->arrivals, memory_order_relaxed);
+    pool->standby = true; /* who brings something need not wake anybody */
+    hf_spin_unlock(&pool->lock);
+    for (int i = 0; i < LINGER_ROUNDS && atomic_load_explicit(&pool->arrivals, memory_order_relaxed) == seen; i++) {
+        hf_relax();
+    }
+    hf_spin_lock(&pool->lock);
+    pool->standby = false;
+    bool found = !hf_list_is_empty(&pool->queue);
+    if (found) {
+        pool->luck += pool->luck < LUCK_MAX;
+    } else {
+        pool->luck -= pool->luck > 0;
+    }
+    return found;
+}
+
 static void pool_thread_main(void *arg)
 {
     hf_pool_thread *me = arg;
@@ -289,7 +317,9 @@ static void pool_thread_main(void *arg)
     do { /* born, and woken, as the standby */
         stand_by(pool);
         pool->standby = false;
-        work(pool, me);
+        do {
+            work(pool, me);
+        } while (linger(pool));
     } while (sleep_idle(pool));
     pool->threads--;
     if (me->next != NULL) {

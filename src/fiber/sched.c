@@ -23,6 +23,8 @@
 
 enum {
     SPIN_ROUNDS = 200,
+    NAP_NS = 25 * 1000, /* a sleep as short as this: looking for a little longer would have been cheaper */
+    LUCK_MAX = 4,
     CLOCK_TURN = 1024,
     TURN_BUDGET = 1024 /* picks of a hosted turn; up to 15 fibers run between two of them */
 };
@@ -447,7 +449,8 @@ static bool is_stopping(const hf_sched *sched)
     return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
 }
 
-/* Looks for work elsewhere for a moment before going to sleep. */
+/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
+ * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
 static bool search(hf_sched *sched)
 {
     if (!sched->multi) {
@@ -456,7 +459,7 @@ static bool search(hf_sched *sched)
     hf_runtime *rt = sched->rt;
     atomic_fetch_add(&rt->searchers, 1);
     bool found = false;
-    int rounds = sched->has_point ? 1 : SPIN_ROUNDS;
+    int rounds = sched->has_point || sched->luck == 0 ? 1 : SPIN_ROUNDS;
     for (int i = 0; i < rounds && !found; i++) {
         if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL || is_stopping(sched)) {
             found = true;
@@ -466,6 +469,11 @@ static bool search(hf_sched *sched)
         }
     }
     atomic_fetch_sub(&rt->searchers, 1);
+    if (found) {
+        sched->luck += sched->luck < LUCK_MAX;
+    } else {
+        sched->luck -= sched->luck > 0;
+    }
     return found;
 }
 
@@ -482,8 +490,10 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
     atomic_fetch_add(&rt->idlers, 1);
     bool is_due = rt->hosted && atomic_exchange(&rt->thread_woken, false);
     if (atomic_load(&sched->inbox) == NULL && !is_stopping(sched) && !is_due && !anything_to_steal(sched)) {
+        int64_t slept_from = hf_rt_now(rt).ns;
         hf_fd_poll(sched, deadline);
         sched->coarse_ns = hf_rt_now(rt).ns;
+        sched->luck += sched->luck < LUCK_MAX && sched->coarse_ns - slept_from < NAP_NS;
     }
     atomic_fetch_sub(&rt->idlers, 1);
     atomic_store(&sched->sleeping, 0);
@@ -599,6 +609,7 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
     sched->stack_class = hf_stack_class_of(rt->stack_size);
     sched->fork_marker = rt->fork_marker;
     sched->coarse_ns = hf_rt_now(rt).ns;
+    sched->luck = LUCK_MAX;
     sched->idle.self.fatal = sched_fatal;
     sched->idle.kind = HF_FIBER_IDLE;
     sched->idle.sched = sched;

@@ -134,8 +134,9 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
         scope->id = ((uint64_t)self->sched->index << 48) | self->sched->counters.scopes_opened;
         scope->opened_ns = options->name != NULL ? hf_rt_now(rt).ns : self->sched->coarse_ns;
     } else {
+        hf_sched *near = HF_CONTAINER(self, hf_thread_fiber, fiber)->near;
         unsigned turn = atomic_fetch_add_explicit(&rt->round_robin, 1, memory_order_relaxed);
-        scope->home = rt->scheds[turn % (unsigned)rt->sched_count];
+        scope->home = near != NULL ? near : rt->scheds[turn % (unsigned)rt->sched_count];
         scope->by_thread = true;
         scope->id = (UINT64_C(0xffff) << 48) | atomic_fetch_add_explicit(&rt->ids, 1, memory_order_relaxed);
         scope->opened_ns = hf_rt_now(rt).ns;

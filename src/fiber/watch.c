@@ -134,6 +134,38 @@ static void see_name(hf_seat *seat, const hf_sched *sched)
     seat->stuck_name[len] = '\0';
 }
 
+static void tell_listeners(hf_watch *watch)
+{
+    hf_env *env = watch->rt->env;
+    hf_spin_lock(&watch->listeners_lock); /* held while they are woken: rare, and a listener may go afterwards */
+    HF_LIST_EACH(node, &watch->listeners)
+    {
+        hf_word *word = HF_CONTAINER(node, hf_watch_listener, node)->word;
+        atomic_fetch_add(word, 1);
+        env->ops->word_wake(env, word, 1);
+    }
+    hf_spin_unlock(&watch->listeners_lock);
+}
+
+void hf_watch_listen(hf_runtime *rt, hf_watch_listener *listener)
+{
+    listener->node = (hf_node){NULL, NULL};
+    if (rt->watch != NULL) {
+        hf_spin_lock(&rt->watch->listeners_lock);
+        hf_list_push_back(&rt->watch->listeners, &listener->node);
+        hf_spin_unlock(&rt->watch->listeners_lock);
+    }
+}
+
+void hf_watch_unlisten(hf_runtime *rt, hf_watch_listener *listener)
+{
+    if (rt->watch != NULL) {
+        hf_spin_lock(&rt->watch->listeners_lock);
+        hf_list_remove(&listener->node);
+        hf_spin_unlock(&rt->watch->listeners_lock);
+    }
+}
+
 static void begin_report(hf_watch *watch, const hf_watch_action *action)
 {
     hf_seat *seat = &watch->seats[action->slot];
@@ -147,6 +179,7 @@ static void begin_report(hf_watch *watch, const hf_watch_action *action)
     seat->stuck_id = seat->id_seen;
     seat->report_by = watch->clock_ns + REPORT_WAIT_NS;
     atomic_fetch_add(&watch->stuck, 1);
+    tell_listeners(watch);
 }
 
 static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
@@ -377,6 +410,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the watchdog");
     }
     watch->rt = rt;
+    hf_list_init(&watch->listeners);
     hf_watch_figures figures = hf_watch_figures_of(&rt->watchdog);
     bool is_on = figures.stuck_ns != HF_WATCH_NEVER;
     int64_t quarter = is_on ? figures.stuck_ns / 4 : TICK_NS;

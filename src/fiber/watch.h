@@ -22,6 +22,15 @@ void hf_watch_carry(hf_fiber *self);
  * touching its former scheduler. */
 void hf_watch_left(hf_fiber *away);
 
+/* Whoever wants to know that a fiber is stuck, from any thread; the caller's, between listen and unlisten. The word goes up,
+ * and who sleeps on it is woken, with every fiber that is reported. */
+typedef struct hf_watch_listener {
+    hf_node node;
+    hf_word *word;
+} hf_watch_listener;
+void hf_watch_listen(hf_runtime *rt, hf_watch_listener *listener);
+void hf_watch_unlisten(hf_runtime *rt, hf_watch_listener *listener);
+
 uint64_t hf_watch_zombies(const hf_runtime *rt);
 uint64_t hf_watch_stuck(const hf_runtime *rt);
 

@@ -17,8 +17,11 @@
  * L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
  * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left.
  * L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
- *     thread was started finds it alive. */
+ *     thread was started finds it alive.
+ * L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
+ *     evicts the crew. Members run in turns again once it is back (crew.c, W4). */
 #include "fiber/backtrace.h"
+#include "fiber/crew_private.h"
 #include "fiber/watch_private.h"
 
 #include <inttypes.h>
@@ -51,7 +54,7 @@ static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
 static void on_signal(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    if (self == NULL || self->kind != HF_FIBER_PLAIN || self->rt->watch == NULL) {
+    if (self == NULL || (self->kind != HF_FIBER_PLAIN && self->kind != HF_FIBER_MEMBER) || self->rt->watch == NULL) {
         return;
     }
     bool is_lost = self->lost != 0;
@@ -89,7 +92,11 @@ static void on_carried(hf_sched *sched, hf_msg *msg)
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
     __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
-    hf_fiber_ready(fiber);
+    if (fiber->kind == HF_FIBER_MEMBER) {
+        hf_crew_returned(fiber);
+    } else {
+        hf_fiber_ready(fiber);
+    }
 }
 
 void hf_watch_left(hf_fiber *away)
@@ -222,6 +229,22 @@ static void on_cancel(hf_sched *home, hf_msg *msg)
     atomic_store(&lost->canceling, false);
 }
 
+static void on_member_lost(hf_sched *sched, hf_msg *msg)
+{
+    (void)sched;
+    hf_lost *lost = HF_CONTAINER(msg, hf_lost, cancel);
+    hf_crew_lost(lost->fiber);
+    atomic_store(&lost->canceling, false);
+}
+
+/* L5 */
+static void tell_driver(hf_lost *lost)
+{
+    lost->cancel.run = on_member_lost;
+    atomic_store(&lost->canceling, true);
+    hf_sched_post(lost->sched, &lost->cancel);
+}
+
 static void cancel_job(hf_lost *lost)
 {
     lost->job = lost->fiber->job;
@@ -255,10 +278,12 @@ static void replace(hf_watch *watch, int index)
     lost->ask.evidence = seat->ask.evidence;
     sched->thread = NULL;
     hf_watch_policy_replaced(&watch->policy, index, lost->slot);
-    if (seat->wants_cancel) {
-        seat->wants_cancel = false;
+    if (lost->fiber->kind == HF_FIBER_MEMBER) {
+        tell_driver(lost);
+    } else if (seat->wants_cancel) {
         cancel_job(lost);
     }
+    seat->wants_cancel = false;
     seat->owes_thread = true;
     seat->has_failed = false;
     atomic_store(&seat->ask.state, HF_ASK_FREE);

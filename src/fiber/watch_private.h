@@ -85,6 +85,8 @@ struct hf_watch {
     hf_word word;          /* the monitor sleeps on it */
     atomic_bool is_asleep; /* for good, until a scheduler wakes up */
     atomic_bool is_stopping;
+    hf_spin listeners_lock;    /* of the next */
+    hf_list listeners;         /* hf_watch_listener */
     _Atomic(uint64_t) stuck;   /* reported so far */
     _Atomic(uint64_t) zombies; /* now */
     hf_watch_policy policy;

@@ -13,10 +13,36 @@
  * order the events had among each other. */
 #include "worker/wf.h"
 
+#include "base/rng.h"
+
 typedef struct piece {
     const hf_pb_history_event *const *items;
     size_t count; /* the last one is the WorkflowTaskStarted */
 } piece;
+
+static void seed(hf_wf *wf, hf_str text)
+{
+    hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
+}
+
+/* What the end of an earlier task tells beside its commands: who did it; and that the run goes on as another one from
+ * there, by a reset, with chance of its own. */
+static void note_task(hf_wf *wf, const hf_pb_history_event *event)
+{
+    if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES) {
+        const hf_pb_workflow_task_completed_metadata *sdk =
+            event->workflow_task_completed_event_attributes->sdk_metadata;
+        if (sdk != NULL && sdk->sdk_name.len > 0) {
+            wf->is_sdk_known = hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME)) &&
+                               hf_str_equal(sdk->sdk_version, HF_STR(HF_VERSION_TEXT));
+        }
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_FAILED_EVENT_ATTRIBUTES) {
+        const hf_pb_workflow_task_failed_event_attributes *failed = event->workflow_task_failed_event_attributes;
+        if (failed->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW && failed->new_run_id.len > 0) {
+            seed(wf, failed->new_run_id);
+        }
+    }
+}
 
 static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
 {
@@ -24,6 +50,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
     for (size_t i = 0; i < p.count; i++) {
         const hf_pb_history_event *event = p.items[i];
         was_completed |= event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED;
+        note_task(wf, event);
         if (!hf_event_is_of_command(event->event_type)) {
             continue;
         }
@@ -47,6 +74,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_star
     if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
     }
+    seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     wf->has_begun = true;
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
 }
@@ -100,6 +128,15 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     return HF_OK;
 }
 
+/* Lost: nothing of the run may be looked at any more, but by who closes its crew. */
+static hf_status turn(hf_op *op, hf_wf *wf)
+{
+    atomic_store_explicit(&wf->turn_ns, hf_now(NULL).ns, memory_order_relaxed);
+    wf->is_lost = !hf_crew_turn(wf->crew);
+    atomic_store_explicit(&wf->turn_ns, 0, memory_order_relaxed);
+    return wf->is_lost ? hf_fail(op, HF_ERR_TIMEOUT, "%s", hf_wf_stuck_text) : HF_OK;
+}
+
 static hf_status activate(hf_op *op, hf_wf *wf, piece p)
 {
     static hf_status (*const STAGES[])(hf_op *, hf_wf *, const hf_pb_history_event *) = {apply_start, apply_signal,
@@ -111,7 +148,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
         for (size_t i = 0; i < p.count; i++) {
             HF_TRY(STAGES[stage](op, wf, p.items[i]));
         }
-        hf_crew_turn(wf->crew);
+        HF_TRY(turn(op, wf));
     }
     if (!wf->has_begun) {
         return hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");

@@ -2,7 +2,7 @@
  *
  *     fiber "charge"                                      its own: shield around the answer
  *       scope "heartbeats" -- fiber: sends the latest     made with the first heartbeat
- *       scope "activity"   -- job on the pool: the user's function
+ *       scope "activity"   -- job on the pool: the user's function; one that never blocks is called right here
  *
  * The inner scope is what gets canceled: by the workflow (learned from a heartbeat's answer), by the deadline of the attempt,
  * by the worker when it stops. The function sees it by hf_canceled, returns, and the fiber tells the service what came of it.
@@ -15,9 +15,20 @@
 
 enum { ANSWER_SECONDS = 10, THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60, TYPE_LEN = 64 };
 
+/* What hf_activity_fail said. */
+typedef struct verdict {
+    bool is_final;
+    hf_span retry_after;
+    hf_payload details; /* owned */
+    char type[HF_TYPE_LEN_MAX];
+    char message[HF_MESSAGE_LEN_MAX];
+} verdict;
+
 typedef struct activity {
     hf_worker *worker;
-    hf_arena arena; /* the task, and what is said about it */
+    hf_node busy;       /* in worker->busy */
+    int64_t started_ns; /* mono */
+    hf_arena arena;     /* the task, and what is said about it */
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_entry *entry;
     hf_activity_facts facts;
@@ -25,11 +36,12 @@ typedef struct activity {
     hf_payload out; /* of the function */
     hf_scope *work; /* while the function runs */
     hf_scope *beats;
-    hf_chan *beat;                   /* capacity 1: there is something to send */
+    _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
     atomic_bool is_beating;          /* the fiber that sends was forked */
-    hf_spin lock;                    /* of the next two */
+    hf_spin lock;                    /* of the next three */
     hf_payload details;              /* of the last heartbeat; owned */
     bool is_dirty;                   /* it was not sent yet */
+    verdict *verdict;                /* owned; NULL = hf_activity_fail was not called */
     atomic_bool is_cancel_requested; /* by the workflow */
     atomic_bool is_gone;             /* the service does not know it any more */
 } activity;
@@ -80,9 +92,10 @@ static hf_status send_beats(void *arg)
 {
     activity *act = arg;
     hf_worker *worker = act->worker;
+    hf_chan *beat = atomic_load(&act->beat);
     char token = 0;
     for (;;) {
-        HF_TRY(hf_chan_recv(act->beat, &token));
+        HF_TRY(hf_chan_recv(beat, &token));
         hf_arena arena;
         hf_arena_init(&arena, worker->memory);
         hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
@@ -100,6 +113,22 @@ static hf_status send_beats(void *arg)
     }
 }
 
+static hf_status start_beats(activity *act)
+{
+    hf_chan *beat = NULL;
+    HF_TRY(hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt));
+    atomic_store(&act->beat, beat);
+    return hf_fork(act->beats, send_beats, act, .name = "heartbeats");
+}
+
+static void free_verdict(activity *act, verdict *said)
+{
+    if (said != NULL) {
+        hf_payload_free(&said->details);
+        act->worker->memory.release(act->worker->memory.state, said, sizeof *said);
+    }
+}
+
 hf_status hf_activity_heartbeat(hf_payload details)
 {
     activity *act = hf_local_get(&ACTIVITY);
@@ -114,11 +143,47 @@ hf_status hf_activity_heartbeat(hf_payload details)
     act->is_dirty = true;
     hf_spin_unlock(&act->lock);
     hf_payload_free(&old);
-    (void)hf_chan_try_send(act->beat, ""); /* full: one is about to be sent, and will take this */
     if (!atomic_exchange(&act->is_beating, true)) {
-        HF_TRY(hf_fork(act->beats, send_beats, act, .name = "heartbeats"));
+        HF_TRY(start_beats(act));
+    }
+    hf_chan *beat = atomic_load(&act->beat);
+    if (beat != NULL) {                   /* else somebody is just about to send the first */
+        (void)hf_chan_try_send(beat, ""); /* full: one is about to be sent, and will take this */
     }
     return hf_canceled();
+}
+
+hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options)
+{
+    static const hf_activity_fail_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    activity *act = hf_local_get(&ACTIVITY);
+    if (act == NULL || message == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");
+    }
+    hf_allocator memory = act->worker->memory;
+    verdict *said = memory.allocate(memory.state, sizeof *said, _Alignof(verdict));
+    hf_payload details = hf_payload_none();
+    if (said == NULL) {
+        return hf_raise(HF_ERR_NOMEM, "no memory for a failure");
+    }
+    hf_status status = hf_payload_copy(&details, options->details);
+    if (status != HF_OK) {
+        memory.release(memory.state, said, sizeof *said);
+        return status;
+    }
+    const char *type = options->type != NULL ? options->type : hf_status_name(HF_ERR_FAILED);
+    said->is_final = options->is_final;
+    said->retry_after = options->retry_after;
+    said->details = details;
+    (void)snprintf(said->type, sizeof said->type, "%s", type);
+    (void)snprintf(said->message, sizeof said->message, "%s", message);
+    hf_spin_lock(&act->lock);
+    verdict *old = act->verdict;
+    act->verdict = said;
+    hf_spin_unlock(&act->lock);
+    free_verdict(act, old);
+    return hf_raise_typed(HF_ERR_FAILED, type, "%s", message);
 }
 
 /* ---- The answer ------------------------------------------------------------------------------------------------------------ */
@@ -135,9 +200,26 @@ static void answer(activity *act, hf_method method, const void *request)
     }
     hf_worker_call_init(worker, &call, method, request, &act->arena);
     hf_status status = hf_service_ask(&op, worker->service, &call);
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND) {
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&worker->door.is_shut)) {
         hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op.message);
+    }
+}
+
+/* The failure as hf_activity_fail told it; its causes stay. */
+static void apply_verdict(activity *act, hf_pb_failure *failure)
+{
+    const verdict *said = act->verdict;
+    if (said == NULL || failure == NULL || failure->failure_info_case != HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
+        return;
+    }
+    hf_pb_application_failure_info *info = failure->application_failure_info;
+    failure->message = hf_arena_copy(&act->arena, hf_str_of(said->message));
+    info->type = hf_arena_copy(&act->arena, hf_str_of(said->type));
+    info->non_retryable = said->is_final;
+    info->details = hf_payload_encode(&act->arena, said->details);
+    if (said->retry_after.ns > 0) {
+        info->next_retry_delay = hf_pb_duration_of(said->retry_after);
     }
 }
 
@@ -173,6 +255,9 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
                                                                 .details = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, &request);
     } else {
+        if (status == HF_ERR_FAILED) {
+            apply_verdict(act, failure);
+        }
         answer_failed(act, failure);
     }
 }
@@ -197,21 +282,12 @@ static hf_span timeout_of(const activity *act)
     return one.ns > 0 && (all.ns <= 0 || one.ns < all.ns) ? one : all;
 }
 
-/* Runs the function on a thread; `*ret_failure` is encoded while the job is there. */
-static hf_status work(activity *act, hf_pb_failure **ret_failure)
+/* On a thread of the pool; `*ret_failure` is encoded while the job is there. */
+static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **ret_failure)
 {
-    HF_AUTO(hf_scope_close) hf_scope *beats = NULL;
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     hf_job *job = NULL;
-    hf_status status = hf_scope_open(&beats, .name = "heartbeats", .join = HF_JOIN_COLLECT);
-    act->beats = beats;
-    if (status == HF_OK) {
-        status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = timeout_of(act));
-        act->work = scope;
-    }
-    if (status == HF_OK) {
-        status = hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_job = &job);
-    }
+    hf_status status =
+        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_job = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
@@ -221,18 +297,55 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_job_failure(job), status);
     }
-    (void)hf_scope_cancel(beats, .reason = "the activity has ended");
-    (void)hf_join(beats); /* it may be about to cancel the scope that goes now */
+    return status;
+}
+
+/* Right here, inside the scope. */
+static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
+{
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call_function, act);
+    if (status != HF_OK) {
+        const hf_failure *failure = hf_error();
+        bool is_it = failure != NULL && failure->status == status; /* an old one tells of something else */
+        *ret_failure = hf_failure_encode(&act->arena, is_it ? failure : NULL, status);
+    }
+    return status;
+}
+
+/* Runs the function. */
+static hf_status work(activity *act, hf_pb_failure **ret_failure)
+{
+    HF_AUTO(hf_scope_close) hf_scope *beats = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_status status = hf_scope_open(&beats, .name = "heartbeats", .join = HF_JOIN_COLLECT);
+    act->beats = beats;
+    if (status == HF_OK) {
+        status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = timeout_of(act));
+        act->work = scope;
+    }
+    if (status != HF_OK) {
+        *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
+        return status;
+    }
+    status = act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
+    if (atomic_load(&act->is_beating)) {
+        (void)hf_scope_cancel(beats, .reason = "the activity has ended");
+        (void)hf_join(beats); /* it may be about to cancel the scope that goes now */
+    }
     return status;
 }
 
 static void free_activity(activity *act)
 {
     hf_worker *worker = act->worker;
+    hf_spin_lock(&worker->busy_lock);
+    hf_list_remove(&act->busy);
+    hf_spin_unlock(&worker->busy_lock);
     hf_payload_free(&act->out);
     hf_payload_free(&act->details);
-    (void)hf_chan_free(act->beat);
-    hf_arena_deinit(&act->arena);
+    free_verdict(act, act->verdict);
+    (void)hf_chan_free(atomic_load(&act->beat));
+    hf_arenas_give(&worker->arenas, &act->arena);
     worker->memory.release(worker->memory.state, act, sizeof *act);
     (void)hf_sem_release(worker->activity_slots, 1);
 }
@@ -291,7 +404,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     activity *act = worker->memory.allocate(worker->memory.state, sizeof *act, _Alignof(activity));
     if (act == NULL) {
         worker->service->ops->unwanted(worker->service, task->task_token);
-        hf_arena_deinit(arena);
+        hf_arenas_give(&worker->arenas, arena);
         (void)hf_sem_release(worker->activity_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
@@ -300,8 +413,11 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     act->arena = *arena;
     act->task = task;
     fill_facts(act);
-    hf_status status = hf_chan_new(&act->beat, 1, .name = "heartbeats", .capacity = 1);
-    status = status == HF_OK ? act->arena.status : status;
+    act->started_ns = hf_now(NULL).ns;
+    hf_spin_lock(&worker->busy_lock);
+    hf_list_push_back(&worker->busy, &act->busy);
+    hf_spin_unlock(&worker->busy_lock);
+    hf_status status = act->arena.status;
     hf_worker_count(worker, &worker->jobs_count, 1);
     if (status == HF_OK) {
         status = hf_fork(worker->jobs, run_activity, act, .name = "activity"); /* it may have ended by now */
@@ -313,4 +429,29 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
     return HF_OK;
+}
+
+/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
+
+enum { REPORT_MAX = 16, REPORT_LEN = 300 };
+
+void hf_activity_report(hf_worker *worker, const char *event)
+{
+    char texts[REPORT_MAX][REPORT_LEN];
+    size_t count = 0;
+    int64_t now = hf_now(worker->rt).ns;
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        const activity *act = HF_CONTAINER(node, activity, busy);
+        if (count < REPORT_MAX) {
+            (void)snprintf(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
+                           act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
+                           (long long)((now - act->started_ns) / 1000000));
+        }
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    for (size_t i = 0; i < count; i++) {
+        hf_log(worker->rt, HF_LOG_ERROR, event, "%s", texts[i]);
+    }
 }

@@ -4,13 +4,15 @@
 
 #include "base/rng.h"
 
+#include <stdio.h>
+
 hf_wtask *hf_wtask_new(hf_worker *worker)
 {
     hf_wtask *task = worker->memory.allocate(worker->memory.state, sizeof *task, _Alignof(hf_wtask));
     if (task != NULL) {
         task->node = (hf_node){NULL, NULL};
         task->task = NULL;
-        hf_arena_init(&task->arena, worker->memory);
+        task->arena = hf_arenas_take(&worker->arenas);
     }
     return task;
 }
@@ -18,7 +20,7 @@ hf_wtask *hf_wtask_new(hf_worker *worker)
 void hf_wtask_free(hf_worker *worker, hf_wtask *task)
 {
     if (task != NULL) {
-        hf_arena_deinit(&task->arena);
+        hf_arenas_give(&worker->arenas, &task->arena);
         worker->memory.release(worker->memory.state, task, sizeof *task);
     }
 }
@@ -85,20 +87,28 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     }
 }
 
-/* Gives the task to the run if it is there. */
+/* Gives the task to the run if it is there. A run that does not yield would do the same again, on one more thread: its
+ * tasks are kept until they time out, and others may try. */
 static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 {
     hf_wf_cache *cache = &worker->cache;
     hf_wait *driver = NULL;
     hf_spin_lock(&cache->lock);
     hf_wf *wf = find(cache, run_id);
-    if (wf != NULL) {
+    bool is_dropped = wf != NULL && wf->is_given_up;
+    if (wf != NULL && !is_dropped) {
         wf->posted++;
         hf_list_push_back(&wf->tasks, &task->node);
         driver = hf_wf_claim_driver(wf);
     }
     hf_spin_unlock(&cache->lock);
     wake_all(driver);
+    if (is_dropped) {
+        hf_log(worker->rt, HF_LOG_WARN, "workflow_task_dropped", "run=%.*s message=it_has_not_come_back",
+               HF_STR_ARGS(run_id));
+        hf_wtask_free(worker, task);
+        (void)hf_sem_release(worker->workflow_slots, 1);
+    }
     return wf != NULL;
 }
 
@@ -142,6 +152,74 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     }
     hf_spin_unlock(&cache->lock);
     wake_all(ended);
+}
+
+/* ---- Steps that do not end -------------------------------------------------------------------------------------------- */
+
+void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    hf_spin_lock(&cache->lock);
+    wf->at_work = task;
+    hf_spin_unlock(&cache->lock);
+}
+
+bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost)
+{
+    hf_wf_cache *cache = &wf->worker->cache;
+    hf_spin_lock(&cache->lock);
+    bool is_ours = !wf->is_given_up;
+    wf->is_given_up |= is_lost;
+    wf->at_work = NULL;
+    hf_spin_unlock(&cache->lock);
+    return is_ours;
+}
+
+bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step)
+{
+    hf_wf_cache *cache = &worker->cache;
+    bool is_found = false;
+    hf_spin_lock(&cache->lock);
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
+        int64_t since = atomic_load(&wf->turn_ns);
+        if (wf->at_work == NULL || wf->is_given_up || since == 0 || since > before_ns) {
+            continue;
+        }
+        *ret_step = (hf_stuck_step){
+            .id = hf_arena_copy(arena, wf->id),
+            .run_id = hf_arena_copy(arena, wf->run_id),
+            .token = hf_arena_copy(arena, wf->at_work->task->task_token),
+            .attempt = wf->at_work->task->attempt,
+            .since_ns = since,
+        };
+        is_found = wf->is_given_up = arena->status == HF_OK;
+        break;
+    }
+    hf_spin_unlock(&cache->lock);
+    return is_found;
+}
+
+enum { REPORT_MAX = 16, REPORT_LEN = 100 };
+
+void hf_wf_cache_report(hf_worker *worker, const char *event)
+{
+    hf_wf_cache *cache = &worker->cache;
+    char names[REPORT_MAX][REPORT_LEN];
+    size_t count = 0;
+    hf_spin_lock(&cache->lock);
+    HF_LIST_EACH(node, &cache->lru)
+    {
+        const hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
+        if ((wf->at_work != NULL || wf->is_given_up) && count < REPORT_MAX) {
+            (void)snprintf(names[count++], REPORT_LEN, "workflow=%.40s run=%.40s", wf->id.data, wf->run_id.data);
+        }
+    }
+    hf_spin_unlock(&cache->lock);
+    for (size_t i = 0; i < count; i++) {
+        hf_log(worker->rt, HF_LOG_ERROR, event, "%s", names[i]);
+    }
 }
 
 void hf_wf_cache_remove(hf_wf *wf)

@@ -24,12 +24,13 @@ typedef struct errand {
     hf_arena arena;
     hf_op op;
     hf_call call;
-    hf_span timeout; /* of a long poll; 0 = none */
+    hf_span timeout;              /* of a long poll; 0 = none */
+    _Alignas(16) char room[1536]; /* for the arena: what most errands need */
 } errand;
 
 static void begin(errand *e)
 {
-    hf_arena_init(&e->arena, hf_data_memory());
+    hf_arena_init_in(&e->arena, hf_data_memory(), e->room, sizeof e->room);
     hf_op_init(&e->op);
     e->timeout = hf_nanoseconds(0);
 }
@@ -178,7 +179,6 @@ static hf_status start(errand *e, hf_service *service, const char *type, hf_payl
                        const hf_start_options *o)
 {
     char id[HF_UUID_LEN];
-    char request_id[HF_UUID_LEN];
     hf_pb_workflow_type workflow_type = {.name = hf_str_of(type)};
     hf_pb_task_queue queue = {.name = text_or(o->task_queue, "default"), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_start_workflow_execution_request request = {
@@ -191,11 +191,13 @@ static hf_status start(errand *e, hf_service *service, const char *type, hf_payl
         .workflow_run_timeout = duration_of(o->run_timeout),
         .workflow_task_timeout = duration_of(o->task_timeout),
         .identity = HF_STR("client"),
-        .request_id = id_or_random(&e->op, o->request_id, request_id),
         .workflow_id_reuse_policy = reuse_of(o->id_reuse),
         .workflow_id_conflict_policy = conflict_of(o->id_conflict),
         .retry_policy = retry_of(&e->arena, o),
     };
+    char request_id[HF_UUID_LEN]; /* an id that nobody else has says as well that it is the same request */
+    request.request_id =
+        o->id == NULL && o->request_id == NULL ? request.workflow_id : id_or_random(&e->op, o->request_id, request_id);
     HF_TRY(e->op.status);
     HF_TRY(ask(e, service, HF_METHOD_START_WORKFLOW_EXECUTION, &request));
     const hf_pb_start_workflow_execution_response *response = e->call.response;

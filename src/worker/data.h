@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/list.h"
+#include "base/spin.h"
 #include "fiber/fail.h"
 #include "proto/pb.h"
 
@@ -12,16 +13,43 @@
 /* The memory of calls that belong to no runtime. */
 hf_allocator hf_data_memory(void);
 
-/* Where a workflow's fibers keep the payloads they own, so that they go with the run. NULL elsewhere. */
-hf_list *hf_data_keep(void);
+/* Arenas that were used, with the memory they grew to: what one task needs the next one will need, too. Any thread. */
+enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MAX = 16 * 1024 };
+typedef struct hf_arenas {
+    hf_spin lock;
+    int count;
+    hf_allocator memory;
+    hf_arena spare[HF_ARENAS_MAX];
+} hf_arenas;
+void hf_arenas_init(hf_arenas *arenas, hf_allocator memory);
+void hf_arenas_deinit(hf_arenas *arenas);
+/* An empty arena, and the way back for it. */
+hf_arena hf_arenas_take(hf_arenas *arenas);
+void hf_arenas_give(hf_arenas *arenas, hf_arena *arena);
+
+/* An arena that begins with memory of the caller's. */
+static inline void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t len)
+{
+    hf_arena_init(arena, memory);
+    arena->free = room;
+    arena->end = arena->free + len;
+}
+
+/* The payloads that a workflow's fibers own, so that they go with the run. */
+typedef struct hf_kept {
+    hf_list boxes;
+    size_t bytes; /* of all of them */
+} hf_kept;
+/* Those of the running workflow; NULL elsewhere. */
+hf_kept *hf_data_keep(void);
 /* Frees what was kept. */
-void hf_data_drop(hf_list *kept);
+void hf_data_drop(hf_kept *kept);
 
 /* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory (arena->status). */
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
 /* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
  * Fails: HF_ERR_NOMEM. */
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_list *keep, hf_payload *ret_payload);
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload);
 /* The same, borrowed from what was decoded; the word for the encoding is copied into the arena. */
 hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
 

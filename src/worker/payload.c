@@ -9,8 +9,9 @@
 #include <string.h>
 
 typedef struct box {
-    hf_node node; /* in the run's list; unlinked elsewhere */
-    size_t len;   /* of the allocation */
+    hf_node node;  /* in the run's list; unlinked elsewhere */
+    hf_kept *kept; /* of the run; NULL elsewhere */
+    size_t len;    /* of the allocation */
     char *encoding;
     char data[];
 } box;
@@ -32,6 +33,55 @@ hf_allocator hf_data_memory(void)
     return (hf_allocator){allocate, release, hf_env_posix()};
 }
 
+/* ---- Arenas ------------------------------------------------------------------------------------------------------------ */
+
+void hf_arenas_init(hf_arenas *arenas, hf_allocator memory)
+{
+    arenas->memory = memory;
+    arenas->count = 0;
+}
+
+void hf_arenas_deinit(hf_arenas *arenas)
+{
+    while (arenas->count > 0) {
+        hf_arena_deinit(&arenas->spare[--arenas->count]);
+    }
+}
+
+hf_arena hf_arenas_take(hf_arenas *arenas)
+{
+    hf_arena arena;
+    hf_spin_lock(&arenas->lock);
+    if (arenas->count > 0) {
+        arena = arenas->spare[--arenas->count];
+    } else {
+        hf_arena_init(&arena, arenas->memory);
+    }
+    hf_spin_unlock(&arenas->lock);
+    return arena;
+}
+
+void hf_arenas_give(hf_arenas *arenas, hf_arena *arena)
+{
+    bool is_kept = false;
+    if (!HF_ASAN && arena->chunks != NULL &&
+        arena->used <= HF_ARENA_KEEP_MAX) { /* ASan sees a late look at freed memory only */
+        hf_arena_reset(arena);
+        hf_spin_lock(&arenas->lock);
+        is_kept = arenas->count < HF_ARENAS_MAX;
+        if (is_kept) {
+            arenas->spare[arenas->count++] = *arena;
+        }
+        hf_spin_unlock(&arenas->lock);
+    }
+    if (!is_kept) {
+        hf_arena_deinit(arena);
+    }
+    hf_arena_init(arena, arenas->memory);
+}
+
+/* ---- Boxes ------------------------------------------------------------------------------------------------------------- */
+
 static const char *known_encoding(hf_str encoding)
 {
     static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
@@ -44,7 +94,7 @@ static const char *known_encoding(hf_str encoding)
 }
 
 /* Room for `len` bytes, not filled; NULL: out of memory. */
-static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_list *keep)
+static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_kept *keep)
 {
     hf_env *env = hf_env_posix();
     const char *known = known_encoding(encoding);
@@ -66,7 +116,9 @@ static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_lis
         b->encoding[encoding.len] = '\0';
     }
     if (keep != NULL) {
-        hf_list_push_back(keep, &b->node);
+        hf_list_push_back(&keep->boxes, &b->node);
+        keep->bytes += whole;
+        b->kept = keep;
     }
     *ret_payload = (hf_payload){b->data, len, known != NULL ? known : b->encoding, b};
     return b;
@@ -75,16 +127,17 @@ static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_lis
 static void box_free(box *b)
 {
     hf_env *env = hf_env_posix();
-    if (hf_node_is_linked(&b->node)) {
+    if (b->kept != NULL) {
         hf_list_remove(&b->node);
+        b->kept->bytes -= b->len;
     }
     env->ops->release(env, b, b->len);
 }
 
-void hf_data_drop(hf_list *kept)
+void hf_data_drop(hf_kept *kept)
 {
-    while (!hf_list_is_empty(kept)) {
-        box_free(HF_CONTAINER(hf_list_first(kept), box, node));
+    while (!hf_list_is_empty(&kept->boxes)) {
+        box_free(HF_CONTAINER(hf_list_first(&kept->boxes), box, node));
     }
 }
 
@@ -156,7 +209,7 @@ hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
     return hf_payloads_of(arena, hf_payload_make(arena, encoding, data));
 }
 
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_list *keep, hf_payload *ret_payload)
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload)
 {
     const hf_pb_payload *first = hf_payloads_first(payloads);
     if (ret_payload == NULL) {

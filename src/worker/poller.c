@@ -93,15 +93,14 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
 /* One poll; a task is on its way when it returns. */
 static hf_status poll_activity_once(hf_op *op, hf_worker *worker, bool *ret_is_begun)
 {
-    hf_arena arena;
-    hf_arena_init(&arena, worker->memory);
+    hf_arena arena = hf_arenas_take(&worker->arenas);
     hf_pb_poll_activity_task_queue_response *task = NULL;
     hf_status status = poll_activity(op, worker, &arena, &task);
     if (status == HF_OK && task != NULL) {
         *ret_is_begun = true;
         return hf_activity_begin(op, worker, &arena, task);
     }
-    hf_arena_deinit(&arena);
+    hf_arenas_give(&worker->arenas, &arena);
     return status;
 }
 

@@ -10,24 +10,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void hf_recorder_init(hf_recorder *recorder, hf_allocator memory)
+void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
 {
     hf_list_init(&recorder->records);
-    hf_arena_init(&recorder->arena, memory);
-    hf_arena_init(&recorder->spare, memory);
+    hf_arena_init(&recorder->arena, from->memory);
+    recorder->from = from;
 }
 
 void hf_recorder_deinit(hf_recorder *recorder)
 {
     hf_list_init(&recorder->records);
-    hf_arena_deinit(&recorder->arena);
-    hf_arena_deinit(&recorder->spare);
+    hf_arenas_give(recorder->from, &recorder->arena);
 }
 
 void hf_recorder_reset(hf_recorder *recorder)
 {
     hf_list_init(&recorder->records);
-    hf_arena_reset(&recorder->arena);
+    hf_arenas_give(recorder->from, &recorder->arena);
+    recorder->arena = hf_arenas_take(recorder->from);
 }
 
 hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
@@ -68,14 +68,14 @@ hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *a
     return list;
 }
 
-static hf_record *keep(hf_recorder *recorder, const hf_record *from)
+static hf_record *keep(hf_arena *arena, const hf_record *from)
 {
-    hf_record *kept = HF_ARENA_NEW(&recorder->spare, hf_record);
+    hf_record *kept = HF_ARENA_NEW(arena, hf_record);
     if (kept != NULL) {
         *kept = *from;
         kept->pb = NULL;
-        kept->id = hf_arena_copy(&recorder->spare, from->id);
-        kept->name = hf_arena_copy(&recorder->spare, from->name);
+        kept->id = hf_arena_copy(arena, from->id);
+        kept->name = hf_arena_copy(arena, from->name);
         if (kept->activity != NULL) {
             kept->activity->record = kept;
         }
@@ -89,24 +89,24 @@ static hf_record *keep(hf_recorder *recorder, const hf_record *from)
 hf_status hf_recorder_compact(hf_recorder *recorder)
 {
     hf_list kept;
+    hf_arena small;
     hf_list_init(&kept);
+    hf_arena_init(&small, recorder->from->memory);
     HF_LIST_EACH(node, &recorder->records)
     {
         hf_record *record = HF_CONTAINER(node, hf_record, node);
-        hf_record *copy = record->is_withdrawn ? NULL : keep(recorder, record);
+        hf_record *copy = record->is_withdrawn ? NULL : keep(&small, record);
         if (copy != NULL) {
             hf_list_push_back(&kept, &copy->node);
         }
     }
-    hf_status status = recorder->spare.status;
+    hf_status status = small.status;
     hf_list_init(&recorder->records);
     while (!hf_list_is_empty(&kept)) {
         hf_list_push_back(&recorder->records, hf_list_pop_front(&kept));
     }
-    hf_arena full = recorder->arena;
-    recorder->arena = recorder->spare;
-    recorder->spare = full;
-    hf_arena_deinit(&recorder->spare);
+    hf_arenas_give(recorder->from, &recorder->arena);
+    recorder->arena = small;
     return status;
 }
 

@@ -6,16 +6,16 @@
  *                                                            v       v
  *                                   RespondWorkflowTaskFailed, and the run is evicted; the next task makes it again
  *
- * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes. */
+ * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes.
+ *
+ * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c): it answers
+ * for it, and what the step comes to later is dropped. Where the watchdog may take a thread away, the driver gets its turn
+ * back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. */
 #include "worker/wf.h"
-
-#include "base/rng.h"
 
 #include <inttypes.h>
 
-enum {
-    RUN_BYTES = 24 * 1024
-}; /* two stacks as they usually are, and this struct: what a run in memory costs at least */
+enum { RUN_BYTES = 12 * 1024 }; /* the driver's stack and this struct: what a run in memory costs beside its fibers */
 
 /* ---- Making and freeing -------------------------------------------------------------------------------------------------- */
 
@@ -40,13 +40,23 @@ static void free_wf(hf_wf *wf)
     }
     hf_data_drop(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
-    hf_arena_deinit(&wf->names);
-    worker->memory.release(worker->memory.state, wf, sizeof *wf);
+    worker->memory.release(worker->memory.state, wf, wf->len);
+}
+
+static hf_str text_behind(char *room, hf_str from)
+{
+    if (from.len > 0) {
+        memcpy(room, from.data, from.len);
+    }
+    room[from.len] = '\0';
+    return hf_str_of_len(room, from.len);
 }
 
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
 {
-    hf_wf *wf = worker->memory.allocate(worker->memory.state, sizeof *wf, _Alignof(hf_wf));
+    const hf_pb_workflow_execution *execution = task->task->workflow_execution;
+    size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
+    hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
         worker->service->ops->unwanted(worker->service, task->task->task_token);
         hf_wtask_free(worker, task);
@@ -55,13 +65,15 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     }
     memset(wf, 0, sizeof *wf);
     wf->worker = worker;
-    hf_arena_init(&wf->names, worker->memory);
-    hf_recorder_init(&wf->recorder, worker->memory);
+    wf->len = len;
+    wf->id = text_behind((char *)(wf + 1), execution->workflow_id);
+    wf->run_id = text_behind((char *)(wf + 1) + wf->id.len + 1, execution->run_id);
+    hf_recorder_init(&wf->recorder, &worker->arenas);
     hf_list_init(&wf->tasks);
     hf_list_init(&wf->scheduling);
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);
-    hf_list_init(&wf->payloads);
+    hf_list_init(&wf->payloads.boxes);
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         hf_list_init(&wf->activities[i]);
         hf_list_init(&wf->timers[i]);
@@ -69,12 +81,6 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     wf->event_id_next = 1;
     wf->posted = 1;
     hf_list_push_back(&wf->tasks, &task->node);
-    wf->id = hf_arena_copy(&wf->names, task->task->workflow_execution->workflow_id);
-    wf->run_id = hf_arena_copy(&wf->names, task->task->workflow_execution->run_id);
-    if (wf->names.status != HF_OK) {
-        free_wf(wf);
-        return HF_ERR_NOMEM;
-    }
     *ret_wf = wf;
     return HF_OK;
 }
@@ -116,13 +122,15 @@ static hf_wtask *next_task(hf_wf *wf)
 
 /* ---- Answering ----------------------------------------------------------------------------------------------------------- */
 
-/* Says that the task cannot be done. Later attempts stay silent: they would only spin, so the task times out instead. */
-static void answer_failed(hf_wf *wf, const hf_wtask *task, hf_op *why)
+const char hf_wf_stuck_text[] = "the workflow's code does not yield: it loops or blocks, and keeps its thread; "
+                                "activities may, workflows wait by the "
+                                "library's verbs alone";
+
+void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why)
 {
-    hf_worker *worker = wf->worker;
     hf_log(worker->rt, HF_LOG_ERROR, "workflow_task_failed", "workflow=%.*s run=%.*s attempt=%d message=%s",
-           HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), (int)task->task->attempt, why->message);
-    if (task->task->attempt > 1) {
+           HF_STR_ARGS(step->id), HF_STR_ARGS(step->run_id), step->attempt, why->message);
+    if (step->attempt > 1) {
         return;
     }
     hf_arena arena;
@@ -130,7 +138,7 @@ static void answer_failed(hf_wf *wf, const hf_wtask *task, hf_op *why)
     hf_pb_respond_workflow_task_failed_request request = {
         .namespace = worker->name_space,
         .identity = worker->identity,
-        .task_token = task->task->task_token,
+        .task_token = step->token,
         .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
                                                 : HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE,
     };
@@ -176,6 +184,9 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
+    hf_pb_workflow_task_completed_metadata sdk = {.sdk_name = HF_STR(HF_WF_SDK_NAME),
+                                                  .sdk_version = HF_STR(HF_VERSION_TEXT)};
+    request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* said once, and again by another version */
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
     hf_status status = next->arena.status == HF_OK ? hf_service_ask(op, worker->service, &call)
@@ -219,15 +230,22 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     hf_worker *worker = wf->worker;
     hf_op op;
     hf_op_init(&op);
+    hf_wf_cache_enter_step(wf, task);
     hf_status status = play(&op, wf, task);
-    if (status == HF_OK) {
+    if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
+        status = HF_ERR_EVICTED; /* the keeper has answered */
+    } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, ret_next);
         if (status != HF_OK && !is_quiet(&op)) {
             hf_log(worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
                    HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op.message);
         }
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED) {
-        answer_failed(wf, task, &op);
+        hf_wf_answer_failed(
+            worker,
+            &(hf_stuck_step){
+                .id = wf->id, .run_id = wf->run_id, .token = task->task->task_token, .attempt = task->task->attempt},
+            &op);
     }
     hf_wtask_free(worker, task);
     if (status == HF_OK && !wf->has_closed) {
@@ -240,13 +258,13 @@ static hf_status open_crew(hf_wf *wf)
 {
     hf_op op;
     hf_op_init(&op);
-    uint64_t seed = hf_hash_bytes(0, wf->run_id.data, wf->run_id.len);
-    return hf_crew_open(&op, &wf->crew, &(hf_crew_options){wf->id.data, &hf_wf_crew_ops, wf, seed});
+    return hf_crew_open(&op, &wf->crew,
+                        &(hf_crew_options){wf->id.data, &hf_wf_crew_ops, wf, 0}); /* seeded by event 1 */
 }
 
 static size_t bytes_of(const hf_wf *wf)
 {
-    return RUN_BYTES + wf->names.used + wf->recorder.arena.used;
+    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes;
 }
 
 static hf_status drive(void *arg)
@@ -262,11 +280,22 @@ static hf_status drive(void *arg)
             task = next;
         }
         (void)hf_sem_release(worker->workflow_slots, 1);
-        hf_wf_cache_touch(wf, bytes_of(wf));
+        if (!wf->is_lost) {
+            hf_wf_cache_touch(wf, bytes_of(wf));
+        }
     }
     hf_wtask_free(worker, task); /* of a run that has closed: there is none */
-    hf_wf_cache_remove(wf);
-    hf_crew_close(wf->crew);
+    if (wf->is_lost) { /* it stays in the table until it is back, lest its tasks take one thread after another */
+        hf_crew_close(wf->crew);
+        hf_wf_cache_remove(wf);
+    } else {
+        hf_wf_cache_remove(wf);
+        hf_crew_close(wf->crew);
+    }
+    if (wf->is_given_up) {
+        hf_log(worker->rt, HF_LOG_WARN, "workflow_came_back", "workflow=%.*s run=%.*s message=it_is_evicted",
+               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id));
+    }
     free_wf(wf);
     hf_worker_count(worker, &worker->runs_count, -1);
     return HF_OK;

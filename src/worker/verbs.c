@@ -12,7 +12,7 @@ static hf_wf *wf_of_self(void)
     return hf_crew_self_state(&hf_wf_crew_ops);
 }
 
-hf_list *hf_data_keep(void)
+hf_kept *hf_data_keep(void)
 {
     hf_wf *wf = wf_of_self();
     return wf != NULL ? &wf->payloads : NULL;
@@ -61,6 +61,20 @@ static hf_pb_duration duration_of(hf_span span)
     return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
 }
 
+static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
+{
+    size_t count = 0;
+    while (types != NULL && types[count] != NULL) {
+        count++;
+    }
+    hf_pb_str_list list = {count > 0 ? HF_ARENA_ARRAY(arena, hf_str, count) : NULL, 0};
+    while (list.items != NULL && list.count < count) {
+        list.items[list.count] = hf_arena_copy(arena, hf_str_of(types[list.count]));
+        list.count++;
+    }
+    return list;
+}
+
 static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *options)
 {
     hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
@@ -70,6 +84,7 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
         retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
         retry->maximum_interval = duration_of(options->retry_max);
         retry->maximum_attempts = options->attempts_max > 0 ? options->attempts_max : 0;
+        retry->non_retryable_error_types = final_types_of(arena, options->final_types);
     }
     return retry;
 }
@@ -128,10 +143,43 @@ static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
     record->scheduled_event_id = activity->scheduled_event_id;
 }
 
+/* What a failure came with: of the failure itself, or of the one that the server wrapped. */
+static const hf_pb_payloads *details_of(const hf_pb_failure *failure)
+{
+    for (; failure != NULL; failure = failure->cause) {
+        if (failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
+            return failure->application_failure_info->details;
+        }
+        if (failure->failure_info_case == HF_PB_FAILURE_TIMEOUT_FAILURE_INFO) {
+            return failure->timeout_failure_info->last_heartbeat_details;
+        }
+    }
+    return NULL;
+}
+
+static const hf_pb_payloads *details_of_end(const hf_pb_history_event *end)
+{
+    switch (end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        return details_of(end->activity_task_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        return details_of(end->activity_task_timed_out_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES:
+        return end->activity_task_canceled_event_attributes->details;
+    default:
+        return NULL;
+    }
+}
+
 /* What the end of an activity means for who waited. */
-static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out)
+static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out,
+                            hf_payload *ret_details)
 {
     char text[HF_MESSAGE_LEN_MAX];
+    if (hf_payload_decode(details_of_end(end), &wf->payloads, ret_details) != HF_OK) {
+        wf->is_nomem = true;
+        return hf_raise(HF_ERR_NOMEM, "no memory for the details of activity '%s'", name);
+    }
     switch (end->attributes_case) {
     case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
         if (hf_payload_decode(end->activity_task_completed_event_attributes->result, &wf->payloads, ret_out) != HF_OK) {
@@ -204,7 +252,7 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
         status = run_activity(self, wf, &activity, record);
     }
     hf_leave(self);
-    return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out);
+    return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out, options->ret_details);
 }
 
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)

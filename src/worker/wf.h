@@ -4,6 +4,9 @@
 
 #include "worker/worker_private.h"
 
+/* What histories say about who ran a workflow. */
+#define HF_WF_SDK_NAME "holdfast-c"
+
 enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
 
 typedef struct hf_record hf_record;
@@ -25,7 +28,7 @@ struct hf_record {
 typedef struct hf_recorder {
     hf_list records; /* of the last activation, in order */
     hf_arena arena;
-    hf_arena spare; /* for hf_recorder_compact */
+    hf_arenas *from; /* where arenas for a step come from; between steps a small one of its own does */
 } hf_recorder;
 
 /* An activity that a fiber waits for. On that fiber's stack. */
@@ -55,7 +58,7 @@ typedef struct hf_wf_signal {
 
 struct hf_wf {
     hf_worker *worker;
-    hf_arena names; /* as long as the run */
+    size_t len; /* of the allocation: the two texts follow the struct */
     hf_str id;
     hf_str run_id;
     const hf_entry *entry;
@@ -64,10 +67,14 @@ struct hf_wf {
     hf_node bucket;
     hf_node lru;
     size_t bytes;
-    unsigned posted; /* tasks in the mailbox or at work */
-    hf_list tasks;   /* the mailbox */
-    bool is_told;    /* to end */
-    hf_wait *waiter; /* the driver, when it waits for one of the two */
+    unsigned posted;         /* tasks in the mailbox or at work */
+    hf_list tasks;           /* the mailbox */
+    bool is_told;            /* to end */
+    bool is_given_up;        /* it does not yield: somebody else answers for its step, and its tasks are dropped */
+    const hf_wtask *at_work; /* the step that is being played */
+    hf_wait *waiter;         /* the driver, when it waits for one of the two */
+
+    _Atomic(int64_t) turn_ns; /* mono: since when its fibers have their turn; 0 = they have not */
 
     /* The driver's, and its crew's in turns. */
     hf_crew *crew;
@@ -80,15 +87,20 @@ struct hf_wf {
     hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
     hf_list signals;                           /* not taken, in order */
     hf_list signal_waits;                      /* hf_wait.node of who waits for one, in order */
-    hf_list payloads;                          /* what its fibers own */
+    hf_kept payloads;                          /* what its fibers own */
     hf_payload input;
+    bool is_sdk_known; /* the history says which library ran it */
+    bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
     bool has_begun;
     bool is_cancel_requested;
     bool has_closed; /* the closing command was made */
     bool is_nomem;   /* something could not be written down: the step must not count */
 };
 
-/* run.c: makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
+/* run.c: says that a workflow task cannot be done. Later attempts stay silent: they would only spin, so the task times
+ * out instead. */
+void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
+/* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
 /* Starts its driver, which frees it in the end; on failure it is freed at once. */
 hf_status hf_wf_start(hf_wf *wf);
@@ -103,12 +115,16 @@ typedef struct hf_events {
 } hf_events;
 hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
 
+/* What is said of a run that does not yield. */
+extern const char hf_wf_stuck_text[];
+
 /* activation.c: applies the events; in the recorder are then the commands of the last activation.
- * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_NOMEM, HF_ERR_INVALID. */
+ * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_NOMEM,
+ * HF_ERR_INVALID. */
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
 
 /* recorder.c */
-void hf_recorder_init(hf_recorder *recorder, hf_allocator memory);
+void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);
 void hf_recorder_deinit(hf_recorder *recorder);
 /* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
 hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,

@@ -4,12 +4,15 @@
  *       |                                                                    driver (a plain fiber), a crew of its own
  *       +-- activities: a fiber each, which waits for a thread of the pool
  *       +-- cache: runs by run id, least recently used first
+ *       +-- keeper: the thread that owns all of this while it runs (keeper.c)
  *
  * K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
  *     and only to put something into its mailbox.
  * K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
  *     took it out. So what finds it in the table may post to it.
- * K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else. */
+ * K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
+ * K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
+ *     service any more: that may be gone. Everybody asks through `door`, which says no from then on. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
@@ -30,6 +33,7 @@ typedef struct hf_entry {
     hf_node node; /* in worker->workflows or worker->activities */
     hf_str name;
     hf_function function;
+    bool on_fiber; /* an activity that never blocks */
 } hf_entry;
 
 enum { HF_WF_BUCKETS = 1024 };
@@ -44,12 +48,21 @@ typedef struct hf_wf_cache {
     bool is_closed; /* stopping: runs end after their step */
 } hf_wf_cache;
 
+/* The way to the service: K4. */
+typedef struct hf_door {
+    hf_service service; /* first: what the rest of the worker asks */
+    hf_service *behind; /* the caller's */
+    atomic_bool is_shut;
+} hf_door;
+
 struct hf_worker {
-    hf_service *service;
+    hf_service *service; /* the door's */
+    hf_door door;
     hf_runtime *rt;
     bool owns_runtime;
     hf_allocator memory;
-    hf_arena names; /* what follows, and the entries */
+    hf_arenas arenas; /* for tasks and steps */
+    hf_arena names;   /* what follows, and the entries */
     hf_str queue;
     hf_str name_space;
     hf_str identity;
@@ -60,20 +73,40 @@ struct hf_worker {
     hf_wf_cache cache;
     atomic_uint state; /* hf_worker_state */
     hf_chan *stop;     /* somebody wants it to stop: a reason, const char * */
-    hf_chan *never;    /* nobody sends: to wait for a cancel */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
     hf_dispatcher *pool;   /* activities' threads */
     hf_scope *runs;        /* drivers; open while it runs */
     hf_scope *jobs;        /* activities */
-    hf_chan *ended;        /* one of the two below has changed */
+    hf_chan *ended;        /* while it stops: one of the two below has gone down */
     atomic_int runs_count; /* drivers that have not ended */
     atomic_int jobs_count; /* activities that have not ended */
-    hf_status status;      /* what hf_worker_run returns: why it stopped by itself */
+    hf_spin busy_lock;     /* of the next */
+    hf_list busy;          /* activities that have not ended, for reports */
+
+    /* keeper.c */
+    hf_thread *keeper;
+    hf_sched
+        *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
+    atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */
+    hf_word word;                  /* the keeper sleeps on it: one of the next three has changed, or a fiber is stuck */
+    _Atomic(int64_t) stop_ns;      /* mono: since when it is to stop; 0 = it is not */
+    atomic_bool is_over;           /* everything has ended */
+    int64_t started_ns;            /* mono */
+    hf_chan *over;                 /* hf_worker_run may return */
+    hf_status status;              /* why it stopped by itself */
+    hf_status result;              /* what hf_worker_run returns */
+    char why[HF_MESSAGE_LEN_MAX];  /* its sentence */
+    char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */
 };
 
 typedef enum hf_worker_state { HF_WORKER_NEW, HF_WORKER_RUNNING, HF_WORKER_DONE } hf_worker_state;
 
+/* One owner less; the last one frees it. */
+hf_status hf_worker_release(hf_worker *worker);
+/* Something has happened that the keeper is to look at. */
+void hf_worker_ring(hf_worker *worker);
+void hf_door_init(hf_door *door, hf_service *behind);
 const hf_entry *hf_entry_find(const hf_list *entries, hf_str name);
 /* Counts drivers and activities, and tells who waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
@@ -98,6 +131,8 @@ typedef struct hf_poller_seat {
 hf_status hf_poll_workflows(void *seat);
 hf_status hf_poll_activities(void *seat);
 
+/* Logs each activity that still runs, by name. */
+void hf_activity_report(hf_worker *worker, const char *event);
 /* Starts an activity, which gives its slot back in the end. Takes the task that lies in `arena`, the arena and the slot,
  * also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
@@ -119,6 +154,23 @@ void hf_wtask_free(hf_worker *worker, hf_wtask *task);
 void hf_wf_cache_init(hf_wf_cache *cache);
 /* Gives the task to its run, which is made if it is not there. Takes `task`. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task);
+/* A step of a run that does not yield: enough to answer for it. In the arena it was asked for with. */
+typedef struct hf_stuck_step {
+    hf_str id;
+    hf_str run_id;
+    hf_str token;
+    int attempt;
+    int64_t since_ns; /* mono */
+} hf_stuck_step;
+/* One whose turn began before `before_ns`; from now on it is given up: its answer is the caller's to give, and further
+ * tasks of the run are dropped until it has come back. False: there is none, or no memory to tell. */
+bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step);
+/* Logs each run that is in the middle of a step, by name. */
+void hf_wf_cache_report(hf_worker *worker, const char *event);
+/* By the driver, around a step. hf_wf_cache_leave_step says whether the step is still its own to answer; a lost run is given
+ * up from then on. */
+void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task);
+bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost);
 /* By the driver, after a step: it was used just now, and uses so many bytes. What is over the bounds is told to end. */
 void hf_wf_cache_touch(hf_wf *wf, size_t bytes);
 /* By the driver, before it ends; also when somebody took it out already. */

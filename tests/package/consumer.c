@@ -397,6 +397,10 @@ static hf_status use_workers(void)
 {
     hf_worker *worker = NULL;
     EXPECT(hf_worker_new(NULL, "queue", &worker) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_activity(NULL, "name", NULL) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_activity(NULL, "name", NULL, .on_fiber = true) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
+    EXPECT(hf_activity_fail("not in an activity", .type = "Declined", .is_final = true) == HF_ERR_MISUSE);
     EXPECT(hf_worker_new(NULL, "queue", &worker, .cached_max = HF_OFF) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), NULL) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), NULL, .start_to_close = hf_seconds(1)) == HF_ERR_MISUSE);

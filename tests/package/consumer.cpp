@@ -566,6 +566,14 @@ hf_status use_workers()
     hf_activity_options activity_options = hf_activity_options();
     activity_options.start_to_close = hf_seconds(1);
     EXPECT(hf_worker_new(nullptr, "queue", &worker) == HF_ERR_MISUSE);
+    hf_add_activity_options add_options = hf_add_activity_options();
+    add_options.on_fiber = true;
+    hf_activity_fail_options fail_options = hf_activity_fail_options();
+    fail_options.is_final = true;
+    EXPECT(hf_worker_add_activity(nullptr, "name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, add_options) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_fail("not in an activity") == HF_ERR_MISUSE);
+    EXPECT(hf_activity_fail("not in an activity", fail_options) == HF_ERR_MISUSE);
     EXPECT(hf_worker_new(nullptr, "queue", &worker, worker_options) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, activity_options) == HF_ERR_MISUSE);
@@ -573,6 +581,8 @@ hf_status use_workers()
     EXPECT(hf_signal_wait("name", nullptr, patient_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_worker_new(nullptr, "queue", &worker, {.cached_max = HF_OFF}) == HF_ERR_MISUSE);
+    EXPECT(hf_worker_add_activity(nullptr, "name", nullptr, {.on_fiber = true}) == HF_ERR_MISUSE);
+    EXPECT(hf_activity_fail("not in an activity", {.is_final = true}) == HF_ERR_MISUSE);
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
 #endif

@@ -303,11 +303,109 @@ static void the_same_seed_gives_the_same_trace(void **state)
     }
 }
 
+/* ---- Failures, as the engine takes them ------------------------------------------------------------------------------ */
+
+static int attempts[3];
+
+static hf_status decline(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    attempts[0]++;
+    return hf_activity_fail("no money", .type = "CardDeclined", .is_final = true,
+                            .details = hf_payload_of_json("{\"code\": 5}"));
+}
+
+static hf_status come_later(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    attempts[1]++;
+    if (hf_activity_info()->attempt == 1) {
+        return hf_activity_fail("the shop opens tomorrow", .retry_after = hf_hours(20));
+    }
+    return hf_payload_printf(ret_out, "\"open\"");
+}
+
+static hf_status typed(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    attempts[2]++;
+    return hf_raise_typed(HF_ERR_FAILED, "Never", "whatever it says");
+}
+
+static hf_status fail_in_all_ways(hf_payload in, hf_payload *ret_out)
+{
+    static const char *const FINAL[] = {"Other", "Never", NULL};
+    hf_payload details = {0};
+    hf_status status = hf_activity_run("decline", in, NULL, .start_to_close = hf_seconds(5), .ret_details = &details);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && strcmp(hf_error()->type, "ActivityFailed") == 0);
+    HF_CHECK(strcmp(hf_error()->cause->type, "CardDeclined") == 0 &&
+             strcmp(hf_error()->cause->message, "no money") == 0);
+    HF_CHECK(details.data != NULL && strcmp(details.data, "{\"code\": 5}") == 0);
+    hf_time from = hf_wall_now(NULL);
+    HF_TRY(hf_activity_run("later", in, NULL, .start_to_close = hf_seconds(5)));
+    HF_CHECK(hf_wall_now(NULL).ns - from.ns >= hf_hours(20).ns);
+    status = hf_activity_run("typed", in, NULL, .start_to_close = hf_seconds(5), .final_types = FINAL);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_CHECK(status == HF_ERR_FAILED && strcmp(hf_error()->cause->type, "Never") == 0);
+    return hf_payload_printf(ret_out, "\"%s\"", hf_error()->cause->message);
+}
+
+static hf_status fail_client(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_TRY(hf_start(p->service, "failing", hf_payload_none(), &execution, .task_queue = "sim"));
+    HF_TRY(hf_result(execution, &out));
+    HF_CHECK(strcmp(out.data, "\"whatever it says\"") == 0);
+    return HF_OK;
+}
+
+static hf_status fail_main(void *arg)
+{
+    play *p = arg;
+    HF_TRY(hf_open("memory:", &p->service));
+    hf_worker_options options = {.size = sizeof options, .cached_max = p->cached_max};
+    HF_TRY(hf_worker_new_with(p->service, "sim", &p->worker, &options));
+    HF_TRY(hf_worker_add_workflow(p->worker, "failing", fail_in_all_ways));
+    HF_TRY(hf_worker_add_activity(p->worker, "decline", decline));
+    HF_TRY(hf_worker_add_activity(p->worker, "later", come_later, .on_fiber = true));
+    HF_TRY(hf_worker_add_activity(p->worker, "typed", typed, .on_fiber = true));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .name = "play", .join = HF_JOIN_COLLECT));
+        HF_TRY(hf_fork(scope, work, p));
+        HF_CHECK(fail_client(p) == HF_OK);
+        HF_TRY(hf_worker_stop(p->worker));
+        HF_TRY(hf_join(scope));
+    }
+    HF_TRY(hf_worker_free(p->worker));
+    return hf_close(p->service);
+}
+
+static void activities_say_how_they_fail(void **state)
+{
+    (void)state;
+    for (int cached_max = HF_OFF; cached_max <= 0; cached_max -= HF_OFF) {
+        play p = {.cached_max = cached_max};
+        memset(attempts, 0, sizeof attempts);
+        HF_CHECK(hf_sim_run(1, 2, fail_main, &p, NULL) == HF_OK);
+        HF_CHECK(attempts[0] == 1 && attempts[1] == 2 && attempts[2] == 1);
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(programs_end_as_they_say_with_workflows_in_memory),
     cmocka_unit_test(programs_end_the_same_evicted_at_every_await),
     cmocka_unit_test(programs_end_the_same_with_room_for_one),
     cmocka_unit_test(the_same_seed_gives_the_same_trace),
+    cmocka_unit_test(activities_say_how_they_fail),
 };
 
 int main(int argc, char **argv)

@@ -548,6 +548,7 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_activity_run NULL
 #define call_hf_signal_wait NULL
 #define call_hf_activity_heartbeat NULL
+#define call_hf_activity_fail NULL
 
 /* ---- The table ------------------------------------------------------------------------------- */
 

@@ -1,0 +1,373 @@
+/* How a worker runs and how it stops.
+ *
+ *     hf_worker_run -- starts the keeper, a thread, and waits for it
+ *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait when patience is over
+ *       fiber "worker": scopes "workflows" and "activities", inside them scope "pollers"; waits for a reason to stop
+ *
+ *     the ladder:    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
+ *                    2  cached workflows are evicted, each after the step it is at; activities may finish (grace)
+ *                    3  activities are canceled (force)
+ *                    4  what still runs is reported by name and left behind: hf_worker_run returns HF_ERR_TIMEOUT
+ *
+ * Steps 1 to 3 are the fiber's, step 4 is the keeper's: it is a plain thread, so that neither a workflow that keeps the fiber
+ * threads busy nor an activity that ignores its cancel can make it wait. What is left behind still uses the worker, the runtime
+ * and its own thread, and nothing of C can take these away: so the keeper stays with it, in its scope, and frees the worker
+ * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: K4. */
+#include "worker/wf.h"
+
+#include "fiber/crew_private.h"
+#include "fiber/safepoint.h"
+#include "fiber/watch.h"
+#include "fiber/watch_policy.h"
+
+#include <stdio.h>
+
+enum {
+    STICKY_SHARE = 5, /* of so many workflow polls one is for new runs */
+    KEEPER_STACK_LEN = 256 * 1024
+};
+
+static const int64_t NAP_NS = 10 * INT64_C(1000000);
+
+/* ---- The fiber ----------------------------------------------------------------------------------------------------------------- */
+
+/* A shield without a bound: what it covers has bounds of its own. */
+static hf_status shield_open(hf_runtime *rt, hf_shield **ret_shield)
+{
+    hf_fiber *self = hf_enter(rt);
+    hf_scope_options options = {.size = sizeof options};
+    hf_scope *scope = NULL;
+    hf_status status = hf_scope_open_on(self, rt, &scope, &options, true);
+    *ret_shield = (hf_shield *)(void *)scope;
+    HF_LEAVE(self, status);
+}
+
+void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
+{
+    atomic_fetch_add(which, delta);
+    if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
+        (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
+    }
+}
+
+void hf_worker_ring(hf_worker *worker)
+{
+    hf_env *env = worker->rt->env;
+    atomic_fetch_add(&worker->word, 1);
+    env->ops->word_wake(env, &worker->word, 1);
+}
+
+void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
+{
+    hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
+    __atomic_store_n(&worker->status, status, __ATOMIC_RELAXED);
+    (void)hf_worker_stop(worker);
+}
+
+hf_status hf_worker_stop(hf_worker *worker)
+{
+    HF_TRY(hf_not_in_workflow("hf_worker_stop"));
+    if (worker == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_worker_stop needs a worker");
+    }
+    const char *reason = "hf_worker_stop";
+    int64_t nobody = 0;
+    int64_t now = hf_now(worker->rt).ns;
+    if (atomic_compare_exchange_strong(&worker->stop_ns, &nobody, now > 0 ? now : 1)) {
+        hf_worker_ring(worker);
+    }
+    hf_status status = hf_chan_try_send(worker->stop, &reason);
+    return status == HF_ERR_AGAIN ? HF_OK : status; /* full: it was told before */
+}
+
+static hf_status stop_on_signal(void *arg)
+{
+    hf_worker *worker = arg;
+    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
+    int number = 0;
+    HF_TRY(hf_signals_open(&signals, &worker->options.stop_on, 1));
+    HF_TRY(hf_signals_next(signals, &number));
+    return hf_worker_stop(worker);
+}
+
+static hf_status start_pollers(hf_worker *worker, hf_scope *scope, hf_poller_seat seats[2])
+{
+    const hf_worker_options *o = &worker->options;
+    seats[0] = (hf_poller_seat){worker, false};
+    seats[1] = (hf_poller_seat){worker, true};
+    bool has_cache = worker->sticky_queue.len > 0;
+    int sticky = has_cache ? o->pollers_max - o->pollers_max / STICKY_SHARE : 0;
+    sticky = has_cache && sticky >= o->pollers_max ? o->pollers_max - 1 : sticky;
+    sticky = has_cache && sticky == 0 ? 1 : sticky; /* at least one of each */
+    int normal = o->pollers_max - sticky > 0 ? o->pollers_max - sticky : 1;
+    for (int i = 0; i < normal + sticky && !hf_list_is_empty(&worker->workflows); i++) {
+        HF_TRY(hf_fork(scope, hf_poll_workflows, &seats[i < normal ? 0 : 1], .name = "workflow poller"));
+    }
+    for (int i = 0; i < o->activity_pollers_max && o->activities_max > 0; i++) {
+        if (!hf_list_is_empty(&worker->activities)) {
+            HF_TRY(hf_fork(scope, hf_poll_activities, &seats[0], .name = "activity poller"));
+        }
+    }
+    return o->stop_on != 0 ? hf_fork(scope, stop_on_signal, worker, .name = "signals") : HF_OK;
+}
+
+static int left_of(hf_worker *worker)
+{
+    return atomic_load(&worker->runs_count) + atomic_load(&worker->jobs_count);
+}
+
+/* Waits until nobody is left, at most for so long (HF_SPAN_UNLIMITED). */
+static bool wait_for_end(hf_worker *worker, hf_span span)
+{
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* canceling the activities cancels the waits around them, too */
+    int64_t until = span.ns == INT64_MAX ? INT64_MAX : hf_now(NULL).ns + span.ns;
+    hf_status status = shield_open(worker->rt, &shield);
+    while (left_of(worker) > 0 && status == HF_OK) {
+        int64_t left = until == INT64_MAX ? INT64_MAX : until - hf_now(NULL).ns;
+        char token = 0;
+        status = left > 0 ? hf_chan_recv(worker->ended, &token, .timeout = hf_nanoseconds(left)) : HF_ERR_TIMEOUT;
+    }
+    return left_of(worker) == 0;
+}
+
+/* The tasks of the sticky queue go to everybody again, at once. */
+static void sign_off(hf_worker *worker)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, worker->memory);
+    hf_pb_shutdown_worker_request request = {.namespace = worker->name_space,
+                                             .identity = worker->identity,
+                                             .sticky_task_queue = worker->sticky_queue,
+                                             .task_queue = worker->queue,
+                                             .reason = HF_STR("the worker stops")};
+    hf_op op;
+    hf_op_init(&op);
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_SHUTDOWN_WORKER, &request, &arena);
+    (void)hf_service_ask(&op, worker->service, &call); /* a courtesy */
+    hf_arena_deinit(&arena);
+}
+
+static void descend(hf_worker *worker)
+{
+    hf_wf_cache_close(worker);
+    if (worker->sticky_queue.len > 0) {
+        sign_off(worker);
+    }
+    if (wait_for_end(worker, worker->options.shutdown_grace)) {
+        return;
+    }
+    hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
+           atomic_load(&worker->jobs_count));
+    (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
+    (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
+}
+
+/* Until somebody wants it to stop. */
+static hf_status serve(hf_worker *worker)
+{
+    hf_poller_seat seats[2];
+    HF_AUTO(hf_scope_close) hf_scope *pollers = NULL; /* leaving it cancels the polls */
+    HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
+    HF_TRY(start_pollers(worker, pollers, seats));
+    const char *reason = "canceled";
+    (void)hf_chan_recv(worker->stop, &reason);
+    hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
+    return HF_OK;
+}
+
+static hf_status work(hf_worker *worker)
+{
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* the ladder waits on its own terms, canceled or not */
+    HF_AUTO(hf_scope_close) hf_scope *runs = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *jobs = NULL;
+    HF_TRY(shield_open(worker->rt, &shield));
+    HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
+    worker->runs = runs;
+    worker->jobs = jobs;
+    hf_status status = serve(worker);
+    descend(worker);
+    return status != HF_OK ? status : __atomic_load_n(&worker->status, __ATOMIC_RELAXED);
+}
+
+static hf_status worker_main(void *arg)
+{
+    hf_worker *worker = arg;
+    worker->result = work(worker);
+    if (worker->result != HF_OK) {
+        const hf_failure *failure = hf_error();
+        bool is_it = failure != NULL && failure->status == worker->result;
+        (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
+                       is_it ? failure->message : hf_status_text(worker->result));
+    }
+    atomic_store(&worker->is_over, true);
+    hf_worker_ring(worker);
+    return HF_OK;
+}
+
+/* ---- The keeper ---------------------------------------------------------------------------------------------------------------- */
+
+/* A fiber was reported: if it is one of a workflow, its step is answered. */
+static void answer_stuck(hf_worker *worker)
+{
+    int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
+    hf_arena arena;
+    hf_arena_init(&arena, worker->memory);
+    hf_stuck_step step;
+    int64_t now = hf_now(worker->rt).ns;
+    while (limit != HF_WATCH_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step)) {
+        hf_op why;
+        hf_op_init(&why);
+        (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s (for %lld ms so far)", hf_wf_stuck_text,
+                      (long long)((now - step.since_ns) / 1000000));
+        hf_wf_answer_failed(worker, &step, &why);
+        hf_arena_reset(&arena);
+    }
+    hf_arena_deinit(&arena);
+}
+
+/* When it is to have stopped. */
+static hf_instant last_moment(hf_worker *worker)
+{
+    const hf_worker_options *o = &worker->options;
+    int64_t stop = atomic_load(&worker->stop_ns);
+    if (stop == 0 || atomic_load(&worker->door.is_shut)) {
+        return HF_INSTANT_NEVER;
+    }
+    stop = stop > worker->started_ns ? stop : worker->started_ns; /* it may have been told before it ran */
+    return hf_instant_after(hf_instant_after((hf_instant){stop}, o->shutdown_grace), o->shutdown_force);
+}
+
+static void let_go(hf_worker *worker)
+{
+    (void)hf_chan_try_send(worker->over, "");
+}
+
+/* K4: what runs goes on, but the worker is no longer waited for. */
+static void leave_behind(hf_worker *worker)
+{
+    int jobs = atomic_load(&worker->jobs_count);
+    int runs = atomic_load(&worker->runs_count);
+    hf_log(worker->rt, HF_LOG_ERROR, "worker_left_behind", "queue=%.*s activities=%d workflows=%d",
+           HF_STR_ARGS(worker->queue), jobs, runs);
+    hf_activity_report(worker, "activity_left_behind");
+    hf_wf_cache_report(worker, "workflow_left_behind");
+    atomic_store(&worker->door.is_shut, true);
+    hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
+    hf_world_start(worker->rt);
+    (void)snprintf(
+        worker->left, sizeof worker->left,
+        "%d activities and %d workflows ignored their cancel and were left behind: they keep their threads and "
+        "the runtime's memory; the log has their names",
+        jobs, runs);
+    let_go(worker);
+}
+
+static void keep(hf_worker *worker)
+{
+    hf_env *env = worker->rt->env;
+    for (;;) {
+        uint32_t seen = atomic_load(&worker->word);
+        if (atomic_load(&worker->is_over)) {
+            return;
+        }
+        answer_stuck(worker);
+        hf_instant until = last_moment(worker);
+        if (env->ops->now(env).ns >= until.ns) {
+            leave_behind(worker);
+        } else {
+            (void)env->ops->word_wait(env, &worker->word, seen, until);
+        }
+    }
+}
+
+static void keeper_main(void *arg)
+{
+    hf_worker *worker = arg;
+    /* In a simulation threads share what is thread-local. */
+    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}, .near = worker->near};
+    hf_watch_listener listener = {.word = &worker->word};
+    hf_scope *scope = NULL;
+    hf_self_set(&me.fiber.self);
+    hf_status status = hf_scope_open(&scope, .name = "worker", .runtime = worker->rt, .join = HF_JOIN_COLLECT);
+    status = status == HF_OK ? hf_fork(scope, worker_main, worker, .name = "worker") : status;
+    if (status == HF_OK) {
+        hf_watch_listen(worker->rt, &listener);
+        keep(worker);
+        hf_watch_unlisten(worker->rt, &listener);
+        (void)hf_join(scope);
+    } else {
+        worker->result = status;
+        (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
+    }
+    (void)hf_scope_close(scope);
+    let_go(worker);
+    (void)hf_worker_release(worker);
+    hf_self_set(NULL);
+}
+
+/* Until the keeper lets go. A cancel from outside is a wish to stop. */
+static void wait_for_keeper(hf_worker *worker)
+{
+    char token = 0;
+    if (hf_chan_recv(worker->over, &token) == HF_OK) {
+        return;
+    }
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    (void)hf_worker_stop(worker);
+    hf_status status = shield_open(worker->rt, &shield);
+    while (status != HF_OK || hf_chan_recv(worker->over, &token) != HF_OK) {
+        hf_env *env = worker->rt->env; /* out of memory: without a shield a wait fails at once, so it is made of naps */
+        hf_word never = 0;
+        (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + NAP_NS});
+        if (hf_chan_try_recv(worker->over, &token) == HF_OK) {
+            return;
+        }
+    }
+}
+
+static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
+{
+    hf_fiber *self = hf_enter(worker != NULL ? worker->rt : NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    *ret_near = worker != NULL && self->rt == worker->rt ? self->sched : NULL;
+    HF_LEAVE(self, self->hook_depth == 0
+                       ? HF_OK
+                       : hf_refuse(self, HF_ERR_MISUSE, "hf_worker_run waits, and a hook of a join must not"));
+}
+
+hf_status hf_worker_run(hf_worker *worker)
+{
+    HF_TRY(hf_not_in_workflow("hf_worker_run"));
+    hf_sched *near = NULL;
+    HF_TRY(may_run(worker, &near));
+    unsigned expected = HF_WORKER_NEW;
+    if (worker == NULL || !atomic_compare_exchange_strong(&worker->state, &expected, HF_WORKER_RUNNING)) {
+        return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");
+    }
+    hf_env *env = worker->rt->env;
+    hf_op op;
+    hf_op_init(&op);
+    worker->near = near;
+    worker->started_ns = hf_now(worker->rt).ns;
+    atomic_fetch_add(&worker->owners, 1);
+    hf_status status =
+        env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);
+    if (status != HF_OK) {
+        atomic_store(&worker->state, HF_WORKER_DONE);
+        (void)hf_worker_release(worker);
+        return hf_raise(status, "the worker has no thread: %s", op.message);
+    }
+    wait_for_keeper(worker);
+    if (atomic_load(&worker->door.is_shut)) {
+        env->ops->thread_forget(env, worker->keeper);
+        atomic_store(&worker->state, HF_WORKER_DONE);
+        return hf_raise(HF_ERR_TIMEOUT, "%s", worker->left);
+    }
+    env->ops->thread_join(env, worker->keeper);
+    atomic_store(&worker->state, HF_WORKER_DONE);
+    return worker->result == HF_OK ? HF_OK : hf_raise(worker->result, "%s", worker->why);
+}

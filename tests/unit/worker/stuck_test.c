@@ -1,0 +1,231 @@
+/* labels: threads */
+/* What does not end: workflows that do not yield, activities that ignore their cancel. Nothing here is timed: a test waits until
+ * a line was logged, or turns the clock of a simulation. */
+#include "unit/worker/play.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+/* ---- What was logged --------------------------------------------------------------------------------------------- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t log_grew = PTHREAD_COND_INITIALIZER;
+static char lines[64 * 1024];
+static size_t lines_len;
+
+static void keep_line(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    (void)state;
+    (void)level;
+    (void)pthread_mutex_lock(&log_lock);
+    int len = snprintf(lines + lines_len, sizeof lines - lines_len, "%s %s\n", event, fields);
+    lines_len += len > 0 && (size_t)len < sizeof lines - lines_len ? (size_t)len : 0;
+    (void)pthread_cond_broadcast(&log_grew);
+    (void)pthread_mutex_unlock(&log_lock);
+}
+
+static void await_line(const char *text)
+{
+    (void)pthread_mutex_lock(&log_lock);
+    while (strstr(lines, text) == NULL) {
+        (void)pthread_cond_wait(&log_grew, &log_lock);
+    }
+    (void)pthread_mutex_unlock(&log_lock);
+}
+
+/* ---- Workflows that do not yield ----------------------------------------------------------------------------------- */
+
+static atomic_bool may_go_on;
+static atomic_int cleaned_up;
+
+static hf_status loop(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_payload_free) hf_payload copy = hf_payload_none();
+    (void)in;
+    HF_TRY(hf_payload_copy(&copy, hf_payload_of_json("1")));
+    while (!atomic_load(&may_go_on)) {
+        /* as a workflow must not */
+    }
+    hf_status status = hf_signal_wait("go", NULL);
+    atomic_fetch_add(&cleaned_up, status == HF_ERR_EVICTED);
+    HF_TRY(status);
+    return hf_payload_printf(ret_out, "\"went on\"");
+}
+
+static hf_status echo(hf_payload in, hf_payload *ret_out)
+{
+    return hf_payload_copy(ret_out, in);
+}
+
+static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("echo", in, ret_out, .start_to_close = hf_seconds(60));
+}
+
+static void *run_worker(void *arg)
+{
+    hf_worker *worker = arg;
+    HF_CHECK(hf_worker_run(worker) == HF_OK);
+    return NULL;
+}
+
+static void expect_result(hf_service *service, hf_execution *execution, const char *wanted)
+{
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    (void)service;
+    assert_int_equal(hf_result(execution, &out), HF_OK);
+    assert_string_equal((const char *)out.data, wanted);
+}
+
+/* One fiber thread, and a workflow that keeps it. */
+static void stuck_with(int signal_number)
+{
+    static const char SAID[] = "stuck: FAILED 14 the workflow's code does not yield";
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    hf_execution *stuck = NULL;
+    hf_execution *other = NULL;
+    pthread_t thread;
+    atomic_store(&may_go_on, false);
+    atomic_store(&cleaned_up, 0);
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line,
+                                    .watchdog = {.stuck_after = hf_milliseconds(20), .signal = signal_number}),
+                     HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(worker, "echo", echo), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker, worker), 0);
+    assert_int_equal(hf_start(service, "loop", hf_payload_none(), &stuck, .id = "stuck", .task_queue = "orders"),
+                     HF_OK);
+    await_line("workflow_task_failed workflow=stuck");
+    if (signal_number != 0) { /* its thread was replaced: the others go on while it loops */
+        assert_int_equal(
+            hf_start(service, "main", hf_payload_of_json("7"), &other, .id = "other", .task_queue = "orders"), HF_OK);
+        expect_result(service, other, "7");
+        hf_execution_free(other);
+    }
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    assert_int_equal(atomic_load(&cleaned_up), 1);
+    assert_int_equal(hf_signal(stuck, "go", hf_payload_none()), HF_OK); /* a new task: the run is made again */
+    expect_result(service, stuck, "\"went on\"");
+    assert_int_equal(hf_worker_stop(worker), HF_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_memory_equal(fake_log(fake), SAID, sizeof SAID - 1);
+    hf_execution_free(stuck);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+    fake_free(fake);
+}
+
+static void a_workflow_that_loops_is_answered_and_evicted_while_others_go_on(void **state)
+{
+    (void)state;
+    stuck_with(SIGURG);
+}
+
+static void a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted(void **state)
+{
+    (void)state;
+    stuck_with(0);
+}
+
+/* ---- Activities that ignore their cancel ----------------------------------------------------------------------------- */
+
+static atomic_int ended_late;
+
+static hf_status ignore_all(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_TRY(hf_shield_open(&shield, hf_hours(2)));
+    HF_TRY(hf_sleep(hf_hours(1)));
+    (void)hf_activity_heartbeat(hf_payload_of_json("1"));
+    atomic_fetch_add(&ended_late, 1);
+    return hf_activity_fail("too late anyway");
+}
+
+static hf_status ask_for_it(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("ignore", in, ret_out, .start_to_close = hf_hours(5));
+}
+
+static hf_status run_and_be_left(void *arg)
+{
+    play *p = arg;
+    hf_status status = hf_worker_run(p->worker);
+    HF_CHECK_SAY(status == HF_ERR_TIMEOUT && strstr(hf_error_text(), "1 activities and 0 workflows") != NULL, "%s: %s",
+                 hf_status_name(status), hf_error_text());
+    return HF_OK;
+}
+
+static hf_status leave_it_behind(void *arg)
+{
+    play *p = arg;
+    hf_worker_options options = p->options.worker;
+    HF_TRY(hf_worker_new_with(p->service, "orders", &p->worker, &options));
+    HF_TRY(hf_worker_add_workflow(p->worker, "main", ask_for_it));
+    HF_TRY(hf_worker_add_activity(p->worker, "ignore", ignore_all, .on_fiber = p->options.fake.auto_timers));
+    hf_instant from = {0};
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, run_and_be_left, p));
+        HF_TRY(hf_start(p->service, "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders"));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        from = hf_now(NULL);
+        HF_TRY(hf_worker_stop(p->worker));
+        HF_TRY(hf_join(scope));
+    }
+    HF_CHECK_SAY(hf_now(NULL).ns - from.ns == hf_seconds(15).ns, "%lld ms", (long long)(hf_now(NULL).ns - from.ns));
+    HF_TRY(hf_worker_free(p->worker)); /* its memory goes with the activity, and the service may go before */
+    fake_free(p->fake);
+    p->fake = NULL;
+    HF_CHECK(atomic_load(&ended_late) == 0);
+    return hf_sleep(hf_hours(3));
+}
+
+static void leave_with(bool on_fiber)
+{
+    static play p;
+    for (int threads = 1; threads <= 2; threads++) {
+        memset(&p, 0, sizeof p);
+        p.options.worker = (hf_worker_options){.size = sizeof p.options.worker};
+        p.options.fake.auto_timers = on_fiber;
+        p.fake = fake_new(NULL);
+        p.service = fake_as_service(p.fake);
+        atomic_store(&ended_late, 0);
+        HF_CHECK(hf_sim_run(1, threads, leave_it_behind, &p, NULL) == HF_OK);
+        HF_CHECK(atomic_load(&ended_late) == 1);
+    }
+}
+
+static void an_activity_that_ignores_its_cancel_is_left_behind(void **state)
+{
+    (void)state;
+    leave_with(false);
+}
+
+static void an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind(void **state)
+{
+    (void)state;
+    leave_with(true);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(a_workflow_that_loops_is_answered_and_evicted_while_others_go_on),
+        cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
+        cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
+        cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
+    };
+    return hf_test_main("stuck", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
