@@ -13,6 +13,7 @@
 #include "engine/cells.h"
 
 #define SECOND INT64_C(1000000000)
+#define LOOK_US 20 /* the script looks for answers so long before it sleeps: waking it costs the engine a system call */
 
 typedef struct shape {
     const char *mode;
@@ -203,7 +204,12 @@ static bool parse_option(cell_options *o, const char *name, const char *value, b
 
 int main(int argc, char **argv)
 {
-    cell_options o = {.mode = argc > 1 ? argv[1] : "", .seconds = 5, .dir = ".", .window = 256, .signals = 100000};
+    cell_options o = {.mode = argc > 1 ? argv[1] : "",
+                      .seconds = 5,
+                      .dir = ".",
+                      .window = 256,
+                      .signals = 100000,
+                      .look_us = LOOK_US};
     o.count = argc > 2 ? strtoll(argv[2], NULL, 10) : 0;
     bool is_patient = false;
     int used = 0;

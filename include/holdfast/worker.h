@@ -27,8 +27,8 @@ typedef struct hf_worker_options {
     int activities_max;       /* activities at once; 200, HF_OFF = none are polled for */
     int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none */
     size_t cached_bytes_max;  /* the same in bytes, roughly; 256 MiB */
-    int pollers_max;          /* polls for workflow steps under way; 32 */
-    int activity_pollers_max; /* polls for activities under way; 32 */
+    int pollers_max;          /* polls for workflow steps under way; 64 */
+    int activity_pollers_max; /* polls for activities under way; 64 */
     hf_span sticky_timeout;   /* a cached workflow's step that waits for so long goes to any worker; 10 s */
     hf_span shutdown_grace;   /* stopping: activities may finish for so long; 10 s */
     hf_span shutdown_force;   /* after that they are canceled, and are left behind if they go on for so long; 5 s */

@@ -44,6 +44,9 @@ static void set_limits(hf_core_limits *limits)
 static void set_defaults(hf_core_options *options)
 {
     set_limits(&options->limits);
+    if (options->store_memory.allocate == NULL) {
+        options->store_memory = options->memory;
+    }
     if (options->mem_max == 0) {
         options->mem_max = HF_CORE_MEM_DEFAULT;
     }

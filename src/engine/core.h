@@ -50,24 +50,25 @@ typedef struct hf_core_limits {
 } hf_core_limits;
 
 typedef struct hf_core_options {
-    hf_allocator memory;
-    size_t mem_max;          /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
-    size_t journal_len_max;  /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
-    size_t batch_len_max;    /* bytes of one commit; 0 = 4 MiB */
-    int64_t poll_span;       /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
-    int64_t history_span;    /* ns: the same for a history long poll; 0 = 20 s */
-    int64_t due_window;      /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
-    size_t page_max;         /* rows of one read of the backlog or the deadlines; 0 = 256 */
-    size_t history_page_len; /* bytes of history in one answer; 0 = HF_HISTORY_PAGE_LEN */
-    size_t tail_len_max;     /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
-    size_t row_len_max;      /* bytes of events after which a history row is full; 0 = 128 KiB */
-    size_t names_max;        /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
-    unsigned name_bits_off;  /* of the hash of a name, for tests: many names then have the same one */
-    size_t tick_max;         /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
-    int64_t queue_span;      /* ns: how long a task queue is kept that nobody uses; 0 = 5 minutes */
-    size_t queues_max;       /* task queues kept though nobody uses them; 0 = 10,000 */
-    uint64_t trim_count;     /* commits that leave the journal at once, unless it is long; 0 = 64 */
-    uint64_t incarnation;    /* of a process that opens its store again; 0 = a new process */
+    hf_allocator memory;       /* of everything; used by the thread that drives the core */
+    hf_allocator store_memory; /* for answers of the store, which its thread fills; 0 = `memory` */
+    size_t mem_max;            /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
+    size_t journal_len_max;    /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
+    size_t batch_len_max;      /* bytes of one commit; 0 = 4 MiB */
+    int64_t poll_span;         /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
+    int64_t history_span;      /* ns: the same for a history long poll; 0 = 20 s */
+    int64_t due_window;        /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
+    size_t page_max;           /* rows of one read of the backlog or the deadlines; 0 = 256 */
+    size_t history_page_len;   /* bytes of history in one answer; 0 = HF_HISTORY_PAGE_LEN */
+    size_t tail_len_max;       /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
+    size_t row_len_max;        /* bytes of events after which a history row is full; 0 = 128 KiB */
+    size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
+    unsigned name_bits_off;    /* of the hash of a name, for tests: many names then have the same one */
+    size_t tick_max;           /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
+    int64_t queue_span;        /* ns: how long a task queue is kept that nobody uses; 0 = 5 minutes */
+    size_t queues_max;         /* task queues kept though nobody uses them; 0 = 10,000 */
+    uint64_t trim_count;       /* commits that leave the journal at once, unless it is long; 0 = 64 */
+    uint64_t incarnation;      /* of a process that opens its store again; 0 = a new process */
     hf_core_limits limits;
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;

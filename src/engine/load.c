@@ -16,7 +16,7 @@ hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table)
     }
     read->kind = kind;
     hf_arena_init(&read->arena,
-                  core->options.memory); /* filled by the store's thread, which may not touch core->used */
+                  core->options.store_memory); /* filled by the store's thread, which may not touch core->used */
     hf_op_init(&read->request.op);
     read->request.verb = HF_STORE_SCAN;
     read->request.table = table;

@@ -378,6 +378,7 @@ static hf_status close_engine(hf_op *op, hf_service *service)
     env->ops->thread_join(env, engine->thread);
     hf_core_free(engine->core);
     hf_store_queue_close(engine->queue);
+    hf_slab_deinit(&engine->slab);
     env->ops->release(env, engine, sizeof *engine);
     return HF_OK;
 }
@@ -414,7 +415,9 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     if (options != NULL) {
         engine->options = *options;
     }
-    engine->core_options.memory = hf_env_memory(env);
+    hf_slab_init(&engine->slab, hf_env_memory(env));
+    engine->core_options.memory = hf_slab_memory(&engine->slab);
+    engine->core_options.store_memory = hf_env_memory(env);
     engine->core_options.mem_max = engine->options.mem_max;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
     hf_list_init(&engine->calls_in);
@@ -428,6 +431,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
         } else {
             hf_store_close(engine->store);
         }
+        hf_slab_deinit(&engine->slab);
         env->ops->release(env, engine, sizeof *engine);
         return status;
     }

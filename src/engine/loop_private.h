@@ -2,6 +2,7 @@
 #ifndef HF_ENGINE_LOOP_PRIVATE_H
 #define HF_ENGINE_LOOP_PRIVATE_H
 
+#include "base/slab.h"
 #include "base/spin.h"
 #include "engine/core.h"
 #include "engine/engine.h"
@@ -30,6 +31,7 @@ typedef struct hf_engine {
     hf_env *env;
     hf_engine_options options;
     hf_core_options core_options;
+    hf_slab slab;    /* the core's memory; the engine thread's */
     hf_store *store; /* the queue's; used directly only while the queue has nothing to do */
     hf_store_queue *queue;
     hf_core *core;

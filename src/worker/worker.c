@@ -7,7 +7,7 @@ enum {
     WORKFLOWS_MAX = 200,
     ACTIVITIES_MAX = 200,
     CACHED_MAX = 1000,
-    POLLERS_MAX = 32, /* polls cost little in this process; over a network fewer would do */
+    POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
 
