@@ -17,6 +17,7 @@
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
 
 /* What comes from outside, as Temporal's defaults have it. */
+#define HF_FAILURE_DEPTH_MAX 20            /* causes of a failure: they are messages inside messages */
 #define HF_ID_LEN_MAX 1000                 /* bytes of any id or name */
 #define HF_PAYLOAD_LEN_MAX (2u << 20)      /* bytes of one payload, of a blob in a request */
 #define HF_REQUEST_LEN_MAX (4u << 20)      /* bytes of a request */

@@ -11,6 +11,8 @@
 #include "history/payload.h"
 #include <stdio.h>
 
+#define STICKY_SECONDS 5 /* how long a task waits for its worker when that says nothing */
+
 /* What a list of commands does to the run, as far as later commands of the list depend on it. */
 typedef struct hf_plan {
     const hf_pb_respond_workflow_task_completed_request *request;
@@ -87,6 +89,7 @@ static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, 
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES,
                    "there is no timer of the id that CancelTimerCommand names");
     }
+    plan->timers--; /* there is room for another one */
     return true;
 }
 
@@ -179,6 +182,9 @@ static bool check_marker(hf_core *core, hf_plan *plan, const hf_pb_record_marker
     if (attrs == NULL || attrs->marker_name.len == 0) {
         return bad(core, plan, cause, "a marker has no name");
     }
+    if (hf_failure_is_deep(attrs->failure)) {
+        return bad(core, plan, cause, "the failure of RecordMarkerCommand has too many causes");
+    }
     size_t len = hf_message_len(core, &hf_pb_failure_type, attrs->failure);
     for (size_t i = 0; i < attrs->details.count; i++) {
         len += attrs->details.items[i].key.len + hf_payloads_len(attrs->details.items[i].value);
@@ -206,6 +212,9 @@ static bool check_close(hf_core *core, hf_plan *plan, const hf_pb_command *comma
     const hf_pb_fail_workflow_execution_command_attributes *attrs = command->fail_workflow_execution_command_attributes;
     if (attrs == NULL || attrs->failure == NULL) {
         return bad(core, plan, cause, "FailWorkflowExecutionCommand has no failure");
+    }
+    if (hf_failure_is_deep(attrs->failure)) {
+        return bad(core, plan, cause, "the failure of FailWorkflowExecutionCommand has too many causes");
     }
     return fits(core, plan, hf_message_len(core, &hf_pb_failure_type, attrs->failure), cause,
                 "FailWorkflowExecutionCommandAttributes.Failure exceeds size limit.");
@@ -414,6 +423,9 @@ static void set_sticky(hf_core *core, hf_run *run, const hf_pb_sticky_execution_
         .queue = attrs->worker_task_queue->name,
         .timeout = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns,
     };
+    if (msg.timeout <= 0) { /* a task must not wait for ever for a worker that is gone */
+        msg.timeout = hf_seconds(STICKY_SECONDS).ns;
+    }
     if (!hf_str_equal(hf_owned_str(&run->sticky_queue), msg.queue) || run->sticky_timeout != msg.timeout) {
         hf_record(core, run, HF_CHANGE_STICKY, &hf_pb_sticky_type, &msg);
     }
@@ -453,6 +465,12 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         .timers = run->timers.count,
         .externals = run->externals.count,
     };
+    if (request->commands.count > (size_t)core->options.limits.history_count) {
+        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+        refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
+               "the workflow task has more commands than a history may have events");
+        return;
+    }
     if (!check_all(core, run, &plan)) {
         HF_PROBE(core, HF_PROBE_BAD_COMMAND);
         refuse(core, call, run, plan.cause, core->op.message);

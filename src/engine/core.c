@@ -624,10 +624,15 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
 {
     bool alive = begin(core, now);
     if (request->verb == HF_STORE_COMMIT) {
+        hf_batch *batch = request->state;
         if (alive) {
-            committed(core, request->state);
+            committed(core, batch);
         } else {
             core->committing = false;
+            if (request->status == HF_OK) { /* what it says is so, whatever became of the core */
+                core->commit_durable = request->commit;
+                publish(core, &batch->replies);
+            }
         }
         return;
     }

@@ -412,6 +412,7 @@ size_t hf_payloads_len(const hf_pb_payloads *payloads);
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
 bool hf_fits(hf_core *core, size_t len);                                       /* no longer than may be */
 /* The failure, or one that says that it is too long, with the beginning of it as its cause. In core->scratch; NULL: E2. */
+bool hf_failure_is_deep(const hf_pb_failure *failure); /* more causes than a record may hold */
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
 hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why);
 

@@ -123,6 +123,12 @@ static bool id_is_good(hf_str id)
     return id.len > 0 && id.len <= HF_ID_LEN_MAX;
 }
 
+/* 0x1f stands between a namespace and what it is a namespace of. */
+static bool namespace_is_good(hf_str namespace_)
+{
+    return id_is_good(namespace_) && memchr(namespace_.data, '\x1f', namespace_.len) == NULL;
+}
+
 /* Users' data that comes with a call may not be longer than one blob. */
 static bool data_fits(hf_core *core, hf_call *call, const char *what, size_t len)
 {
@@ -167,6 +173,9 @@ static bool start_is_good(hf_core *core, hf_call *call)
         hf_pb_duration_span(request->workflow_task_timeout).ns < 0) {
         return refuse(core, call, "A timeout of the request is negative.");
     }
+    if (hf_failure_is_deep(request->continued_failure)) {
+        return refuse(core, call, "ContinuedFailure has too many causes.");
+    }
     if (request->cron_schedule.len > 0 || request->retry_policy != NULL || request->workflow_start_delay.seconds != 0 ||
         request->workflow_start_delay.nanos != 0) {
         hf_call_fail(core, call, HF_ERR_UNSUPPORTED,
@@ -175,6 +184,8 @@ static bool start_is_good(hf_core *core, hf_call *call)
     }
     return data_fits(core, call, "input", hf_payloads_len(request->input)) &&
            data_fits(core, call, "last result", hf_payloads_len(request->last_completion_result)) &&
+           data_fits(core, call, "continued failure",
+                     hf_message_len(core, &hf_pb_failure_type, request->continued_failure)) &&
            data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
@@ -195,8 +206,8 @@ static bool poll_is_good(hf_core *core, hf_call *call)
     if (queue == NULL || !id_is_good(queue->name)) {
         return refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
     }
-    if (!id_is_good(namespace_)) {
-        return refuse(core, call, "Namespace is not set on request, or longer than 1000 bytes.");
+    if (!namespace_is_good(namespace_)) {
+        return refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
     }
     return true;
 }
@@ -281,8 +292,8 @@ void hf_input(hf_core *core, hf_call *call)
         return;
     }
     hf_target target = target_of(call);
-    if (!id_is_good(target.namespace_)) {
-        refuse(core, call, "Namespace is not set on request, or longer than 1000 bytes.");
+    if (!namespace_is_good(target.namespace_)) {
+        refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
         return;
     }
     if (target.token.len > 0) {

@@ -386,8 +386,43 @@ static void name_read(hf_core *core, hf_read *read)
     hf_name_drop(core, name);
 }
 
+/* The store cannot read its own pages: that stops those who asked and nobody else, where it is known who they are (D4). */
+static bool is_of_one(hf_core *core, hf_read *read)
+{
+    (void)hf_fail(&core->op, HF_ERR_INVALID, "%s", read->request.op.message);
+    switch (read->kind) {
+    case HF_READ_RUN: {
+        hf_queue *queue = read->run->wanted_by;
+        read->run->wanted_by = NULL;
+        run_is_bad(core, read->run);
+        if (queue != NULL && core->status == HF_OK) {
+            hf_match_pump(core, queue);
+        }
+        return true;
+    }
+    case HF_READ_NAME:
+        HF_PROBE(core, HF_PROBE_BAD_RECORD);
+        read->name->loading = false;
+        fail_waiting(core, &read->name->waiting, HF_ERR_STORE, read->request.op.message);
+        hf_name_drop(core, read->name);
+        return true;
+    case HF_READ_HISTORY:
+        HF_PROBE(core, HF_PROBE_BAD_RECORD);
+        hf_call_fail(core, read->call, HF_ERR_STORE, "%s", read->request.op.message);
+        return true;
+    case HF_READ_TASKS:
+    case HF_READ_DUE:
+    case HF_READ_FILTER:
+        break;
+    }
+    return false;
+}
+
 void hf_load_done(hf_core *core, hf_read *read)
 {
+    if (read->request.status == HF_ERR_INVALID && is_of_one(core, read)) {
+        return;
+    }
     if (read->request.status != HF_OK) {
         hf_core_break(core, read->request.status, "%s", read->request.op.message);
         return;

@@ -402,6 +402,7 @@ static void gone_cold(hf_core *core, hf_task *task)
     }
     hf_match_remove(core, task);
     queue->disk = queue->disk || !HF_CANARY(HF_BUG_TASK_ROW_FORGOTTEN);
+    core->tasks_on_disk = true;
     queue->missed = queue->reading;
     if (task->order <= queue->disk_after) {
         queue->disk_after = task->order - 1;

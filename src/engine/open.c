@@ -339,15 +339,23 @@ static hf_status read_names(hf_op *op, hf_core *core, const hf_row *row, hf_aren
                          : hf_fail(op, HF_ERR_INVALID, "names of commit %lld cannot be read", (long long)row->key.a);
 }
 
-/* The name of a run from its own row, for a file that had no index of this kind. */
+/* The name of a run from its own row, for a file that had no index of this kind. A row that cannot be read is left out: its run
+ * cannot be used anyway (D4). */
 static hf_status name_run(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena)
 {
+    hf_op bad;
+    hf_op_init(&bad);
     hf_str body = {0};
     hf_pb_run_state state;
     char text[2 * HF_ID_LEN_MAX + 1];
     size_t len = 0;
-    HF_TRY(hf_record_open(op, HF_TABLE_RUN, &row->key, row->value, &body));
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
+    if (hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body) != HF_OK) {
+        return HF_OK;
+    }
+    hf_status status = hf_pb_decode(&bad, &hf_pb_run_state_type, body, arena, &state);
+    if (status != HF_OK) {
+        return status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
+    }
     HF_TRY(hf_name_text(state.namespace, state.workflow_id, text, &len));
     hf_names_add(core, hf_name_hash(core, hf_str_of_len(text, len)), row->key.a);
     return core->status;

@@ -2,6 +2,7 @@
  * belongs to, in Temporal's words, since a worker that is only refused would send it again and again. */
 #include "engine/core.h"
 
+#include "base/limits.h"
 #include "history/payload.h"
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
@@ -56,8 +57,43 @@ hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why)
     return failure;
 }
 
+bool hf_failure_is_deep(const hf_pb_failure *failure)
+{
+    int depth = 0;
+    for (; failure != NULL && depth <= HF_FAILURE_DEPTH_MAX; failure = failure->cause) {
+        depth++;
+    }
+    return depth > HF_FAILURE_DEPTH_MAX;
+}
+
+/* The first causes of a failure that has too many: a copy, since it is the caller's. */
+static hf_pb_failure *cut_causes(hf_core *core, const hf_pb_failure *failure)
+{
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_pb_failure *first = NULL;
+    hf_pb_failure **next = &first;
+    for (int depth = 0; depth < HF_FAILURE_DEPTH_MAX; depth++) {
+        *next = hf_arena_take(&core->scratch, sizeof *first, _Alignof(hf_pb_failure));
+        if (*next == NULL) {
+            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+            return NULL;
+        }
+        **next = *failure;
+        (*next)->cause = NULL;
+        next = &(*next)->cause;
+        failure = failure->cause;
+    }
+    return first;
+}
+
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
 {
+    if (hf_failure_is_deep(failure)) {
+        failure = cut_causes(core, failure);
+        if (failure == NULL) {
+            return NULL;
+        }
+    }
     if (hf_fits(core, hf_message_len(core, &hf_pb_failure_type, failure))) {
         return failure;
     }

@@ -13,6 +13,9 @@
 
 #include <stdio.h>
 
+#define FIRST_PAUSE 20000000     /* ns, before an answer is given again; doubled every time ... */
+#define LONGEST_PAUSE 1000000000 /* ... up to this */
+
 enum { ANSWER_SECONDS = 10, THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60, TYPE_LEN = 64 };
 
 /* What hf_activity_fail said. */
@@ -188,6 +191,13 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
 
 /* ---- The answer ------------------------------------------------------------------------------------------------------------ */
 
+/* A full disk, no memory, a commit that failed: the service comes back, and the work was done. Without its answer it would be
+ * done again. */
+static bool may_pass(hf_status status)
+{
+    return status == HF_ERR_FULL || status == HF_ERR_NOMEM || status == HF_ERR_IO || status == HF_ERR_AGAIN;
+}
+
 static void answer(activity *act, hf_method method, const void *request)
 {
     hf_worker *worker = act->worker;
@@ -198,8 +208,15 @@ static void answer(activity *act, hf_method method, const void *request)
     if (hf_shield_open(&shield, hf_seconds(ANSWER_SECONDS)) != HF_OK) {
         return; /* out of memory: it will time out */
     }
-    hf_worker_call_init(worker, &call, method, request, &act->arena);
-    hf_status status = hf_service_ask(&op, worker->service, &call);
+    hf_status status = HF_OK;
+    for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
+        hf_op_init(&op);
+        hf_worker_call_init(worker, &call, method, request, &act->arena);
+        status = hf_service_ask(&op, worker->service, &call);
+        if (!may_pass(status) || atomic_load(&worker->door.is_shut) || hf_sleep((hf_span){pause}) != HF_OK) {
+            break;
+        }
+    }
     if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&worker->door.is_shut)) {
         hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op.message);

@@ -144,6 +144,9 @@ static void handle(fake_service *f, hf_call *call)
     };
     if (f->closed != HF_OK) {
         fake_finish(f, call, f->closed, "the service is closed");
+    } else if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED && f->options.full_answers > 0) {
+        f->options.full_answers--;
+        fake_finish(f, call, HF_ERR_FULL, "the disk is full");
     } else if (HANDLERS[call->method] != NULL) {
         HANDLERS[call->method](f, call);
     } else {

@@ -62,11 +62,20 @@ static int settle(sqlite3_file *file)
     return write_inner(self, self->frame, HEAD_LEN, self->head_at);
 }
 
+int hf_shim_settle(hf_shim *shim)
+{
+    return shim->log != NULL ? settle(&shim->log->base) : SQLITE_OK;
+}
+
 /* ---- Files --------------------------------------------------------------------------------------------------------- */
 
 static int shim_close(sqlite3_file *file)
 {
     int settled = settle(file);
+    shim_file *self = (shim_file *)file;
+    if (self->shim->log == self) {
+        self->shim->log = NULL;
+    }
     sqlite3_file *inner = inner_of(file);
     int rc = inner->pMethods->xClose(inner);
     return rc != SQLITE_OK ? rc : settled;
@@ -254,6 +263,7 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     self->inner->pMethods = NULL;
     int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
     if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
+        shim->log = self->is_log ? self : shim->log;
         self->base.pMethods = self->inner->pMethods->iVersion >= 2 ? &METHODS_2 : &METHODS_1;
     }
     return rc;

@@ -158,49 +158,6 @@ static void a_run_is_found_by_its_id_however_old_it_is(void **state)
     describe("wf", HF_STR("no uuid"), HF_ERR_NOT_FOUND);
 }
 
-/* The first row of a table is gone, behind the engine's back; the journal goes on as it was. */
-static void lose_row(hf_table table)
-{
-    hf_arena arena;
-    hf_arena_init(&arena, hf_rig_heap);
-    uint64_t last = rig.store->ops->last_commit(rig.store);
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN, .table = table, .key_end = hf_key_last(), .row_max = 1, .arena = &arena};
-    hf_store_request end = {
-        .verb = HF_STORE_GET, .table = HF_TABLE_JOURNAL, .key = {.a = (int64_t)last}, .arena = &arena};
-    hf_op_init(&scan.op);
-    hf_op_init(&end.op);
-    hf_store_execute(rig.store, &scan);
-    hf_store_execute(rig.store, &end);
-    assert_int_equal(scan.row_count, 1);
-    assert_true(end.found);
-    hf_str body = {0};
-    hf_key key = {.a = (int64_t)last + 1};
-    hf_op op;
-    hf_op_init(&op);
-    assert_int_equal(hf_record_open(&op, HF_TABLE_JOURNAL, &end.key, end.value, &body), HF_OK);
-    hf_buf row;
-    hf_buf_init(&row, hf_rig_heap, SIZE_MAX / 4);
-    hf_buf_put(&row, "            ", HF_RECORD_HEADER_LEN);
-    hf_pb_put_uint(&row, 1, last + 1);
-    hf_pb_put_tag(&row, 3, HF_PB_WIRE_64);
-    hf_buf_put(&row, &rig.core->journal_hash, sizeof rig.core->journal_hash);
-    hf_pb_put_uint(&row, 5, (uint64_t)rig.core->run_next);
-    hf_pb_put_uint(&row, 6, (uint64_t)rig.core->order_next);
-    hf_pb_put_uint(&row, 8, rig.core->index.log_count);
-    hf_record_seal(HF_TABLE_JOURNAL, &key, row.data, row.len - HF_RECORD_HEADER_LEN);
-    hf_write writes[] = {
-        {.table = table, .kind = HF_WRITE_DELETE, .key = scan.rows[0].key},
-        {.table = HF_TABLE_JOURNAL, .kind = HF_WRITE_PUT, .key = key, .value = hf_str_of_len(row.data, row.len)},
-    };
-    hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = last + 1, .writes = writes, .write_count = 2};
-    hf_op_init(&commit.op);
-    hf_store_execute(rig.store, &commit);
-    assert_int_equal(commit.status, HF_OK);
-    hf_buf_deinit(&row);
-    hf_arena_deinit(&arena);
-}
-
 static void expect_refused(const hf_core_options *options, const char *sentence)
 {
     hf_core_options same = *options;

@@ -532,12 +532,59 @@ static void sqlite_closed_during_a_backup_leaves_none(void **state)
     place_free(&p);
 }
 
+/* ---- A process that ends --------------------------------------------------------------------------------------------- */
+
+/* Pages that do not fit the cache are written to the log before the commit, and again when they change after that. */
+static void sqlite_that_is_killed_has_every_commit_it_said_yes_to(void **state)
+{
+    (void)state;
+    static const hf_durability WAYS[] = {HF_DURABILITY_FULL, HF_DURABILITY_NORMAL};
+    enum { ROWS = 4000, COMMITS = 4 };
+    static hf_write writes[ROWS + 1];
+    for (size_t way = 0; way < HF_COUNT_OF(WAYS); way++) {
+        hf_vfs *disk = hf_vfs_new("disk", 1);
+        hf_vfs *copy = hf_vfs_new("copy", 2);
+        hf_op op;
+        hf_op_init(&op);
+        hf_store *store = NULL;
+        hf_sqlite_options options = {.vfs = hf_vfs_name(disk), .cache_len = 65536, .durability = WAYS[way]};
+        assert_int_equal(hf_sqlite_open(&op, HEAP, "test.db", &options, &store), HF_OK);
+        hf_rng rng = {9};
+        for (uint64_t commit = 1; commit <= COMMITS; commit++) {
+            for (size_t i = 0; i < ROWS; i++) {
+                writes[i] = (hf_write){.table = HF_TABLE_NAME,
+                                       .kind = HF_WRITE_PUT,
+                                       .key = {.a = (int64_t)(hf_rng_next(&rng) >> 2), .b = (int64_t)i + 1}};
+            }
+            writes[ROWS] = (hf_write){.table = HF_TABLE_JOURNAL,
+                                      .kind = HF_WRITE_PUT,
+                                      .key = {.a = (int64_t)commit},
+                                      .value = HF_STR("journal")};
+            hf_store_request request = {
+                .verb = HF_STORE_COMMIT, .commit = commit, .writes = writes, .write_count = ROWS + 1};
+            hf_op_init(&request.op);
+            hf_store_execute(store, &request);
+            assert_int_equal(request.status, HF_OK);
+            hf_vfs_image(disk, HF_CRASH_ALL, &rng, copy); /* what was written stays: the machine goes on */
+            hf_store *again = NULL;
+            hf_sqlite_options same = options;
+            same.vfs = hf_vfs_name(copy);
+            assert_int_equal(hf_sqlite_open(&op, HEAP, "test.db", &same, &again), HF_OK);
+            assert_int_equal(again->ops->last_commit(again), commit);
+            hf_store_close(again);
+        }
+        hf_store_close(store);
+        hf_vfs_free(disk);
+        hf_vfs_free(copy);
+    }
+}
+
 /* ---- Migrations ---------------------------------------------------------------------------------------------------- */
 
 /* A step that no version has yet. */
 static const char NEXT_STEP[] = "CREATE TABLE extra (id INTEGER PRIMARY KEY, v BLOB);"
-                             "INSERT INTO extra SELECT id, v FROM run;"
-                             "PRAGMA user_version=3";
+                                "INSERT INTO extra SELECT id, v FROM run;"
+                                "PRAGMA user_version=3";
 
 static int count_of(sqlite3 *db, const char *sql)
 {
@@ -592,6 +639,7 @@ static void sqlite_migration_happens_whole_or_not_at_all(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(sqlite_that_is_killed_has_every_commit_it_said_yes_to),
     cmocka_unit_test(sqlite_refuses_a_bad_file_with_a_sentence_and_leaves_it_alone),
     cmocka_unit_test(sqlite_refuses_a_newer_version_that_is_still_in_the_log),
     cmocka_unit_test(sqlite_takes_an_empty_file_for_a_new_one),

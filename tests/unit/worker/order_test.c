@@ -98,6 +98,16 @@ static void a_refused_answer_evicts_quietly(void **state)
                            .log = DELIVERED});
 }
 
+static void an_answer_that_finds_the_disk_full_is_given_again(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_all,
+                           .body = deliver,
+                           .fake = {.auto_timers = true, .full_answers = 3},
+                           .result = "\"five stars\"",
+                           .log = DELIVERED});
+}
+
 /* ---- Nobody delivers --------------------------------------------------------------------------------------------- */
 
 static hf_status wait_in_vain(play *p)
@@ -185,6 +195,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_a_cache_every_step_is_replayed_and_equal),
         cmocka_unit_test(a_history_may_come_in_pages),
         cmocka_unit_test(a_refused_answer_evicts_quietly),
+        cmocka_unit_test(an_answer_that_finds_the_disk_full_is_given_again),
         cmocka_unit_test(an_order_that_does_not_arrive_is_refunded),
         cmocka_unit_test(runs_that_were_evicted_read_their_history),
         cmocka_unit_test(every_schedule_makes_the_same_commands),
