@@ -13,7 +13,8 @@
 #include "engine/cells.h"
 
 #define SECOND INT64_C(1000000000)
-#define LOOK_US 20 /* the script looks for answers so long before it sleeps: waking it costs the engine a system call */
+/* With many runs at once the script looks for answers so long before it sleeps: waking it costs the engine a system call. */
+#define LOOK_US 20
 
 typedef struct shape {
     const char *mode;
@@ -33,7 +34,9 @@ static play_options play_options_of(const cell_options *o, hf_service *service, 
         .env = hf_env_posix(),
         .is_direct = o->is_direct,
         .is_in_order = o->is_in_order,
-        .look_us = o->look_us,
+        .look_us = o->look_us >= 0  ? o->look_us
+                   : o->count >= 16 ? LOOK_US
+                                    : 0,
         .polls = o->polls > 0 ? o->polls : (int)polls,
         .runs_max = (size_t)o->count,
     };
@@ -204,12 +207,8 @@ static bool parse_option(cell_options *o, const char *name, const char *value, b
 
 int main(int argc, char **argv)
 {
-    cell_options o = {.mode = argc > 1 ? argv[1] : "",
-                      .seconds = 5,
-                      .dir = ".",
-                      .window = 256,
-                      .signals = 100000,
-                      .look_us = LOOK_US};
+    cell_options o = {
+        .mode = argc > 1 ? argv[1] : "", .seconds = 5, .dir = ".", .window = 256, .signals = 100000, .look_us = -1};
     o.count = argc > 2 ? strtoll(argv[2], NULL, 10) : 0;
     bool is_patient = false;
     int used = 0;

@@ -14,7 +14,7 @@ typedef struct cell_options {
     const char *dir;    /* where the files go */
     bool is_direct;     /* play on the engine's thread */
     bool is_in_order;   /* ids of workflows ascend */
-    int look_us;        /* the thread of the play looks for so long before it sleeps */
+    int look_us;        /* the thread of the play looks for so long before it sleeps; -1 = by count */
     int polls;          /* of each kind; 0 = by count */
     int window;         /* calls of a sweep at once */
     long long signals;  /* idle_use: so many */
