@@ -507,6 +507,12 @@ void hf_core_tick(hf_core *core, hf_clock now)
     hf_queues_tidy(core);
 }
 
+bool hf_core_is_late(const hf_core *core, hf_clock now)
+{
+    const hf_heap_node *first = hf_heap_first(&core->due);
+    return core->status == HF_OK && first != NULL && first->key <= now.wall;
+}
+
 hf_clock hf_core_next(const hf_core *core)
 {
     hf_clock next = {INT64_MAX, INT64_MAX};

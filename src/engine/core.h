@@ -270,6 +270,8 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
 /* Deadlines that have come, no more than tick_max at a time; polls that waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);
+/* Deadlines have come that no tick has fired yet. */
+bool hf_core_is_late(const hf_core *core, hf_clock now);
 /* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. Deadlines that are left over
  * are something to do at once; while the store is free, as soon as the open batch is sealed. */
 hf_clock hf_core_next(const hf_core *core);

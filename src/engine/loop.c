@@ -19,7 +19,11 @@
 
 #include <stdio.h>
 
-enum { STACK_LEN = 512 * 1024 };
+enum {
+    STACK_LEN = 512 * 1024,
+    CALLS_MAX = 512,     /* calls of one step */
+    CALLS_WHEN_LATE = 64 /* the same while deadlines wait */
+};
 
 /* A checkpoint is asked for every so many commits; the store makes one when its log is long enough. */
 #define CHECKPOINT_COMMITS 8
@@ -154,6 +158,7 @@ typedef struct hf_taken {
     hf_list calls;
     hf_list posts;
     hf_list completions;
+    bool more; /* calls, which are not taken yet */
     bool closing;
 } hf_taken;
 
@@ -179,10 +184,20 @@ static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
     }
 }
 
-static void take(hf_engine *engine, hf_taken *taken)
+/* Calls come in portions, so that a batch is sealed when the store is free and not behind thousands of them; in small ones
+ * while deadlines that have come are waiting: what is due is late already. */
+static void take(hf_engine *engine, hf_taken *taken, bool is_late)
 {
+    hf_list_init(&taken->calls);
     hf_spin_lock(&engine->lock);
-    hf_list_move_all(&engine->calls_in, &taken->calls);
+    hf_node *node = NULL;
+    for (int i = 0; i < (is_late ? CALLS_WHEN_LATE : CALLS_MAX); i++) {
+        if ((node = hf_list_pop_front(&engine->calls_in)) == NULL) {
+            break;
+        }
+        hf_list_push_back(&taken->calls, node);
+    }
+    taken->more = !hf_list_is_empty(&engine->calls_in);
     hf_list_move_all(&engine->posts, &taken->posts);
     hf_list_move_all(&engine->completions, &taken->completions);
     taken->closing = engine->closing;
@@ -243,6 +258,10 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
 {
     switch (item->kind) {
     case HF_POST_CANCEL:
+        if (item->number > engine->calls_taken) { /* its call comes in a later portion */
+            hf_list_push_back(&engine->cancels_early, &item->link);
+            return;
+        }
         take_cancel(engine, item, now);
         break;
     case HF_POST_UNWANTED:
@@ -311,13 +330,16 @@ static void step(hf_engine *engine, hf_taken *taken)
     }
     while ((node = hf_list_pop_front(&taken->calls)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, link);
+        engine->calls_taken = call->number;
         if (engine->stopped != HF_OK) {
             refuse(engine, call);
         } else {
             hf_core_call(engine->core, call, now);
         }
     }
-    while ((node = hf_list_pop_front(&taken->posts)) != NULL) {
+    hf_list early;
+    hf_list_move_all(&engine->cancels_early, &early);
+    while ((node = hf_list_pop_front(&early)) != NULL || (node = hf_list_pop_front(&taken->posts)) != NULL) {
         take_post(engine, HF_CONTAINER(node, hf_post, link), now);
     }
     if (engine->stopped != HF_OK) {
@@ -345,9 +367,9 @@ static void engine_main(void *arg)
         }
         wait_for_work(engine, deadline, nap);
         hf_taken taken;
-        take(engine, &taken);
+        take(engine, &taken, engine->stopped == HF_OK && hf_core_is_late(engine->core, now));
         step(engine, &taken);
-        if (taken.closing && engine->requests_out == 0) {
+        if (taken.closing && !taken.more && engine->requests_out == 0) {
             break; /* what was decided has been committed, and its callers told */
         }
     }
@@ -357,7 +379,7 @@ static void engine_main(void *arg)
     hf_list_move_all(&engine->posts, &left);
     hf_spin_unlock(&engine->lock);
     hf_node *node = NULL;
-    while ((node = hf_list_pop_front(&left)) != NULL) {
+    while ((node = hf_list_pop_front(&left)) != NULL || (node = hf_list_pop_front(&engine->cancels_early)) != NULL) {
         drop_post(engine, HF_CONTAINER(node, hf_post, link));
     }
     if (engine->core != NULL) {
@@ -421,6 +443,7 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
     engine->core_options.mem_max = engine->options.mem_max;
     engine->core_options.journal_len_max = engine->options.journal_len_max;
     hf_list_init(&engine->calls_in);
+    hf_list_init(&engine->cancels_early);
     hf_list_init(&engine->posts);
     hf_list_init(&engine->completions);
     hf_status status = start(op, engine);

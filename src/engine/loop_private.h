@@ -37,8 +37,10 @@ typedef struct hf_engine {
     hf_core *core;
     hf_thread *thread;
     uint64_t reopened;
-    bool is_closing;    /* what the engine thread knows of `closing` */
-    int64_t held_since; /* mono ns; 0 = no batch is held back */
+    uint64_t calls_taken;  /* number of the last call that was given to the core */
+    hf_list cancels_early; /* hf_post: of calls that were not */
+    bool is_closing;       /* what the engine thread knows of `closing` */
+    int64_t held_since;    /* mono ns; 0 = no batch is held back */
     unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
     bool checkpointing;

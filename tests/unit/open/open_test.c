@@ -4,10 +4,12 @@
 
 #include "base/arena.h"
 #include "engine/check.h"
+#include "service/service.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -34,6 +36,42 @@ static void what_was_started_is_there_after_closing_and_opening(void **state)
     assert_int_equal(hf_start(service, "type", hf_payload_none(), &execution, .id = "a"), HF_ERR_EXISTS);
     assert_int_equal(hf_close(service), HF_OK);
     assert_int_equal(hf_close(NULL), HF_OK);
+}
+
+static atomic_int answered;
+
+static void on_answer(hf_call *call)
+{
+    (void)call;
+    (void)atomic_fetch_add(&answered, 1);
+}
+
+/* More than the engine takes in one step, and polls that would wait for a minute. */
+static void closing_answers_every_call_however_many_there_are(void **state)
+{
+    const place *p = *state;
+    enum { CALLS = 3000 };
+    static hf_call calls[CALLS];
+    static hf_arena arenas[CALLS];
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    hf_pb_workflow_execution nobody = {.workflow_id = HF_STR("nobody")};
+    hf_pb_describe_workflow_execution_request describe = {.namespace = HF_STR("default"), .execution = &nobody};
+    hf_pb_task_queue queue = {.name = HF_STR("q")};
+    hf_pb_poll_activity_task_queue_request poll = {.namespace = HF_STR("default"), .task_queue = &queue};
+    atomic_store(&answered, 0);
+    for (int i = 0; i < CALLS; i++) {
+        hf_arena_init(&arenas[i], hf_env_memory(hf_env_posix()));
+        bool polls = i % 2 == 0;
+        hf_call_init(&calls[i], polls ? HF_METHOD_POLL_ACTIVITY_TASK_QUEUE : HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION,
+                     polls ? (void *)&poll : (void *)&describe, &arenas[i], on_answer);
+        hf_service_submit(service, &calls[i]);
+    }
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(atomic_load(&answered), CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        hf_arena_deinit(&arenas[i]);
+    }
 }
 
 static void every_key_of_an_address_is_taken(void **state)
@@ -423,6 +461,7 @@ static void a_path_too_long_for_a_socket_works_without_one(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 static const struct CMUnitTest TESTS[] = {
     TEST(what_was_started_is_there_after_closing_and_opening),
+    TEST(closing_answers_every_call_however_many_there_are),
     TEST(every_key_of_an_address_is_taken),
     TEST(a_budget_is_shared_out_within_itself),
     TEST(a_fiber_may_open_and_close),
