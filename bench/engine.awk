@@ -111,11 +111,11 @@ function print_rest(    i, c) {
         c = cells[i]
         if (c !~ /^idle/ || c ~ /make$/) continue
         if (c != "idle@1000") big = c
-        printf "%s: made %.0f/s, file %.0f B per run; open to serving %.3f s; RSS %.1f MiB then, %.1f MiB after the signals " \
-               "(less %.1f MiB of the script's own); a signal to a random one: %.0f/s, %.1f us CPU, p99 %.1f ms; one at a " \
+        printf "%s: made %.0f/s, file %.0f B per run; open to serving %.3f s; RSS %.1f MiB then, %.1f MiB after the signals; " \
+               "a signal to a random one: %.0f/s, %.1f us CPU, p99 %.1f ms; one at a " \
                "time %.3f ms; SQLite alone, UPDATE of a random run: %.1f us CPU\n", c,
             get(c "/make", "starts_s"), get(c "/make", "file_run_b"), get(c, "serving_s"), get(c, "open_rss_mib"),
-            get(c, "rss_mib"), get(c, "script_mib"), get(c, "ops_s"), get(c, "cpu_op_us"), get(c, "p99_ms"),
+            get(c, "rss_mib"), get(c, "ops_s"), get(c, "cpu_op_us"), get(c, "p99_ms"),
             get(c, "alone_ms"), get(c, "raw_update_us")
     }
     if (has("idle@1000") && has(big))

@@ -80,7 +80,7 @@ static void slot_next(errand *e)
         return;
     }
     hf_arena_reset(&e->arena);
-    play_run *run = &p->runs[e->run];
+    play_run *run = play_run_of(p, e->run);
     name_run(e, e->run, ++run->serial);
     run->begun = bench_wall_ns();
     send_start(e, slot_started);
@@ -98,7 +98,7 @@ static void slot_result(errand *e)
         play_die("no result of %s within the time of a poll", e->id);
     }
     atomic_fetch_add_explicit(&p->results, 1, memory_order_relaxed);
-    play_times_add(p, &p->result_times, bench_wall_ns() - p->runs[e->run].begun);
+    play_times_add(p, &p->result_times, bench_wall_ns() - play_run_of(p, e->run)->begun);
     slot_next(e);
 }
 
@@ -134,7 +134,7 @@ static void sweep_answered(errand *e)
 {
     play *p = e->p;
     if (play_errand_is_good(e)) {
-        play_times_add(p, &p->sweep_times, bench_wall_ns() - p->runs[e->run].begun);
+        play_times_add(p, &p->sweep_times, bench_wall_ns() - play_run_of(p, e->run)->begun);
     }
     atomic_fetch_add(&p->swept, 1);
     sweep_next(e);
@@ -148,7 +148,7 @@ static void sweep_next(errand *e)
         play_errand_free(e);
         return;
     }
-    p->runs[e->run].begun = bench_wall_ns();
+    play_run_of(p, e->run)->begun = bench_wall_ns();
     if (is_start) {
         send_start(e, sweep_answered);
         return;

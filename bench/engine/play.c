@@ -317,7 +317,7 @@ static void workflow_task_answered(errand *e)
     play *p = e->p;
     if (play_errand_is_good(e)) {
         if (e->ends && p->o.wait == PLAY_TIMER) {
-            play_times_add(p, &p->ended_times, p->o.env->ops->wall_now(p->o.env).ns - p->runs[e->run].due);
+            play_times_add(p, &p->ended_times, p->o.env->ops->wall_now(p->o.env).ns - play_run_of(p, e->run)->due);
         }
         atomic_fetch_add_explicit(e->ends ? &p->ended : &p->waiting, 1, memory_order_relaxed);
     }
@@ -342,7 +342,7 @@ static void take_workflow_task(errand *e)
     if (e->run < 0 || (size_t)e->run >= p->o.runs_max) {
         play_die("a task of run %.*s, which is none of ours", HF_STR_ARGS(id));
     }
-    play_run *run = &p->runs[e->run];
+    play_run *run = play_run_of(p, e->run);
     read_news(e, run, task->history);
     e->request.workflow = (hf_pb_respond_workflow_task_completed_request){
         .namespace = PLAY_NAMESPACE,
@@ -410,7 +410,8 @@ void play_open(play *p, const play_options *options)
     memset(p, 0, sizeof *p);
     p->o = *options;
     p->memory = (hf_allocator){heap_allocate, heap_release, NULL};
-    p->runs = take_memory(p->o.runs_max, sizeof *p->runs);
+    p->table_len = p->o.table_max > 0 && p->o.table_max < p->o.runs_max ? p->o.table_max : p->o.runs_max;
+    p->runs = take_memory(p->table_len, sizeof *p->runs);
     hf_list_init(&p->mail);
     hf_list_init(&p->idle);
     make_activities(p);

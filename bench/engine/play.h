@@ -31,6 +31,7 @@ typedef struct play_options {
     int look_us;         /* the thread looks for answers for so long before it sleeps */
     int polls;           /* under way, of each kind */
     size_t runs_max;     /* numbers of runs are below this */
+    size_t table_max;    /* so many runs are remembered, others in their places; 0 = all */
     int64_t due_wall;    /* PLAY_TIMER: when all of them are due, ns since 1970 */
     int far_every;       /* of the runs that wait for a signal, each n-th also has a timer of 30 days; 0 = none */
 } play_options;
@@ -58,7 +59,8 @@ typedef struct play_run {
 struct play {
     play_options o;
     hf_allocator memory;
-    play_run *runs;
+    play_run *runs;               /* by number, see table_max */
+    size_t table_len;             /* of those */
     hf_thread *thread;            /* NULL when direct */
     hf_spin lock;                 /* for the next three */
     hf_list mail;                 /* errands whose call is done */
@@ -104,5 +106,10 @@ void play_await(const atomic_llong *counter, long long count);
 double play_quantile(play_times *times, double q);
 
 void play_die(const char *format, ...) HF_PRINTF(1, 2) __attribute__((noreturn));
+
+static inline play_run *play_run_of(play *p, long long number)
+{
+    return &p->runs[(size_t)number % p->table_len];
+}
 
 #endif
