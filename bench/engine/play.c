@@ -99,11 +99,18 @@ double play_quantile(play_times *times, double q)
 
 /* ---- Errands ------------------------------------------------------------------------------------------------------------- */
 
+#define ANSWER_LEN 900 /* bytes that most answers fit in */
+
 errand *play_errand_new(play *p)
 {
     errand *e = take_memory(1, sizeof *e);
     e->p = p;
     hf_arena_init(&e->arena, p->memory);
+    void *room = hf_arena_take(&e->arena, ANSWER_LEN, 16); /* as a worker's, which has had answers before */
+    if (room != NULL) {
+        memset(room, 0, ANSWER_LEN);
+    }
+    hf_arena_reset(&e->arena);
     return e;
 }
 
