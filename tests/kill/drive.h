@@ -17,6 +17,7 @@ typedef struct drive {
     size_t failures;       /* each was told on stderr */
     size_t kills;          /* the rest is counted for the last line */
     size_t early;          /* kills within 50 ms of the start */
+    size_t aimed_early;    /* the same, as they were meant */
     size_t in_recovery;    /* kills in this phase; the others likewise */
     size_t in_checkpoint;
     size_t in_backup;
