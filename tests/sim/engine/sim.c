@@ -79,7 +79,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->page_max = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 2) : 0;
     options->history_page_len = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 1500) : 0;
     options->tick_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 2) : 0;
-    options->queue_span = sim_chance(world, 300) ? 1 + sim_upto(world, 5 * SIM_SECOND) : 0;
+    options->queue_span = sim_chance(world, 300) ? 20 * SIM_MS + sim_upto(world, 5 * SIM_SECOND) : 0;
     options->queues_max = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 4) : 0;
     options->tail_len_max = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 600) : 0;
     options->row_len_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 1500) : 0;
