@@ -136,7 +136,6 @@ struct hf_batch {
     hf_arena arena; /* rows and keys */
     HF_VEC(hf_write) writes;
     hf_list replies; /* calls that are answered once it is durable */
-    bool submitted;
 };
 
 /* Where a history goes on. In a next_page_token, sealed (token.c). */

@@ -6,8 +6,8 @@
  *                                                         |           |
  *               store thread:                             +-> commit -+      while it commits, the next is decided
  *
- * A batch is sealed as soon as the store is free: one input when little happens, thousands when much does. Nothing waits for
- * a timer.
+ * A batch is sealed as soon as the store is free: one input when little happens, thousands when much does. Only workflow code
+ * of this process that runs right now is waited for, and no longer than HOLD_BACK.
  *
  * L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
  * L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
@@ -283,7 +283,6 @@ static void refuse(hf_engine *engine, hf_call *call)
     call->done(call);
 }
 
-/* A batch is complete when the store can take it. */
 /* Its answers may still come in time. */
 static bool is_held_back(hf_engine *engine, hf_clock now)
 {

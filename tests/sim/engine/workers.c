@@ -36,6 +36,24 @@ static void rest(sim_world *world, sim_slot *slot, int64_t span)
     sim_wake_in(world, &slot->actor, span);
 }
 
+/* A worker may give a task back, or lose it without a word. */
+static bool is_dropped(sim_world *world, sim_slot *slot, sim_delivery *delivery, hf_str token)
+{
+    if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
+        sim_fault(world, HF_SIM_TASK_UNWANTED);
+        delivery->allowed++;
+        hf_core_unwanted(world->core, token, sim_now(world));
+        rest(world, slot, sim_upto(world, 10 * SIM_MS));
+        return true;
+    }
+    if (sim_evil(world, world->knobs.lost)) {
+        sim_fault(world, HF_SIM_TASK_LOST);
+        rest(world, slot, sim_upto(world, 100 * SIM_MS));
+        return true;
+    }
+    return false;
+}
+
 static void queue_name(const sim_worker *worker, char text[SIM_NAME_LEN])
 {
     (void)snprintf(text, SIM_NAME_LEN, "q%d", worker->queue);
@@ -241,16 +259,7 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     bool ahead = slot->worker->run_ahead && slot->worker->in_process;
     sim_delivery *delivery = sim_saw_task(world, false, run, slot->started_id, slot->attempt);
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
-    if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
-        sim_fault(world, HF_SIM_TASK_UNWANTED);
-        delivery->allowed++;
-        hf_core_unwanted(world->core, response->task_token, sim_now(world));
-        rest(world, slot, sim_upto(world, 10 * SIM_MS));
-        return;
-    }
-    if (sim_evil(world, world->knobs.lost)) {
-        sim_fault(world, HF_SIM_TASK_LOST);
-        rest(world, slot, sim_upto(world, 100 * SIM_MS));
+    if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
     }
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
@@ -306,16 +315,7 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
         sim_fail(world, "I5: attempt %d of at most %d", (int)slot->attempt,
                  (int)response->retry_policy->maximum_attempts);
     }
-    if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
-        sim_fault(world, HF_SIM_TASK_UNWANTED);
-        delivery->allowed++;
-        hf_core_unwanted(world->core, response->task_token, sim_now(world));
-        rest(world, slot, sim_upto(world, 10 * SIM_MS));
-        return;
-    }
-    if (sim_evil(world, world->knobs.lost)) {
-        sim_fault(world, HF_SIM_TASK_LOST);
-        rest(world, slot, sim_upto(world, 100 * SIM_MS));
+    if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
     }
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
