@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { CAPACITY_FIRST = 64 };
+enum { CAPACITY_FIRST = 64, CHILDREN = 4 };
 
 void hf_heap_init(hf_heap *heap, hf_allocator memory)
 {
@@ -11,73 +11,84 @@ void hf_heap_init(hf_heap *heap, hf_allocator memory)
 
 void hf_heap_deinit(hf_heap *heap)
 {
-    if (heap->nodes != NULL) {
-        heap->memory.release(heap->memory.state, heap->nodes, heap->capacity * sizeof *heap->nodes);
+    if (heap->entries != NULL) {
+        heap->memory.release(heap->memory.state, heap->entries, heap->capacity * sizeof *heap->entries);
     }
     hf_heap_init(heap, heap->memory);
 }
 
-static bool is_before(const hf_heap_node *a, const hf_heap_node *b)
+static inline bool is_before(const hf_heap_entry *a, const hf_heap_entry *b)
 {
     return a->key != b->key ? a->key < b->key : a->order < b->order;
 }
 
-static void put(hf_heap *heap, size_t index, hf_heap_node *node)
+static inline void put(hf_heap *heap, size_t index, const hf_heap_entry *entry)
 {
-    heap->nodes[index] = node;
-    node->place = index + 1;
+    heap->entries[index] = *entry;
+    entry->node->place = index + 1;
 }
 
-static void sift(hf_heap *heap, size_t index, hf_heap_node *node)
+/* The smallest of the children of `index`, or `count` when it has none. */
+static inline size_t first_child(const hf_heap *heap, size_t index)
 {
-    while (index > 0 && is_before(node, heap->nodes[(index - 1) / 2])) {
-        put(heap, index, heap->nodes[(index - 1) / 2]);
-        index = (index - 1) / 2;
+    size_t first = CHILDREN * index + 1;
+    if (first >= heap->count) {
+        return heap->count;
     }
-    for (;;) {
-        size_t child = 2 * index + 1;
-        if (child + 1 < heap->count && is_before(heap->nodes[child + 1], heap->nodes[child])) {
-            child++;
-        }
-        if (child >= heap->count || !is_before(heap->nodes[child], node)) {
-            break;
-        }
-        put(heap, index, heap->nodes[child]);
+    size_t end = first + CHILDREN < heap->count ? first + CHILDREN : heap->count;
+    for (size_t i = first + 1; i < end; i++) {
+        first = is_before(&heap->entries[i], &heap->entries[first]) ? i : first;
+    }
+    return first;
+}
+
+/* The place at `index` is free: finds the one for `entry`, from there up or down. */
+static void sift(hf_heap *heap, size_t index, hf_heap_entry entry)
+{
+    while (index > 0 && is_before(&entry, &heap->entries[(index - 1) / CHILDREN])) {
+        put(heap, index, &heap->entries[(index - 1) / CHILDREN]);
+        index = (index - 1) / CHILDREN;
+    }
+    size_t child = 0;
+    while ((child = first_child(heap, index)) < heap->count && is_before(&heap->entries[child], &entry)) {
+        put(heap, index, &heap->entries[child]);
         index = child;
     }
-    put(heap, index, node);
+    put(heap, index, &entry);
 }
 
 static bool grow(hf_heap *heap)
 {
     size_t capacity = heap->capacity > 0 ? heap->capacity * 2 : CAPACITY_FIRST;
-    hf_heap_node **nodes = heap->memory.allocate(heap->memory.state, capacity * sizeof *nodes, 0);
-    if (nodes == NULL) {
+    hf_heap_entry *entries = heap->memory.allocate(heap->memory.state, capacity * sizeof *entries, 0);
+    if (entries == NULL) {
         return false;
     }
     if (heap->count > 0) {
-        memcpy(nodes, heap->nodes, heap->count * sizeof(void *));
+        memcpy(entries, heap->entries, heap->count * sizeof *entries);
     }
-    if (heap->nodes != NULL) {
-        heap->memory.release(heap->memory.state, heap->nodes, heap->capacity * sizeof *heap->nodes);
+    if (heap->entries != NULL) {
+        heap->memory.release(heap->memory.state, heap->entries, heap->capacity * sizeof *heap->entries);
     }
-    heap->nodes = nodes;
+    heap->entries = entries;
     heap->capacity = capacity;
     return true;
 }
 
 hf_status hf_heap_set(hf_heap *heap, hf_heap_node *node, int64_t key)
 {
+    hf_heap_entry entry = {key, 0, node};
     if (node->place == 0) {
         if (heap->count == heap->capacity && !grow(heap)) {
             return HF_ERR_NOMEM;
         }
-        node->order = heap->order_next++;
-        heap->count++;
-        node->place = heap->count;
+        entry.order = heap->order_next++;
+        node->place = ++heap->count;
+    } else {
+        entry.order = heap->entries[node->place - 1].order;
     }
     node->key = key;
-    sift(heap, node->place - 1, node);
+    sift(heap, node->place - 1, entry);
     return HF_OK;
 }
 
@@ -87,10 +98,10 @@ void hf_heap_remove(hf_heap *heap, hf_heap_node *node)
         return;
     }
     size_t index = node->place - 1;
-    hf_assert(index < heap->count && heap->nodes[index] == node);
-    hf_heap_node *last = heap->nodes[--heap->count];
+    hf_assert(index < heap->count && heap->entries[index].node == node);
+    hf_heap_entry last = heap->entries[--heap->count];
     node->place = 0;
-    if (last != node) {
+    if (last.node != node) {
         sift(heap, index, last);
     }
 }

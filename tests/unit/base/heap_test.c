@@ -59,12 +59,15 @@ static void it_agrees_with_a_search(void **state)
     (void)state;
     enum { COUNT = 300, STEPS = 20000 };
     static hf_heap_node nodes[COUNT];
+    static uint64_t orders[COUNT]; /* when it was put in */
     hf_rng rng = {7};
     hf_heap heap;
     hf_heap_init(&heap, MEMORY);
     memset(nodes, 0, sizeof nodes);
     for (int step = 0; step < STEPS; step++) {
-        hf_heap_node *node = &nodes[hf_rng_below(&rng, COUNT)];
+        size_t at = hf_rng_below(&rng, COUNT);
+        hf_heap_node *node = &nodes[at];
+        orders[at] = node->place == 0 ? (uint64_t)step : orders[at];
         if (hf_rng_below(&rng, 3) == 0) {
             hf_heap_remove(&heap, node);
         } else {
@@ -76,7 +79,7 @@ static void it_agrees_with_a_search(void **state)
             const hf_heap_node *other = &nodes[i];
             count += other->place != 0;
             if (other->place != 0 && (least == NULL || other->key < least->key ||
-                                      (other->key == least->key && other->order < least->order))) {
+                                      (other->key == least->key && orders[i] < orders[least - nodes]))) {
                 least = other;
             }
         }
