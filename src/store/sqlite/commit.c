@@ -139,7 +139,7 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
                        rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
                        rc == SQLITE_FULL ? "make room, then " : "");
     }
-    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* of pages that were written twice only the head comes last */
+    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* durability normal: no sync did it */
         store->is_poisoned = true;
         return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
     }

@@ -1,7 +1,8 @@
 /* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
- * application id of an unfinished backup as another one. A read that ends within a file is an error. The head of a page in the
- * write-ahead log waits for its page, which SQLite writes next, and they go out in one write. Everything else is passed
- * through.
+ * application id of an unfinished backup as another one. A read that ends within a file is an error. Writes to the
+ * write-ahead log that follow each other are gathered and go out as one, before anything else is done with the file; only
+ * where the log has its room on the disk already, so that a full disk is still found by the write of the page. Everything
+ * else is passed through.
  *
  * An open file is ours followed by the inner one, in the memory that SQLite gives:
  *
@@ -17,8 +18,7 @@
 enum {
     ID_AT = 68, /* where the header has the application id */
     ID_LEN = 4,
-    HEAD_LEN = 24,  /* of a page in the log */
-    PAGE_MAX = 4096 /* larger ones go out in two writes */
+    HEAD_LEN = 24 /* of a page in the log */
 };
 
 typedef struct shim_file {
@@ -27,9 +27,9 @@ typedef struct shim_file {
     hf_shim *shim;         /* whose counters */
     bool is_main;          /* the database itself */
     bool is_log;           /* its write-ahead log */
-    bool has_head;         /* `frame` begins with a head that is not written yet ... */
-    sqlite3_int64 head_at; /* ... and belongs here */
-    char frame[HEAD_LEN + PAGE_MAX];
+    sqlite3_int64 len;     /* of the log, as far as it was seen */
+    sqlite3_int64 late_at; /* where the writes that were gathered belong ... */
+    size_t late_len;       /* ... and how much they are; shim->late holds them */
 } shim_file;
 
 static hf_shim *shim_of(sqlite3_vfs *vfs)
@@ -47,19 +47,21 @@ static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int6
     int rc = self->inner->pMethods->xWrite(self->inner, bytes, len, offset);
     if (rc == SQLITE_OK) {
         self->shim->bytes_written += (uint64_t)len;
+        self->len = offset + len > self->len ? offset + len : self->len;
     }
     return rc;
 }
 
-/* A head that waits for its page is written before anything else is done with the file. */
+/* What was gathered goes out. If that fails it is forgotten: who hears of it takes the commit back, or gives up. */
 static int settle(sqlite3_file *file)
 {
     shim_file *self = (shim_file *)file;
-    if (!self->has_head) {
+    if (self->late_len == 0) {
         return SQLITE_OK;
     }
-    self->has_head = false;
-    return write_inner(self, self->frame, HEAD_LEN, self->head_at);
+    int len = (int)self->late_len;
+    self->late_len = 0;
+    return write_inner(self, self->shim->late, len, self->late_at);
 }
 
 int hf_shim_settle(hf_shim *shim)
@@ -112,21 +114,28 @@ static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
     return rc;
 }
 
+/* The head of a page is followed by its page: they go out together in any case. */
 static int write_log(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
 {
-    if (self->has_head && offset == self->head_at + HEAD_LEN && len <= PAGE_MAX) {
-        self->has_head = false;
-        memcpy(self->frame + HEAD_LEN, bytes, (size_t)len);
-        return write_inner(self, self->frame, HEAD_LEN + len, self->head_at);
+    hf_shim *shim = self->shim;
+    size_t count = (size_t)len;
+    if (self->late_len > 0 &&
+        (offset != self->late_at + (sqlite3_int64)self->late_len || count > sizeof shim->late - self->late_len)) {
+        int rc = settle(&self->base);
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
     }
-    int rc = settle(&self->base);
-    if (rc != SQLITE_OK || len != HEAD_LEN) {
-        return rc != SQLITE_OK ? rc : write_inner(self, bytes, len, offset);
+    if (count > sizeof shim->late || shim->log != self) {
+        return write_inner(self, bytes, len, offset);
     }
-    memcpy(self->frame, bytes, HEAD_LEN);
-    self->head_at = offset;
-    self->has_head = true;
-    return SQLITE_OK;
+    if (self->late_len == 0) {
+        self->late_at = offset;
+    }
+    memcpy(shim->late + self->late_len, bytes, count);
+    self->late_len += count;
+    bool has_room = offset + len <= self->len;
+    return has_room || len == HEAD_LEN ? SQLITE_OK : settle(&self->base);
 }
 
 static int shim_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 offset)
@@ -147,7 +156,11 @@ static int shim_truncate(sqlite3_file *file, sqlite3_int64 len)
 {
     sqlite3_file *inner = inner_of(file);
     int rc = settle(file);
-    return rc != SQLITE_OK ? rc : inner->pMethods->xTruncate(inner, len);
+    rc = rc != SQLITE_OK ? rc : inner->pMethods->xTruncate(inner, len);
+    if (rc == SQLITE_OK) {
+        ((shim_file *)file)->len = len;
+    }
+    return rc;
 }
 
 static int shim_sync(sqlite3_file *file, int flags)
@@ -263,7 +276,10 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     self->inner->pMethods = NULL;
     int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
     if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
-        shim->log = self->is_log ? self : shim->log;
+        if (self->is_log) {
+            shim->log = self;
+            (void)self->inner->pMethods->xFileSize(self->inner, &self->len); /* 0 gathers nothing */
+        }
         self->base.pMethods = self->inner->pMethods->iVersion >= 2 ? &METHODS_2 : &METHODS_1;
     }
     return rc;

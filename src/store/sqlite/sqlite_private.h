@@ -21,11 +21,12 @@ typedef struct hf_shim {
     bool sync_failed;       /* a sync reported an error: nobody knows what is on the disk */
     struct shim_file *log;  /* the write-ahead log, while it is open */
     bool unfinished;        /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
+    char late[65536];       /* writes to the log that are gathered: fifteen pages */
 } hf_shim;
 
 /* In front of the VFS `inner`, NULL = the default one. Fails: HF_ERR_NOT_FOUND (no such VFS), HF_ERR_NOMEM. */
 hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
-/* What the log was given is written: a head that waited for its page, and whose page was not to come. An SQLite code. */
+/* What the log was given is written, though no sync followed. An SQLite code. */
 int hf_shim_settle(hf_shim *shim);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
