@@ -1,57 +1,64 @@
 #include "base/siphash.h"
 
-static uint64_t rotate(uint64_t word, int bits)
+#include <endian.h>
+#include <string.h>
+
+typedef struct state {
+    uint64_t a, b, c, d;
+} state;
+
+static inline uint64_t rotate(uint64_t word, int bits)
 {
     return (word << bits) | (word >> (64 - bits));
 }
 
-static uint64_t load(const char *bytes)
+static inline uint64_t load(const void *bytes)
 {
     uint64_t word = 0;
-    for (int i = 0; i < 8; i++) {
-        word |= (uint64_t)(unsigned char)bytes[i] << (8 * i);
-    }
-    return word;
+    memcpy(&word, bytes, sizeof word);
+    return le64toh(word);
 }
 
-static void rounds(uint64_t v[4], int count)
+static inline state turn(state v)
 {
-    for (int i = 0; i < count; i++) {
-        v[0] += v[1];
-        v[2] += v[3];
-        v[1] = rotate(v[1], 13) ^ v[0];
-        v[3] = rotate(v[3], 16) ^ v[2];
-        v[0] = rotate(v[0], 32);
-        v[2] += v[1];
-        v[0] += v[3];
-        v[1] = rotate(v[1], 17) ^ v[2];
-        v[3] = rotate(v[3], 21) ^ v[0];
-        v[2] = rotate(v[2], 32);
-    }
+    v.a += v.b;
+    v.c += v.d;
+    v.b = rotate(v.b, 13) ^ v.a;
+    v.d = rotate(v.d, 16) ^ v.c;
+    v.a = rotate(v.a, 32);
+    v.c += v.b;
+    v.a += v.d;
+    v.b = rotate(v.b, 17) ^ v.c;
+    v.d = rotate(v.d, 21) ^ v.a;
+    v.c = rotate(v.c, 32);
+    return v;
+}
+
+static inline state take(state v, uint64_t word)
+{
+    v.d ^= word;
+    v = turn(turn(v));
+    v.a ^= word;
+    return v;
 }
 
 uint64_t hf_siphash(const unsigned char key[HF_SIPHASH_KEY_LEN], hf_str bytes)
 {
-    uint64_t k0 = load((const char *)key);
-    uint64_t k1 = load((const char *)key + 8);
-    uint64_t v[4] = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
-                     k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
+    uint64_t k0 = load(key);
+    uint64_t k1 = load(key + 8);
+    state v = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
+               k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
     size_t left = bytes.len;
     const char *at = bytes.data;
     for (; left >= 8; left -= 8, at += 8) {
-        uint64_t word = load(at);
-        v[3] ^= word;
-        rounds(v, 2);
-        v[0] ^= word;
+        v = take(v, load(at));
     }
     uint64_t last = (uint64_t)bytes.len << 56;
     for (size_t i = 0; i < left; i++) {
         last |= (uint64_t)(unsigned char)at[i] << (8 * i);
     }
-    v[3] ^= last;
-    rounds(v, 2);
-    v[0] ^= last;
-    v[2] ^= 0xff;
-    rounds(v, 4);
-    return v[0] ^ v[1] ^ v[2] ^ v[3];
+    v = take(v, last);
+    v.c ^= 0xff;
+    v = turn(turn(turn(turn(v))));
+    return v.a ^ v.b ^ v.c ^ v.d;
 }

@@ -5,6 +5,8 @@
  * made alike; a token of one kind is never taken for another. */
 #include "engine/core.h"
 
+#include <endian.h>
+
 enum { VERSION = 1, BODY_LEN = HF_TOKEN_LEN - 8 };
 enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE };
 
@@ -17,20 +19,19 @@ typedef struct hf_sealed {
     int64_t stamp;
 } hf_sealed;
 
-static void put(char **at, uint64_t value, int len)
+static void put(char **at, uint64_t value, size_t len)
 {
-    for (int i = 0; i < len; i++) {
-        *(*at)++ = (char)(unsigned char)(value >> (8 * i));
-    }
+    uint64_t bytes = htole64(value);
+    memcpy(*at, &bytes, len);
+    *at += len;
 }
 
-static uint64_t get(const char **at, int len)
+static uint64_t get(const char **at, size_t len)
 {
-    uint64_t value = 0;
-    for (int i = 0; i < len; i++) {
-        value |= (uint64_t)(unsigned char)*(*at)++ << (8 * i);
-    }
-    return value;
+    uint64_t bytes = 0;
+    memcpy(&bytes, *at, len);
+    *at += len;
+    return le64toh(bytes);
 }
 
 static void seal(const hf_core *core, hf_sealed sealed, char bytes[HF_TOKEN_LEN])

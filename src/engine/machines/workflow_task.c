@@ -345,8 +345,7 @@ static hf_str request_id_of(hf_core *core, const hf_run *run)
 {
     uint64_t words[3] = {(uint64_t)run->number, (uint64_t)run->event_count, (uint64_t)run->wft.task.order};
     uint64_t high = hf_siphash(core->mac_key, hf_str_of_len(words, sizeof words));
-    words[0] = ~words[0];
-    return hf_uuid(&core->scratch, high, hf_siphash(core->mac_key, hf_str_of_len(words, sizeof words)));
+    return hf_uuid(&core->scratch, high, hf_hash_mix(high, words[0]));
 }
 
 hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
