@@ -101,6 +101,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_arena_init(&core->batches[i].arena, core->memory);
+        hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
         hf_list_init(&core->batches[i].replies);
     }
     core->commit_next = 1;
@@ -164,6 +165,7 @@ void hf_core_free(hf_core *core)
     hf_heap_deinit(&core->polls);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_arena_deinit(&core->batches[i].arena);
+        hf_buf_deinit(&core->batches[i].journal);
         hf_core_free_mem(core, core->batches[i].writes.items, core->batches[i].writes.capacity * sizeof(hf_write));
     }
     hf_core_free_mem(core, core->journal_lens.items, core->journal_lens.capacity * sizeof *core->journal_lens.items);

@@ -134,6 +134,7 @@ typedef struct hf_watch {
 struct hf_batch {
     hf_store_request request;
     hf_arena arena; /* rows and keys */
+    hf_buf journal; /* the journal row, made where it stays */
     HF_VEC(hf_write) writes;
     hf_list replies; /* calls that are answered once it is durable */
 };

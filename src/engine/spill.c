@@ -15,6 +15,8 @@
 #include "base/limits.h"
 #include "history/history.h"
 
+enum { KEPT_MAX = 512 * 1024 }; /* bytes of a journal row's memory that are kept for the next one */
+
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
 {
     if (HF_VEC_RESERVE(core, &batch->writes)) {
@@ -283,11 +285,23 @@ static void trim(hf_core *core, hf_batch *batch)
     }
 }
 
-void hf_journal_put(hf_core *core, hf_batch *batch)
+/* A run's part: its number and its changes. */
+static void put_changes(hf_core *core, hf_buf *out, const hf_run *run)
 {
-    trim(core, batch);
-    hf_buf *out = &core->row;
-    out->len = 0;
+    hf_str changes = hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start);
+    hf_buf *head = &core->events;
+    head->len = 0;
+    hf_pb_put_uint(head, 1, (uint64_t)run->number);
+    hf_pb_put_tag(head, 2, HF_PB_WIRE_BYTES);
+    hf_pb_put_varint(head, changes.len);
+    hf_pb_put_tag(out, 4, HF_PB_WIRE_BYTES);
+    hf_pb_put_varint(out, head->len + changes.len);
+    hf_buf_put(out, head->data, head->len);
+    hf_buf_put(out, changes.data, changes.len);
+}
+
+static void put_body(hf_core *core, hf_buf *out)
+{
     hf_pb_put_uint(out, 1, core->commit_next);
     hf_pb_put_uint(out, 2, (uint64_t)core->now.wall);
     hf_pb_put_tag(out, 3, HF_PB_WIRE_64);
@@ -295,11 +309,7 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
     HF_LIST_EACH(node, &core->touched)
     {
         hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
-        core->events.len = 0;
-        hf_pb_put_uint(&core->events, 1, (uint64_t)run->number);
-        hf_pb_put_bytes(&core->events, 2,
-                        hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start));
-        hf_pb_put_bytes(out, 4, hf_str_of_len(core->events.data, core->events.len));
+        put_changes(core, out, run);
         run->batch_start = run->log.len;
         run->commit_last = core->commit_next;
         hf_list_remove(node);
@@ -312,14 +322,34 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
         hf_pb_put_bytes(out, 7, hf_str_of_len(core->events.data, core->events.len));
     }
     hf_pb_put_uint(out, 8, core->index.log_count);
+}
+
+void hf_journal_put(hf_core *core, hf_batch *batch)
+{
+    trim(core, batch);
+    hf_buf *out = &batch->journal;
+    if (out->capacity > KEPT_MAX || out->capacity > core->options.mem_max / 16) {
+        hf_buf_deinit(out);
+    }
+    static const char HEADER[HF_RECORD_HEADER_LEN] = {0};
+    out->len = 0;
+    hf_buf_put(out, HEADER, sizeof HEADER);
+    put_body(core, out);
     if (core->events.status != HF_OK || out->status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
-    core->journal_hash = hf_digest(core->journal_hash, hf_str_of_len(out->data, out->len));
-    hf_batch_put_record(core, batch, HF_TABLE_JOURNAL, (hf_key){.a = (int64_t)core->commit_next}, out);
+    hf_key key = {.a = (int64_t)core->commit_next};
+    hf_str body = hf_str_of_len(out->data + sizeof HEADER, out->len - sizeof HEADER);
+    core->journal_hash = hf_digest(core->journal_hash, body);
+    hf_record_seal(HF_TABLE_JOURNAL, &key, out->data, body.len);
+    hf_batch_write(core, batch,
+                   (hf_write){.table = HF_TABLE_JOURNAL,
+                              .kind = HF_WRITE_PUT,
+                              .key = key,
+                              .value = hf_str_of_len(out->data, out->len)});
     if (HF_VEC_RESERVE(core, &core->journal_lens)) {
-        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)out->len;
-        core->journal_len += out->len;
+        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
+        core->journal_len += body.len;
     }
 }
