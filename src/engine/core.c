@@ -90,7 +90,8 @@ hf_core *hf_core_new(const hf_core_options *options)
         hf_map_init(maps[i], core->memory);
     }
     hf_list *const lists[] = {&core->runs_all, &core->lru,       &core->dirty, &core->touched,      &core->queues_all,
-                              &core->reads,    &core->calls_all, &core->inbox, &core->ahead_replies};
+                              &core->reads,    &core->calls_all, &core->inbox, &core->ahead_replies,
+                              &core->task_polls, &core->history_polls};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -422,6 +423,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     call->holds = 0;
     call->place = HF_PLACE_NONE;
     call->deadline.place = 0;
+    call->deadline_link = (hf_node){0};
     hf_list_push_back(&core->calls_all, &call->all);
     if (!begin(core, now)) {
         fail_at_once(call, core->status, core->why);
@@ -470,41 +472,12 @@ void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
     hf_core_unuse(core, run);
 }
 
-/* A poll that waited long enough is answered without a task; a history poll with what there is. */
-static void expire(hf_core *core, hf_call *call)
-{
-    HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
-    if (call->place == HF_PLACE_QUEUE) {
-        hf_match_unpark(core, call);
-        hf_call_response(core, call);
-    } else {
-        hf_page page = {.run = ((hf_watch *)call->parked)->run, .next = 1};
-        char bytes[HF_TOKEN_LEN];
-        const hf_pb_get_workflow_execution_history_request *request = call->request;
-        hf_watch_remove(core, call);
-        hf_pb_get_workflow_execution_history_response *response = hf_call_response(core, call);
-        if (response == NULL) {
-            return;
-        }
-        hf_page_encode(core, &page, bytes);
-        hf_str first = hf_str_of_len(bytes, sizeof bytes);
-        response->next_page_token =
-            hf_arena_copy(call->arena, request->next_page_token.len > 0 ? request->next_page_token : first);
-    }
-    if (core->status == HF_OK) {
-        hf_call_now(call); /* it says nothing that could be lost */
-    }
-}
-
 void hf_core_tick(hf_core *core, hf_clock now)
 {
     if (!begin(core, now)) {
         return;
     }
-    hf_heap_node *node = NULL;
-    while (core->status == HF_OK && (node = hf_heap_first(&core->polls)) != NULL && node->key <= now.mono) {
-        expire(core, HF_CONTAINER(node, hf_call, deadline));
-    }
+    hf_polls_expire(core);
     hf_due_tick(core);
     hf_queues_tidy(core);
 }
@@ -520,7 +493,7 @@ hf_clock hf_core_next(const hf_core *core)
     hf_clock next = {INT64_MAX, INT64_MAX};
     const hf_heap_node *first = hf_heap_first(&core->due);
     const hf_heap_node *cold = hf_heap_first(&core->cold_due);
-    const hf_heap_node *poll = hf_heap_first(&core->polls);
+    const hf_call *poll = hf_polls_first(core);
     const hf_node *queue = hf_list_first(&core->queues_all);
     bool full = hf_due_is_full(core); /* then the driver seals the batch first */
     if (first != NULL && !full) {
@@ -534,7 +507,7 @@ hf_clock hf_core_next(const hf_core *core)
         next.wall = ahead < next.wall ? ahead : next.wall;
     }
     if (poll != NULL) {
-        next.mono = poll->key;
+        next.mono = poll->deadline.key;
     }
     if (queue != NULL) {
         int64_t idle = HF_CONTAINER_CONST(queue, hf_queue, all_link)->used_at + core->options.queue_span;

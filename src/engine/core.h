@@ -218,7 +218,9 @@ struct hf_core {
     int64_t due_reading_to; /* ... up to here: rows that are written meanwhile may be missing in the answer */
     bool due_on_disk;       /* the table may have some */
     bool tasks_on_disk;     /* the same of waiting tasks: new queues look */
-    hf_heap polls;          /* hf_call by deadline: see poll.c */
+    hf_heap polls;          /* hf_call by deadline, of those that wait for a time of their own; the others, in order: */
+    hf_list task_polls;     /* for options.poll_span */
+    hf_list history_polls;  /* for options.history_span */
 
     hf_batch batches[2];
     int open_idx;         /* which of them collects */
@@ -341,6 +343,14 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
+
+/* ---- poll.c ---------------------------------------------------------------------------------------------------------- */
+
+/* How long a parked poll waits: the call's own time, or `span` as all others in `alike`. */
+void hf_poll_park(hf_core *core, hf_call *call, hf_list *alike, int64_t span);
+void hf_poll_unpark(hf_core *core, hf_call *call);
+hf_call *hf_polls_first(const hf_core *core); /* who ends next, NULL = nobody waits */
+void hf_polls_expire(hf_core *core);          /* answers those who have waited long enough */
 void hf_match_tasks_read(hf_core *core, hf_read *read);
 void hf_match_pump(hf_core *core,
                    hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */

@@ -37,18 +37,14 @@ static void park(hf_core *core, hf_call *call, int64_t number)
     hf_list_push_back(&watch->calls, &call->link);
     call->place = HF_PLACE_WATCH;
     call->parked = watch;
-    int64_t span = call->timeout.ns > 0 ? call->timeout.ns : core->options.history_span;
-    int64_t until = span > INT64_MAX - core->now.mono ? INT64_MAX : core->now.mono + span;
-    if (hf_heap_set(&core->polls, &call->deadline, until) != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
+    hf_poll_park(core, call, &core->history_polls, core->options.history_span);
 }
 
 void hf_watch_remove(hf_core *core, hf_call *call)
 {
     hf_watch *watch = call->parked;
     hf_list_remove(&call->link);
-    hf_heap_remove(&core->polls, &call->deadline);
+    hf_poll_unpark(core, call);
     call->place = HF_PLACE_NONE;
     call->parked = NULL;
     if (hf_list_is_empty(&watch->calls)) {

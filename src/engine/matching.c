@@ -301,18 +301,14 @@ void hf_match_poll(hf_core *core, hf_call *call)
     queue->poll_count++;
     call->place = HF_PLACE_QUEUE;
     call->parked = queue;
-    int64_t span = call->timeout.ns > 0 ? call->timeout.ns : core->options.poll_span;
-    int64_t until = span > INT64_MAX - core->now.mono ? INT64_MAX : core->now.mono + span;
-    if (hf_heap_set(&core->polls, &call->deadline, until) != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
+    hf_poll_park(core, call, &core->task_polls, core->options.poll_span);
 }
 
 void hf_match_unpark(hf_core *core, hf_call *call)
 {
     hf_queue *queue = call->parked;
     hf_list_remove(&call->link);
-    hf_heap_remove(&core->polls, &call->deadline);
+    hf_poll_unpark(core, call);
     queue->poll_count--;
     if (!queue->shut) {
         queue->polled_at = core->now.mono;

@@ -86,7 +86,8 @@ struct hf_call {
     /* The service's own. */
     hf_node link;          /* of the list that holds the call now */
     hf_node all;           /* of all calls that are not done */
-    hf_heap_node deadline; /* of a parked poll */
+    hf_heap_node deadline; /* of a parked poll ... */
+    hf_node deadline_link; /* ... or, when it waits as long as all others, its place behind them */
     uint64_t number;       /* order of arrival, from 1 */
     void *parked;          /* what it waits for: a queue, a watch */
     int place;             /* which of them */

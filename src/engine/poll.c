@@ -1,0 +1,75 @@
+/* Long polls: how long they wait.
+ *
+ * Most wait for the same time as all others of their kind, so they end in the order they came: a list each for polls of tasks
+ * and of histories. A poll with a time of its own is in a heap. */
+#include "engine/core.h"
+
+void hf_poll_park(hf_core *core, hf_call *call, hf_list *alike, int64_t span)
+{
+    int64_t own = call->timeout.ns > 0 ? call->timeout.ns : span;
+    int64_t until = own > INT64_MAX - core->now.mono ? INT64_MAX : core->now.mono + own;
+    if (own == span) {
+        call->deadline.key = until;
+        hf_list_push_back(alike, &call->deadline_link);
+    } else if (hf_heap_set(&core->polls, &call->deadline, until) != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+}
+
+void hf_poll_unpark(hf_core *core, hf_call *call)
+{
+    if (hf_node_is_linked(&call->deadline_link)) {
+        hf_list_remove(&call->deadline_link);
+    } else {
+        hf_heap_remove(&core->polls, &call->deadline);
+    }
+}
+
+hf_call *hf_polls_first(const hf_core *core)
+{
+    hf_heap_node *odd = hf_heap_first(&core->polls);
+    hf_call *first = odd != NULL ? HF_CONTAINER(odd, hf_call, deadline) : NULL;
+    const hf_list *const alike[] = {&core->task_polls, &core->history_polls};
+    for (size_t i = 0; i < HF_COUNT_OF(alike); i++) {
+        hf_node *node = hf_list_first(alike[i]);
+        hf_call *call = node != NULL ? HF_CONTAINER(node, hf_call, deadline_link) : NULL;
+        if (call != NULL && (first == NULL || call->deadline.key < first->deadline.key)) {
+            first = call;
+        }
+    }
+    return first;
+}
+
+/* A poll that waited long enough is answered without a task; a history poll with what there is. */
+static void expire(hf_core *core, hf_call *call)
+{
+    HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
+    if (call->place == HF_PLACE_QUEUE) {
+        hf_match_unpark(core, call);
+        hf_call_response(core, call);
+    } else {
+        hf_page page = {.run = ((hf_watch *)call->parked)->run, .next = 1};
+        char bytes[HF_TOKEN_LEN];
+        const hf_pb_get_workflow_execution_history_request *request = call->request;
+        hf_watch_remove(core, call);
+        hf_pb_get_workflow_execution_history_response *response = hf_call_response(core, call);
+        if (response == NULL) {
+            return;
+        }
+        hf_page_encode(core, &page, bytes);
+        hf_str first = hf_str_of_len(bytes, sizeof bytes);
+        response->next_page_token =
+            hf_arena_copy(call->arena, request->next_page_token.len > 0 ? request->next_page_token : first);
+    }
+    if (core->status == HF_OK) {
+        hf_call_now(call); /* it says nothing that could be lost */
+    }
+}
+
+void hf_polls_expire(hf_core *core)
+{
+    hf_call *call = NULL;
+    while (core->status == HF_OK && (call = hf_polls_first(core)) != NULL && call->deadline.key <= core->now.mono) {
+        expire(core, call);
+    }
+}
