@@ -428,6 +428,9 @@ void play_open(play *p, const play_options *options)
         p->o.env->ops->thread_start(p->o.env, &op, "play", THREAD_STACK_LEN, thread_main, p, &p->thread) != HF_OK) {
         play_die("%s", op.message);
     }
+    for (int i = 0; i < p->o.polls && p->o.wait == PLAY_TIMER; i++) { /* a worker that has had so many tasks before */
+        errand_give(play_errand_new(p));
+    }
     for (int i = 0; i < p->o.polls; i++) {
         poll_workflow(play_errand_new(p), false);
         poll_workflow(play_errand_new(p), true);

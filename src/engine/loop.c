@@ -22,7 +22,7 @@
 enum {
     STACK_LEN = 512 * 1024,
     CALLS_MAX = 512,     /* calls of one step */
-    CALLS_WHEN_LATE = 64 /* the same while deadlines wait */
+    CALLS_WHEN_LATE = 16 /* the same while deadlines wait */
 };
 
 /* A checkpoint is asked for every so many commits; the store makes one when its log is long enough. */
