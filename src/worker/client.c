@@ -264,6 +264,22 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
     }
 }
 
+/* A look that does not wait is given the last event, whatever it is. */
+static bool closes(const hf_pb_history_event *event)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return true;
+    default:
+        return false;
+    }
+}
+
 /* One long poll, or a look with a timeout of 0. `*ret_event` NULL: it still runs. */
 static hf_status poll_close(errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, hf_span timeout,
                             const hf_pb_history_event **ret_event)
@@ -285,7 +301,9 @@ static hf_status poll_close(errand *e, const hf_execution *execution, hf_str run
     }
     HF_TRY(hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, history));
     *token = response->next_page_token;
-    *ret_event = history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;
+    const hf_pb_history_event *last =
+        history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;
+    *ret_event = last != NULL && closes(last) ? last : NULL;
     return HF_OK;
 }
 

@@ -104,11 +104,8 @@ static bool try_history(fake_service *f, hf_call *call)
         return true;
     }
     bool wants_close = r->history_event_filter_type == HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT;
-    if (wants_close && !run->is_closed) {
-        if (!r->wait_new_event) {
-            fake_answer(f, call);
-        }
-        return !r->wait_new_event;
+    if (wants_close && !run->is_closed && r->wait_new_event) {
+        return false;
     }
     int64_t from = wants_close ? (int64_t)run->event_count : 1;
     if (!wants_close) {

@@ -125,6 +125,8 @@ static hf_status in_memory(void *arg)
     HF_TRY(hf_open("memory:", &service));
     HF_CHECK(hf_start(service, "type", hf_payload_none(), &execution, .id = "a") == HF_OK);
     HF_CHECK(hf_signal(execution, "s", hf_payload_none()) == HF_OK);
+    HF_CHECK(hf_result(execution, NULL, .timeout = HF_SPAN_OFF) == HF_ERR_TIMEOUT);
+    HF_CHECK(hf_result(execution, NULL, .timeout = hf_hours(1)) == HF_ERR_TIMEOUT);
     HF_CHECK(hf_terminate(execution) == HF_OK);
     HF_CHECK(hf_result(execution, NULL) == HF_ERR_FAILED);
     hf_execution_free(execution);
