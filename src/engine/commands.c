@@ -431,12 +431,18 @@ static void set_sticky(hf_core *core, hf_run *run, const hf_pb_sticky_execution_
     }
 }
 
-/* The task fails, the caller hears why, the next attempt is scheduled. */
+/* The task fails, the caller hears why, the next attempt is scheduled. A worker that says the same again is not given the task
+ * again and again, as fast as it can say it: from the second attempt on the task times out first, later and later. What came
+ * in between is no fault of the worker's: it goes on at once. */
 static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, const char *why)
 {
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
     char message[HF_MESSAGE_LEN_MAX];
     (void)snprintf(message, sizeof message, "%s", why);
+    if (run->wft.attempt > 1 && cause != HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND) {
+        hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
+        return;
+    }
     hf_pb_failure *failure = hf_failure_server(&core->scratch, hf_str_of(message), true);
     hf_wft_fail(core, run, cause, failure, request->identity);
     hf_wft_schedule(core, run);

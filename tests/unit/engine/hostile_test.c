@@ -28,7 +28,7 @@ static void attributes_of_another_command_fail_the_task(void **state)
     hf_rig_do(&rig, "start wf");
     hf_rig_call *slot = hf_rig_slot(&rig, NULL);
     for (int32_t type = 1; type <= 17; type++) {
-        hf_rig_do(&rig, "poll");
+        hf_rig_do(&rig, "time 1h; poll"); /* a task that fails again has to time out first */
         hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
         hf_pb_start_timer_command_attributes timer = {.timer_id = HF_STR("t")};
         hf_pb_request_cancel_activity_task_command_attributes cancel = {.scheduled_event_id = 1};

@@ -115,6 +115,27 @@ GOLDEN(a_terminated_transient_task_leaves_no_events, "start wf; poll; fail; poll
        "4 WorkflowTaskFailed scheduled=2 started=3 WorkflowWorkerUnhandledFailure\n5 WorkflowExecutionSignaled s1\n"
        "6 WorkflowExecutionTerminated 'enough'\n")
 
+static void commands_that_stay_bad_are_not_asked_for_without_a_pause(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete timer t 1s, timer t 1s => invalid;"
+                    "poll; complete timer t 1s, timer t 1s => invalid; poll as=x => parked; time 9s; is x => parked;"
+                    "time 1s; is x; complete of=x timer t 1s, timer t 1s => invalid; crash; poll => parked;"
+                    "time 10s; is w; complete done");
+    hf_rig_history(&rig, "wf",
+                   START "3 WorkflowTaskStarted scheduled=2\n"
+                         "4 WorkflowTaskFailed scheduled=2 started=3 StartTimerDuplicateId\n"
+                         "5 WorkflowTaskScheduled attempt=4 timeout=15s\n6 WorkflowTaskStarted scheduled=5\n"
+                         "7 WorkflowTaskCompleted scheduled=5 started=6\n8 WorkflowExecutionCompleted\n");
+}
+
+static void a_close_that_overlooked_something_goes_on_at_once_every_time(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; signal wf s1; complete done => invalid; poll; signal wf s2;"
+                    "complete done => invalid; poll; signal wf s3; complete done => invalid; poll; complete done");
+}
+
 static void later_attempts_get_more_time(void **state)
 {
     (void)state;
@@ -246,6 +267,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(what_is_buffered_during_a_transient_task_makes_the_next_one_real),
     TEST(a_transient_task_that_completes_is_followed_by_what_was_buffered),
     TEST(a_terminated_transient_task_leaves_no_events),
+    TEST(commands_that_stay_bad_are_not_asked_for_without_a_pause),
+    TEST(a_close_that_overlooked_something_goes_on_at_once_every_time),
     TEST(later_attempts_get_more_time),
     TEST(the_task_timeout_is_the_one_of_the_start),
     TEST(a_time_out_lets_buffered_events_follow),
