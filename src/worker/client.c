@@ -307,6 +307,17 @@ static hf_status poll_close(errand *e, const hf_execution *execution, hf_str run
     return HF_OK;
 }
 
+/* A workflow may take months, and every look leaves something behind: only the two texts are taken along. */
+static void begin_look(errand *e, hf_str *run_id, hf_str *token)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_data_memory());
+    *run_id = hf_arena_copy(&arena, *run_id);
+    *token = hf_arena_copy(&arena, *token);
+    hf_arena_deinit(&e->arena);
+    e->arena = arena;
+}
+
 /* True: the outcome is in `*ret_status`, told already. False: the errand failed. */
 static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
                            hf_status *ret_status)
@@ -334,6 +345,7 @@ static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns,
             run_id = next;
             token = (hf_str){NULL, 0};
         }
+        begin_look(e, &run_id, &token);
     }
 }
 

@@ -28,6 +28,43 @@ static hf_status run_one(play *p)
     return note_result(p, execution);
 }
 
+/* ---- A long wait --------------------------------------------------------------------------------------------------- */
+
+enum { LOOKS = 5000, LOOK_LEN = 300 };
+
+typedef struct slow_service {
+    hf_service service; /* first */
+    int looks;
+    size_t used_max; /* bytes that an errand held when it asked */
+} slow_service;
+
+/* Every poll ends without news, and with a token; at last the workflow is gone. */
+static void no_news(hf_service *service, hf_call *call)
+{
+    static char token[LOOK_LEN];
+    slow_service *slow = (slow_service *)(void *)service;
+    hf_pb_get_workflow_execution_history_response *response =
+        HF_ARENA_NEW(call->arena, hf_pb_get_workflow_execution_history_response);
+    slow->used_max = call->arena->used > slow->used_max ? call->arena->used : slow->used_max;
+    response->next_page_token = hf_arena_copy(call->arena, hf_str_of_len(token, sizeof token));
+    call->response = response;
+    call->status = ++slow->looks < LOOKS ? HF_OK : HF_ERR_NOT_FOUND;
+    call->done(call);
+}
+
+static void whoever_waits_for_months_needs_no_more_memory(void **state)
+{
+    static const hf_service_ops OPS = {.submit = no_news};
+    slow_service slow = {.service = {.ops = &OPS}};
+    hf_execution *execution = NULL;
+    (void)state;
+    assert_int_equal(hf_execution_new(&slow.service, "w", &execution), HF_OK);
+    assert_int_equal(hf_result(execution, NULL), HF_ERR_NOT_FOUND);
+    assert_int_equal(slow.looks, LOOKS);
+    assert_true(slow.used_max < (size_t)16 * 1024);
+    hf_execution_free(execution);
+}
+
 /* ---- Heartbeats -------------------------------------------------------------------------------------------------- */
 
 /* Beats ten times in its first attempt, fails, and goes on where it was in the second. */
@@ -363,6 +400,7 @@ static void twenty_workflows_share_a_small_cache_until_the_signal(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(whoever_waits_for_months_needs_no_more_memory),
         cmocka_unit_test(heartbeats_are_throttled_and_the_last_one_arrives),
         cmocka_unit_test(an_activity_learns_by_its_heartbeat_that_it_is_not_wanted),
         cmocka_unit_test(a_stopping_worker_lets_an_activity_finish),
