@@ -3,6 +3,7 @@
 #include "main/tool.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,6 +66,27 @@ static void say_copying(void *state, hf_str kind, hf_str chunk)
     hf_progress("process %lld makes a copy ...", (long long)source->holder);
 }
 
+/* Who reads our output may go, and people press ^C: a copy is as large as the database, so it goes, too. */
+static char doomed[2][HF_PATH_LEN_MAX + 48]; /* the copy, and who owns it while it is read */
+
+static void remove_and_end(int number)
+{
+    (void)unlink(doomed[0]);
+    (void)unlink(doomed[1]);
+    (void)raise(number); /* as without us: SA_RESETHAND */
+}
+
+static void remove_at_signals(const char *path)
+{
+    static const int SIGNALS[] = {SIGPIPE, SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = remove_and_end, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+    (void)snprintf(doomed[0], sizeof doomed[0], "%s", path);
+    (void)snprintf(doomed[1], sizeof doomed[1], "%s-owner", path);
+    for (size_t i = 0; i < HF_COUNT_OF(SIGNALS); i++) {
+        (void)sigaction(SIGNALS[i], &action, NULL);
+    }
+}
+
 static int copy_still(hf_source *source)
 {
     char folder[HF_PATH_LEN_MAX] = "";
@@ -77,6 +99,7 @@ static int copy_still(hf_source *source)
     if (len < 0 || (size_t)len >= sizeof source->copy) {
         return hf_complain(HF_EXIT_CANNOT_OPEN, "the path of %s is too long", source->path);
     }
+    remove_at_signals(path);
     hf_op op;
     hf_op_init(&op);
     const char *args[] = {path};

@@ -108,6 +108,8 @@ run 0 db export orders.db --run order-1
 says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
 run 0 db export orders.db --all
 says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
+("$holdfast" db export orders.db --all || true) | true # nobody reads it
+[[ -z $(compgen -G 'orders.db-copy*') ]] || fail "an export into nowhere has left its copy"
 run 0 db backup orders.db live.db
 run 0 db check live.db
 says "sound. 1 run"
