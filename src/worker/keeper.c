@@ -232,7 +232,7 @@ static hf_instant last_moment(hf_worker *worker)
 {
     const hf_worker_options *o = &worker->options;
     int64_t stop = atomic_load(&worker->stop_ns);
-    if (stop == 0 || atomic_load(&worker->door.is_shut)) {
+    if (stop == 0) {
         return HF_INSTANT_NEVER;
     }
     stop = stop > worker->started_ns ? stop : worker->started_ns; /* it may have been told before it ran */
@@ -264,10 +264,12 @@ static void leave_behind(hf_worker *worker)
     let_go(worker);
 }
 
+/* Until everything has ended, or was left behind: whoever is on a runtime without threads then gets them from the keeper, who
+ * waits for the scope, unless a host turns it. */
 static void keep(hf_worker *worker)
 {
     hf_env *env = worker->rt->env;
-    for (;;) {
+    while (!atomic_load(&worker->door.is_shut)) {
         uint32_t seen = atomic_load(&worker->word);
         if (atomic_load(&worker->is_over)) {
             return;
@@ -301,9 +303,14 @@ static void keeper_main(void *arg)
         worker->result = status;
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
     }
-    (void)hf_scope_close(scope);
-    let_go(worker);
-    (void)hf_worker_release(worker);
+    if (atomic_load(&worker->door.is_shut) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
+        (void)hf_worker_release(worker);
+        (void)hf_scope_close(scope);
+    } else {
+        (void)hf_scope_close(scope);
+        let_go(worker); /* who waits does so for the end of this thread */
+        (void)hf_worker_release(worker);
+    }
     hf_self_set(NULL);
 }
 
