@@ -199,11 +199,71 @@ static void what_is_left_behind_on_a_runtime_without_threads_ends_in_the_end(voi
     }
 }
 
+/* ---- Of another runtime ------------------------------------------------------------------------------------------------ */
+
+/* Memory that knows whose it is. */
+enum { LABEL_LEN = 64 };
+
+static atomic_int strangers; /* blocks that came back to somebody else */
+
+static void *take(void *state, size_t len, size_t align)
+{
+    (void)align; /* at most LABEL_LEN */
+    char *block = aligned_alloc(LABEL_LEN, (len + 2 * LABEL_LEN - 1) / LABEL_LEN * LABEL_LEN);
+    if (block == NULL) {
+        return NULL;
+    }
+    memcpy(block, &state, sizeof state);
+    return block + LABEL_LEN;
+}
+
+static void give(void *state, void *ptr, size_t len)
+{
+    (void)len;
+    if (ptr != NULL) {
+        char *block = (char *)ptr - LABEL_LEN;
+        atomic_fetch_add(&strangers, memcmp(block, &state, sizeof state) != 0);
+        free(block);
+    }
+}
+
+static hf_status cancel_the_call(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_fork(scope, run_worker, NULL));
+    HF_TRY(hf_yield());
+    HF_TRY(hf_scope_cancel(scope));
+    return hf_join(scope);
+}
+
+static void a_fiber_of_one_runtime_may_run_a_worker_of_another(void **state)
+{
+    (void)state;
+    static char ours;
+    static char theirs;
+    memset(&here, 0, sizeof here);
+    atomic_store(&strangers, 0);
+    here.fake = fake_new(NULL);
+    here.service = fake_as_service(here.fake);
+    assert_int_equal(hf_runtime_new(&here.rt, .threads = 1, .allocator = {take, give, &theirs}), HF_OK);
+    assert_int_equal(hf_worker_new(here.service, "orders", &here.worker, .runtime = here.rt), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(here.worker, "echo", ask_for_echo), HF_OK);
+    assert_int_equal(hf_run(cancel_the_call, NULL, .threads = 1, .allocator = {take, give, &ours}), HF_OK);
+    assert_int_equal(atomic_load(&here.done), 1);
+    assert_int_equal(hf_worker_free(here.worker), HF_OK);
+    assert_int_equal(hf_runtime_free(here.rt), HF_OK);
+    assert_int_equal(atomic_load(&strangers), 0);
+    fake_free(here.fake);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(a_worker_runs_on_a_runtime_without_threads),
         cmocka_unit_test(what_is_left_behind_on_a_runtime_without_threads_ends_in_the_end),
+        cmocka_unit_test(a_fiber_of_one_runtime_may_run_a_worker_of_another),
     };
     return hf_test_main("hosted", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
