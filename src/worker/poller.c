@@ -10,7 +10,9 @@ enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
     if (op->status == HF_ERR_CLOSED || op->status == HF_ERR_STORE) {
-        hf_worker_give_up(worker, op->status, op->message);
+        if (!atomic_load(&worker->door.is_shut)) { /* else it was left behind: that was said */
+            hf_worker_give_up(worker, op->status, op->message);
+        }
         return op->status;
     }
     if (op->status == HF_ERR_CANCELED) {

@@ -4,6 +4,7 @@
 #include "unit/worker/play.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -136,6 +137,46 @@ static void a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted
     stuck_with(0);
 }
 
+static void *run_worker_that_is_left(void *arg)
+{
+    HF_CHECK(hf_worker_run(arg) == HF_ERR_TIMEOUT);
+    return NULL;
+}
+
+/* Its pollers hear that the service is gone when the thread is theirs again: that is no news. */
+static void a_worker_that_was_left_behind_does_not_complain_of_its_service(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    atomic_store(&may_go_on, false);
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(
+        hf_runtime_new(&rt, .threads = 1, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .shutdown_grace = hf_milliseconds(1),
+                                   .shutdown_force = hf_milliseconds(1)),
+                     HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker_that_is_left, worker), 0);
+    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
+    await_line("workflow_task_failed workflow=stuck");
+    assert_int_equal(hf_worker_stop(worker), HF_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    fake_close(fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    while (hf_runtime_free(rt) != HF_OK) {
+        (void)sched_yield();
+    }
+    assert_null(strstr(lines, "worker_gave_up"));
+    fake_free(fake);
+}
+
 /* ---- Activities that ignore their cancel ----------------------------------------------------------------------------- */
 
 static atomic_int ended_late;
@@ -224,6 +265,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(a_workflow_that_loops_is_answered_and_evicted_while_others_go_on),
         cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
+        cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
     };
