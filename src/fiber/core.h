@@ -309,6 +309,7 @@ struct hf_runtime {
     hf_cx root_cx; /* canceled by hf_runtime_stop */
     hf_spin roots_lock;
     hf_list roots;           /* scopes owned by plain threads */
+    atomic_int closing;      /* of those, taken off the list by who is still about to close them */
     hf_word *fork_marker;    /* reads 0 in a forked child */
     hf_word stop_word;       /* threads end when 1 */
     atomic_uint round_robin; /* home of the next thread-owned scope */

@@ -384,7 +384,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
     }
     hf_spin_lock(&runtime->roots_lock);
-    bool is_used = !hf_list_is_empty(&runtime->roots);
+    bool is_used = !hf_list_is_empty(&runtime->roots) || atomic_load(&runtime->closing) > 0;
     hf_spin_unlock(&runtime->roots_lock);
     if (is_used) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,

@@ -326,6 +326,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
     } while (!hf_scope_is_over(self, scope));
     hf_spin_lock(&scope->rt->roots_lock);
     hf_list_remove(&scope->roots);
+    atomic_fetch_add(&scope->rt->closing, 1); /* it needs the runtime until its very end */
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
@@ -361,7 +362,12 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
     if (HF_UNLIKELY(scope->first != NULL || scope->failures != NULL)) {
         free_failures(scope);
     }
-    hf_scope_release(scope->rt, self->rt == scope->rt ? self->sched : NULL, scope);
+    hf_runtime *rt = scope->rt;
+    bool by_thread = scope->by_thread;
+    hf_scope_release(rt, self->rt == rt ? self->sched : NULL, scope);
+    if (by_thread) {
+        atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+    }
     return HF_OK;
 }
 

@@ -166,7 +166,8 @@ static void hosted_with(way how, hf_status wanted)
     assert_int_equal(hf_worker_add_activity(here.worker, "deaf", deaf), HF_OK);
     go(how);
     assert_int_equal(hf_worker_free(here.worker), HF_OK);
-    fake_free(here.fake); /* what was left behind does not ask it any more */
+    fake_close(here.fake, HF_ERR_CLOSED); /* what was left behind does not ask it any more */
+    fake_free(here.fake);
     if (wanted != HF_OK) {
         assert_int_equal(hf_runtime_free(here.rt), HF_ERR_MISUSE);
         (void)pthread_mutex_lock(&lock);
