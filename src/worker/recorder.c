@@ -189,7 +189,9 @@ static void describe(char *text, size_t capacity, const char *what, hf_str id, h
         used += snprintf(text + used, capacity - (size_t)used, " type=%.*s", HF_STR_ARGS(name));
     }
     if (span.ns > 0 && used > 0 && (size_t)used < capacity) {
-        used += snprintf(text + used, capacity - (size_t)used, " span=%" PRId64 "ms", span.ns / 1000000);
+        bool is_whole = span.ns % 1000000 == 0; /* two spans that differ must not look alike */
+        used += snprintf(text + used, capacity - (size_t)used, " span=%" PRId64 "%s",
+                         is_whole ? span.ns / 1000000 : span.ns, is_whole ? "ms" : "ns");
     }
     if (of > 0 && used > 0 && (size_t)used < capacity) {
         (void)snprintf(text + used, capacity - (size_t)used, " of_event=%" PRId64, of);

@@ -508,6 +508,32 @@ static void changed_code_is_reported_with_both_sides(void **state)
                                "w: CompleteWorkflowExecution;\n"});
 }
 
+/* A microsecond more. */
+static hf_status lingers(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_signal_wait("go", NULL, .timeout = hf_nanoseconds(hf_hours(1).ns + (is_new_code ? 1000 : 0))));
+    return HF_OK;
+}
+
+static hf_status add_lingers(hf_worker *worker)
+{
+    return add_main(worker, lingers);
+}
+
+static void spans_that_differ_a_little_are_told_apart(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_lingers,
+                           .body = change_it,
+                           .worker = {.cached_max = HF_OFF},
+                           .log = "w: StartTimer 1 3600s;\n"
+                                  "w: FAILED 24 not deterministic: the history has TimerStarted id=1 span=3600000ms "
+                                  "(event 5), the workflow made StartTimer id=1 span=3600000001000ns\n"
+                                  "w: CancelTimer 1; CompleteWorkflowExecution;\n"});
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -524,6 +550,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(time_and_chance_are_the_same_in_a_replay),
         cmocka_unit_test(a_workflow_cannot_ask_the_service),
         cmocka_unit_test(changed_code_is_reported_with_both_sides),
+        cmocka_unit_test(spans_that_differ_a_little_are_told_apart),
     };
     return hf_test_main("workflow", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
