@@ -140,7 +140,7 @@ static hf_status open_now(void *arg)
     }
     bool has_log = o->runtime != NULL && o->runtime->log != NULL;
     *opened = (hf_opened){
-        .service = {&OPENED_OPS},
+        .service = {.ops = &OPENED_OPS},
         .env = o->env,
         .log = has_log ? o->runtime->log : log_to_env,
         .log_state = has_log ? o->runtime->log_state : o->env,
@@ -199,6 +199,10 @@ hf_status hf_close(hf_service *service)
         return HF_OK;
     }
     HF_TRY(hf_not_in_workflow("hf_close"));
+    if (atomic_load(&service->workers) > 0) {
+        return hf_raise(HF_ERR_MISUSE, "hf_close: a worker still runs on this service: hf_worker_stop ends it, and "
+                                       "hf_worker_run has to return first");
+    }
     closing c = {.service = service};
     hf_op_init(&c.op);
     hf_shield *shield = NULL;

@@ -27,6 +27,8 @@
 
 #include "proto/pb.h"
 
+#include <stdatomic.h>
+
 /* The calls of this version. The second word is the stem of the messages: hf_pb_<stem>_request and _response. */
 #define HF_METHOD_MAP(X)                                                              \
     X(HF_METHOD_START_WORKFLOW_EXECUTION, start_workflow_execution)                   \
@@ -109,6 +111,7 @@ typedef struct hf_service_ops {
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
+    atomic_int workers; /* that run on it: it is not closed under them */
 };
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));

@@ -361,14 +361,17 @@ hf_status hf_worker_run(hf_worker *worker)
     worker->near = near;
     worker->started_ns = hf_now(worker->rt).ns;
     atomic_fetch_add(&worker->owners, 1);
+    atomic_fetch_add(&worker->door.behind->workers, 1);
     hf_status status =
         env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);
     if (status != HF_OK) {
+        atomic_fetch_sub(&worker->door.behind->workers, 1);
         atomic_store(&worker->state, HF_WORKER_DONE);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker has no thread: %s", op.message);
     }
     wait_for_keeper(worker);
+    atomic_fetch_sub(&worker->door.behind->workers, 1); /* ended, or left behind: K4 */
     if (atomic_load(&worker->door.is_shut)) {
         env->ops->thread_forget(env, worker->keeper);
         atomic_store(&worker->state, HF_WORKER_DONE);

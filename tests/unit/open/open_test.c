@@ -144,6 +144,49 @@ static void a_simulated_runtime_opens_in_its_own_world(void **state)
     }
 }
 
+static hf_status nothing(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return HF_OK;
+}
+
+static hf_status run_worker(void *arg)
+{
+    return hf_worker_run(arg);
+}
+
+static hf_status close_under_a_worker(void *arg)
+{
+    (void)arg;
+    hf_service *service = NULL;
+    hf_worker *worker = NULL;
+    hf_execution *execution = NULL;
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_worker_new(service, "q", &worker));
+    HF_TRY(hf_worker_add_workflow(worker, "nothing", nothing));
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope));
+        HF_TRY(hf_fork(scope, run_worker, worker));
+        HF_TRY(hf_start(service, "nothing", hf_payload_none(), &execution, .task_queue = "q"));
+        HF_CHECK(hf_result(execution, NULL) == HF_OK);
+        HF_CHECK(hf_close(service) == HF_ERR_MISUSE);
+        HF_TRY(hf_worker_stop(worker));
+        HF_TRY(hf_join(scope));
+    }
+    hf_execution_free(execution);
+    HF_CHECK(hf_worker_free(worker) == HF_OK);
+    return hf_close(service);
+}
+
+static void a_service_is_not_closed_under_a_worker(void **state)
+{
+    (void)state;
+    assert_int_equal(hf_sim_run(1, 2, close_under_a_worker, NULL, NULL), HF_OK);
+    assert_int_equal(hf_run(close_under_a_worker, NULL), HF_OK);
+}
+
 static hf_status cancel_then_close(void *arg)
 {
     const place *p = arg;
@@ -468,6 +511,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_budget_is_shared_out_within_itself),
     TEST(a_fiber_may_open_and_close),
     TEST(a_simulated_runtime_opens_in_its_own_world),
+    TEST(a_service_is_not_closed_under_a_worker),
     TEST(a_canceled_fiber_may_still_close),
     TEST(a_second_opener_in_the_same_process_is_told_whose_it_is),
     TEST(who_opens_waits_for_a_tool_that_looks),
