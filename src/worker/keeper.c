@@ -59,7 +59,9 @@ void hf_worker_ring(hf_worker *worker)
 
 void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
 {
-    hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
+    if (!atomic_exchange(&worker->has_given_up, true)) { /* each of its pollers comes here */
+        hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
+    }
     __atomic_store_n(&worker->status, status, __ATOMIC_RELAXED);
     (void)hf_worker_stop(worker);
 }

@@ -177,6 +177,41 @@ static void a_worker_that_was_left_behind_does_not_complain_of_its_service(void 
     fake_free(fake);
 }
 
+static void *run_worker_without_its_store(void *arg)
+{
+    HF_CHECK(hf_worker_run(arg) == HF_ERR_STORE);
+    return NULL;
+}
+
+static void a_worker_says_once_that_its_service_is_gone(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    hf_execution *execution = NULL;
+    pthread_t thread;
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(worker, "echo", echo), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker_without_its_store, worker), 0);
+    assert_int_equal(hf_start(service, "main", hf_payload_of_json("7"), &execution, .task_queue = "orders"), HF_OK);
+    expect_result(service, execution, "7");
+    hf_execution_free(execution);
+    fake_close(fake, HF_ERR_STORE); /* all of its polls fail */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    const char *first = strstr(lines, "worker_gave_up");
+    assert_non_null(first);
+    assert_null(strstr(first + 1, "worker_gave_up"));
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+    fake_free(fake);
+}
+
 /* ---- Activities that ignore their cancel ----------------------------------------------------------------------------- */
 
 static atomic_int ended_late;
@@ -266,6 +301,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_workflow_that_loops_is_answered_and_evicted_while_others_go_on),
         cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
+        cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
     };
