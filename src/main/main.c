@@ -11,13 +11,19 @@ static const hf_command COMMANDS[] = {
     {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "what it holds and costs", hf_cmd_stats},
     {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while it is in use", hf_cmd_backup},
     {{"db", "export"},
-     "FILE [--run ID | --all] [-o DIR|-]",
+     "FILE [--run ID | --all] [-o DIR|-] [--namespace NS]",
      "raon",
      1,
      1,
      "histories as JSON, as Temporal writes them",
      hf_cmd_export},
-    {{"show", NULL}, "FILE RUN [--json]", "jn", 2, 2, "what happened to a workflow (its id, or a run's)", hf_cmd_show},
+    {{"show", NULL},
+     "FILE RUN [--json] [--namespace NS]",
+     "jn",
+     2,
+     2,
+     "what happened to a workflow (its id, or a run's)",
+     hf_cmd_show},
 };
 
 static int usage(FILE *to, int code)
@@ -28,7 +34,7 @@ static int usage(FILE *to, int code)
         char line[100];
         (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
                        command->names[1] != NULL ? command->names[1] : "", command->usage);
-        (void)fprintf(to, "  holdfast %-50s %s\n", line, command->brief);
+        (void)fprintf(to, "  holdfast %-62s %s\n", line, command->brief);
     }
     (void)fprintf(to, "\nA file that a running program has open is asked for through that program.\n"
                       "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open.\n");
@@ -96,7 +102,12 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
             return false;
         }
     }
-    return args->word_count >= command->words_min;
+    if (args->word_count < command->words_min) {
+        (void)hf_complain(0, "something is missing: %s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
+                          command->names[1] != NULL ? command->names[1] : "", command->usage);
+        return false;
+    }
+    return true;
 }
 
 int hf_cmd_version(const hf_tool_args *args)

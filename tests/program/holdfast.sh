@@ -34,6 +34,7 @@ says "holdfast db check"
 run 2
 run 2 db
 run 2 db check
+says "something is missing: db check FILE"
 run 2 db check a b
 run 2 db check --shallow a
 run 2 db export a --run
