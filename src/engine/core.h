@@ -396,6 +396,7 @@ int64_t hf_run_next_due(const hf_run *run); /* INT64_MAX = none */
 /* history_read.c */
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read(hf_core *core, hf_read *read);
+void hf_history_failed(hf_core *core, hf_call *call, const char *why); /* its rows cannot be read */
 /* history_page.c: replies with as many of the wanted events as fit a page, and a token for the rest. */
 void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want want);
 void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */

@@ -199,27 +199,37 @@ static hf_status fill_rows(hf_core *core, filling *f, const hf_read *read)
     return HF_OK;
 }
 
+/* One of the two things that an answer waits for has come. */
+static void let_go(hf_core *core, hf_call *call)
+{
+    if (core->status == HF_OK && --call->holds == 0) {
+        hf_call_now(call);
+    }
+}
+
+void hf_history_failed(hf_core *core, hf_call *call, const char *why)
+{
+    HF_PROBE(core, HF_PROBE_BAD_RECORD);
+    call->status = HF_ERR_STORE;
+    (void)snprintf(call->message, sizeof call->message, "%s", why);
+    let_go(core, call);
+}
+
 void hf_history_rows_read(hf_core *core, hf_read *read)
 {
     hf_call *call = read->call;
     filling f = begin(core, &read->want);
-    hf_status status = fill_rows(core, &f, read);
-    if (status != HF_OK) {
+    if (fill_rows(core, &f, read) != HF_OK) {
         hf_buf_deinit(&f.out);
-        HF_PROBE(core, HF_PROBE_BAD_RECORD);
-        call->status = HF_ERR_STORE;
-        (void)snprintf(call->message, sizeof call->message, "%s", core->op.message);
+        hf_history_failed(core, call, core->op.message);
     } else if (!f.is_full && read->want.page.next <= read->to) {
         HF_PROBE(core, HF_PROBE_HISTORY_MORE_ROWS);
         if (keep(core, call, &f)) {
             read_rows(core, call, &read->want, read->to, true, &read->tail);
         }
-        return;
     } else {
         fill(&f, hf_owned_str(&read->tail), read->to + 1);
         finish(core, call, &f);
-    }
-    if (core->status == HF_OK && --call->holds == 0) {
-        hf_call_now(call);
+        let_go(core, call);
     }
 }

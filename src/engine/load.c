@@ -406,9 +406,8 @@ static bool is_of_one(hf_core *core, hf_read *read)
         fail_waiting(core, &read->name->waiting, HF_ERR_STORE, read->request.op.message);
         hf_name_drop(core, read->name);
         return true;
-    case HF_READ_HISTORY:
-        HF_PROBE(core, HF_PROBE_BAD_RECORD);
-        hf_call_fail(core, read->call, HF_ERR_STORE, "%s", read->request.op.message);
+    case HF_READ_HISTORY: /* which also waits for a commit: it is in that batch's list already */
+        hf_history_failed(core, read->call, read->request.op.message);
         return true;
     case HF_READ_TASKS:
     case HF_READ_DUE:

@@ -125,6 +125,31 @@ static void a_page_that_cannot_be_read_stops_one_run(void **state)
     hf_rig_do(&rig, "poll; complete done; start third");
 }
 
+/* A history that is answered from rows waits for two things, its rows and the open batch: the rows fail first. */
+static void a_history_whose_rows_cannot_be_read_fails_its_caller_alone(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.mem_max = 1, .tail_len_max = 1};
+    again(&options);
+    hf_rig_do(&rig, "start wf; poll; complete timer t 5h; crash");
+    rig.hold = rig.no_check = true;
+    hf_rig_call *slot = hf_rig_slot(&rig, "history");
+    hf_pb_get_workflow_execution_history_request *request = HF_RIG_REQUEST(slot, get_workflow_execution_history);
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("wf")};
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->execution = &execution;
+    hf_rig_submit(&rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
+    while (rig.reads[0]->table != HF_TABLE_HISTORY) {
+        assert_true(hf_rig_read(&rig));
+    }
+    fail_read();
+    rig.hold = false;
+    assert_true(hf_rig_settle(&rig));
+    assert_true(slot->done);
+    assert_int_equal(slot->call.status, HF_ERR_STORE);
+    hf_rig_do(&rig, "signal wf s; start other; poll as=x");
+}
+
 static void a_task_whose_row_is_gone_is_no_reason_to_fall(void **state)
 {
     (void)state;
@@ -179,6 +204,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_activity_that_fails_with_too_many_causes_keeps_the_first),
     TEST(an_answer_that_is_durable_is_given_though_the_core_is_broken),
     TEST(a_page_that_cannot_be_read_stops_one_run),
+    TEST(a_history_whose_rows_cannot_be_read_fails_its_caller_alone),
     TEST(a_task_whose_row_is_gone_is_no_reason_to_fall),
     TEST(a_timer_may_take_the_place_of_one_that_is_canceled),
     TEST(a_sticky_task_does_not_wait_for_ever),
