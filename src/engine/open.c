@@ -263,7 +263,9 @@ static void hand_out_again(hf_core *core, hf_run *run)
         }
         last = activity->scheduled_id;
         hf_core_reset_scratch(core);
-        if (activity->state == HF_ACTIVITY_STARTED && is_of_dead(core, activity->incarnation)) {
+        /* One that was given back waits for its next holder: nobody has lost that attempt. */
+        bool held = activity->state == HF_ACTIVITY_STARTED && !activity->again;
+        if (held && is_of_dead(core, activity->incarnation)) {
             news = hf_activity_lost(core, run, activity) || news;
         }
     }

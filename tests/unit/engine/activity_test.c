@@ -193,6 +193,11 @@ GOLDEN(the_last_attempt_of_a_worker_that_died_fails,
                       "7 ActivityTaskFailed scheduled=5 started=6 failure=WorkerLost MaximumAttemptsReached\n"
                       "8 WorkflowTaskScheduled attempt=1\n")
 
+GOLDEN(an_attempt_that_was_given_back_is_not_lost_with_the_process,
+       "start wf; poll; complete activity a1 retries=1; apoll in_process; unwanted a; crash; apoll; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
 GOLDEN(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart,
        "start wf; poll; complete activity a1; apoll; crash; apoll as=x => parked; heartbeat; acomplete",
        FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n7 ActivityTaskCompleted scheduled=5 started=6\n"
@@ -246,6 +251,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_started_event_tells_it_also_when_it_was_buffered),
     TEST(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open),
     TEST(the_last_attempt_of_a_worker_that_died_fails),
+    TEST(an_attempt_that_was_given_back_is_not_lost_with_the_process),
     TEST(an_attempt_of_a_worker_elsewhere_goes_on_over_a_restart),
     TEST(an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token),
     TEST(an_answer_that_nobody_took_may_still_time_out),
