@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "history/history.h"
 
-enum { KEPT_MAX = 512 * 1024 }; /* bytes of a journal row's memory that are kept for the next one */
+#define KEPT_LEN_MIN ((size_t)64 << 10) /* bytes of a buffer that are kept for the next batch in any case */
 
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
 {
@@ -285,6 +285,27 @@ static void trim(hf_core *core, hf_batch *batch)
     }
 }
 
+/* What a large batch has needed is given back: it counts as used, and while more is used than may be, every run leaves memory
+ * with every commit. The batch before this one is durable. */
+static void give_back(hf_core *core)
+{
+    size_t kept = core->options.mem_max / 16 > KEPT_LEN_MIN ? core->options.mem_max / 16 : KEPT_LEN_MIN;
+    hf_batch *before = &core->batches[1 - core->open_idx];
+    hf_assert(!core->committing);
+    hf_buf *const bufs[] = {&core->row, &core->events, &before->journal};
+    for (size_t i = 0; i < HF_COUNT_OF(bufs); i++) {
+        if (bufs[i]->capacity > kept) {
+            hf_buf_deinit(bufs[i]);
+        }
+    }
+    hf_arena_reset(&before->arena);
+    if (before->writes.capacity * sizeof(hf_write) > kept) {
+        hf_core_free_mem(core, before->writes.items, before->writes.capacity * sizeof(hf_write));
+        before->writes.items = NULL;
+        before->writes.count = before->writes.capacity = 0;
+    }
+}
+
 /* A run's part: its number and its changes. */
 static void put_changes(hf_core *core, hf_buf *out, const hf_run *run)
 {
@@ -328,9 +349,6 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
 {
     trim(core, batch);
     hf_buf *out = &batch->journal;
-    if (out->capacity > KEPT_MAX || out->capacity > core->options.mem_max / 16) {
-        hf_buf_deinit(out);
-    }
     static const char HEADER[HF_RECORD_HEADER_LEN] = {0};
     out->len = 0;
     hf_buf_put(out, HEADER, sizeof HEADER);
@@ -352,4 +370,5 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
         core->journal_len += body.len;
     }
+    give_back(core);
 }

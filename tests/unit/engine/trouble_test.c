@@ -161,6 +161,24 @@ static void a_task_whose_row_is_gone_is_no_reason_to_fall(void **state)
     hf_rig_do(&rig, "crash; signal wf s; time 10m; time 10m");
 }
 
+/* ---- A burst --------------------------------------------------------------------------------------------------------- */
+
+/* More than all of the memory in one batch: once it is durable there is room again, and runs stay in memory. */
+static void memory_that_a_large_batch_took_is_given_back(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.mem_max = 1 << 20};
+    again(&options);
+    hf_rig_do(&rig,
+              "start big; poll; complete activity a input=200000, activity b input=200000,"
+              "activity c input=200000, activity d input=200000, activity e input=200000, activity f input=200000;"
+              "terminate big; start wf; poll");
+    assert_true(rig.core->used < rig.core->options.mem_max);
+    uint64_t evicted = hf_rig_probe(&rig, HF_PROBE_EVICTED);
+    hf_rig_do(&rig, "complete timer t 1h; signal wf s; poll; complete");
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_EVICTED), evicted);
+}
+
 /* ---- Runs that could not go on ---------------------------------------------------------------------------------------- */
 
 static void a_timer_may_take_the_place_of_one_that_is_canceled(void **state)
@@ -206,6 +224,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_page_that_cannot_be_read_stops_one_run),
     TEST(a_history_whose_rows_cannot_be_read_fails_its_caller_alone),
     TEST(a_task_whose_row_is_gone_is_no_reason_to_fall),
+    TEST(memory_that_a_large_batch_took_is_given_back),
     TEST(a_timer_may_take_the_place_of_one_that_is_canceled),
     TEST(a_sticky_task_does_not_wait_for_ever),
     TEST(more_commands_than_a_history_may_have_events_fail_the_task),
