@@ -5,15 +5,29 @@
 #include "base/limits.h"
 #include "history/payload.h"
 
-#define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
+#define CAUSE_LEN_MAX 1000     /* bytes kept of the message of a failure that is too long */
+#define METADATA_FREE_LEN 1024 /* bytes of metadata that do not count: what SDKs say of encodings and types */
+
+/* What a user can put into a payload beside its data. */
+static size_t metadata_len(const hf_pb_payload *payload)
+{
+    size_t len = payload->unknown.len;
+    for (size_t i = 0; i < payload->metadata.count; i++) {
+        const hf_pb_payload_metadata_entry *entry = &payload->metadata.items[i];
+        len += entry->key.len + entry->value.len + entry->unknown.len;
+    }
+    return len;
+}
 
 size_t hf_payloads_len(const hf_pb_payloads *payloads)
 {
     size_t len = 0;
+    size_t metadata = 0;
     for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
         len += payloads->payloads.items[i].data.len;
+        metadata += metadata_len(&payloads->payloads.items[i]);
     }
-    return len;
+    return metadata > METADATA_FREE_LEN ? len + metadata - METADATA_FREE_LEN : len;
 }
 
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg)

@@ -50,6 +50,31 @@ static void inputs_have_a_longest(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 2);
 }
 
+static hf_status signal_with(hf_pb_payload payload)
+{
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_pb_signal_workflow_execution_request *request = HF_RIG_REQUEST(slot, signal_workflow_execution);
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("wf")};
+    hf_pb_payloads input = {.payloads = {&payload, 1}};
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->workflow_execution = &execution;
+    request->signal_name = HF_STR("s");
+    request->input = &input;
+    hf_rig_send(&rig, slot, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, request);
+    assert_true(slot->done);
+    return slot->call.status;
+}
+
+static void long_metadata_counts_like_data(void **state)
+{
+    (void)state;
+    static char bytes[HF_PAYLOAD_LEN_MAX + 1024];
+    hf_pb_payload_metadata_entry entry = {.key = HF_STR("note"), .value = {bytes, sizeof bytes - 4}};
+    hf_rig_do(&rig, "start wf");
+    assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}}), HF_OK);
+    assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}, .data = HF_STR("x")}), HF_ERR_TOO_BIG);
+}
+
 static void signals_that_wait_count_like_others(void **state)
 {
     (void)state;
@@ -294,6 +319,7 @@ static void a_long_history_is_told_of_and_then_ended(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(ids_and_names_have_a_longest),
     TEST(inputs_have_a_longest),
+    TEST(long_metadata_counts_like_data),
     TEST(an_activity_that_says_too_much_fails),
     TEST(a_canceled_activity_that_says_too_much_fails),
     TEST(what_an_activity_says_may_be_as_long_as_that),
