@@ -449,19 +449,6 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
     hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
 }
 
-/* The history is as long as it may get: the run is ended. */
-static bool is_too_long(hf_core *core, hf_run *run)
-{
-    const hf_core_limits *limits = &core->options.limits;
-    if (run->event_count < limits->history_count && run->history_len < limits->history_len) {
-        return false;
-    }
-    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL,
-                           HF_STR("history-service"));
-    return true;
-}
-
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
@@ -504,7 +491,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     if (core->status == HF_OK && hf_run_is_open(run)) {
         bool news = run->buffered.count > 0 || heartbeat;
         hf_flush_buffered(core, run);
-        if (!is_too_long(core, run) && news) {
+        if (!hf_execution_is_too_long(core, run) && news) {
             hf_wft_schedule(core, run);
         }
     }

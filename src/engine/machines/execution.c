@@ -238,6 +238,18 @@ void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_pay
     hf_execution_closed(core, run);
 }
 
+bool hf_execution_is_too_long(hf_core *core, hf_run *run)
+{
+    const hf_core_limits *limits = &core->options.limits;
+    if (run->event_count < limits->history_count && run->history_len < limits->history_len) {
+        return false;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL,
+                           HF_STR("history-service"));
+    return true;
+}
+
 void hf_execution_time_out(hf_core *core, hf_run *run)
 {
     end_task(core, run);

@@ -22,6 +22,8 @@ int64_t hf_execution_deadline(const hf_run *run); /* 0 = none */
 /* A start whose workflow id is known. */
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
+/* The history is as long as it may get: the run is ended, true. */
+bool hf_execution_is_too_long(hf_core *core, hf_run *run);
 void hf_execution_time_out(hf_core *core, hf_run *run);
 /* The run has just closed: it leaves queues, watchers are told. */
 void hf_execution_closed(hf_core *core, hf_run *run);

@@ -255,7 +255,11 @@ static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
 
 void hf_wft_schedule(hf_core *core, hf_run *run)
 {
-    if (core->status != HF_OK || !hf_run_is_open(run) || run->wft.state != HF_WFT_NONE) {
+    if (core->status != HF_OK || !hf_run_is_open(run) || run->wft.state == HF_WFT_STARTED) {
+        return;
+    }
+    /* There is news, whether or not a task waits already; nobody may ever take that. */
+    if (hf_execution_is_too_long(core, run) || run->wft.state != HF_WFT_NONE) {
         return;
     }
     int32_t attempt = run->wft.attempt;

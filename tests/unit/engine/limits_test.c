@@ -316,9 +316,26 @@ static void a_long_history_is_told_of_and_then_ended(void **state)
     hf_buf_deinit(&text);
 }
 
+static void a_history_that_nobody_works_on_has_a_longest_too(void **state)
+{
+    (void)state;
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.limits = {.history_count = 5}});
+    hf_rig_do(&rig, "start wf; signal wf a; signal wf b; signal wf c; signal wf d => not_found; crash");
+    hf_rig_history(&rig, "wf",
+                   START "3 WorkflowExecutionSignaled a\n4 WorkflowExecutionSignaled b\n"
+                         "5 WorkflowExecutionSignaled c\n"
+                         "6 WorkflowExecutionTerminated 'Workflow history count or size exceeds limit.'\n");
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, (hf_core_options){.limits = {.history_len = 3000}});
+    hf_rig_do(&rig, "start wf; poll; complete activity a each=1h; apoll; signal wf s input=100; acomplete input=3000;"
+                    "signal wf s => not_found; poll => parked");
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(ids_and_names_have_a_longest),
     TEST(inputs_have_a_longest),
+    TEST(a_history_that_nobody_works_on_has_a_longest_too),
     TEST(long_metadata_counts_like_data),
     TEST(an_activity_that_says_too_much_fails),
     TEST(a_canceled_activity_that_says_too_much_fails),
