@@ -1,7 +1,7 @@
 /* The answer to a workflow task: commands become events.
  *
- * In order: WorkflowTaskCompleted; one event per command; what was buffered meanwhile; a new workflow task if there is
- * anything new to see. All of it or nothing: commands are checked first, and one that is bad fails the task instead. A command
+ * In order: WorkflowTaskCompleted; one event per command; what was buffered meanwhile; the end of activities that were canceled
+ * before they started; a new workflow task if there is anything new to see. All of it or nothing: commands are checked first, and one that is bad fails the task instead. A command
  * that closes the run while events are buffered fails it too (UnhandledCommand): the workflow has not seen them. */
 #include "engine/core.h"
 
@@ -483,14 +483,12 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         HF_PROBE(core, HF_PROBE_WFT_HEARTBEAT);
     }
     for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
-        int64_t before = run->event_count;
         do_one(core, run, &request->commands.items[i], request->identity);
-        /* A canceled activity that never started has news at once. */
-        heartbeat = heartbeat || run->event_count > before + 1;
     }
     if (core->status == HF_OK && hf_run_is_open(run)) {
         bool news = run->buffered.count > 0 || heartbeat;
         hf_flush_buffered(core, run);
+        news = hf_activities_cancel_early(core, run) || news;
         if (!hf_execution_is_too_long(core, run) && news) {
             hf_wft_schedule(core, run);
         }

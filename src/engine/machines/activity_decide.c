@@ -140,11 +140,23 @@ void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id
         .activity_task_cancel_requested_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
-    bool early = activity->state == HF_ACTIVITY_SCHEDULED || activity->state == HF_ACTIVITY_BACKOFF;
-    if (core->status == HF_OK && early) {
+}
+
+bool hf_activities_cancel_early(hf_core *core, hf_run *run)
+{
+    bool news = false;
+    for (size_t i = 0; i < run->activities.count && core->status == HF_OK;) {
+        hf_activity *activity = run->activities.items[i];
+        bool waits = activity->state == HF_ACTIVITY_SCHEDULED || activity->state == HF_ACTIVITY_BACKOFF;
+        if (activity->cancel_requested_id == 0 || !waits) {
+            i++;
+            continue;
+        }
         HF_PROBE(core, HF_PROBE_ACTIVITY_CANCELED_EARLY);
-        hf_activity_emit_canceled(core, run, activity, NULL, HF_STR(""));
+        hf_activity_emit_canceled(core, run, activity, NULL, HF_STR("")); /* it leaves the list */
+        news = true;
     }
+    return news;
 }
 
 /* ---- Retries --------------------------------------------------------------------------------------------------------- */

@@ -75,6 +75,8 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id);
+/* Those that no worker has end at once, behind the events of all commands. True: there were some. */
+bool hf_activities_cancel_early(hf_core *core, hf_run *run);
 void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call);
 void hf_activity_again(hf_core *core, hf_activity *activity);
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity);

@@ -115,6 +115,22 @@ GOLDEN(a_cancel_between_attempts_ends_it_at_once,
                       "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskCanceled scheduled=5\n"
                       "12 WorkflowTaskScheduled attempt=1\n")
 
+GOLDEN(an_activity_that_is_canceled_before_it_started_ends_behind_all_commands,
+       "start wf; poll; complete activity a1, activity a2; signal wf s; poll; signal wf s2;"
+       "complete unactivity 6, timer t 1h, unactivity 5, marker m",
+       FIRST_ACTIVITY "6 ActivityTaskScheduled a2\n7 WorkflowExecutionSignaled s\n8 WorkflowTaskScheduled attempt=1\n"
+                      "9 WorkflowTaskStarted scheduled=8\n10 WorkflowTaskCompleted scheduled=8 started=9\n"
+                      "11 ActivityTaskCancelRequested scheduled=6\n12 TimerStarted t after=3600s\n"
+                      "13 ActivityTaskCancelRequested scheduled=5\n14 MarkerRecorded m\n"
+                      "15 WorkflowExecutionSignaled s2\n16 ActivityTaskCanceled scheduled=5\n"
+                      "17 ActivityTaskCanceled scheduled=6\n18 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(an_activity_that_is_canceled_before_it_started_ends_with_its_run,
+       "start wf; poll; complete activity a1; signal wf s; poll; complete unactivity 5, done",
+       FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                      "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                      "10 ActivityTaskCancelRequested scheduled=5\n11 WorkflowExecutionCompleted\n")
+
 GOLDEN(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late,
        "start wf; poll; complete activity a1; apoll; signal wf s; poll; acomplete; complete unactivity 5",
        FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
@@ -245,6 +261,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_last_attempt_is_the_last),
     TEST(an_activity_that_is_to_be_canceled_is_not_retried),
     TEST(a_cancel_between_attempts_ends_it_at_once),
+    TEST(an_activity_that_is_canceled_before_it_started_ends_behind_all_commands),
+    TEST(an_activity_that_is_canceled_before_it_started_ends_with_its_run),
     TEST(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late),
     TEST(the_next_attempt_gets_the_last_details),
     TEST(the_started_event_tells_when_the_attempt_began),
