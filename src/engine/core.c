@@ -502,10 +502,8 @@ hf_clock hf_core_next(const hf_core *core)
     if (cold != NULL && !full && core->due_loads < core->options.tick_max && cold->key < next.wall) {
         next.wall = cold->key;
     }
-    if (core->due_on_disk && !core->due_reading) {
-        int64_t ahead = core->due_until - core->options.due_window / 2;
-        next.wall = ahead < next.wall ? ahead : next.wall;
-    }
+    int64_t ahead = hf_due_read_at(core);
+    next.wall = ahead < next.wall ? ahead : next.wall;
     if (poll != NULL) {
         next.mono = poll->deadline.key;
     }

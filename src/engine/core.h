@@ -391,7 +391,8 @@ void hf_due_at(hf_core *core, hf_run *run, int64_t time);
 void hf_due_fire(hf_core *core, hf_run *run);
 void hf_due_tick(hf_core *core);
 void hf_due_rows_read(hf_core *core, hf_read *read);
-int64_t hf_run_next_due(const hf_run *run); /* INT64_MAX = none */
+int64_t hf_due_read_at(const hf_core *core); /* when more deadlines are to be read; INT64_MAX = not by time */
+int64_t hf_run_next_due(const hf_run *run);  /* INT64_MAX = none */
 
 /* history_read.c */
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);

@@ -10,6 +10,8 @@
 
 #include "base/canary.h"
 
+#define COLD_SHARE 8 /* deadlines of runs on disk may take an eighth of the memory */
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -152,9 +154,29 @@ static void fire_cold(hf_core *core, hf_cold_due *cold)
     }
 }
 
+/* So many are known that reading on would only take memory. They come before those that are not: reading goes on when they have
+ * had their turn, or when something that was not read may be due before them. */
+static bool knows_enough(const hf_core *core)
+{
+    const hf_heap_node *first = hf_heap_first(&core->cold_due);
+    bool many = core->cold_due.count * sizeof(hf_cold_due) > core->options.mem_max / COLD_SHARE;
+    return many && (first->key <= core->now.wall || core->due_until > core->now.wall);
+}
+
+int64_t hf_due_read_at(const hf_core *core)
+{
+    if (core->due_reading || !core->due_on_disk) {
+        return INT64_MAX;
+    }
+    if (knows_enough(core)) {
+        return core->due_until > core->now.wall ? core->due_until : INT64_MAX;
+    }
+    return core->due_until - core->options.due_window / 2;
+}
+
 static void read_ahead(hf_core *core)
 {
-    if (core->due_reading || !core->due_on_disk || core->due_until > core->now.wall + core->options.due_window / 2) {
+    if (hf_due_read_at(core) > core->now.wall) {
         return;
     }
     hf_read *read = hf_read_new(core, HF_READ_DUE, HF_TABLE_DUE);

@@ -136,8 +136,36 @@ static void a_run_that_comes_and_goes_has_one_deadline_on_disk(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_COLD_DUE), 1);
 }
 
+/* However many come within the window, no more of them are read than a part of the memory holds. */
+static void deadlines_on_disk_take_a_share_of_the_memory(void **state)
+{
+    (void)state;
+    enum { RUNS = 400, PAGE = 16 };
+    const hf_core_options options = {.mem_max = 32 << 10, .page_max = PAGE};
+    again(&options);
+    rig.no_check = true;
+    for (int i = 0; i < RUNS; i++) {
+        char text[80];
+        (void)snprintf(text, sizeof text, "start wf%d; poll; complete timer t %dms", i, 100000 + i);
+        hf_rig_do(&rig, text);
+    }
+    hf_rig_do(&rig, "crash; time 95s");
+    size_t most = rig.core->options.mem_max / 8 / sizeof(hf_cold_due) + PAGE;
+    assert_in_range(rig.core->cold_due.count, 1, most);
+    assert_false(is_now());
+    for (int i = 0; i < 20; i++) {
+        hf_rig_do(&rig, "time 300ms");
+        assert_in_range(rig.core->cold_due.count, 0, most);
+    }
+    for (int i = 0; i < RUNS; i++) {
+        hf_rig_do(&rig, "poll; complete done");
+    }
+    hf_rig_do(&rig, "poll => parked");
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(deadlines_that_come_at_once_are_shared_out_to_batches),
+    TEST(deadlines_on_disk_take_a_share_of_the_memory),
     TEST(a_batch_goes_on_growing_while_the_last_one_is_committed),
     TEST(so_many_runs_are_loaded_at_once_for_their_deadlines),
     TEST(a_deadline_on_disk_is_forgotten_when_its_run_is_loaded_before),
