@@ -54,7 +54,7 @@ typedef struct hf_core_options {
     hf_allocator store_memory; /* for answers of the store, which its thread fills; 0 = `memory` */
     size_t mem_max;            /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
     size_t journal_len_max;    /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
-    size_t batch_len_max;      /* bytes of one commit; 0 = 4 MiB */
+    size_t batch_len_max;      /* bytes of old runs' rows in one commit; 0 = 4 MiB */
     int64_t poll_span;         /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
     int64_t history_span;      /* ns: the same for a history long poll; 0 = 20 s */
     int64_t due_window;        /* ns: deadlines on disk are read so far ahead; 0 = 60 s */

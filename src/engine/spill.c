@@ -232,12 +232,13 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
 void hf_spill_old(hf_core *core, hf_batch *batch)
 {
     size_t spilled = 0;
+    size_t before = batch->arena.used; /* rows of runs that close: they are no reason to let the journal grow */
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_first(&core->dirty)) != NULL) {
         hf_run *run = HF_CONTAINER(node, hf_run, dirty_link);
         bool holds_up = core->journal_len > core->options.journal_len_max / 2 && run->commit_dirty < core->commit_next;
         bool no_room = core->used > core->options.mem_max;
-        if ((!holds_up && !no_room) || batch->arena.used > core->options.batch_len_max) {
+        if ((!holds_up && !no_room) || batch->arena.used - before > core->options.batch_len_max) {
             return;
         }
         if (holds_up && !no_room) {

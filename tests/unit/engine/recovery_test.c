@@ -196,6 +196,21 @@ static void the_journal_is_trimmed_behind_what_is_in_rows(void **state)
     hf_rig_do(&rig, "crash; time 1h; poll; complete done");
 }
 
+/* Every commit closes a run whose rows alone are more than a commit of old runs may be. */
+static void the_journal_is_trimmed_however_many_runs_close(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.batch_len_max = 4096, .journal_len_max = 40000};
+    again(&options);
+    hf_rig_do(&rig, "start old; poll; complete timer t 1000h");
+    rig.no_check = true;
+    for (int i = 0; i < 60; i++) {
+        hf_rig_do(&rig, "start wf input=5000 conflict=3");
+        assert_true(rig.core->journal_len < rig.core->options.journal_len_max);
+    }
+    hf_rig_do(&rig, "crash; signal old s; poll queue=q");
+}
+
 static void rows_of_closed_runs_leave_no_deadlines_and_tasks(void **state)
 {
     (void)state;
@@ -256,6 +271,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_commit_that_is_lost_was_never_answered_and_can_be_repeated),
     TEST(an_answer_that_is_lost_can_be_asked_for_again),
     TEST(the_journal_is_trimmed_behind_what_is_in_rows),
+    TEST(the_journal_is_trimmed_however_many_runs_close),
     TEST(rows_of_closed_runs_leave_no_deadlines_and_tasks),
     TEST(every_opening_is_another_incarnation),
     TEST(a_core_whose_commit_failed_takes_no_more),
