@@ -3,7 +3,8 @@
 #include "base/canary.h"
 #include "engine/core.h"
 
-#define SWEEP_MAX 4096 /* names that one commit moves to the table */
+#define SWEEP_LEAST 4096 /* names that one commit may move to the table beyond those that it brings */
+#define SWEEP_MOST 65536 /* at most: a file of an earlier version brings all of its names at once */
 
 void hf_names_deinit(hf_core *core)
 {
@@ -122,11 +123,24 @@ static void end_round(hf_core *core, hf_batch *batch)
     names->sweep_commit = core->commit_next;
 }
 
+/* Index of the first fresh name that the open batch brings. */
+static size_t first_of_batch(const hf_core *core)
+{
+    const hf_names *names = &core->index;
+    size_t first = names->fresh.count;
+    while (first > 0 && names->fresh.items[first - 1].commit == core->commit_next) {
+        first--;
+    }
+    return first;
+}
+
 void hf_names_sweep(hf_core *core, hf_batch *batch)
 {
     hf_names *names = &core->index;
+    size_t most = SWEEP_LEAST + names->fresh.count - first_of_batch(core); /* else they would grow without end */
+    most = most < SWEEP_MOST ? most : SWEEP_MOST;
     size_t moved = 0;
-    while (names->count > core->options.names_max && moved < SWEEP_MAX && core->status == HF_OK) {
+    while (names->count > core->options.names_max && moved < most && core->status == HF_OK) {
         struct hf_name_bucket *bucket = &names->buckets[names->sweep];
         moved += bucket->entries.count;
         write_bucket(core, batch, bucket);
@@ -162,11 +176,7 @@ bool hf_names_next(hf_str *rest, hf_name_entry *ret_entry)
 void hf_names_put(const hf_core *core, hf_buf *out)
 {
     const hf_names *names = &core->index;
-    size_t first = names->fresh.count;
-    while (first > 0 && names->fresh.items[first - 1].commit == core->commit_next) {
-        first--;
-    }
-    for (size_t i = first; i < names->fresh.count; i++) {
+    for (size_t i = first_of_batch(core); i < names->fresh.count; i++) {
         put_entry(out, &names->fresh.items[i].entry);
     }
 }

@@ -188,11 +188,29 @@ static void a_lost_row_of_a_run_is_noticed_at_opening(void **state)
     expect_refused(&options, "is gone");
 }
 
+/* Commits that bring more than a sweep otherwise moves. The names are of runs that nobody looks for. */
+static void names_in_memory_are_bounded_however_many_a_commit_brings(void **state)
+{
+    (void)state;
+    enum { EACH = 5000, MOST = 1000 };
+    const hf_core_options options = {.names_max = MOST};
+    again(&options);
+    for (int64_t commit = 0; commit < 20; commit++) {
+        for (int64_t i = 0; i < EACH; i++) {
+            hf_names_add(rig.core, (int64_t)(hf_hash_mix((uint64_t)commit, (uint64_t)i) >> (64 - HF_NAME_BITS)),
+                         1000 + commit * EACH + i);
+        }
+        rig.core->meta_dirty = true;
+        assert_true(hf_rig_commit(&rig, false));
+        assert_true(rig.core->index.count <= MOST);
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(every_id_is_found_wherever_its_name_is),     TEST(the_log_of_names_is_cut_behind_the_sweep),
     TEST(names_that_are_alike_are_told_apart),        TEST(an_id_that_is_used_again_leads_to_its_last_run),
     TEST(a_run_is_found_by_its_id_however_old_it_is), TEST(a_lost_row_of_names_is_noticed_at_opening),
-    TEST(a_lost_row_of_a_run_is_noticed_at_opening),
+    TEST(a_lost_row_of_a_run_is_noticed_at_opening),  TEST(names_in_memory_are_bounded_however_many_a_commit_brings),
 };
 
 int main(int argc, char **argv)
