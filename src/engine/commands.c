@@ -13,12 +13,25 @@
 
 #define STICKY_SECONDS 5 /* how long a task waits for its worker when that says nothing */
 
+/* Ids that commands of the list have named: a hash table, since a list may be as long as a history. */
+typedef struct hf_listed {
+    hf_str id;    /* without data: nobody's place */
+    bool pending; /* started, and not canceled after that */
+} hf_listed;
+
+typedef struct hf_ids {
+    hf_listed *items; /* in the scratch, made for the first id */
+    size_t mask;      /* their count is a power of two, less one */
+} hf_ids;
+
 /* What a list of commands does to the run, as far as later commands of the list depend on it. */
 typedef struct hf_plan {
     const hf_pb_respond_workflow_task_completed_request *request;
     size_t activities; /* pending, with those of the list */
     size_t timers;
     size_t externals;
+    hf_ids activity_ids;
+    hf_ids timer_ids;
     bool closes;
     int32_t cause; /* of the failure, 0 = all is well */
 } hf_plan;
@@ -36,24 +49,34 @@ static bool fits(hf_core *core, hf_plan *plan, size_t len, int32_t cause, const 
     return hf_fits(core, len) || bad(core, plan, cause, why);
 }
 
-/* Whether an earlier command of the list starts the timer, and none cancels it after that. */
-static bool timer_in_list(const hf_plan *plan, size_t before, hf_str timer_id, bool *ret_canceled)
+/* The place of an id: its own, or the one it would have. NULL: no memory. */
+static hf_listed *listed(hf_core *core, const hf_plan *plan, hf_ids *ids, hf_str id)
 {
-    bool started = false;
-    *ret_canceled = false;
-    for (size_t i = 0; i < before; i++) {
-        const hf_pb_command *command = &plan->request->commands.items[i];
-        if (command->command_type == HF_COMMAND_TYPE_START_TIMER &&
-            hf_str_equal(command->start_timer_command_attributes->timer_id, timer_id)) {
-            started = true;
-            *ret_canceled = false;
-        } else if (command->command_type == HF_COMMAND_TYPE_CANCEL_TIMER &&
-                   hf_str_equal(command->cancel_timer_command_attributes->timer_id, timer_id)) {
-            started = false;
-            *ret_canceled = true;
+    if (ids->items == NULL) {
+        size_t count = 16;
+        while (count < 2 * plan->request->commands.count) {
+            count *= 2;
         }
+        ids->items = HF_ARENA_ARRAY(&core->scratch, hf_listed, count);
+        if (ids->items == NULL) {
+            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+            return NULL;
+        }
+        ids->mask = count - 1;
     }
-    return started;
+    size_t at = (size_t)hf_siphash(core->mac_key, id) & ids->mask;
+    while (ids->items[at].id.data != NULL && !hf_str_equal(ids->items[at].id, id)) {
+        at = (at + 1) & ids->mask;
+    }
+    return &ids->items[at];
+}
+
+/* Whether a timer is pending when the list has come so far; its place in the list. */
+static bool timer_is_pending(hf_core *core, const hf_run *run, hf_plan *plan, hf_str timer_id, hf_listed **ret_place)
+{
+    hf_listed *place = listed(core, plan, &plan->timer_ids, timer_id);
+    *ret_place = place;
+    return place != NULL && place->id.data != NULL ? place->pending : hf_run_timer_by_id(run, timer_id) != NULL;
 }
 
 static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
@@ -65,9 +88,8 @@ static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, s
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES,
                    "TimerId or StartToFireTimeout is missing or out of range on StartTimerCommand.");
     }
-    bool canceled = false;
-    bool here = timer_in_list(plan, index, attrs->timer_id, &canceled);
-    if (here || (!canceled && hf_run_timer_by_id(run, attrs->timer_id) != NULL)) {
+    hf_listed *place = NULL;
+    if (timer_is_pending(core, run, plan, attrs->timer_id, &place) || place == NULL) {
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_START_TIMER_DUPLICATE_ID,
                    "a timer with this id is pending");
     }
@@ -75,6 +97,7 @@ static bool check_start_timer(hf_core *core, const hf_run *run, hf_plan *plan, s
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_START_TIMER_ATTRIBUTES, "too many timers are pending");
     }
+    *place = (hf_listed){attrs->timer_id, true};
     return true;
 }
 
@@ -82,14 +105,14 @@ static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, 
 {
     const hf_pb_cancel_timer_command_attributes *attrs =
         plan->request->commands.items[index].cancel_timer_command_attributes;
-    bool canceled = false;
-    if (attrs == NULL || attrs->timer_id.len == 0 ||
-        (!timer_in_list(plan, index, attrs->timer_id, &canceled) &&
-         (canceled || hf_run_timer_by_id(run, attrs->timer_id) == NULL))) {
+    hf_listed *place = NULL;
+    if (attrs == NULL || attrs->timer_id.len == 0 || !timer_is_pending(core, run, plan, attrs->timer_id, &place) ||
+        place == NULL) {
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES,
                    "there is no timer of the id that CancelTimerCommand names");
     }
     plan->timers--; /* there is room for another one */
+    *place = (hf_listed){attrs->timer_id, false};
     return true;
 }
 
@@ -105,14 +128,12 @@ static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *p
               "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.")) {
         return false;
     }
-    for (size_t i = 0; i < index; i++) {
-        const hf_pb_command *other = &plan->request->commands.items[i];
-        if (other->command_type == HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK &&
-            hf_str_equal(other->schedule_activity_task_command_attributes->activity_id, attrs->activity_id)) {
-            return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
-                       "two activities of one workflow task have the same id");
-        }
+    hf_listed *place = listed(core, plan, &plan->activity_ids, attrs->activity_id);
+    if (place == NULL || place->id.data != NULL) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
+                   "two activities of one workflow task have the same id");
     }
+    *place = (hf_listed){attrs->activity_id, true};
     if (hf_run_activity_by_id(run, attrs->activity_id) != NULL) {
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_SCHEDULE_ACTIVITY_DUPLICATE_ID,
                    "an activity with this id is pending");

@@ -179,6 +179,39 @@ static void memory_that_a_large_batch_took_is_given_back(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_EVICTED), evicted);
 }
 
+/* As many commands as a history may have events, in pairs: a list that is looked through for each of them takes seconds, in
+ * which nobody else is served. */
+static void a_long_list_of_commands_is_checked_at_once(void **state)
+{
+    (void)state;
+    enum { PAIRS = HF_HISTORY_COUNT_MAX / 2 };
+    static hf_pb_command commands[2 * PAIRS];
+    static hf_pb_start_timer_command_attributes starts[PAIRS];
+    static hf_pb_cancel_timer_command_attributes cancels[PAIRS];
+    static char ids[PAIRS][20];
+    for (int i = 0; i < PAIRS; i++) {
+        (void)snprintf(ids[i], sizeof ids[i], "timer-%d", i);
+        starts[i].timer_id = cancels[i].timer_id = hf_str_of(ids[i]);
+        starts[i].start_to_fire_timeout = hf_pb_duration_of(hf_seconds(1));
+        commands[2 * i] = (hf_pb_command){.command_type = HF_COMMAND_TYPE_START_TIMER,
+                                          .attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
+                                          .start_timer_command_attributes = &starts[i]};
+        commands[2 * i + 1] = (hf_pb_command){.command_type = HF_COMMAND_TYPE_CANCEL_TIMER,
+                                              .attributes_case = HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
+                                              .cancel_timer_command_attributes = &cancels[i]};
+    }
+    hf_rig_do(&rig, "start wf; poll");
+    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
+    hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->task_token = hf_rig_task(&rig, "w")->task_token;
+    request->commands.items = commands;
+    request->commands.count = HF_COUNT_OF(commands);
+    hf_rig_send(&rig, slot, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, request);
+    assert_int_equal(slot->call.status, HF_OK);
+    hf_rig_do(&rig, "signal wf s => not_found"); /* its history is too long now */
+}
+
 /* ---- Runs that could not go on ---------------------------------------------------------------------------------------- */
 
 static void a_timer_may_take_the_place_of_one_that_is_canceled(void **state)
@@ -225,6 +258,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_history_whose_rows_cannot_be_read_fails_its_caller_alone),
     TEST(a_task_whose_row_is_gone_is_no_reason_to_fall),
     TEST(memory_that_a_large_batch_took_is_given_back),
+    TEST(a_long_list_of_commands_is_checked_at_once),
     TEST(a_timer_may_take_the_place_of_one_that_is_canceled),
     TEST(a_sticky_task_does_not_wait_for_ever),
     TEST(more_commands_than_a_history_may_have_events_fail_the_task),

@@ -178,6 +178,8 @@ static void bad_commands_fail_the_task_and_change_nothing_else(void **state)
     } CASES[] = {
         {"timer t 1s, timer t 2s", "StartTimerDuplicateId"},
         {"timer t 1s, untimer u", "BadCancelTimerAttributes"},
+        {"timer t 1s, untimer t, untimer t", "BadCancelTimerAttributes"},
+        {"timer t 1s, untimer t, timer t 1s, timer t 1s", "StartTimerDuplicateId"},
         {"untimer t", "BadCancelTimerAttributes"},
         {"activity a, activity a", "ScheduleActivityDuplicateId"},
         {"activity a endless", "BadScheduleActivityAttributes"},
