@@ -451,25 +451,34 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
     fail_at_once(call, HF_ERR_CANCELED, "the caller went away");
 }
 
-void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
+void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
 {
-    hf_token token;
-    if (!begin(core, now) || !hf_token_decode(core, task_token, &token)) {
+    if (run->bad || !hf_run_is_open(run)) {
         return;
     }
-    hf_run *run = hf_run_find(core, token.run);
-    if (run == NULL || run->loading || run->bad || !hf_run_is_open(run)) {
-        return; /* not worth loading: its timeout does the same, later */
-    }
     hf_core_use(core, run);
-    if (!token.activity && hf_wft_is(run, token.scheduled_id, token.started_id, token.attempt, token.stamp)) {
+    if (!token->activity && hf_wft_is(run, token->scheduled_id, token->started_id, token->attempt, token->stamp)) {
         hf_wft_again(core, run);
     }
-    hf_activity *activity = token.activity ? hf_run_activity(run, token.scheduled_id) : NULL;
-    if (activity != NULL && activity->attempt == token.attempt && activity->started_time == token.stamp) {
+    hf_activity *activity = token->activity ? hf_run_activity(run, token->scheduled_id) : NULL;
+    if (activity != NULL && activity->attempt == token->attempt && activity->started_time == token->stamp) {
         hf_activity_again(core, activity);
     }
     hf_core_unuse(core, run);
+}
+
+void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
+{
+    hf_token token;
+    if (!begin(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next) {
+        return;
+    }
+    hf_run *run = hf_run_load(core, token.run); /* its timeout would do the same, which may be days away */
+    if (run != NULL && !run->loading) {
+        hf_run_take_back(core, run, &token);
+    } else if (run != NULL && HF_VEC_RESERVE(core, &run->unwanted)) {
+        run->unwanted.items[run->unwanted.count++] = token;
+    }
 }
 
 void hf_core_tick(hf_core *core, hf_clock now)

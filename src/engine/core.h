@@ -321,6 +321,8 @@ void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_
 
 /* The run is about to change: it becomes part of the open batch. */
 void hf_core_touch(hf_core *core, hf_run *run);
+/* A worker does not want the task of this token: another one gets it. */
+void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token);
 /* May be dropped from memory again, if nothing else holds it. */
 void hf_core_unuse(hf_core *core, hf_run *run);
 void hf_core_use(hf_core *core, hf_run *run);

@@ -163,6 +163,10 @@ static void run_is_here(hf_core *core, hf_run *run)
     run->loading = false;
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
+    for (size_t i = 0; i < run->unwanted.count; i++) {
+        hf_run_take_back(core, run, &run->unwanted.items[i]);
+    }
+    run->unwanted.count = 0;
     tell_names(core, run);
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_pop_front(&run->waiting)) != NULL) {

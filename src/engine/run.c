@@ -114,6 +114,7 @@ void hf_run_free(hf_core *core, hf_run *run)
         hf_owned_free(core, &run->rows_written.items[i].queue);
     }
     VEC_FREE(core, &run->rows_written);
+    VEC_FREE(core, &run->unwanted);
     hf_owned *const strings[] = {&run->namespace,    &run->workflow_id,   &run->run_id,     &run->start_request_id,
                                  &run->first_run_id, &run->workflow_type, &run->task_queue, &run->unknown};
     for (size_t i = 0; i < HF_COUNT_OF(strings); i++) {

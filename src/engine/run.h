@@ -148,15 +148,16 @@ typedef struct hf_task_key {
 struct hf_run {
     /* The cache's. */
     hf_map_node by_number;
-    hf_node all_link;      /* of core->runs_all: every run in memory, in order of arrival */
-    hf_node lru_link;      /* of core->lru, when nothing holds it in memory */
-    hf_node dirty_link;    /* of core->dirty, when it has changes that are not in its rows */
-    hf_node batch_link;    /* of core->touched, when the open batch has changes of it */
-    hf_heap_node due;      /* earliest deadline of any kind, or earlier */
-    hf_name *name;         /* when it is the current run of its workflow id */
-    hf_list waiting;       /* calls that wait for it to be loaded */
-    hf_list wanted_as;     /* loading: names that it may have */
-    bool loading;          /* the rest of this struct is not there yet */
+    hf_node all_link;                 /* of core->runs_all: every run in memory, in order of arrival */
+    hf_node lru_link;                 /* of core->lru, when nothing holds it in memory */
+    hf_node dirty_link;               /* of core->dirty, when it has changes that are not in its rows */
+    hf_node batch_link;               /* of core->touched, when the open batch has changes of it */
+    hf_heap_node due;                 /* earliest deadline of any kind, or earlier */
+    hf_name *name;                    /* when it is the current run of its workflow id */
+    hf_list waiting;                  /* calls that wait for it to be loaded */
+    HF_VEC(struct hf_token) unwanted; /* loading: tasks that are to be taken back then */
+    hf_list wanted_as;                /* loading: names that it may have */
+    bool loading;                     /* the rest of this struct is not there yet */
     hf_queue *wanted_by;   /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
     bool due_load;         /* loading: for its deadline */
     bool detached;         /* not the core's: made by rebuild to look at */

@@ -310,7 +310,18 @@ static void a_shutdown_that_names_a_normal_queue_moves_nothing(void **state)
     assert_task_of("w", 1);
 }
 
+static void a_task_that_nobody_wants_is_taken_back_though_its_run_has_left_memory(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.mem_max = 1};
+    again(&options);
+    hf_rig_do(&rig, "start wf task=1h; poll in_process; unwanted w; poll; complete activity a1 each=24h;"
+                    "apoll in_process; unwanted a; apoll; unwanted a; unwanted a; crash; apoll; acomplete; poll;"
+                    "unwanted a; complete done; unwanted w; unwanted a");
+}
+
 static const struct CMUnitTest TESTS[] = {
+    TEST(a_task_that_nobody_wants_is_taken_back_though_its_run_has_left_memory),
     TEST(tasks_are_handed_out_in_the_order_they_came),
     TEST(polls_are_served_in_the_order_they_came),
     TEST(queues_and_kinds_do_not_mix),
