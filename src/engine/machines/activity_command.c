@@ -30,7 +30,7 @@ static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
     }
     /* Also refuses a NaN. */
     if (policy->backoff_coefficient != 0 && !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= 1e6)) {
-        return bad(core, "BackoffCoefficient of a retry policy is below 1.");
+        return bad(core, "BackoffCoefficient of a retry policy is below 1 or above 1000000.");
     }
     if (longest > 0 && longest < initial) {
         return bad(core, "MaximumInterval of a retry policy is below its InitialInterval.");
