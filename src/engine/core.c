@@ -67,6 +67,7 @@ static void set_defaults(hf_core_options *options)
     if (options->names_max == 0) {
         options->names_max = options->mem_max / 1024 < 65536 ? options->mem_max / 1024 : 65536;
     }
+    options->ended_max = options->ended_max > 0 ? options->ended_max : 512;
     options->tick_max = options->tick_max > 0 ? options->tick_max : 512;
     options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
     options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
@@ -89,9 +90,9 @@ hf_core *hf_core_new(const hf_core_options *options)
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
-    hf_list *const lists[] = {&core->runs_all, &core->lru,       &core->dirty, &core->touched,      &core->queues_all,
-                              &core->reads,    &core->calls_all, &core->inbox, &core->ahead_replies,
-                              &core->task_polls, &core->history_polls};
+    hf_list *const lists[] = {&core->runs_all, &core->lru,           &core->ended,      &core->dirty,
+                              &core->touched,  &core->queues_all,    &core->reads,      &core->calls_all,
+                              &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -252,15 +253,20 @@ void hf_core_touch(hf_core *core, hf_run *run)
     if (!hf_node_is_linked(&run->batch_link)) {
         run->batch_start = run->log.len;
         hf_list_push_back(&core->touched, &run->batch_link);
+        core->run_commits++;
+    }
+    if (run->step != core->step) {
+        run->step = core->step;
         core->transitions++;
     }
 }
 
 void hf_core_use(hf_core *core, hf_run *run)
 {
-    (void)core;
     if (hf_node_is_linked(&run->lru_link)) {
         hf_list_remove(&run->lru_link);
+        core->ended_count -= run->is_ended ? 1 : 0;
+        run->is_ended = false;
     }
 }
 
@@ -270,7 +276,9 @@ void hf_core_unuse(hf_core *core, hf_run *run)
         run->externals.count > 0) {
         return;
     }
-    hf_list_push_back(&core->lru, &run->lru_link);
+    run->is_ended = !hf_run_is_open(run);
+    core->ended_count += run->is_ended ? 1 : 0;
+    hf_list_push_back(run->is_ended ? &core->ended : &core->lru, &run->lru_link);
 }
 
 static void evict(hf_core *core, hf_run *run)
@@ -287,19 +295,31 @@ static void evict(hf_core *core, hf_run *run)
     hf_run_remove(core, run);
 }
 
+static void evict_if_free(hf_core *core, hf_run *run)
+{
+    /* One whose deadline has come may have been loaded just for that. */
+    bool is_due = run->due.place != 0 && run->due.key <= core->now.wall;
+    if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting) && !is_due) {
+        evict(core, run);
+    }
+}
+
 void hf_core_evict(hf_core *core)
 {
+    const hf_core_options *options = &core->options;
+    HF_LIST_EACH(node, &core->ended)
+    {
+        if ((core->ended_count <= options->ended_max && core->used <= options->mem_max) || core->status != HF_OK) {
+            break;
+        }
+        evict_if_free(core, HF_CONTAINER(node, hf_run, lru_link));
+    }
     HF_LIST_EACH(node, &core->lru)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, lru_link);
-        if (core->used <= core->options.mem_max || core->status != HF_OK) {
+        if (core->used <= options->mem_max || core->status != HF_OK) {
             return;
         }
-        /* One whose deadline has come may have been loaded just for that. */
-        bool is_due = run->due.place != 0 && run->due.key <= core->now.wall;
-        if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting) && !is_due) {
-            evict(core, run);
-        }
+        evict_if_free(core, HF_CONTAINER(node, hf_run, lru_link));
     }
 }
 
@@ -404,6 +424,7 @@ void hf_core_reset_scratch(hf_core *core)
 static bool begin(hf_core *core, hf_clock now)
 {
     core->now = now;
+    core->step++;
     hf_core_reset_scratch(core);
     hf_op_init(&core->op);
     return core->status == HF_OK;
@@ -558,6 +579,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
             hf_spill(core, batch, run);
         }
     }
+    hf_core_evict(core); /* whose rows are written already need not be written for room */
     hf_spill_old(core, batch);
     hf_names_sweep(core, batch);
     hf_journal_put(core, batch);

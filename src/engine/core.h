@@ -64,11 +64,12 @@ typedef struct hf_core_options {
     size_t row_len_max;        /* bytes of events after which a history row is full; 0 = 128 KiB */
     size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;    /* of the hash of a name, for tests: many names then have the same one */
-    size_t tick_max;           /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
-    int64_t queue_span;        /* ns: how long a task queue is kept that nobody uses; 0 = 5 minutes */
-    size_t queues_max;         /* task queues kept though nobody uses them; 0 = 10,000 */
-    uint64_t trim_count;       /* commits that leave the journal at once, unless it is long; 0 = 64 */
-    uint64_t incarnation;      /* of a process that opens its store again; 0 = a new process */
+    size_t ended_max;     /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
+    size_t tick_max;      /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
+    int64_t queue_span;   /* ns: how long a task queue is kept that nobody uses; 0 = 5 minutes */
+    size_t queues_max;    /* task queues kept though nobody uses them; 0 = 10,000 */
+    uint64_t trim_count;  /* commits that leave the journal at once, unless it is long; 0 = 64 */
+    uint64_t incarnation; /* of a process that opens its store again; 0 = a new process */
     hf_core_limits limits;
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;
@@ -196,7 +197,9 @@ struct hf_core {
 
     hf_map runs; /* by number */
     hf_list runs_all;
-    hf_list lru;     /* runs that may be dropped, longest unused first */
+    hf_list lru;   /* runs that may be dropped, longest unused first */
+    hf_list ended; /* the same of those that have ended: who asks for them asks soon */
+    size_t ended_count;
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
     hf_map names;
@@ -253,7 +256,9 @@ struct hf_core {
     void (*submit)(void *state, hf_store_request *request); /* for reads */
     void *submit_state;
 
-    uint64_t transitions; /* changes of a run in one commit, since open */
+    uint64_t step;        /* number of the input that is being decided */
+    uint64_t transitions; /* runs changed by an input, since open */
+    uint64_t run_commits; /* runs changed by a commit: one that changed twice with it counts once */
     uint64_t event_total; /* history events, since open */
     hf_walked walked;     /* rows of transition tables */
     uint64_t probes[HF_PROBE_COUNT];

@@ -108,7 +108,8 @@ void hf_run_remove(hf_core *core, hf_run *run)
     hf_map_remove(&core->runs, &run->by_number);
     hf_list_remove(&run->all_link);
     hf_heap_remove(&core->due, &run->due);
-    hf_node *const links[] = {&run->lru_link, &run->dirty_link, &run->batch_link};
+    hf_core_use(core, run);
+    hf_node *const links[] = {&run->dirty_link, &run->batch_link};
     for (size_t i = 0; i < HF_COUNT_OF(links); i++) {
         if (hf_node_is_linked(links[i])) {
             hf_list_remove(links[i]);

@@ -149,7 +149,8 @@ struct hf_run {
     /* The cache's. */
     hf_map_node by_number;
     hf_node all_link;                 /* of core->runs_all: every run in memory, in order of arrival */
-    hf_node lru_link;                 /* of core->lru, when nothing holds it in memory */
+    hf_node lru_link;                 /* of core->lru or core->ended, when nothing holds it in memory */
+    bool is_ended;                    /* ... of core->ended */
     hf_node dirty_link;               /* of core->dirty, when it has changes that are not in its rows */
     hf_node batch_link;               /* of core->touched, when the open batch has changes of it */
     hf_heap_node due;                 /* earliest deadline of any kind, or earlier */
@@ -163,6 +164,7 @@ struct hf_run {
     bool detached;         /* not the core's: made by rebuild to look at */
     bool bad;              /* its records do not check: every call answers so, nothing is written */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
+    uint64_t step;         /* of the core, that changed it last */
     uint64_t commit_ahead; /* its workflow task went out before this commit, and is not answered */
     uint64_t commit_last;  /* the last commit that touched it: stays in memory until that is durable */
     size_t batch_start;    /* of the log: where the open batch begins */

@@ -84,6 +84,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->tail_len_max = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 600) : 0;
     options->row_len_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 1500) : 0;
     options->names_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 6) : 0;
+    options->ended_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 4) : 0;
     options->name_bits_off = sim_chance(world, 300) ? HF_NAME_BITS - (unsigned)sim_upto(world, 4) : 0;
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
 }

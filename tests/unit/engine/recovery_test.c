@@ -211,6 +211,25 @@ static void the_journal_is_trimmed_however_many_runs_close(void **state)
     hf_rig_do(&rig, "crash; signal old s; poll queue=q");
 }
 
+static void runs_that_have_ended_leave_memory_first(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.ended_max = 2};
+    again(&options);
+    hf_rig_do(&rig, "start idle; poll; complete timer t 24h");
+    for (int i = 0; i < 5; i++) {
+        char script[64];
+        (void)snprintf(script, sizeof script, "start wf%d; poll; complete done", i);
+        hf_rig_do(&rig, script);
+    }
+    assert_int_equal(rig.core->runs.count, 3);
+    assert_int_equal(rig.core->ended_count, 2);
+    hf_rig_history(&rig, "wf0",
+                   "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1\n3 WorkflowTaskStarted scheduled=2\n"
+                   "4 WorkflowTaskCompleted scheduled=2 started=3\n5 WorkflowExecutionCompleted\n");
+    assert_int_equal(rig.core->runs.count, 3);
+}
+
 static void rows_of_closed_runs_leave_no_deadlines_and_tasks(void **state)
 {
     (void)state;
@@ -272,6 +291,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_answer_that_is_lost_can_be_asked_for_again),
     TEST(the_journal_is_trimmed_behind_what_is_in_rows),
     TEST(the_journal_is_trimmed_however_many_runs_close),
+    TEST(runs_that_have_ended_leave_memory_first),
     TEST(rows_of_closed_runs_leave_no_deadlines_and_tasks),
     TEST(every_opening_is_another_incarnation),
     TEST(a_core_whose_commit_failed_takes_no_more),
