@@ -143,6 +143,9 @@ void cell_print(const cell_moment *from, const cell_moment *to, double operation
     bench_print("transitions_s", ratio(transitions, seconds));
     bench_print("commits_s", ratio(commits, seconds));
     bench_print("tr_commit", ratio(transitions, commits));
+    double changed = (double)(to->stats.run_commits - from->stats.run_commits);
+    bench_print("changed_s", ratio(changed, seconds));
+    bench_print("changed_commit", ratio(changed, commits));
     double events = (double)(to->stats.events - from->stats.events);
     bench_print("events_s", ratio(events, seconds));
     bench_print("events_commit", ratio(events, commits));

@@ -14,7 +14,8 @@ typedef struct hf_engine_options {
 
 typedef struct hf_engine_stats {
     uint64_t calls;       /* answered */
-    uint64_t transitions; /* changes of one run in one commit */
+    uint64_t transitions; /* changes of one run by one input: a call, a deadline, a message */
+    uint64_t run_commits; /* changes of one run by one commit: as many inputs as came with it */
     uint64_t events;      /* of histories */
     uint64_t commits;
     uint64_t runs;     /* in memory now */

@@ -7,6 +7,7 @@ void hf_loop_answer(hf_engine *engine, hf_ask *ask)
         *ask->stats = (hf_engine_stats){
             .calls = engine->core->calls,
             .transitions = engine->core->transitions,
+            .run_commits = engine->core->run_commits,
             .events = engine->core->event_total,
             .commits = engine->core->commit_durable,
             .runs = engine->core->runs.count,
