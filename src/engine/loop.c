@@ -33,7 +33,7 @@ enum {
 #define HOLD_BACK 100000
 
 /* Longest nap (ns) while a commit is on its way: workflow tasks that go out early wait so long for nothing. */
-#define NAP 150000
+#define NAP 60000
 
 static hf_clock clock_of(hf_engine *engine)
 {
