@@ -418,6 +418,17 @@ void hf_journal_put(hf_core *core, hf_batch *batch);
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write);
 void hf_batch_put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body);
 
+/* kept.c: changes of runs that cannot be read, B1-B3 there */
+#define HF_KEPT_TEXT_LEN 24
+hf_key hf_kept_key(int64_t run, char text[HF_KEPT_TEXT_LEN]);
+/* All kept rows, in the arena; the run of each is in its key. Fails: HF_ERR_INVALID: a key that names no run. */
+hf_status hf_kept_scan(hf_op *op, hf_store *store, hf_arena *arena, hf_row **ret_rows, size_t *ret_count);
+int64_t hf_kept_run(const hf_row *row); /* 0 = it names none */
+hf_status hf_kept_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_kept_changes *ret_kept);
+void hf_kept_gather(hf_core *core, hf_run *run, uint64_t commit, hf_str changes); /* of a bad run, in order */
+void hf_kept_put(hf_core *core, hf_batch *batch);                                 /* all that was gathered */
+void hf_kept_remove(hf_core *core, hf_batch *batch, hf_run *run);                 /* its rows hold them */
+
 /* A version 4 UUID of these bits, as text. */
 hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
 

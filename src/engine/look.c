@@ -1,5 +1,6 @@
-/* Looking at a store. A run is its row and, on top of it, what the journal holds for it and the row does not (W2 in spill.c): the
- * same two sources as in recovery, put together by other code, and without what recovery does next. */
+/* Looking at a store. A run is its row and, on top of it, what was kept for it (kept.c) and what the journal holds for it, as far as
+ * the row does not (W2 in spill.c): the same sources as in recovery, put together by other code, and without what recovery does
+ * next. */
 #include "engine/look.h"
 
 #include "base/digest.h"
@@ -10,8 +11,9 @@
 /* What one commit did to one run. */
 typedef struct hf_look_change {
     int64_t run;
-    uint64_t commit;
-    hf_str changes; /* fields of a log; in the arena */
+    uint64_t commit; /* 0 = changes were kept for the run, and cannot be read */
+    hf_str changes;  /* fields of a log; in the arena */
+    bool kept;       /* not from the journal */
 } hf_look_change;
 
 struct hf_look {
@@ -43,16 +45,49 @@ uint64_t hf_look_commits(const hf_look *look)
 
 /* ---- The journal ------------------------------------------------------------------------------------------------------ */
 
-static hf_status add_change(hf_op *op, hf_look *look, uint64_t commit, hf_str bytes)
+static hf_status add_change(hf_op *op, hf_look *look, hf_look_change change)
 {
-    hf_pb_run_changes msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &look->arena, &msg));
     if (!HF_VEC_RESERVE(look->core, &look->changes)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
     }
-    look->changes.items[look->changes.count++] =
-        (hf_look_change){msg.run, commit, hf_arena_copy(&look->journal, msg.changes)};
+    change.changes = hf_arena_copy(&look->journal, change.changes);
+    look->changes.items[look->changes.count++] = change;
     return look->journal.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
+}
+
+static hf_status add_run_changes(hf_op *op, hf_look *look, uint64_t commit, hf_str bytes)
+{
+    hf_pb_run_changes msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &look->arena, &msg));
+    return add_change(op, look, (hf_look_change){.run = msg.run, .commit = commit, .changes = msg.changes});
+}
+
+/* A row that cannot be read is damage of its run alone. */
+static hf_status read_kept(hf_op *op, hf_look *look)
+{
+    hf_row *rows = NULL;
+    size_t count = 0;
+    hf_arena_reset(&look->arena);
+    HF_TRY(hf_kept_scan(op, look->store, &look->arena, &rows, &count));
+    for (size_t i = 0; i < count; i++) {
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_pb_kept_changes kept = {0};
+        hf_look_change change = {.run = hf_kept_run(&rows[i]), .kept = true};
+        hf_status status = hf_kept_open(&bad, &rows[i], &look->arena, &kept);
+        if (status != HF_OK && status != HF_ERR_INVALID) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
+        if (status != HF_OK) {
+            HF_TRY(add_change(op, look, change));
+        }
+        for (size_t j = 0; status == HF_OK && j < kept.commits.count; j++) {
+            change.commit = kept.commits.items[j].commit;
+            change.changes = kept.commits.items[j].changes;
+            HF_TRY(add_change(op, look, change));
+        }
+    }
+    return HF_OK;
 }
 
 /* Names that are not in their table yet. */
@@ -84,7 +119,7 @@ static hf_status read_commit(hf_op *op, hf_look *look, const hf_row *row, uint64
         } else if (field.number == 3) {
             previous = field.value;
         } else if (field.number == 4) {
-            HF_TRY(add_change(op, look, commit, field.bytes));
+            HF_TRY(add_run_changes(op, look, commit, field.bytes));
         } else if (field.number == 7) {
             uint64_t count = 0;
             HF_TRY(add_names(op, look, commit, field.bytes, &count));
@@ -253,6 +288,7 @@ hf_status hf_look_open(hf_op *op, hf_allocator memory, hf_store *store, hf_look 
     hf_arena_init(&look->journal, look->core->memory);
     hf_arena_init(&look->arena, look->core->memory);
     hf_status status = read_key(op, look);
+    status = status == HF_OK ? read_kept(op, look) : status;
     status = status == HF_OK ? read_journal(op, look) : status;
     status = status == HF_OK ? read_name_log(op, look) : status;
     if (status != HF_OK) {
@@ -281,12 +317,18 @@ void hf_look_close(hf_look *look)
 
 static hf_status apply_changes(hf_op *op, hf_look *look, hf_run *run)
 {
+    uint64_t last = run->commit_last;
     for (size_t i = first_change(look, run->number);
          i < look->changes.count && look->changes.items[i].run == run->number; i++) {
         const hf_look_change *change = &look->changes.items[i];
-        if (change->commit <= run->commit_last) { /* W2 */
+        if (change->kept && (change->commit == 0 || !run->is_written)) { /* B3 */
+            return hf_fail(op, HF_ERR_INVALID, "changes are kept for run %lld, which %s", (long long)run->number,
+                           run->is_written ? "cannot be read" : "has no row");
+        }
+        if (change->commit <= last) { /* W2, or kept and in the journal as well */
             continue;
         }
+        last = change->commit;
         hf_buf_put(&run->log, change->changes.data, change->changes.len);
         hf_str rest = change->changes;
         hf_pb_raw field;
@@ -474,13 +516,18 @@ static hf_status search_names(hf_op *op, hf_look *look, hf_look_search *search)
     return HF_OK;
 }
 
-/* Runs that have no row yet. */
+/* Runs that have no row yet. One that cannot be read has had one, and was looked for by its name. */
 static hf_status search_journal(hf_op *op, hf_look *look, hf_look_search *search)
 {
     for (size_t i = 0; i < look->changes.count; i++) {
         int64_t number = look->changes.items[i].run;
         if (i == 0 || look->changes.items[i - 1].run != number) {
-            HF_TRY(consider(op, look, search, number));
+            hf_op bad;
+            hf_op_init(&bad);
+            hf_status status = consider(&bad, look, search, number);
+            if (status != HF_OK && status != HF_ERR_INVALID) {
+                return hf_fail(op, status, "%s", bad.message);
+            }
         }
     }
     return HF_OK;

@@ -2,7 +2,10 @@
  *
  * Counters and dirty runs come from the journal; everything else stays on disk until it is asked for. Tasks that workers of
  * an earlier process held in memory are theirs no longer: workflow tasks are handed out again as they are, activities as
- * their next attempt. */
+ * their next attempt.
+ *
+ * What cannot be read of one run makes that run bad and stops nobody else (D4); what the journal has of it is kept aside
+ * (kept.c). Without the meta record, the journal or the log of names nobody can tell what the others are: that refuses. */
 #include "engine/core.h"
 
 #include "base/canary.h"
@@ -71,10 +74,35 @@ void hf_core_put_meta(hf_core *core, hf_batch *batch)
                               .kind = HF_WRITE_PUT,
                               .key = META_KEY,
                               .value = hf_str_of_len(bytes, HF_RECORD_HEADER_LEN + core->row.len)});
+    hf_kept_put(core, batch);
     core->meta_dirty = false;
 }
 
 /* ---- Journal --------------------------------------------------------------------------------------------------------- */
+
+/* Its records do not check: nothing of it is left in memory but its number, and that stays (B2). */
+static hf_status make_bad(hf_core *core, hf_run **run)
+{
+    HF_PROBE(core, HF_PROBE_BAD_RECORD);
+    int64_t number = (*run)->number;
+    bool kept = (*run)->kept;
+    hf_run_remove(core, *run);
+    *run = hf_run_add(core, number);
+    if (*run != NULL) {
+        (*run)->bad = true;
+        (*run)->kept = kept;
+    }
+    return core->status;
+}
+
+/* Something about a run failed. Damage stops the run; all else, lack of memory above all, stops the opening. */
+static hf_status stop_run(hf_op *op, hf_core *core, hf_run **run, hf_status status, const hf_op *why)
+{
+    if (!hf_core_is_whole(core)) {
+        return core->status;
+    }
+    return status == HF_ERR_INVALID ? make_bad(core, run) : hf_fail(op, status, "%s", why->message);
+}
 
 static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t number, hf_run **ret_run)
 {
@@ -82,26 +110,32 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
     if (*ret_run != NULL) {
         return HF_OK;
     }
+    *ret_run = hf_run_add(core, number);
+    if (*ret_run == NULL) {
+        return core->status;
+    }
+    hf_op bad;
+    hf_op_init(&bad);
     hf_arena arena;
     hf_arena_init(&arena, core->memory);
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &arena};
-    hf_status status = execute(op, store, &get);
-    hf_run *run = status == HF_OK ? hf_run_add(core, number) : NULL;
-    if (status == HF_OK && run != NULL && get.found) {
-        status = hf_run_fill(op, core, run, get.value);
-        hf_core_unuse(core, run);
+    hf_status status = execute(&bad, store, &get);
+    if (status == HF_OK && get.found) {
+        status = hf_run_fill(&bad, core, *ret_run, get.value);
     }
     hf_arena_deinit(&arena);
-    *ret_run = run;
-    return status != HF_OK ? status : core->status;
+    if (status != HF_OK) {
+        return stop_run(op, core, ret_run, status, &bad);
+    }
+    if (get.found) {
+        hf_core_unuse(core, *ret_run);
+    }
+    return HF_OK;
 }
 
-static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t commit, hf_str bytes)
+/* The changes that one commit made to a run. */
+static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, hf_str changes)
 {
-    hf_pb_run_changes msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
-    hf_run *run = NULL;
-    HF_TRY(load_now(op, core, store, msg.run, &run));
     if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* W2: its rows hold this */
         return HF_OK;
     }
@@ -111,14 +145,13 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
         hf_list_push_back(&core->dirty, &run->dirty_link);
     }
     run->commit_last = commit;
-    hf_buf_put(&run->log, msg.changes.data, msg.changes.len);
+    hf_buf_put(&run->log, changes.data, changes.len);
     run->batch_start = run->log.len;
-    hf_str rest = msg.changes;
     hf_pb_raw field;
-    while (rest.len > 0) {
-        if (!hf_pb_next(&rest, &field)) {
+    while (changes.len > 0) {
+        if (!hf_pb_next(&changes, &field)) {
             return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: changes of run %lld cannot be read",
-                           (unsigned long long)commit, (long long)msg.run);
+                           (unsigned long long)commit, (long long)run->number);
         }
         HF_TRY(hf_apply_change(op, core, run, &field));
     }
@@ -128,15 +161,29 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
     return core->status;
 }
 
+static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t commit, hf_str bytes)
+{
+    hf_pb_run_changes msg;
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
+    hf_run *run = NULL;
+    HF_TRY(load_now(op, core, store, msg.run, &run));
+    if (run->bad) {
+        return HF_OK;
+    }
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_status status = apply(&bad, core, run, commit, msg.changes);
+    return status == HF_OK ? HF_OK : stop_run(op, core, &run, status, &bad);
+}
+
 /* Names of runs that had their first row with this commit. */
 static hf_status replay_names(hf_op *op, hf_core *core, uint64_t commit, hf_str bytes)
 {
     hf_name_entry entry;
     while (hf_names_next(&bytes, &entry)) {
-        const hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
-        if (run != NULL && !run->is_written) {
-            return hf_fail(op, HF_ERR_INVALID, "the row of run %lld, written with commit %llu, is gone",
-                           (long long)entry.run, (unsigned long long)commit);
+        hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
+        if (run != NULL && !run->bad && !run->is_written) {
+            HF_TRY(make_bad(core, &run)); /* its row is gone */
         }
         hf_names_restore(core, entry.hash, entry.run);
         if (HF_VEC_RESERVE(core, &core->index.fresh)) {
@@ -278,33 +325,8 @@ static void hand_out_again(hf_core *core, hf_run *run)
     }
 }
 
-static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
-{
-    hf_arena_reset(arena);
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = HF_TABLE_TASK,
-        .key = {HF_STR("h"), 0, 0},
-        .key_end = {HF_STR("h"), INT64_MAX, 0},
-        .arena = arena,
-    };
-    HF_TRY(execute(op, store, &scan));
-    for (size_t i = 0; i < scan.row_count; i++) {
-        hf_str body = {0};
-        hf_pb_task_record record;
-        HF_TRY(hf_record_open(op, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body));
-        HF_TRY(hf_pb_decode(op, &hf_pb_task_record_type, body, arena, &record));
-        hf_run *run = NULL;
-        hf_core_reset_scratch(core);
-        HF_TRY(load_now(op, core, store, record.run, &run));
-    }
-    return HF_OK;
-}
-
-/* ---- Names ------------------------------------------------------------------------------------------------------------ */
-
 /* Every row of a table, a page at a time. */
-typedef hf_status row_fn(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena);
+typedef hf_status row_fn(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena);
 
 static hf_status each_row(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, hf_table table, row_fn *fn)
 {
@@ -319,15 +341,155 @@ static hf_status each_row(hf_op *op, hf_core *core, hf_store *store, hf_arena *a
         hf_arena_reset(arena);
         HF_TRY(execute(op, store, &scan));
         for (size_t i = 0; i < scan.row_count; i++) {
-            HF_TRY(fn(op, core, &scan.rows[i], arena));
+            HF_TRY(fn(op, core, store, &scan.rows[i], arena));
             scan.key.a = scan.rows[i].key.a + 1;
         }
     } while (scan.more);
     return core->status;
 }
 
-static hf_status read_names(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena)
+/* The state in a row of the run table, if it can be read. */
+static hf_status read_state(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state,
+                            bool *ret_is_good)
 {
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_str body = {0};
+    hf_status status = hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body);
+    status = status == HF_OK ? hf_pb_decode(&bad, &hf_pb_run_state_type, body, arena, ret_state) : status;
+    *ret_is_good = status == HF_OK;
+    return status == HF_OK || status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
+}
+
+/* Loads the run of a row if that says that the task table has something that a worker held. */
+static hf_status load_holder(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+{
+    hf_pb_run_state state;
+    bool is_good = false;
+    HF_TRY(read_state(op, row, arena, &state, &is_good));
+    for (size_t i = 0; is_good && i < state.rows_written.count; i++) {
+        if (hf_str_equal(state.rows_written.items[i].queue, HF_STR("h"))) {
+            hf_run *run = NULL;
+            hf_core_reset_scratch(core);
+            return load_now(op, core, store, row->key.a, &run);
+        }
+    }
+    return HF_OK;
+}
+
+static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    bool any_bad = false;
+    hf_arena_reset(arena);
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_TASK,
+        .key = {HF_STR("h"), 0, 0},
+        .key_end = {HF_STR("h"), INT64_MAX, 0},
+        .arena = arena,
+    };
+    HF_TRY(execute(op, store, &scan));
+    for (size_t i = 0; i < scan.row_count; i++) {
+        hf_str body = {0};
+        hf_pb_task_record record;
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_status status = hf_record_open(&bad, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body);
+        status = status == HF_OK ? hf_pb_decode(&bad, &hf_pb_task_record_type, body, arena, &record) : status;
+        if (status == HF_ERR_INVALID) {
+            HF_PROBE(core, HF_PROBE_BAD_RECORD);
+            any_bad = true;
+            continue;
+        }
+        if (status != HF_OK) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
+        hf_run *run = NULL;
+        hf_core_reset_scratch(core);
+        HF_TRY(load_now(op, core, store, record.run, &run));
+    }
+    /* Whose such a record is it does not say any more, but its run does: all are asked, however long that takes. */
+    return any_bad ? each_row(op, core, store, arena, HF_TABLE_RUN, load_holder) : HF_OK;
+}
+
+/* ---- What was kept, and what is to be --------------------------------------------------------------------------------- */
+
+/* Before the journal, which has nothing newer (B1). */
+static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    hf_row *rows = NULL;
+    size_t count = 0;
+    HF_TRY(hf_kept_scan(op, store, arena, &rows, &count));
+    for (size_t i = 0; i < count; i++) {
+        hf_run *run = NULL;
+        hf_core_reset_scratch(core);
+        HF_TRY(load_now(op, core, store, hf_kept_run(&rows[i]), &run));
+        run->kept = true;
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_pb_kept_changes kept = {0};
+        hf_status status = run->bad || run->is_written ? HF_OK : HF_ERR_INVALID; /* B3 */
+        status = status == HF_OK ? hf_kept_open(&bad, &rows[i], arena, &kept) : status;
+        for (size_t j = 0; status == HF_OK && !run->bad && j < kept.commits.count; j++) {
+            hf_core_reset_scratch(core);
+            status = apply(&bad, core, run, kept.commits.items[j].commit, kept.commits.items[j].changes);
+        }
+        if (status != HF_OK) {
+            HF_TRY(stop_run(op, core, &run, status, &bad));
+        }
+    }
+    return core->status;
+}
+
+/* A commit of the journal, once more. */
+static hf_status gather(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+{
+    (void)store;
+    hf_str rest = {0};
+    hf_pb_raw field;
+    HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &rest));
+    while (rest.len > 0 && hf_pb_next(&rest, &field)) {
+        hf_pb_run_changes msg;
+        if (field.number != 4) {
+            continue;
+        }
+        HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, field.bytes, arena, &msg));
+        hf_run *run = hf_run_find(core, msg.run);
+        if (run != NULL && run->bad && !run->kept) {
+            hf_kept_gather(core, run, (uint64_t)row->key.a, msg.changes);
+        }
+    }
+    return core->status;
+}
+
+/* All that is to be loaded is: which runs are bad is known now. */
+static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    bool any_bad = false;
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (!run->bad && run->event_count == 0) {
+            HF_TRY(make_bad(core, &run)); /* changed or held, and not there */
+        }
+        any_bad = any_bad || run->bad;
+        if (run->kept && !run->bad) {
+            HF_PROBE(core, HF_PROBE_KEPT_APPLIED);
+            if (hf_node_is_linked(&run->dirty_link)) {
+                hf_list_remove(&run->dirty_link); /* what it has is not in the journal, which need not wait for it */
+            }
+            hf_core_touch(core, run);
+            run->spill_now = true;
+        }
+    }
+    return any_bad ? each_row(op, core, store, arena, HF_TABLE_JOURNAL, gather) : core->status;
+}
+
+/* ---- Names ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status read_names(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+{
+    (void)store;
     (void)arena;
     hf_str rest = {0};
     hf_name_entry entry;
@@ -343,20 +505,16 @@ static hf_status read_names(hf_op *op, hf_core *core, const hf_row *row, hf_aren
 
 /* The name of a run from its own row, for a file that had no index of this kind. A row that cannot be read is left out: its run
  * cannot be used anyway (D4). */
-static hf_status name_run(hf_op *op, hf_core *core, const hf_row *row, hf_arena *arena)
+static hf_status name_run(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
 {
-    hf_op bad;
-    hf_op_init(&bad);
-    hf_str body = {0};
+    (void)store;
     hf_pb_run_state state;
+    bool is_good = false;
     char text[2 * HF_ID_LEN_MAX + 1];
     size_t len = 0;
-    if (hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body) != HF_OK) {
+    HF_TRY(read_state(op, row, arena, &state, &is_good));
+    if (!is_good) {
         return HF_OK;
-    }
-    hf_status status = hf_pb_decode(&bad, &hf_pb_run_state_type, body, arena, &state);
-    if (status != HF_OK) {
-        return status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
     }
     HF_TRY(hf_name_text(state.namespace, state.workflow_id, text, &len));
     hf_names_add(core, hf_name_hash(core, hf_str_of_len(text, len)), row->key.a);
@@ -396,10 +554,12 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
 {
     uint32_t names_version = 0;
     HF_TRY(read_meta(op, core, store, arena, &names_version));
+    HF_TRY(load_kept(op, core, store, arena));
     uint64_t logged = 0;
     HF_TRY(replay(op, core, store, arena, &logged));
     HF_TRY(recover_names(op, core, store, arena, names_version, logged));
     HF_TRY(load_held(op, core, store, arena));
+    HF_TRY(sort_out(op, core, store, arena));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
     bool names = true;
@@ -408,11 +568,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_LIST_EACH(node, &core->runs_all)
     {
         hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->event_count == 0) {
-            return hf_fail(op, HF_ERR_INVALID, "the journal changes run %lld, which is not there",
-                           (long long)run->number);
-        }
-        if (!hf_run_is_open(run)) {
+        if (run->bad || !hf_run_is_open(run)) {
             continue;
         }
         hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));

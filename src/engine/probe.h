@@ -58,6 +58,8 @@
     X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                        \
     X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                  \
     X(HF_PROBE_BAD_RECORD, "a record of the store did not check")                          \
+    X(HF_PROBE_KEPT, "changes of a run that cannot be read were kept aside")               \
+    X(HF_PROBE_KEPT_APPLIED, "a run that can be read again got the changes kept for it")   \
     X(HF_PROBE_LIMIT_HIT, "a limit refused an input")
 
 typedef enum hf_probe {

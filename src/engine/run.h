@@ -162,7 +162,8 @@ struct hf_run {
     hf_queue *wanted_by;   /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
     bool due_load;         /* loading: for its deadline */
     bool detached;         /* not the core's: made by rebuild to look at */
-    bool bad;              /* its records do not check: every call answers so, nothing is written */
+    bool bad;              /* its records do not check: every call answers so, nothing is written (kept.c) */
+    bool kept;             /* the meta table has changes of it (kept.c) */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
     uint64_t step;         /* of the core, that changed it last */
     uint64_t commit_ahead; /* its workflow task went out before this commit, and is not answered */
@@ -205,7 +206,7 @@ struct hf_run {
     HF_VEC(hf_owned) request_ids;
     hf_owned unknown; /* fields of the state row that this version does not know */
 
-    hf_buf log;      /* R2 */
+    hf_buf log;      /* R2; of a bad run: what of the journal is to be kept, until that is in the open batch */
     int64_t mark_id; /* the last WorkflowTaskStarted event of the log, 0 = none: workers ask for what follows it ... */
     size_t mark_at;  /* ... and it begins here */
     int64_t spilled; /* events up to this id are in history rows */

@@ -200,6 +200,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     }
     put_due(core, batch, run);
     put_tasks(core, batch, run);
+    hf_kept_remove(core, batch, run);
     run->commit_last = core->commit_next;
     core->row.len = 0;
     hf_run_encode(core, run, true, tail, &core->row);

@@ -39,9 +39,9 @@ static void a_failing_disk_gives_no_wrong_answer(void **state)
     (void)state;
     failures = (sim_io_counts){0};
     hf_each_seed("worlds on a failing disk", 1000, one_failing_world);
-    print_message("%llu scenarios, %llu failures at every call, %llu of them reported by the open\n",
+    print_message("%llu scenarios, %llu failures at every call, %llu reported by the open, %llu by a run\n",
                   (unsigned long long)failures.scenarios, (unsigned long long)failures.faults,
-                  (unsigned long long)failures.reported);
+                  (unsigned long long)failures.reported, (unsigned long long)failures.beside);
 }
 
 int main(int argc, char **argv)

@@ -4,8 +4,8 @@
  *
  * The bytes in the store stay as they are, so putting them back is forgetting the damage, and every store tells the same
  * story. A write to a damaged row ends its damage. What must hold meanwhile (D4): nothing breaks, calls for the run answer
- * with a sentence, all others go on and come to their ends. When the records are back and the engine was opened again
- * the run goes on too. An opening that needs a damaged record refuses, with a sentence. */
+ * with a sentence, all others go on and come to their ends. An opening that needs a damaged record goes on without it. When
+ * the records are back and the engine was opened again the run goes on too, with all that was ever answered for. */
 #include "sim/engine/sim.h"
 
 #include <string.h>

@@ -16,7 +16,8 @@ typedef struct sim_outage_counts {
 typedef struct sim_io_counts {
     uint64_t scenarios; /* disks */
     uint64_t faults;    /* calls that failed, each with an engine of its own */
-    uint64_t reported;  /* of those, the ones that the open reported */
+    uint64_t reported;  /* those that the open reported */
+    uint64_t beside;    /* those that stopped a run and not the open */
 } sim_io_counts;
 
 /* One world each; what was done is added to the counts. */

@@ -40,7 +40,7 @@
     X(HF_SIM_RECORD_DAMAGED, "a record of a run, of its history or of a task was damaged")       \
     X(HF_SIM_RECORD_MET, "a damaged record was read")                                            \
     X(HF_SIM_RUN_STOPPED, "a call was refused because of a damaged record")                      \
-    X(HF_SIM_OPEN_REFUSED, "the engine did not open because of a damaged record")                \
+    X(HF_SIM_OPENED_DAMAGED, "an opening needed a damaged record")                               \
     X(HF_SIM_RECORD_RESTORED, "damaged records were restored and the engine opened again")
 
 typedef enum hf_sim_fault {

@@ -241,12 +241,8 @@ bool sim_world_open(sim_world *world)
     world->nomem_left = 0; /* stores differ in what they ask for here: tests/support/nomem.h is for that */
     uint64_t met = world->damage_met;
     hf_status status = open_core(world, &op);
-    if (status == HF_ERR_INVALID && world->damage_met > met && op.message[0] != '\0') {
-        /* What is needed to open at all is damaged: somebody puts it back. */
-        sim_fault(world, HF_SIM_OPEN_REFUSED);
-        sim_trace(world, "the engine does not open: %s", op.message);
-        (void)sim_restore(world);
-        status = open_core(world, &op);
+    if (status == HF_OK && world->damage_met > met) {
+        sim_fault(world, HF_SIM_OPENED_DAMAGED);
     }
     if (status != HF_OK) {
         world->core = NULL;

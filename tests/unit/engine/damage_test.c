@@ -1,0 +1,375 @@
+/* Records that are damaged when the store is opened: they stop their run and nobody else, and nothing of it is lost (kept.c). */
+#include "fixture.h"
+
+#include "engine/check.h"
+#include "engine/look.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A row as it was. */
+typedef struct saved {
+    hf_table table;
+    hf_arena arena;
+    hf_key key;
+    hf_str value;
+} saved;
+
+static saved take(hf_table table, size_t index)
+{
+    saved row = {.table = table};
+    hf_arena_init(&row.arena, hf_rig_heap);
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN, .table = table, .key_end = hf_key_last(), .row_max = index + 1, .arena = &row.arena};
+    hf_op_init(&scan.op);
+    hf_store_execute(rig.store, &scan);
+    assert_int_equal(scan.row_count, index + 1);
+    row.key = scan.rows[index].key;
+    row.value = scan.rows[index].value;
+    return row;
+}
+
+/* All of these have to happen between a step and a crash: the engine does not know of the commit. */
+static void damage(const saved *row)
+{
+    char *bytes = malloc(row->value.len);
+    memcpy(bytes, row->value.data, row->value.len);
+    bytes[row->value.len - 1] ^= 4;
+    behind((hf_write){
+        .table = row->table, .kind = HF_WRITE_PUT, .key = row->key, .value = hf_str_of_len(bytes, row->value.len)});
+    free(bytes);
+}
+
+static void lose(const saved *row)
+{
+    behind((hf_write){.table = row->table, .kind = HF_WRITE_DELETE, .key = row->key});
+}
+
+static void repair(saved *row)
+{
+    behind((hf_write){.table = row->table, .kind = HF_WRITE_PUT, .key = row->key, .value = row->value});
+    hf_arena_deinit(&row->arena);
+}
+
+static size_t rows_of(hf_table table)
+{
+    hf_store_request stats = {.verb = HF_STORE_STATS, .force = true};
+    hf_store_execute(rig.store, &stats);
+    return (size_t)stats.stats.rows[table];
+}
+
+/* What `holdfast db check` says of the store: how much is wrong, and whether it names the run. */
+typedef struct told {
+    const char *name;
+    size_t count;
+    bool named;
+} told;
+
+static void on_found(void *state, const char *sentence)
+{
+    told *t = state;
+    t->count++;
+    t->named = t->named || strstr(sentence, t->name) != NULL;
+}
+
+static told check(const char *name)
+{
+    told t = {.name = name};
+    hf_check_report report;
+    hf_op op;
+    hf_op_init(&op);
+    hf_check_options options = {.deep = true, .found = on_found, .state = &t};
+    assert_int_equal(hf_check_store(&op, hf_rig_heap, rig.store, &options, &report), HF_OK);
+    return t;
+}
+
+static void assert_sound(void)
+{
+    assert_int_equal(check("").count, 0);
+}
+
+/* Run 1 has a row and changes in the journal behind it; run 2 goes on whatever happens to it. */
+static void play(void)
+{
+    const hf_core_options options = {.trim_count = 2, .journal_len_max = 1 << 20, .mem_max = 1 << 20};
+    again(&options);
+    hf_rig_do(&rig, "start wf; poll; complete timer t 10h");
+    rig.core->options.mem_max = 1; /* everything gets rows */
+    hf_rig_do(&rig, "start other; poll; complete timer t 10h");
+    rig.core->options.mem_max = options.mem_max;
+    assert_int_equal(rows_of(HF_TABLE_RUN), 2);
+    hf_rig_do(&rig, "signal wf s request=r1 input=300; signal wf s request=r2");
+    assert_true(hf_node_is_linked(&hf_run_find(rig.core, 1)->dirty_link));
+}
+
+/* All that was answered for, and the timer, which comes late. */
+#define ANSWERED                                     \
+    FIRST_TASK "5 TimerStarted t after=36000s\n"     \
+               "6 WorkflowExecutionSignaled s\n"     \
+               "7 WorkflowTaskScheduled attempt=1\n" \
+               "8 WorkflowExecutionSignaled s\n"     \
+               "9 TimerFired t started=5\n"
+
+/* So many commits that the journal is cut behind all that came before. */
+static void go_on(void)
+{
+    for (int i = 0; i < 20; i++) {
+        hf_rig_do(&rig, "signal other s");
+    }
+    hf_rig_do(&rig, "poll; complete done; start other; poll; complete timer t 10h; start third; poll; complete done");
+    hf_rig_do(&rig, "terminate other; start other; poll; complete timer t 10h");
+}
+
+static void refused(const char *step)
+{
+    hf_rig_do(&rig, step);
+    assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "the records of run 1 are damaged"));
+}
+
+/* It is bad, and stays so; the others go on. */
+static void others_go_on(void)
+{
+    refused("signal wf s request=r3 => store");
+    refused("terminate wf => store");
+    refused("start wf request=r4 => store");
+    uint64_t first = rig.core->journal_first;
+    go_on();
+    assert_true(rig.core->journal_first > first);
+    refused("signal wf s request=r3 => store");
+    hf_rig_do(&rig, "time 11h; poll; complete done; start other; poll; complete timer t 10h");
+    refused("cancel wf => store");
+}
+
+static void a_run_whose_row_is_damaged_stops_alone_and_keeps_its_changes(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    hf_rig_do(&rig, "crash");
+    others_go_on();
+    told t = check("run a=1");
+    assert_true(t.count > 0 && t.named);
+    hf_rig_do(&rig, "crash"); /* what the journal had of it is cut by now */
+    others_go_on();
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_KEPT), 1);
+    assert_int_equal(rows_of(HF_TABLE_META), 2);
+    repair(&row);
+    assert_sound();                                                           /* row, kept changes and history fit */
+    hf_rig_do(&rig, "crash; signal wf s request=r1; signal wf s request=r2"); /* both are known */
+    assert_int_equal(hf_rig_probe(&rig, HF_PROBE_KEPT_APPLIED), 1);
+    assert_int_equal(rows_of(HF_TABLE_META), 1);
+    assert_sound();
+    hf_rig_history(&rig, "wf", ANSWERED);
+    hf_rig_do(&rig, "crash; poll; complete done; crash");
+    assert_sound();
+}
+
+/* As often as it takes: each of these openings ends before its first commit is durable. */
+static void a_crash_before_the_first_commit_changes_nothing(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    for (int i = 0; i < 3; i++) {
+        hf_rig_crash(&rig);
+        assert_int_equal(rows_of(HF_TABLE_META), 1);
+    }
+    assert_true(hf_rig_settle(&rig));
+    others_go_on();
+    assert_int_equal(rows_of(HF_TABLE_META), 2);
+    repair(&row);
+    for (int i = 0; i < 3; i++) {
+        hf_rig_crash(&rig);
+        assert_int_equal(rows_of(HF_TABLE_META), 2);
+    }
+    assert_true(hf_rig_settle(&rig));
+    hf_rig_do(&rig, "signal wf s request=r2");
+    hf_rig_history(&rig, "wf", ANSWERED);
+    assert_sound();
+}
+
+static void a_run_whose_row_is_gone_stops_alone(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    lose(&row);
+    hf_rig_do(&rig, "crash");
+    others_go_on();
+    hf_rig_do(&rig, "crash");
+    others_go_on();
+    assert_true(check("run 1").named);
+    repair(&row);
+    hf_rig_do(&rig, "crash; signal wf s request=r1");
+    hf_rig_history(&rig, "wf", ANSWERED);
+    assert_sound();
+}
+
+/* The journal begins with the run's first commit and knows that it had rows later: what came between is in those alone. */
+static void a_run_is_not_brought_back_without_its_row(void **state)
+{
+    (void)state;
+    const hf_core_options options = {.trim_count = 1000};
+    again(&options);
+    hf_rig_do(&rig, "start wf; start other; poll");
+    rig.core->options.mem_max = 1;
+    hf_rig_do(&rig, "complete done");
+    rig.core->options.mem_max = 1 << 20;
+    saved row = take(HF_TABLE_RUN, 0);
+    assert_int_equal(row.key.a, 1);
+    lose(&row);
+    hf_rig_do(&rig, "crash");
+    refused("signal wf s => store");
+    hf_rig_do(&rig, "crash; signal other s; crash");
+    refused("signal wf s => store");
+    repair(&row);
+    hf_rig_do(&rig, "crash; signal wf s => not_found"); /* it is closed */
+    assert_sound();
+}
+
+static void kept_changes_that_are_damaged_are_not_passed_over(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    hf_rig_do(&rig, "crash");
+    go_on();
+    saved kept = take(HF_TABLE_META, 1);
+    damage(&kept);
+    hf_rig_do(&rig, "crash");
+    repair(&row);
+    hf_rig_do(&rig, "crash"); /* the row alone is not the run */
+    others_go_on();
+    assert_true(check("kept/0000000000000001").named && check("kept for run 1").named);
+    hf_rig_do(&rig, "crash");
+    repair(&kept);
+    hf_rig_do(&rig, "crash; signal wf s request=r2");
+    hf_rig_history(&rig, "wf", ANSWERED);
+    assert_sound();
+}
+
+/* ---- What dead workers held ------------------------------------------------------------------------------------------- */
+
+static void play_held(void)
+{
+    const hf_core_options options = {.mem_max = 1, .trim_count = 1};
+    again(&options);
+    hf_rig_do(&rig, "start wf; poll in_process as=x; start other; poll in_process as=y");
+}
+
+static void a_held_task_of_a_damaged_run_stops_that_run_alone(void **state)
+{
+    (void)state;
+    play_held();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    hf_rig_do(&rig, "crash; poll; complete done"); /* the other one's */
+    refused("signal wf s => store");
+    hf_rig_do(&rig, "crash");
+    repair(&row);
+    hf_rig_do(&rig, "crash; poll; complete done; signal wf s => not_found");
+    assert_sound();
+}
+
+static void a_held_task_whose_record_is_damaged_is_handed_out_again(void **state)
+{
+    (void)state;
+    play_held();
+    saved row = take(HF_TABLE_TASK, 0);
+    assert_true(hf_str_equal(row.key.text, HF_STR("h")));
+    damage(&row);
+    hf_rig_do(&rig, "crash; poll as=x; complete of=x done; poll as=y; complete of=y done");
+    hf_rig_do(&rig, "signal wf s => not_found; signal other s => not_found");
+    assert_int_equal(rows_of(HF_TABLE_TASK), 0);
+    assert_sound();
+    hf_arena_deinit(&row.arena);
+}
+
+/* ---- Without memory --------------------------------------------------------------------------------------------------- */
+
+static void end_core(void)
+{
+    if (rig.core != NULL) {
+        hf_core_stop(rig.core, HF_ERR_CLOSED, "the test ends it");
+        hf_core_free(rig.core);
+        rig.core = NULL;
+        rig.read_count = 0;
+    }
+}
+
+/* Opens and makes the first commit with each allocation failing in turn, until none is left that does. */
+static void open_in_need(void)
+{
+    rig.may_break = true;
+    bool is_open = false;
+    for (uint64_t i = 1; !is_open; i++) {
+        end_core();
+        rig.allocations = 0;
+        rig.fail_at = i;
+        hf_status status = hf_rig_reopen(&rig);
+        is_open = status == HF_OK && hf_rig_settle(&rig);
+        assert_true(is_open || (rig.core != NULL ? hf_core_status(rig.core) : status) == HF_ERR_NOMEM);
+        is_open = is_open && rig.allocations < i;
+    }
+    rig.fail_at = 0;
+    rig.may_break = false;
+}
+
+static void no_memory_is_not_taken_for_damage(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    open_in_need();
+    assert_int_equal(rows_of(HF_TABLE_META), 2);
+    others_go_on();
+    repair(&row);
+    open_in_need();
+    hf_rig_do(&rig, "signal wf s request=r2");
+    hf_rig_history(&rig, "wf", ANSWERED);
+    assert_sound();
+}
+
+/* ---- Looking ---------------------------------------------------------------------------------------------------------- */
+
+static void sound_runs_are_shown_beside_a_damaged_one(void **state)
+{
+    (void)state;
+    play();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    for (int i = 0; i < 2; i++) { /* with its changes in the journal, and kept */
+        hf_op op;
+        hf_op_init(&op);
+        hf_look *look = NULL;
+        int64_t number = 0;
+        assert_int_equal(hf_look_open(&op, hf_rig_heap, rig.store, &look), HF_OK);
+        assert_int_equal(hf_look_find(&op, look, HF_STR(HF_RIG_NS), HF_STR("other"), &number), HF_OK);
+        assert_int_equal(hf_look_find(&op, look, HF_STR(HF_RIG_NS), HF_STR("wf"), &number), HF_ERR_INVALID);
+        hf_look_close(look);
+        hf_rig_do(&rig, "crash");
+        go_on();
+    }
+    hf_arena_deinit(&row.arena);
+}
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(a_run_whose_row_is_damaged_stops_alone_and_keeps_its_changes),
+    TEST(a_crash_before_the_first_commit_changes_nothing),
+    TEST(a_run_whose_row_is_gone_stops_alone),
+    TEST(a_run_is_not_brought_back_without_its_row),
+    TEST(kept_changes_that_are_damaged_are_not_passed_over),
+    TEST(a_held_task_of_a_damaged_run_stops_that_run_alone),
+    TEST(a_held_task_whose_record_is_damaged_is_handed_out_again),
+    TEST(no_memory_is_not_taken_for_damage),
+    TEST(sound_runs_are_shown_beside_a_damaged_one),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("damage", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+}
