@@ -96,7 +96,8 @@ HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, con
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
- * be NULL. Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE. */
+ * be NULL. Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM,
+ * and HF_ERR_AGAIN until the service had memory to start over. */
 HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                                const hf_start_options *options);
 /* A handle for a workflow that was started elsewhere; asks nobody. */

@@ -13,8 +13,9 @@
  * L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
  *     While a commit is on its way nothing can be committed anyway: then it naps, and only the store (or the end of the nap)
  *     wakes it; calls gather meanwhile and cost their callers no system call.
- * L3  After a failed step the core is replaced by one opened from the store; after a commit whose outcome nobody knows the
- *     service stays stopped (D7): every call answers HF_ERR_STORE. */
+ * L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
+ *     call answers HF_ERR_AGAIN. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
+ *     HF_ERR_STORE. */
 #include "engine/loop_private.h"
 
 #include <stdio.h>
@@ -206,7 +207,10 @@ static void take(hf_engine *engine, hf_taken *taken, bool is_late)
 
 static hf_instant next_deadline(hf_engine *engine, hf_clock now)
 {
-    if (engine->stopped != HF_OK || hf_core_status(engine->core) != HF_OK) {
+    if (engine->stopped != HF_OK) {
+        return hf_loop_next_try(engine);
+    }
+    if (hf_core_status(engine->core) != HF_OK) {
         return HF_INSTANT_NEVER;
     }
     hf_clock next = hf_core_next(engine->core);
@@ -324,6 +328,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     hf_clock now = clock_of(engine);
     hf_node *node = NULL;
     engine->is_closing = taken->closing;
+    hf_loop_try_again(engine, now);
     while ((node = hf_list_pop_front(&taken->completions)) != NULL) {
         take_completion(engine, HF_CONTAINER(node, hf_store_request, link), now);
     }

@@ -45,7 +45,9 @@ typedef struct hf_engine {
     hf_store_request checkpoint;
     bool checkpointing;
     size_t requests_out; /* given to the queue and not back */
-    hf_status stopped;   /* L3: HF_OK while it serves */
+    hf_status stopped;   /* L3: HF_OK while it serves; HF_ERR_AGAIN: it tries again ... */
+    int64_t try_at;      /* ... at this time (mono ns) ... */
+    int64_t try_pause;   /* ... and if that fails after so long again (ns); 0 = it was not tried yet */
     char why[HF_MESSAGE_LEN_MAX];
 
     hf_spin lock;        /* for what follows */
@@ -65,6 +67,9 @@ void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer c
 void hf_loop_post(hf_engine *engine, hf_post *item);
 /* loop_reopen.c: L3. All requests of the core are back. */
 void hf_loop_reopen(hf_engine *engine, hf_clock now);
+/* While it is stopped: opens another core, if it is time to try. */
+void hf_loop_try_again(hf_engine *engine, hf_clock now);
+hf_instant hf_loop_next_try(const hf_engine *engine); /* never, if it stays stopped */
 /* loop_ask.c: on the engine thread. */
 void hf_loop_answer(hf_engine *engine, hf_ask *ask);
 

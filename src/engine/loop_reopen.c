@@ -1,7 +1,14 @@
-/* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c). */
+/* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c).
+ *
+ * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN, and it is tried again after a
+ * pause that grows. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service
+ * until the file is opened anew. */
 #include "engine/loop_private.h"
 
 #include <stdio.h>
+
+#define PAUSE_FIRST INT64_C(10000000) /* ns before the second try */
+#define PAUSE_MAX INT64_C(1000000000) /* ns: nobody waits much longer than the memory was away */
 
 static void log_reopen(hf_engine *engine, const char *event)
 {
@@ -59,6 +66,51 @@ static const hf_store_ops PROXY_OPS = {
     .close = proxy_close,
 };
 
+static hf_status open_core(hf_op *op, hf_engine *engine, hf_clock now)
+{
+    hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
+    HF_TRY(engine->env->ops->random(engine->env, op, engine->core_options.seed, sizeof engine->core_options.seed));
+    HF_TRY(hf_core_open(op, &engine->core_options, &proxy.store, now, &engine->core));
+    engine->core->submit = hf_loop_ask_store;
+    engine->core->submit_state = engine;
+    return HF_OK;
+}
+
+static bool may_pass(hf_status status)
+{
+    return status == HF_ERR_NOMEM || status == HF_ERR_LIMIT || status == HF_ERR_FULL || status == HF_ERR_IO;
+}
+
+static void try_open(hf_engine *engine, hf_clock now)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = open_core(&op, engine, now);
+    if (status == HF_OK) {
+        engine->stopped = HF_OK;
+        engine->try_pause = 0;
+        engine->reopened++;
+        log_reopen(engine, "engine_reopened");
+        return;
+    }
+    bool first = engine->try_pause == 0;
+    if (!may_pass(status)) {
+        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
+        engine->stopped = HF_ERR_STORE;
+        log_reopen(engine, "engine_stopped");
+        return;
+    }
+    (void)snprintf(engine->why, sizeof engine->why, "the service starts over as soon as it can, try again: %.400s",
+                   op.message);
+    engine->stopped = HF_ERR_AGAIN;
+    engine->try_pause = first ? PAUSE_FIRST : engine->try_pause * 2;
+    engine->try_pause = engine->try_pause < PAUSE_MAX ? engine->try_pause : PAUSE_MAX;
+    engine->try_at = now.mono + engine->try_pause;
+    if (first) {
+        log_reopen(engine, "engine_waits");
+    }
+}
+
 void hf_loop_reopen(hf_engine *engine, hf_clock now)
 {
     hf_core *broken = engine->core;
@@ -67,22 +119,22 @@ void hf_loop_reopen(hf_engine *engine, hf_clock now)
     hf_core_stop(broken, status, broken->why);
     hf_core_free(broken);
     engine->core = NULL;
-    if (status != HF_ERR_STORE) {
-        hf_op op;
-        hf_op_init(&op);
-        hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
-        status =
-            engine->env->ops->random(engine->env, &op, engine->core_options.seed, sizeof engine->core_options.seed);
-        status = status != HF_OK ? status : hf_core_open(&op, &engine->core_options, &proxy.store, now, &engine->core);
-        if (status == HF_OK) {
-            engine->core->submit = hf_loop_ask_store;
-            engine->core->submit_state = engine;
-            engine->reopened++;
-            log_reopen(engine, "engine_reopened");
-            return;
-        }
-        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
+    if (status == HF_ERR_STORE) {
+        engine->stopped = HF_ERR_STORE;
+        log_reopen(engine, "engine_stopped");
+        return;
     }
-    engine->stopped = HF_ERR_STORE;
-    log_reopen(engine, "engine_stopped");
+    try_open(engine, now);
+}
+
+void hf_loop_try_again(hf_engine *engine, hf_clock now)
+{
+    if (engine->stopped == HF_ERR_AGAIN && now.mono >= engine->try_at && !engine->is_closing) {
+        try_open(engine, now);
+    }
+}
+
+hf_instant hf_loop_next_try(const hf_engine *engine)
+{
+    return engine->stopped == HF_ERR_AGAIN ? (hf_instant){engine->try_at} : HF_INSTANT_NEVER;
 }
