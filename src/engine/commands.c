@@ -116,6 +116,16 @@ static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, 
     return true;
 }
 
+/* Texts of an activity that are neither ids nor users' data. */
+static size_t words_len(const hf_pb_retry_policy *policy, const hf_pb_priority *priority)
+{
+    size_t len = priority != NULL ? priority->fairness_key.len : 0;
+    for (size_t i = 0; policy != NULL && i < policy->non_retryable_error_types.count; i++) {
+        len += policy->non_retryable_error_types.items[i].len + 1;
+    }
+    return len;
+}
+
 static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
     hf_pb_schedule_activity_task_command_attributes *attrs =
@@ -125,7 +135,13 @@ static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *p
         return false;
     }
     if (!fits(core, plan, hf_payloads_len(attrs->input), HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES,
-              "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.")) {
+              "ScheduleActivityTaskCommandAttributes.Input exceeds size limit.") ||
+        !fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header),
+              HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES,
+              "ScheduleActivityTaskCommandAttributes.Header exceeds size limit.") ||
+        !fits(core, plan, words_len(attrs->retry_policy, attrs->priority),
+              HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SCHEDULE_ACTIVITY_ATTRIBUTES,
+              "ScheduleActivityTaskCommandAttributes.RetryPolicy or Priority exceeds size limit.")) {
         return false;
     }
     hf_listed *place = listed(core, plan, &plan->activity_ids, attrs->activity_id);
@@ -159,6 +175,12 @@ static bool check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *pla
     return true;
 }
 
+/* No longer than an id: what is not checked elsewhere and is in the history from then on. */
+static bool is_short(hf_str text)
+{
+    return text.len <= HF_ID_LEN_MAX;
+}
+
 static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, bool has_name, int32_t bad_cause,
                            int32_t many_cause)
 {
@@ -182,6 +204,15 @@ static bool check_signal_external(hf_core *core, hf_plan *plan, size_t index)
                        "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.")) {
         return false;
     }
+    if (whole && !fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header),
+                       HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                       "SignalExternalWorkflowExecutionCommandAttributes.Header exceeds size limit.")) {
+        return false;
+    }
+    if (whole && (!is_short(attrs->namespace) || !is_short(attrs->execution->run_id) || !is_short(attrs->control))) {
+        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+                   "Namespace, RunId or Control of SignalExternalWorkflowExecutionCommand is too long.");
+    }
     return check_external(core, plan, whole ? attrs->execution->workflow_id : HF_STR(""),
                           whole && attrs->signal_name.len > 0 && attrs->signal_name.len <= HF_ID_LEN_MAX,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
@@ -192,16 +223,25 @@ static bool check_cancel_external(hf_core *core, hf_plan *plan, size_t index)
 {
     const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs =
         plan->request->commands.items[index].request_cancel_external_workflow_execution_command_attributes;
-    return check_external(core, plan, attrs != NULL ? attrs->workflow_id : HF_STR(""), true,
-                          HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+    const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
+    if (attrs != NULL && (!is_short(attrs->namespace) || !is_short(attrs->run_id) || !is_short(attrs->control) ||
+                          !is_short(attrs->reason))) {
+        return bad(core, plan, cause,
+                   "Namespace, RunId, Control or Reason of RequestCancelExternalWorkflowExecutionCommand is too long.");
+    }
+    return check_external(core, plan, attrs != NULL ? attrs->workflow_id : HF_STR(""), true, cause,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
 }
 
 static bool check_marker(hf_core *core, hf_plan *plan, const hf_pb_record_marker_command_attributes *attrs)
 {
     const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_RECORD_MARKER_ATTRIBUTES;
-    if (attrs == NULL || attrs->marker_name.len == 0) {
-        return bad(core, plan, cause, "a marker has no name");
+    if (attrs == NULL || attrs->marker_name.len == 0 || !is_short(attrs->marker_name)) {
+        return bad(core, plan, cause, "a marker has no name, or one that is too long");
+    }
+    if (!fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header), cause,
+              "RecordMarkerCommandAttributes.Header exceeds size limit.")) {
+        return false;
     }
     if (hf_failure_is_deep(attrs->failure)) {
         return bad(core, plan, cause, "the failure of RecordMarkerCommand has too many causes");

@@ -9,36 +9,44 @@ typedef struct hf_target {
     const hf_pb_workflow_execution *execution;
     hf_str workflow_id; /* of a start */
     hf_str token;
+    hf_str identity; /* of the caller */
+    hf_str reason;   /* of a cancel request, of a termination */
 } hf_target;
 
 #define REQUEST(stem) const hf_pb_##stem##_request *request = call->request
 
 static hf_target target_of(const hf_call *call)
 {
-    hf_target target = {{0}, NULL, {0}, {0}};
+    hf_target target = {0};
     switch (call->method) {
     case HF_METHOD_START_WORKFLOW_EXECUTION: {
         REQUEST(start_workflow_execution);
         target.namespace_ = request->namespace;
         target.workflow_id = request->workflow_id;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION: {
         REQUEST(signal_workflow_execution);
         target.namespace_ = request->namespace;
         target.execution = request->workflow_execution;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
         REQUEST(request_cancel_workflow_execution);
         target.namespace_ = request->namespace;
         target.execution = request->workflow_execution;
+        target.identity = request->identity;
+        target.reason = request->reason;
         break;
     }
     case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
         REQUEST(terminate_workflow_execution);
         target.namespace_ = request->namespace;
         target.execution = request->workflow_execution;
+        target.identity = request->identity;
+        target.reason = request->reason;
         break;
     }
     case HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION: {
@@ -63,40 +71,56 @@ static hf_target target_of(const hf_call *call)
         REQUEST(respond_workflow_task_completed);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED: {
         REQUEST(respond_workflow_task_failed);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED: {
         REQUEST(respond_activity_task_completed);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED: {
         REQUEST(respond_activity_task_failed);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED: {
         REQUEST(respond_activity_task_canceled);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
     case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT: {
         REQUEST(record_activity_task_heartbeat);
         target.namespace_ = request->namespace;
         target.token = request->task_token;
+        target.identity = request->identity;
         break;
     }
-    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
-    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE:
+    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE: {
+        REQUEST(poll_workflow_task_queue);
+        target.namespace_ = request->namespace;
+        target.identity = request->identity;
+        break;
+    }
+    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE: {
+        REQUEST(poll_activity_task_queue);
+        target.namespace_ = request->namespace;
+        target.identity = request->identity;
+        break;
+    }
     case HF_METHOD_SHUTDOWN_WORKER:
     case HF_METHOD_COUNT:
         break;
@@ -138,6 +162,30 @@ static bool data_fits(hf_core *core, hf_call *call, const char *what, size_t len
     hf_call_fail(core, call, HF_ERR_TOO_BIG, "the %s has %zu bytes, at most %zu are taken", what, len,
                  core->options.limits.payload_len);
     return false;
+}
+
+/* What a caller says of itself and of why is kept in the history, and is as short as an id. */
+static bool words_are_short(hf_core *core, hf_call *call, const hf_target *target)
+{
+    if (target->identity.len > HF_ID_LEN_MAX) {
+        return refuse(core, call, "Identity is longer than 1000 bytes.");
+    }
+    return target->reason.len <= HF_ID_LEN_MAX || refuse(core, call, "Reason is longer than 1000 bytes.");
+}
+
+/* What goes into the history with the answer to a workflow task, beside its commands. */
+static bool completion_is_good(hf_core *core, hf_call *call)
+{
+    REQUEST(respond_workflow_task_completed);
+    if (request->binary_checksum.len > HF_ID_LEN_MAX) {
+        return refuse(core, call, "BinaryChecksum is longer than 1000 bytes.");
+    }
+    return data_fits(core, call, "worker version",
+                     hf_message_len(core, &hf_pb_worker_version_stamp_type, request->worker_version_stamp)) &&
+           data_fits(core, call, "SDK metadata",
+                     hf_message_len(core, &hf_pb_workflow_task_completed_metadata_type, request->sdk_metadata)) &&
+           data_fits(core, call, "metering metadata",
+                     hf_message_len(core, &hf_pb_metering_metadata_type, request->metering_metadata));
 }
 
 static bool signal_is_good(hf_core *core, hf_call *call)
@@ -187,6 +235,9 @@ static bool start_is_good(hf_core *core, hf_call *call)
            data_fits(core, call, "continued failure",
                      hf_message_len(core, &hf_pb_failure_type, request->continued_failure)) &&
            data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
+           data_fits(core, call, "search attributes",
+                     hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
+           data_fits(core, call, "priority", hf_message_len(core, &hf_pb_priority_type, request->priority)) &&
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
 
@@ -275,6 +326,10 @@ static void shutdown_worker(hf_core *core, hf_call *call)
 
 void hf_input(hf_core *core, hf_call *call)
 {
+    hf_target target = target_of(call);
+    if (!words_are_short(core, call, &target)) {
+        return;
+    }
     if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE || call->method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) {
         if (poll_is_good(core, call)) {
             hf_match_poll(core, call);
@@ -291,7 +346,9 @@ void hf_input(hf_core *core, hf_call *call)
     if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION && !signal_is_good(core, call)) {
         return;
     }
-    hf_target target = target_of(call);
+    if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !completion_is_good(core, call)) {
+        return;
+    }
     if (!namespace_is_good(target.namespace_)) {
         refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
         return;

@@ -99,7 +99,7 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     HF_TRY(hf_uuid_make(worker->rt, uuid));
     worker->queue = hf_arena_copy(names, hf_str_of(task_queue));
     worker->name_space = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
-    (void)snprintf(text, sizeof text, "worker@%s", task_queue);
+    (void)snprintf(text, HF_ID_LEN_MAX + 1, "worker@%s", task_queue); /* or the beginning of it */
     worker->identity = hf_arena_copy(names, hf_str_of(o->identity != NULL ? o->identity : text));
     if (o->cached_max > 0) {
         (void)snprintf(text, sizeof text, "%s-%s", task_queue, uuid);
@@ -142,6 +142,9 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     if (task_queue[0] == '\0' || strnlen(task_queue, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "the name of a task queue has 1 to %d bytes", NAME_LEN_MAX);
+    }
+    if (options->identity != NULL && strnlen(options->identity, HF_ID_LEN_MAX + 1) > HF_ID_LEN_MAX) {
+        return hf_raise(HF_ERR_INVALID, "the identity of a worker has at most %d bytes", HF_ID_LEN_MAX);
     }
     hf_allocator memory = hf_data_memory();
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));

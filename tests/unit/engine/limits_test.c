@@ -189,6 +189,248 @@ static void the_failure_of_a_workflow_task_is_cut(void **state)
     assert_int_equal(hf_rig_probe(&rig, HF_PROBE_LIMIT_HIT), 1);
 }
 
+/* ---- Who, why, and what goes along ----------------------------------------------------------------------------------- */
+
+static hf_str text_of(size_t len)
+{
+    static char text[2 * HF_ID_LEN_MAX];
+    memset(text, 'x', sizeof text);
+    return hf_str_of_len(text, len);
+}
+
+static hf_status checked(const hf_rig_call *slot)
+{
+    assert_true(slot->done);
+    assert_true(slot->call.status == HF_OK || slot->call.message[0] != '\0');
+    return slot->call.status;
+}
+
+/* <call>_by: sends the request with an identity of this length. */
+#define SENDER(stem, method)                                             \
+    static hf_status stem##_by(size_t len, hf_pb_##stem##_request given) \
+    {                                                                    \
+        hf_rig_call *slot = hf_rig_slot(&rig, NULL);                     \
+        hf_pb_##stem##_request *request = HF_RIG_REQUEST(slot, stem);    \
+        *request = given;                                                \
+        request->namespace = HF_STR(HF_RIG_NS);                          \
+        request->identity = text_of(len);                                \
+        hf_rig_send(&rig, slot, method, request);                        \
+        return checked(slot);                                            \
+    }
+SENDER(start_workflow_execution, HF_METHOD_START_WORKFLOW_EXECUTION)
+SENDER(signal_workflow_execution, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION)
+SENDER(request_cancel_workflow_execution, HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION)
+SENDER(terminate_workflow_execution, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION)
+SENDER(respond_workflow_task_completed, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED)
+SENDER(respond_workflow_task_failed, HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED)
+SENDER(respond_activity_task_completed, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED)
+SENDER(respond_activity_task_failed, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED)
+SENDER(respond_activity_task_canceled, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED)
+SENDER(record_activity_task_heartbeat, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT)
+
+/* Too long is refused, as long as it may be is taken. */
+#define HAS_A_LONGEST(stem, ...)                                                                               \
+    do {                                                                                                       \
+        assert_int_equal(stem##_by(HF_ID_LEN_MAX + 1, (hf_pb_##stem##_request){__VA_ARGS__}), HF_ERR_INVALID); \
+        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, "Identity is longer than 1000 bytes.");     \
+        assert_int_equal(stem##_by(HF_ID_LEN_MAX, (hf_pb_##stem##_request){__VA_ARGS__}), HF_OK);              \
+    } while (0)
+
+static hf_pb_workflow_type some_type = {.name = HF_STR_INIT("T")};
+static hf_pb_task_queue some_queue = {.name = HF_STR_INIT(HF_RIG_QUEUE)};
+static hf_pb_workflow_execution wf = {.workflow_id = HF_STR_INIT("wf")};
+
+static hf_str task(void)
+{
+    return hf_rig_task(&rig, "w")->task_token;
+}
+
+static hf_str activity(void)
+{
+    return hf_rig_activity(&rig, "a")->task_token;
+}
+
+static hf_status poll_by(bool workflow, size_t len)
+{
+    hf_rig_call *slot = hf_rig_slot(&rig, workflow ? "w" : "a");
+    if (workflow) {
+        hf_pb_poll_workflow_task_queue_request *request = HF_RIG_REQUEST(slot, poll_workflow_task_queue);
+        *request = (hf_pb_poll_workflow_task_queue_request){
+            .namespace = HF_STR(HF_RIG_NS), .task_queue = &some_queue, .identity = text_of(len)};
+        hf_rig_send(&rig, slot, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, request);
+    } else {
+        hf_pb_poll_activity_task_queue_request *request = HF_RIG_REQUEST(slot, poll_activity_task_queue);
+        *request = (hf_pb_poll_activity_task_queue_request){
+            .namespace = HF_STR(HF_RIG_NS), .task_queue = &some_queue, .identity = text_of(len)};
+        hf_rig_send(&rig, slot, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, request);
+    }
+    return checked(slot);
+}
+
+static void identities_have_a_longest(void **state)
+{
+    (void)state;
+    HAS_A_LONGEST(start_workflow_execution, .workflow_id = wf.workflow_id, .workflow_type = &some_type,
+                  .task_queue = &some_queue);
+    assert_int_equal(poll_by(true, HF_ID_LEN_MAX + 1), HF_ERR_INVALID);
+    assert_int_equal(poll_by(false, HF_ID_LEN_MAX + 1), HF_ERR_INVALID);
+    assert_int_equal(poll_by(true, HF_ID_LEN_MAX), HF_OK);
+    HAS_A_LONGEST(respond_workflow_task_failed, .task_token = task());
+    hf_rig_do(&rig, "poll; complete activity a each=1h, activity b each=1h retries=1, activity c each=1h; apoll");
+    HAS_A_LONGEST(record_activity_task_heartbeat, .task_token = activity());
+    HAS_A_LONGEST(respond_activity_task_completed, .task_token = activity());
+    hf_rig_do(&rig, "apoll");
+    HAS_A_LONGEST(respond_activity_task_failed, .task_token = activity());
+    hf_rig_do(&rig, "apoll; poll; complete unactivity 10");
+    HAS_A_LONGEST(respond_activity_task_canceled, .task_token = activity());
+    HAS_A_LONGEST(signal_workflow_execution, .workflow_execution = &wf, .signal_name = HF_STR("s"));
+    HAS_A_LONGEST(request_cancel_workflow_execution, .workflow_execution = &wf);
+    hf_rig_do(&rig, "poll");
+    HAS_A_LONGEST(respond_workflow_task_completed, .task_token = task());
+    HAS_A_LONGEST(terminate_workflow_execution, .workflow_execution = &wf);
+    hf_rig_do(&rig, "crash");
+}
+
+static void reasons_have_a_longest(void **state)
+{
+    (void)state;
+    enum { MAX = HF_ID_LEN_MAX };
+    hf_rig_do(&rig, "start wf");
+    assert_int_equal(request_cancel_workflow_execution_by(
+                         1, (hf_pb_request_cancel_workflow_execution_request){.workflow_execution = &wf,
+                                                                              .reason = text_of(MAX + 1)}),
+                     HF_ERR_INVALID);
+    assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, "Reason is longer than 1000 bytes.");
+    assert_int_equal(
+        request_cancel_workflow_execution_by(
+            1, (hf_pb_request_cancel_workflow_execution_request){.workflow_execution = &wf, .reason = text_of(MAX)}),
+        HF_OK);
+    assert_int_equal(
+        terminate_workflow_execution_by(
+            1, (hf_pb_terminate_workflow_execution_request){.workflow_execution = &wf, .reason = text_of(MAX + 1)}),
+        HF_ERR_INVALID);
+    assert_int_equal(
+        terminate_workflow_execution_by(
+            1, (hf_pb_terminate_workflow_execution_request){.workflow_execution = &wf, .reason = text_of(MAX)}),
+        HF_OK);
+}
+
+/* One payload under the key "k", of so many bytes. */
+static hf_pb_payload some_payload;
+static hf_pb_header_fields_entry header_field = {.key = HF_STR_INIT("k"), .value = &some_payload};
+static hf_pb_header some_header = {.fields = {&header_field, 1}};
+
+static void a_start_takes_so_many_search_attributes(void **state)
+{
+    (void)state;
+    open_with_limit(100);
+    hf_pb_search_attributes_indexed_fields_entry field = {.key = HF_STR("k"), .value = &some_payload};
+    hf_pb_search_attributes attributes = {.indexed_fields = {&field, 1}};
+    hf_pb_start_workflow_execution_request request = {.workflow_id = wf.workflow_id,
+                                                      .workflow_type = &some_type,
+                                                      .task_queue = &some_queue,
+                                                      .search_attributes = &attributes};
+    some_payload.data = text_of(101);
+    assert_int_equal(start_workflow_execution_by(1, request), HF_ERR_TOO_BIG);
+    assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "search attributes"));
+    some_payload.data = text_of(80);
+    assert_int_equal(start_workflow_execution_by(1, request), HF_OK);
+    request.workflow_id = HF_STR("other");
+    request.search_attributes = NULL;
+    hf_pb_priority priority = {.fairness_key = text_of(101)};
+    request.priority = &priority;
+    assert_int_equal(start_workflow_execution_by(1, request), HF_ERR_TOO_BIG);
+}
+
+static void the_answer_to_a_task_says_so_much_of_its_worker(void **state)
+{
+    (void)state;
+    open_with_limit(100);
+    hf_rig_do(&rig, "start wf; poll");
+    hf_pb_worker_version_stamp stamp = {.build_id = text_of(101)};
+    hf_pb_workflow_task_completed_metadata metadata = {.sdk_name = text_of(101)};
+    hf_pb_respond_workflow_task_completed_request request = {.task_token = task(), .worker_version_stamp = &stamp};
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_ERR_TOO_BIG);
+    request.worker_version_stamp = NULL;
+    request.sdk_metadata = &metadata;
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_ERR_TOO_BIG);
+    metadata.sdk_name = text_of(90);
+    request.binary_checksum = text_of(HF_ID_LEN_MAX + 1);
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_ERR_INVALID);
+    request.binary_checksum = text_of(HF_ID_LEN_MAX);
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_OK);
+}
+
+/* The command alone: refused with this sentence while `len` is too much, and taken with less. */
+static void command_has_a_longest(hf_pb_command *command, hf_str *text, size_t len, const char *sentence)
+{
+    print_message("%s\n", sentence);
+    open_with_limit(100);
+    hf_rig_do(&rig, "start wf; poll");
+    hf_pb_respond_workflow_task_completed_request request = {.commands = {command, 1}, .task_token = task()};
+    *text = text_of(len);
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_ERR_INVALID);
+    assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, sentence));
+    hf_rig_do(&rig, "poll");
+    request.task_token = task();
+    *text = text_of(len > HF_ID_LEN_MAX ? HF_ID_LEN_MAX : 80);
+    assert_int_equal(respond_workflow_task_completed_by(1, request), HF_OK);
+    *text = text_of(0);
+    hf_rig_do(&rig, "crash");
+}
+
+static void what_goes_along_with_a_command_has_a_longest(void **state)
+{
+    (void)state;
+    enum { MAX = HF_ID_LEN_MAX };
+    hf_str never = {0};
+    hf_pb_activity_type act = {.name = HF_STR("act")};
+    hf_pb_retry_policy policy = {.non_retryable_error_types = {&never, 1}};
+    hf_pb_schedule_activity_task_command_attributes schedule = {.activity_id = HF_STR("a"),
+                                                                .activity_type = &act,
+                                                                .header = &some_header,
+                                                                .retry_policy = &policy,
+                                                                .start_to_close_timeout =
+                                                                    hf_pb_duration_of(hf_seconds(10))};
+    hf_pb_command activity_command = {.command_type = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+                                      .attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                      .schedule_activity_task_command_attributes = &schedule};
+    some_payload.data = text_of(0);
+    command_has_a_longest(&activity_command, &some_payload.data, 101, "Attributes.Header exceeds size limit.");
+    command_has_a_longest(&activity_command, &never, 101, "Attributes.RetryPolicy or Priority exceeds size limit.");
+
+    hf_pb_record_marker_command_attributes marker = {.marker_name = HF_STR("m"), .header = &some_header};
+    hf_pb_command marker_command = {.command_type = HF_COMMAND_TYPE_RECORD_MARKER,
+                                    .attributes_case = HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES,
+                                    .record_marker_command_attributes = &marker};
+    command_has_a_longest(&marker_command, &some_payload.data, 101, "Attributes.Header exceeds size limit.");
+    command_has_a_longest(&marker_command, &marker.marker_name, MAX + 1, "too long");
+
+    hf_pb_workflow_execution other = {.workflow_id = HF_STR("other")};
+    hf_pb_signal_external_workflow_execution_command_attributes signal = {
+        .execution = &other, .signal_name = HF_STR("s"), .header = &some_header};
+    hf_pb_command signal_command = {.command_type = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION,
+                                    .attributes_case =
+                                        HF_PB_COMMAND_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                                    .signal_external_workflow_execution_command_attributes = &signal};
+    command_has_a_longest(&signal_command, &some_payload.data, 101, "Attributes.Header exceeds size limit.");
+    command_has_a_longest(&signal_command, &signal.control, MAX + 1, "too long");
+    command_has_a_longest(&signal_command, &signal.namespace, MAX + 1, "too long");
+    command_has_a_longest(&signal_command, &other.run_id, MAX + 1, "too long");
+
+    hf_pb_request_cancel_external_workflow_execution_command_attributes cancel = {.workflow_id = HF_STR("other")};
+    hf_pb_command cancel_command = {.command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
+                                    .attributes_case =
+                                        HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
+                                    .request_cancel_external_workflow_execution_command_attributes = &cancel};
+    command_has_a_longest(&cancel_command, &cancel.reason, MAX + 1, "too long");
+    command_has_a_longest(&cancel_command, &cancel.control, MAX + 1, "too long");
+    command_has_a_longest(&cancel_command, &cancel.namespace, MAX + 1, "too long");
+    command_has_a_longest(&cancel_command, &cancel.run_id, MAX + 1, "too long");
+}
+
+/* ---- How many -------------------------------------------------------------------------------------------------------- */
+
 /* `count` commands of one kind, ids "<prefix>0", "<prefix>1", ... */
 static hf_status complete_with(int32_t type, size_t count, const char *prefix)
 {
@@ -342,6 +584,11 @@ static const struct CMUnitTest TESTS[] = {
     TEST(what_an_activity_says_may_be_as_long_as_that),
     TEST(a_command_that_says_too_much_fails_its_task),
     TEST(the_failure_of_a_workflow_task_is_cut),
+    TEST(identities_have_a_longest),
+    TEST(reasons_have_a_longest),
+    TEST(a_start_takes_so_many_search_attributes),
+    TEST(the_answer_to_a_task_says_so_much_of_its_worker),
+    TEST(what_goes_along_with_a_command_has_a_longest),
     TEST(a_run_may_have_so_many_activities_and_timers_pending),
     TEST(so_many_events_are_buffered_for_a_started_task),
     TEST(so_many_bytes_are_buffered_for_a_started_task),

@@ -347,6 +347,23 @@ static void *run_worker(void *arg)
     return NULL;
 }
 
+static void a_workers_identity_is_no_longer_than_an_id(void **state)
+{
+    (void)state;
+    char text[1002];
+    memset(text, 'x', sizeof text);
+    fake_service *fake = fake_new(&(fake_options){0});
+    hf_worker *worker = NULL;
+    text[1001] = '\0';
+    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .identity = text), HF_ERR_INVALID);
+    text[1000] = '\0';
+    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .identity = text), HF_OK);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    assert_int_equal(hf_worker_new(fake_as_service(fake), text, &worker), HF_OK); /* its own is "worker@" and so on */
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    fake_free(fake);
+}
+
 static void threads_with(hf_worker_options options)
 {
     enum { MANY = 20 };
@@ -407,6 +424,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stopping_worker_cancels_what_does_not_finish),
         cmocka_unit_test(a_worker_ends_with_its_service),
         cmocka_unit_test(a_canceled_worker_stops_as_if_told),
+        cmocka_unit_test(a_workers_identity_is_no_longer_than_an_id),
         cmocka_unit_test(twenty_workflows_run_on_real_threads),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
         cmocka_unit_test(twenty_workflows_share_a_small_cache_until_the_signal),
