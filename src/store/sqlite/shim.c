@@ -285,10 +285,13 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     return rc;
 }
 
+/* The directory is always synced. A rollback journal is there only until the log is in use, and SQLite does not insist that it
+ * is gone: one that came back after the power went would be played back over all that was checkpointed since. */
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
 {
+    (void)sync;
     sqlite3_vfs *inner = shim_of(vfs)->inner;
-    return inner->xDelete(inner, name, sync);
+    return inner->xDelete(inner, name, 1);
 }
 
 static int shim_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret_is_so)
