@@ -1,7 +1,8 @@
 /* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c).
  *
  * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN, and it is tried again after a
- * pause that grows. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service
+ * pause that grows; and so it is with a core that breaks soon after it was opened, since whatever is the matter (a full disk that
+ * its deadlines have to be written to, a page that cannot be read) is still there. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service
  * until the file is opened anew. */
 #include "engine/loop_private.h"
 
@@ -81,27 +82,12 @@ static bool may_pass(hf_status status)
     return status == HF_ERR_NOMEM || status == HF_ERR_LIMIT || status == HF_ERR_FULL || status == HF_ERR_IO;
 }
 
-static void try_open(hf_engine *engine, hf_clock now)
+static void wait_a_while(hf_engine *engine, hf_clock now, const char *why)
 {
-    hf_op op;
-    hf_op_init(&op);
-    hf_status status = open_core(&op, engine, now);
-    if (status == HF_OK) {
-        engine->stopped = HF_OK;
-        engine->try_pause = 0;
-        engine->reopened++;
-        log_reopen(engine, "engine_reopened");
-        return;
-    }
     bool first = engine->try_pause == 0;
-    if (!may_pass(status)) {
-        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
-        engine->stopped = HF_ERR_STORE;
-        log_reopen(engine, "engine_stopped");
-        return;
-    }
-    (void)snprintf(engine->why, sizeof engine->why, "the service starts over as soon as it can, try again: %.400s",
-                   op.message);
+    char said[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(said, sizeof said, "the service starts over as soon as it can, try again: %.400s", why);
+    memcpy(engine->why, said, sizeof said); /* of which `why` may be a part */
     engine->stopped = HF_ERR_AGAIN;
     engine->try_pause = first ? PAUSE_FIRST : engine->try_pause * 2;
     engine->try_pause = engine->try_pause < PAUSE_MAX ? engine->try_pause : PAUSE_MAX;
@@ -109,6 +95,27 @@ static void try_open(hf_engine *engine, hf_clock now)
     if (first) {
         log_reopen(engine, "engine_waits");
     }
+}
+
+static void try_open(hf_engine *engine, hf_clock now)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = open_core(&op, engine, now);
+    if (status == HF_OK) {
+        engine->stopped = HF_OK;
+        engine->opened_at = now.mono;
+        engine->reopened++;
+        log_reopen(engine, "engine_reopened");
+        return;
+    }
+    if (!may_pass(status)) {
+        (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
+        engine->stopped = HF_ERR_STORE;
+        log_reopen(engine, "engine_stopped");
+        return;
+    }
+    wait_a_while(engine, now, op.message);
 }
 
 void hf_loop_reopen(hf_engine *engine, hf_clock now)
@@ -124,7 +131,12 @@ void hf_loop_reopen(hf_engine *engine, hf_clock now)
         log_reopen(engine, "engine_stopped");
         return;
     }
-    try_open(engine, now);
+    if (engine->opened_at == 0 || now.mono - engine->opened_at >= PAUSE_MAX) {
+        engine->try_pause = 0;
+        try_open(engine, now);
+    } else { /* it broke as soon as it was opened, and would again */
+        wait_a_while(engine, now, engine->why);
+    }
 }
 
 void hf_loop_try_again(hf_engine *engine, hf_clock now)

@@ -1,5 +1,5 @@
-/* A core that broke for want of memory is replaced once there is some; meanwhile calls are told to try again. On simulated
- * threads and their clock. */
+/* A core that broke is replaced once that can be done; meanwhile calls are told to try again. On simulated threads and their
+ * clock. */
 #include "support/support.h"
 
 #include "engine/engine.h"
@@ -11,8 +11,43 @@
 
 #define MS INT64_C(1000000)
 
+/* A store that fails by wish. */
+typedef struct faulty {
+    hf_store base;
+    hf_store *inner;
+    bool is_full;    /* commits fail */
+    bool is_damaged; /* deadlines cannot be read */
+} faulty;
+
+static hf_status faulty_execute(hf_store *base, hf_store_request *request)
+{
+    faulty *f = HF_CONTAINER(base, faulty, base);
+    if (request->verb == HF_STORE_COMMIT && f->is_full) {
+        return hf_fail(&request->op, HF_ERR_FULL, "the disk is full");
+    }
+    if (request->verb == HF_STORE_SCAN && request->table == HF_TABLE_DUE && request->row_max != 1 && f->is_damaged) {
+        return hf_fail(&request->op, HF_ERR_INVALID, "the database disk image is malformed");
+    }
+    return f->inner->ops->execute(f->inner, request);
+}
+
+static uint64_t faulty_last_commit(hf_store *base)
+{
+    const faulty *f = HF_CONTAINER(base, faulty, base);
+    return f->inner->ops->last_commit(f->inner);
+}
+
+static void faulty_close(hf_store *base)
+{
+    hf_store_close(HF_CONTAINER(base, faulty, base)->inner);
+}
+
+static const hf_store_ops FAULTY_OPS = {
+    .name = "faulty", .execute = faulty_execute, .last_commit = faulty_last_commit, .close = faulty_close};
+
 typedef struct world {
     hf_env *env;
+    faulty store;
     hf_service *service;
     int logged_waits, logged_reopened;
 } world;
@@ -71,6 +106,7 @@ static hf_status start(world *w, const char *id, size_t input_len, char message[
         .workflow_type = &type,
         .task_queue = &queue,
         .input = &input,
+        .workflow_run_timeout = hf_pb_duration_of(hf_seconds(3600)),
     };
     asked a = {.world = w};
     hf_arena_init(&a.arena, hf_rig_heap);
@@ -85,16 +121,15 @@ static hf_status start(world *w, const char *id, size_t input_len, char message[
 }
 
 /* The store's memory is its own: what fails is the engine's. */
-static void open_world(world *w, uint64_t seed)
+static void open_world(world *w, uint64_t seed, size_t mem_max)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_store *store = NULL;
     char message[HF_MESSAGE_LEN_MAX];
-    *w = (world){.env = hf_sim_begin(seed)};
-    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &store), HF_OK);
-    hf_engine_options options = {.log = on_log, .log_state = w};
-    assert_int_equal(hf_engine_open(&op, w->env, store, &options, &w->service), HF_OK);
+    *w = (world){.env = hf_sim_begin(seed), .store.base = {&FAULTY_OPS}};
+    assert_int_equal(hf_mem_store_open(&op, hf_rig_heap, &w->store.inner), HF_OK);
+    hf_engine_options options = {.log = on_log, .log_state = w, .mem_max = mem_max};
+    assert_int_equal(hf_engine_open(&op, w->env, &w->store.base, &options, &w->service), HF_OK);
     assert_int_equal(start(w, "first", 10, message), HF_OK);
 }
 
@@ -116,7 +151,7 @@ static void come_back(uint64_t seed)
     hf_engine_stats stats;
     hf_op op;
     hf_op_init(&op);
-    open_world(&w, seed);
+    open_world(&w, seed, 0);
     break_core(&w);
     uint64_t before = hf_sim_allocations(w.env);
     for (int i = 0; i < 100; i++) { /* calls do not make it try more often */
@@ -133,6 +168,7 @@ static void come_back(uint64_t seed)
     assert_int_equal(start(&w, "first", 10, message), HF_ERR_EXISTS); /* nothing is lost */
     assert_int_equal(hf_engine_stats_get(&op, w.service, false, &stats), HF_OK);
     assert_int_equal(stats.reopened, 1);
+    pass(&w, 1000 * MS);
     break_core(&w); /* as often as it takes */
     hf_sim_fail_allocation(w.env, 0, false);
     pass(&w, 10 * MS);
@@ -155,7 +191,7 @@ static void a_try_that_fails_halfway_is_repeated(void **state)
     for (uint64_t nth = 1; nth <= 60; nth++) {
         world w;
         char message[HF_MESSAGE_LEN_MAX];
-        open_world(&w, nth);
+        open_world(&w, nth, 0);
         break_core(&w);
         hf_sim_fail_allocation(w.env, nth, false);
         pass(&w, 2000 * MS);
@@ -170,12 +206,46 @@ static void a_service_that_waits_for_memory_can_be_closed(void **state)
 {
     (void)state;
     world w;
-    open_world(&w, 1);
+    open_world(&w, 1, 0);
     break_core(&w);
     close_world(&w);
 }
 
+/* Every core that is opened has a deadline to look for, and breaks with it: nobody waits for that at full speed. */
+static void trouble_that_stays(bool is_full)
+{
+    world w;
+    char message[HF_MESSAGE_LEN_MAX];
+    open_world(&w, 1, 1); /* no memory: runs have rows, and deadlines on disk */
+    w.store.is_full = true;
+    assert_int_equal(start(&w, "second", 10, message), HF_ERR_FULL);
+    w.store.is_full = is_full;
+    w.store.is_damaged = !is_full;
+    pass(&w, 10000 * MS);
+    assert_in_range(w.logged_reopened, 2, 20);
+    assert_int_equal(w.logged_waits, 1);
+    w.store.is_full = w.store.is_damaged = false;
+    pass(&w, 1000 * MS);
+    assert_int_equal(start(&w, "second", 10, message), HF_OK);
+    assert_int_equal(start(&w, "first", 10, message), HF_ERR_EXISTS);
+    close_world(&w);
+}
+
+static void a_disk_that_stays_full_is_not_tried_all_the_time(void **state)
+{
+    (void)state;
+    trouble_that_stays(true);
+}
+
+static void a_page_that_stays_damaged_is_not_read_all_the_time(void **state)
+{
+    (void)state;
+    trouble_that_stays(false);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(a_disk_that_stays_full_is_not_tried_all_the_time),
+    cmocka_unit_test(a_page_that_stays_damaged_is_not_read_all_the_time),
     cmocka_unit_test(a_core_that_broke_comes_back_with_the_memory),
     cmocka_unit_test(a_try_that_fails_halfway_is_repeated),
     cmocka_unit_test(a_service_that_waits_for_memory_can_be_closed),
