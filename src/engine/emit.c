@@ -70,8 +70,8 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     }
     size_t start = run->log.len;
     if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
-        run->mark_id = event->event_id;
-        run->mark_at = start;
+        run->marks[1] = run->marks[0];
+        run->marks[0] = (hf_mark){event->event_id, start};
     }
     hf_pb_encode_field(HF_CHANGE_EVENT, &hf_pb_history_event_type, event, &run->log);
     if (run->log.status != HF_OK) {
@@ -196,10 +196,14 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
 
 hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
 {
-    bool marked = run->mark_id != 0 && from >= run->mark_id;
-    size_t start = marked ? run->mark_at : 0;
-    *ret_first = marked ? run->mark_id : run->spilled + 1;
-    return hf_str_of_len(run->log.data + start, run->log.len - start);
+    hf_mark start = {run->spilled + 1, 0};
+    for (size_t i = HF_COUNT_OF(run->marks); i-- > 0;) {
+        if (run->marks[i].id != 0 && from >= run->marks[i].id) {
+            start = run->marks[i];
+        }
+    }
+    *ret_first = start.id;
+    return hf_str_of_len(run->log.data + start.at, run->log.len - start.at);
 }
 
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)

@@ -149,7 +149,8 @@ uint64_t hf_core_hash(hf_core *core)
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
         const struct hf_name_bucket *bucket = &core->index.buckets[i];
         if (bucket->entries.count > 0) {
-            hash = hf_hash_bytes(hash, (const char *)bucket->entries.items, bucket->entries.count * sizeof(hf_name_entry));
+            hash =
+                hf_hash_bytes(hash, (const char *)bucket->entries.items, bucket->entries.count * sizeof(hf_name_entry));
         }
     }
     return hash;

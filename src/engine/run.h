@@ -145,6 +145,12 @@ typedef struct hf_task_key {
         size_t capacity; \
     }
 
+/* Where an event begins in a run's log; 0 = none. */
+typedef struct hf_mark {
+    int64_t id;
+    size_t at;
+} hf_mark;
+
 struct hf_run {
     /* The cache's. */
     hf_map_node by_number;
@@ -206,10 +212,10 @@ struct hf_run {
     HF_VEC(hf_owned) request_ids;
     hf_owned unknown; /* fields of the state row that this version does not know */
 
-    hf_buf log;      /* R2; of a bad run: what of the journal is to be kept, until that is in the open batch */
-    int64_t mark_id; /* the last WorkflowTaskStarted event of the log, 0 = none: workers ask for what follows it ... */
-    size_t mark_at;  /* ... and it begins here */
-    int64_t spilled; /* events up to this id are in history rows */
+    hf_buf log; /* R2; of a bad run: what of the journal is to be kept, until that is in the open batch */
+    hf_mark marks
+        [2]; /* the last WorkflowTaskStarted events of the log, newest first: workers ask for what follows the last but one */
+    int64_t spilled;        /* events up to this id are in history rows */
     uint64_t spilled_chain; /* the chain after those */
     int64_t spilled_len;    /* bytes of those */
 };

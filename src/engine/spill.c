@@ -218,8 +218,7 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
         return;
     }
     run->batch_start = run->log.len;
-    run->mark_id = 0;
-    run->mark_at = 0;
+    memset(run->marks, 0, sizeof run->marks);
     hf_list_remove(&run->dirty_link);
     if (hf_node_is_linked(&run->batch_link)) { /* W1 */
         hf_list_remove(&run->batch_link);
@@ -363,11 +362,10 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
     hf_str body = hf_str_of_len(out->data + sizeof HEADER, out->len - sizeof HEADER);
     core->journal_hash = hf_digest(core->journal_hash, body);
     hf_record_seal(HF_TABLE_JOURNAL, &key, out->data, body.len);
-    hf_batch_write(core, batch,
-                   (hf_write){.table = HF_TABLE_JOURNAL,
-                              .kind = HF_WRITE_PUT,
-                              .key = key,
-                              .value = hf_str_of_len(out->data, out->len)});
+    hf_batch_write(
+        core, batch,
+        (hf_write){
+            .table = HF_TABLE_JOURNAL, .kind = HF_WRITE_PUT, .key = key, .value = hf_str_of_len(out->data, out->len)});
     if (HF_VEC_RESERVE(core, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
         core->journal_len += body.len;
