@@ -14,7 +14,7 @@
  *     While a commit is on its way nothing can be committed anyway: then it naps, and only the store (or the end of the nap)
  *     wakes it; calls gather meanwhile and cost their callers no system call.
  * L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
- *     call answers HF_ERR_AGAIN. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
+ *     call answers HF_ERR_AGAIN or HF_ERR_FULL. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
  *     HF_ERR_STORE. */
 #include "engine/loop_private.h"
 

@@ -45,8 +45,10 @@ typedef struct hf_engine {
     hf_store_request checkpoint;
     bool checkpointing;
     size_t requests_out; /* given to the queue and not back */
-    hf_status stopped;   /* L3: HF_OK while it serves; HF_ERR_AGAIN: it tries again ... */
+    hf_status stopped;   /* L3: HF_OK while it serves, else what calls are answered with */
     int64_t opened_at;   /* mono ns: when a core was opened in place of a broken one, 0 = never */
+    int broken_soon;     /* cores that broke soon after that, in a row */
+    bool waits;          /* while stopped: another core is opened ... */
     int64_t try_at;      /* ... at this time (mono ns) ... */
     int64_t try_pause;   /* ... and if that fails after so long again (ns); 0 = it was not tried yet */
     char why[HF_MESSAGE_LEN_MAX];

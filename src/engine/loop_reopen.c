@@ -1,15 +1,19 @@
 /* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c).
  *
- * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN, and it is tried again after a
- * pause that grows; and so it is with a core that breaks soon after it was opened, since whatever is the matter (a full disk that
- * its deadlines have to be written to, a page that cannot be read) is still there. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service
- * until the file is opened anew. */
+ * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN (HF_ERR_FULL for a full
+ * disk), and it is tried again after a pause that grows. So it is with cores that break one after the other as soon as they were
+ * opened: whatever is the matter (a full disk that due timers have to be written to, a page that cannot be read) is still
+ * there. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service until the
+ * file is opened anew. */
 #include "engine/loop_private.h"
 
 #include <stdio.h>
 
 #define PAUSE_FIRST INT64_C(10000000) /* ns before the second try */
 #define PAUSE_MAX INT64_C(1000000000) /* ns: nobody waits much longer than the memory was away */
+
+/* Openings at once of cores that break within PAUSE_MAX: calls on a full disk may each break one, and go on at once when there is room. */
+enum { BROKEN_SOON_MAX = 64 };
 
 static void log_reopen(hf_engine *engine, const char *event)
 {
@@ -82,13 +86,14 @@ static bool may_pass(hf_status status)
     return status == HF_ERR_NOMEM || status == HF_ERR_LIMIT || status == HF_ERR_FULL || status == HF_ERR_IO;
 }
 
-static void wait_a_while(hf_engine *engine, hf_clock now, const char *why)
+static void wait_a_while(hf_engine *engine, hf_clock now, hf_status status, const char *why)
 {
     bool first = engine->try_pause == 0;
     char said[HF_MESSAGE_LEN_MAX];
     (void)snprintf(said, sizeof said, "the service starts over as soon as it can, try again: %.400s", why);
     memcpy(engine->why, said, sizeof said); /* of which `why` may be a part */
-    engine->stopped = HF_ERR_AGAIN;
+    engine->stopped = status == HF_ERR_FULL ? HF_ERR_FULL : HF_ERR_AGAIN;
+    engine->waits = true;
     engine->try_pause = first ? PAUSE_FIRST : engine->try_pause * 2;
     engine->try_pause = engine->try_pause < PAUSE_MAX ? engine->try_pause : PAUSE_MAX;
     engine->try_at = now.mono + engine->try_pause;
@@ -101,6 +106,7 @@ static void try_open(hf_engine *engine, hf_clock now)
 {
     hf_op op;
     hf_op_init(&op);
+    engine->waits = false;
     hf_status status = open_core(&op, engine, now);
     if (status == HF_OK) {
         engine->stopped = HF_OK;
@@ -115,7 +121,7 @@ static void try_open(hf_engine *engine, hf_clock now)
         log_reopen(engine, "engine_stopped");
         return;
     }
-    wait_a_while(engine, now, op.message);
+    wait_a_while(engine, now, status, op.message);
 }
 
 void hf_loop_reopen(hf_engine *engine, hf_clock now)
@@ -131,22 +137,24 @@ void hf_loop_reopen(hf_engine *engine, hf_clock now)
         log_reopen(engine, "engine_stopped");
         return;
     }
-    if (engine->opened_at == 0 || now.mono - engine->opened_at >= PAUSE_MAX) {
+    bool soon = engine->opened_at != 0 && now.mono - engine->opened_at < PAUSE_MAX;
+    engine->broken_soon = soon ? engine->broken_soon + 1 : 0;
+    if (engine->broken_soon < BROKEN_SOON_MAX) {
         engine->try_pause = 0;
         try_open(engine, now);
-    } else { /* it broke as soon as it was opened, and would again */
-        wait_a_while(engine, now, engine->why);
+    } else {
+        wait_a_while(engine, now, status, engine->why);
     }
 }
 
 void hf_loop_try_again(hf_engine *engine, hf_clock now)
 {
-    if (engine->stopped == HF_ERR_AGAIN && now.mono >= engine->try_at && !engine->is_closing) {
+    if (engine->waits && now.mono >= engine->try_at && !engine->is_closing) {
         try_open(engine, now);
     }
 }
 
 hf_instant hf_loop_next_try(const hf_engine *engine)
 {
-    return engine->stopped == HF_ERR_AGAIN ? (hf_instant){engine->try_at} : HF_INSTANT_NEVER;
+    return engine->waits ? (hf_instant){engine->try_at} : HF_INSTANT_NEVER;
 }
