@@ -221,6 +221,41 @@ static void sqlite_on_a_full_disk_says_so_and_goes_on_when_there_is_room(void **
     place_free(&p);
 }
 
+/* Calls that write for one commit of ten pages. */
+static uint64_t writes_of_a_commit(place *p)
+{
+    static char page[40000];
+    uint64_t before = hf_vfs_io_ops(p->disk, HF_IO_WRITE);
+    COMMIT(p, put(HF_TABLE_RUN, key_a((int64_t)p->commit + 1), hf_str_of_len(page, sizeof page)));
+    return hf_vfs_io_ops(p->disk, HF_IO_WRITE) - before;
+}
+
+static void sqlite_log_that_has_its_room_is_written_in_one_go(void **state)
+{
+    (void)state;
+    place p = place_new("sqlite");
+    for (int i = 0; i < 3; i++) {
+        assert_true(writes_of_a_commit(&p) >= 10); /* the log grows: each page by itself, so that a full disk is found there */
+    }
+    hf_store_request request = {.verb = HF_STORE_CHECKPOINT, .force = true};
+    hf_store_execute(p.store, &request);
+    assert_int_equal(request.status, HF_OK);
+    assert_true(writes_of_a_commit(&p) <= 2); /* its new head, all pages */
+    uint64_t before = hash_of(&p);
+    hf_write write = put(HF_TABLE_RUN, key_a(99), HF_STR("x"));
+    hf_vfs_fail(p.disk, HF_IO_WRITE, 1, HF_FAULT_ENOSPC, false); /* on a disk that needs room even for that */
+    assert_int_equal(commit_as(&p, p.commit + 1, &write, 1), HF_ERR_FULL);
+    assert_int_equal(hash_of(&p), before);
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(3), HF_STR("z")));
+    place_reopen(&p);
+    hf_arena arena;
+    hf_arena_init(&arena, HEAP);
+    assert_true(get(&p, &arena, HF_TABLE_RUN, key_a(3)).found);
+    assert_false(get(&p, &arena, HF_TABLE_RUN, key_a(99)).found);
+    hf_arena_deinit(&arena);
+    place_free(&p);
+}
+
 static void sqlite_that_cannot_be_made_on_a_full_disk_says_so(void **state)
 {
     (void)state;
@@ -646,6 +681,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_that_must_exist_is_not_made),
     cmocka_unit_test(sqlite_that_is_open_is_not_opened_again),
     cmocka_unit_test(sqlite_on_a_full_disk_says_so_and_goes_on_when_there_is_room),
+    cmocka_unit_test(sqlite_log_that_has_its_room_is_written_in_one_go),
     cmocka_unit_test(sqlite_that_cannot_be_made_on_a_full_disk_says_so),
     cmocka_unit_test(store_S5_sqlite_whose_sync_failed_answers_nothing_more),
     cmocka_unit_test(store_S5_sqlite_whose_checkpoint_could_not_sync_answers_nothing_more),
