@@ -3,6 +3,8 @@
 
 #include "base/limits.h"
 
+#include <stddef.h>
+
 /* What a call is about: a workflow id (and perhaps a run), or a task token. */
 typedef struct hf_target {
     hf_str namespace_;
@@ -15,115 +17,73 @@ typedef struct hf_target {
 
 #define REQUEST(stem) const hf_pb_##stem##_request *request = call->request
 
+/* Where a request has them: offset + 1, 0 = it has none. */
+typedef struct hf_target_fields {
+    size_t namespace_, execution, workflow_id, token, identity, reason;
+} hf_target_fields;
+
+#define AT(stem, field) (offsetof(hf_pb_##stem##_request, field) + 1)
+#define OF_TASK(stem)                                                                                    \
+    {                                                                                                    \
+        .namespace_ = AT(stem, namespace), .token = AT(stem, task_token), .identity = AT(stem, identity) \
+    }
+#define OF_QUEUE(stem)                                                    \
+    {                                                                     \
+        .namespace_ = AT(stem, namespace), .identity = AT(stem, identity) \
+    }
+#define OF_READER(stem)                                                     \
+    {                                                                       \
+        .namespace_ = AT(stem, namespace), .execution = AT(stem, execution) \
+    }
+
+static const hf_target_fields TARGET_FIELDS[HF_METHOD_COUNT] = {
+    [HF_METHOD_START_WORKFLOW_EXECUTION] = {.namespace_ = AT(start_workflow_execution, namespace),
+                                            .workflow_id = AT(start_workflow_execution, workflow_id),
+                                            .identity = AT(start_workflow_execution, identity)},
+    [HF_METHOD_SIGNAL_WORKFLOW_EXECUTION] = {.namespace_ = AT(signal_workflow_execution, namespace),
+                                             .execution = AT(signal_workflow_execution, workflow_execution),
+                                             .identity = AT(signal_workflow_execution, identity)},
+    [HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION] = {.namespace_ = AT(request_cancel_workflow_execution, namespace),
+                                                     .execution =
+                                                         AT(request_cancel_workflow_execution, workflow_execution),
+                                                     .identity = AT(request_cancel_workflow_execution, identity),
+                                                     .reason = AT(request_cancel_workflow_execution, reason)},
+    [HF_METHOD_TERMINATE_WORKFLOW_EXECUTION] = {.namespace_ = AT(terminate_workflow_execution, namespace),
+                                                .execution = AT(terminate_workflow_execution, workflow_execution),
+                                                .identity = AT(terminate_workflow_execution, identity),
+                                                .reason = AT(terminate_workflow_execution, reason)},
+    [HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION] = OF_READER(describe_workflow_execution),
+    [HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY] = OF_READER(get_workflow_execution_history),
+    [HF_METHOD_RESET_STICKY_TASK_QUEUE] = OF_READER(reset_sticky_task_queue),
+    [HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED] = OF_TASK(respond_workflow_task_completed),
+    [HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED] = OF_TASK(respond_workflow_task_failed),
+    [HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED] = OF_TASK(respond_activity_task_completed),
+    [HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED] = OF_TASK(respond_activity_task_failed),
+    [HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED] = OF_TASK(respond_activity_task_canceled),
+    [HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT] = OF_TASK(record_activity_task_heartbeat),
+    [HF_METHOD_POLL_WORKFLOW_TASK_QUEUE] = OF_QUEUE(poll_workflow_task_queue),
+    [HF_METHOD_POLL_ACTIVITY_TASK_QUEUE] = OF_QUEUE(poll_activity_task_queue),
+    [HF_METHOD_SHUTDOWN_WORKER] = OF_QUEUE(shutdown_worker),
+};
+
+static hf_str str_at(const void *request, size_t at)
+{
+    return at > 0 ? *(const hf_str *)(const void *)((const char *)request + at - 1) : (hf_str){0};
+}
+
 static hf_target target_of(const hf_call *call)
 {
-    hf_target target = {0};
-    switch (call->method) {
-    case HF_METHOD_START_WORKFLOW_EXECUTION: {
-        REQUEST(start_workflow_execution);
-        target.namespace_ = request->namespace;
-        target.workflow_id = request->workflow_id;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION: {
-        REQUEST(signal_workflow_execution);
-        target.namespace_ = request->namespace;
-        target.execution = request->workflow_execution;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION: {
-        REQUEST(request_cancel_workflow_execution);
-        target.namespace_ = request->namespace;
-        target.execution = request->workflow_execution;
-        target.identity = request->identity;
-        target.reason = request->reason;
-        break;
-    }
-    case HF_METHOD_TERMINATE_WORKFLOW_EXECUTION: {
-        REQUEST(terminate_workflow_execution);
-        target.namespace_ = request->namespace;
-        target.execution = request->workflow_execution;
-        target.identity = request->identity;
-        target.reason = request->reason;
-        break;
-    }
-    case HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION: {
-        REQUEST(describe_workflow_execution);
-        target.namespace_ = request->namespace;
-        target.execution = request->execution;
-        break;
-    }
-    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY: {
-        REQUEST(get_workflow_execution_history);
-        target.namespace_ = request->namespace;
-        target.execution = request->execution;
-        break;
-    }
-    case HF_METHOD_RESET_STICKY_TASK_QUEUE: {
-        REQUEST(reset_sticky_task_queue);
-        target.namespace_ = request->namespace;
-        target.execution = request->execution;
-        break;
-    }
-    case HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED: {
-        REQUEST(respond_workflow_task_completed);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED: {
-        REQUEST(respond_workflow_task_failed);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED: {
-        REQUEST(respond_activity_task_completed);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED: {
-        REQUEST(respond_activity_task_failed);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED: {
-        REQUEST(respond_activity_task_canceled);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT: {
-        REQUEST(record_activity_task_heartbeat);
-        target.namespace_ = request->namespace;
-        target.token = request->task_token;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE: {
-        REQUEST(poll_workflow_task_queue);
-        target.namespace_ = request->namespace;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE: {
-        REQUEST(poll_activity_task_queue);
-        target.namespace_ = request->namespace;
-        target.identity = request->identity;
-        break;
-    }
-    case HF_METHOD_SHUTDOWN_WORKER:
-    case HF_METHOD_COUNT:
-        break;
+    const hf_target_fields *fields = &TARGET_FIELDS[call->method];
+    const char *request = call->request;
+    hf_target target = {
+        .namespace_ = str_at(request, fields->namespace_),
+        .workflow_id = str_at(request, fields->workflow_id),
+        .token = str_at(request, fields->token),
+        .identity = str_at(request, fields->identity),
+        .reason = str_at(request, fields->reason),
+    };
+    if (fields->execution > 0) {
+        target.execution = *(const hf_pb_workflow_execution *const *)(const void *)(request + fields->execution - 1);
     }
     return target;
 }
