@@ -6,6 +6,8 @@
  *
  *   - time, chance and results come from the library: hf_wall_now, hf_random, hf_activity_run; nothing else from outside;
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
+ *   - a result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG; at most 2000 timers (sleeps, bounds of waits and
+ *     scopes) run at once, and the next one is refused with HF_ERR_LIMIT;
  *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
@@ -37,13 +39,17 @@ HF_BEGIN_DECLS
 
 /* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
  * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() is of type "ActivityFailed" and its cause what the
- * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed). HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was
- * canceled, and the activity is asked to end; or it ended canceled. HF_ERR_EVICTED. HF_ERR_INVALID, HF_ERR_MISUSE outside a
- * workflow. */
+ * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed). HF_ERR_TIMEOUT: one of its
+ * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it
+ * ended canceled. HF_ERR_EVICTED.
+ * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense;
+ * HF_ERR_TOO_BIG: `in` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2000
+ * have not; HF_ERR_MISUSE: `in` has no bytes where it says so, or this is no workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                       const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
- * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_MISUSE outside a workflow. */
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: no signal can have this name, HF_ERR_MISUSE outside a
+ * workflow. */
 HF_API hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
 
 /* Of the running workflow; NULL outside. */

@@ -5,8 +5,7 @@
 #include "base/limits.h"
 #include "history/payload.h"
 
-#define CAUSE_LEN_MAX 1000     /* bytes kept of the message of a failure that is too long */
-#define METADATA_FREE_LEN 1024 /* bytes of metadata that do not count: what SDKs say of encodings and types */
+#define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
 
 /* What a user can put into a payload beside its data. */
 static size_t metadata_len(const hf_pb_payload *payload)
@@ -27,7 +26,7 @@ size_t hf_payloads_len(const hf_pb_payloads *payloads)
         len += payloads->payloads.items[i].data.len;
         metadata += metadata_len(&payloads->payloads.items[i]);
     }
-    return metadata > METADATA_FREE_LEN ? len + metadata - METADATA_FREE_LEN : len;
+    return metadata > HF_METADATA_FREE_LEN ? len + metadata - HF_METADATA_FREE_LEN : len;
 }
 
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg)

@@ -20,6 +20,7 @@
 #include "fiber/dispatch.h"
 #include "fiber/wait.h"
 
+#include "base/limits.h"
 #include "base/rng.h"
 
 #include <string.h>
@@ -275,6 +276,13 @@ hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
     hf_list_push_back(&crew->timers, &t->node);
     alarm->pos = (size_t)(uintptr_t)t | HF_ALARM_OF_CREW;
     return HF_OK;
+}
+
+hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb)
+{
+    return hf_refuse_at(self, HF_ERR_LIMIT, verb,
+                        "a workflow has at most %d timers at once: what sleeps, or waits with a bound, has one",
+                        HF_PENDING_MAX);
 }
 
 void hf_crew_disarm(hf_alarm *alarm)

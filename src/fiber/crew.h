@@ -35,7 +35,8 @@ struct hf_crew_timer {
 
 /* What a crew asks of its owner; called on a member, inside the library: must not wait. */
 typedef struct hf_crew_ops {
-    /* The member wants hf_crew_fire after `span` (>= 0). Fails: HF_ERR_NOMEM, which is what the waiting verb then says. */
+    /* The member wants hf_crew_fire after `span` (>= 0). Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (there are too many), which is
+     * what the waiting verb then says. */
     hf_status (*timer_start)(void *state, hf_crew_timer *timer, hf_span span);
     /* It was not needed: the timer is freed afterwards. Not called for timers that an eviction takes away. */
     void (*timer_cancel)(void *state, hf_crew_timer *timer);

@@ -22,8 +22,10 @@ void hf_crew_returned(hf_fiber *member);
 /* A forked job gets its stack at once: it will need one anyway, and this way one list knows the order. */
 void hf_crew_start(hf_sched *sched, hf_job *job);
 
-/* Fails: HF_ERR_NOMEM. */
+/* Fails: HF_ERR_NOMEM; HF_ERR_LIMIT: the owner has as many timers as it may have. */
 hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when);
+/* Says the latter to who wanted one. Returns HF_ERR_LIMIT. */
+hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb);
 void hf_crew_disarm(hf_alarm *alarm);
 static inline hf_status hf_crew_or_sched_arm(hf_crew *crew, hf_sched *sched, hf_alarm *alarm, hf_instant when)
 {

@@ -203,6 +203,9 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
         hf_call_home(self, scope, &call, &hf_home_call_kind);
         if (call.status != HF_OK) {
             (void)hf_scope_close_on(self, scope);
+            if (call.status == HF_ERR_LIMIT) {
+                return hf_crew_refuse_timer(self, "hf_scope_open");
+            }
             return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for the deadline of a scope");
         }
     }

@@ -57,8 +57,9 @@ static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
     }
     if (deadline.ns != INT64_MAX && wait->kind->abort != NULL) {
         wait->alarm.fire = on_timeout;
-        if (hf_crew_or_sched_arm(self->crew, sched, &wait->alarm, deadline) != HF_OK && wait->kind->abort(wait)) {
-            return HF_ERR_NOMEM;
+        hf_status armed = hf_crew_or_sched_arm(self->crew, sched, &wait->alarm, deadline);
+        if (HF_UNLIKELY(armed != HF_OK) && wait->kind->abort(wait)) {
+            return armed == HF_ERR_LIMIT ? hf_crew_refuse_timer(self, wait->kind->verb) : armed;
         }
     }
     self->wait = wait;

@@ -1,6 +1,7 @@
 /* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was made on a
  * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
+#include "base/limits.h"
 #include "fiber/wait.h"
 #include "worker/data.h"
 
@@ -198,6 +199,20 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
 }
 
 /* ---- To and from the wire -------------------------------------------------------------------------------------------- */
+
+hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
+{
+    if (payload.data == NULL && payload.len > 0) {
+        return hf_fail(op, HF_ERR_MISUSE, "%s has %zu bytes, and says not where", what, payload.len);
+    }
+    size_t metadata = payload.encoding != NULL ? strlen("encoding") + strlen(payload.encoding) : 0;
+    size_t extra = metadata > HF_METADATA_FREE_LEN ? metadata - HF_METADATA_FREE_LEN : 0;
+    if (payload.encoding != NULL && (extra > HF_PAYLOAD_LEN_MAX || payload.len > HF_PAYLOAD_LEN_MAX - extra)) {
+        return hf_fail(op, HF_ERR_TOO_BIG, "%s has %zu bytes, at most %u are taken", what, payload.len,
+                       HF_PAYLOAD_LEN_MAX);
+    }
+    return HF_OK;
+}
 
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
 {

@@ -32,6 +32,9 @@ static void free_wf(hf_wf *wf)
         hf_wf_signal *signal = HF_CONTAINER(hf_list_pop_front(&wf->signals), hf_wf_signal, node);
         worker->memory.release(worker->memory.state, signal, sizeof *signal + signal->name_len);
     }
+    while (!hf_list_is_empty(&wf->leftovers)) {
+        hf_wf_leftover_free(wf, HF_CONTAINER(hf_list_first(&wf->leftovers), hf_wf_leftover, node));
+    }
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         while (!hf_list_is_empty(&wf->timers[i])) {
             hf_wf_timer *timer = HF_CONTAINER(hf_list_pop_front(&wf->timers[i]), hf_wf_timer, node);
@@ -71,6 +74,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_recorder_init(&wf->recorder, &worker->arenas);
     hf_list_init(&wf->tasks);
     hf_list_init(&wf->scheduling);
+    hf_list_init(&wf->leftovers);
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);
     hf_list_init(&wf->payloads.boxes);

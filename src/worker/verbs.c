@@ -2,6 +2,7 @@
  * run on the driver, between them. Both on one thread: no locks. */
 #include "worker/wf.h"
 
+#include "base/limits.h"
 #include "fiber/crew_private.h"
 
 #include <inttypes.h>
@@ -75,12 +76,16 @@ static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
     return list;
 }
 
+static hf_span first_pause_of(const hf_activity_options *options)
+{
+    return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
+}
+
 static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *options)
 {
     hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
     if (retry != NULL) {
-        hf_span first = options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
-        retry->initial_interval = hf_pb_duration_of(first);
+        retry->initial_interval = hf_pb_duration_of(first_pause_of(options));
         retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
         retry->maximum_interval = duration_of(options->retry_max);
         retry->maximum_attempts = options->attempts_max > 0 ? options->attempts_max : 0;
@@ -102,7 +107,7 @@ static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, co
     if (record == NULL || type == NULL || queue == NULL) {
         return NULL;
     }
-    uint64_t seq = ++wf->activity_seq;
+    uint64_t seq = wf->activity_seq; /* counted by now */
     record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : number_text(arena, seq);
     record->name = hf_arena_copy(arena, hf_str_of(name));
     type->name = record->name;
@@ -122,19 +127,43 @@ static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, co
     return arena->status == HF_OK ? record : NULL;
 }
 
+/* Its id stays in use. */
+static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
+    hf_str id = hf_str_of(activity->id != NULL ? activity->id : number);
+    hf_allocator memory = wf->worker->memory;
+    hf_wf_leftover *leftover = memory.allocate(memory.state, sizeof *leftover + id.len, _Alignof(hf_wf_leftover));
+    if (leftover == NULL) {
+        return false;
+    }
+    *leftover = (hf_wf_leftover){.scheduled_event_id = activity->scheduled_event_id, .id_len = id.len};
+    memcpy(leftover->id, id.data, id.len);
+    hf_list_push_back(&wf->leftovers, &leftover->node);
+    return true;
+}
+
+void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
+{
+    hf_list_remove(&leftover->node);
+    wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
+}
+
 /* The waiting fiber was canceled: the activity is not wanted any more. */
 static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
 {
     if (activity->scheduled_event_id == 0) {
         activity->record->is_withdrawn = true;
         activity->record->activity = NULL;
+        wf->activities_count--;
         return;
     }
     void *room = NULL;
     hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
                                         HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
                                         sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
-    if (record == NULL) {
+    if (record == NULL || !leave_over(wf, activity)) {
         wf->is_nomem = true;
         return;
     }
@@ -205,6 +234,7 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
     hf_wait_init(&activity->wait, self, &ACTIVITY, activity, record->name.data);
     activity->record = record;
     record->activity = activity;
+    wf->activities_count++;
     hf_list_push_back(&wf->scheduling, &activity->node);
     hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
     if (status == HF_ERR_CANCELED) {
@@ -213,17 +243,131 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
     return status;
 }
 
-static hf_status check_activity(hf_fiber *self, const char *name, const hf_activity_options *options)
+/* ---- What the service would refuse ---------------------------------------------------------------------------------------
+ *
+ * A command that the service does not take fails the whole workflow task, which is then tried again and fails again: so it is
+ * refused here, to the code that can do something about it. Only by what the code itself said, the events it has seen, and
+ * constants: a replay decides the same. And only what the service refuses: what it takes is in histories. */
+
+static bool is_too_long(const char *text)
 {
-    if (name == NULL || name[0] == '\0' || strnlen(name, HF_KEY_LEN_MAX + 1) > HF_KEY_LEN_MAX) {
-        return hf_refuse_at(self, HF_ERR_INVALID, "hf_activity_run", "an activity's name has 1 to %d bytes",
-                            HF_KEY_LEN_MAX);
+    return text != NULL && strnlen(text, HF_ID_LEN_MAX + 1) > HF_ID_LEN_MAX;
+}
+
+static hf_status check_names(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    if (name == NULL || name[0] == '\0' || is_too_long(name)) {
+        return hf_fail(op, HF_ERR_INVALID, "an activity's name has 1 to %d bytes", HF_ID_LEN_MAX);
     }
-    if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
-        return hf_refuse_at(self, HF_ERR_INVALID, "hf_activity_run",
-                            "activity '%s' needs .start_to_close or .schedule_to_close: how long it may take", name);
+    if (options->id != NULL && (options->id[0] == '\0' || is_too_long(options->id))) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .id has 1 to %d bytes", name, HF_ID_LEN_MAX);
+    }
+    if (is_too_long(options->task_queue)) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has at most %d bytes", name, HF_ID_LEN_MAX);
     }
     return HF_OK;
+}
+
+static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
+        return hf_fail(op, HF_ERR_INVALID,
+                       "activity '%.100s' needs .start_to_close or .schedule_to_close: how long it may take", name);
+    }
+    bool is_endless = duration_of(options->start_to_close).has == 0 && duration_of(options->schedule_to_close).has == 0;
+    if (is_endless) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s' may take for ever: it needs a bound that passes one day",
+                       name);
+    }
+    if (options->retry_coefficient > 0 &&
+        !(options->retry_coefficient >= 1 && options->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_coefficient is %g, not 1 to %d: pauses grow",
+                       name, options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
+    }
+    hf_span first = first_pause_of(options);
+    if (duration_of(options->retry_max).has && options->retry_max.ns < first.ns) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_max is %g s, below .retry_initial of %g s%s",
+                       name, (double)options->retry_max.ns / 1e9, (double)first.ns / 1e9,
+                       options->retry_initial.ns > 0 ? "" : ", the default");
+    }
+    return HF_OK;
+}
+
+/* Whether an activity that has not ended, as far as the history tells, has this id. */
+static bool has_id(const hf_wf_activity *activity, hf_str id)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
+    return hf_str_equal(id, hf_str_of(activity->id != NULL ? activity->id : number));
+}
+
+static bool is_in_use(const hf_wf *wf, hf_str id)
+{
+    for (size_t i = 0; i <= HF_WF_PENDING_BUCKETS; i++) {
+        HF_LIST_EACH(node, i < HF_WF_PENDING_BUCKETS ? &wf->activities[i] : &wf->scheduling)
+        {
+            if (has_id(HF_CONTAINER(node, hf_wf_activity, node), id)) {
+                return true;
+            }
+        }
+    }
+    HF_LIST_EACH(node, &wf->leftovers)
+    {
+        const hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
+        if (hf_str_equal(id, hf_str_of_len(leftover->id, leftover->id_len))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Against the others; `seq` is its number. */
+static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char *id, uint64_t seq)
+{
+    if (wf->activities_count >= HF_PENDING_MAX) {
+        return hf_fail(op, HF_ERR_LIMIT, "activity '%.100s': a workflow has at most %d activities at once", name,
+                       HF_PENDING_MAX);
+    }
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, seq);
+    wf->has_names |= id != NULL;
+    if (wf->has_names && is_in_use(wf, hf_str_of(id != NULL ? id : number))) {
+        return hf_fail(op, HF_ERR_EXISTS, "activity '%.100s': another one with the id '%.100s' has not ended", name,
+                       id != NULL ? id : number);
+    }
+    return HF_OK;
+}
+
+static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
+                                const hf_activity_options *options)
+{
+    char what[HF_MESSAGE_LEN_MAX];
+    HF_TRY(check_names(op, name, options));
+    HF_TRY(check_bounds(op, name, options));
+    (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
+    HF_TRY(hf_payload_check(op, what, in));
+    return check_others(op, wf, name, options->id, wf->activity_seq + 1);
+}
+
+/* ---- hf_activity_run ----------------------------------------------------------------------------------------------------- */
+
+static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_payload in,
+                                const hf_activity_options *options, hf_wf_activity *activity)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (check_activity(&op, wf, name, in, options) != HF_OK) {
+        return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
+    }
+    HF_TRY(hf_may_wait(self, "hf_activity_run"));
+    activity->seq = ++wf->activity_seq;
+    activity->id = options->id;
+    hf_record *record = record_schedule(wf, name, in, options);
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
+    }
+    return run_activity(self, wf, activity, record);
 }
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
@@ -238,19 +382,8 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
     if (wf == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
     }
-    hf_status status = check_activity(self, name, options);
-    if (status == HF_OK) {
-        status = hf_may_wait(self, "hf_activity_run");
-    }
-    hf_record *record = status == HF_OK ? record_schedule(wf, name, in, options) : NULL;
-    if (status == HF_OK && record == NULL) {
-        wf->is_nomem = true;
-        status = hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
-    }
     hf_wf_activity activity = {.scheduled_event_id = 0};
-    if (status == HF_OK) {
-        status = run_activity(self, wf, &activity, record);
-    }
+    hf_status status = start_activity(self, wf, name, in, options, &activity);
     hf_leave(self);
     return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out, options->ret_details);
 }
@@ -271,11 +404,22 @@ void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_ev
         hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
         if (activity->scheduled_event_id == scheduled_event_id) {
             hf_list_remove(node);
+            wf->activities_count--;
             activity->end = event;
             hf_wake(&activity->wait, HF_OK);
+            hf_leave(self);
+            return;
+        }
+    }
+    HF_LIST_EACH(node, &wf->leftovers) /* nobody waits for it any more */
+    {
+        hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
+        if (leftover->scheduled_event_id == scheduled_event_id) {
+            wf->activities_count--;
+            hf_wf_leftover_free(wf, leftover);
             break;
         }
-    } /* else nobody waits for it any more */
+    }
     hf_leave(self);
 }
 
@@ -286,6 +430,9 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     hf_wf *wf = state;
     hf_worker *worker = wf->worker;
     void *room = NULL;
+    if (wf->timers_count >= HF_PENDING_MAX) {
+        return HF_ERR_LIMIT; /* as with activities: the service would fail the task */
+    }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
     hf_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_START_TIMER, HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
@@ -306,6 +453,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     a->timer_id = record->id;
     a->start_to_fire_timeout = hf_pb_duration_of(span);
     hf_list_push_back(bucket_of(wf->timers, timer->seq), &timer->node);
+    wf->timers_count++;
     return HF_OK;
 }
 
@@ -324,6 +472,7 @@ static hf_wf_timer *find_timer(hf_wf *wf, uint64_t seq)
 static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 {
     hf_list_remove(&timer->node);
+    wf->timers_count--;
     wf->worker->memory.release(wf->worker->memory.state, timer, sizeof *timer);
 }
 
@@ -422,6 +571,9 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     if (wf == NULL || name == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));
     }
+    if (name[0] == '\0' || is_too_long(name)) { /* none such can come */
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX));
+    }
     hf_status status = hf_may_wait(self, "hf_signal_wait");
     hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
     if (status == HF_OK && signal == NULL) {
@@ -505,7 +657,7 @@ static bool record_cancel(hf_wf *wf, hf_payload out)
     return wf->recorder.arena.status == HF_OK;
 }
 
-static bool record_fail(hf_wf *wf, hf_status status)
+static bool record_failure(hf_wf *wf, const hf_failure *failure, hf_status status)
 {
     void *room = NULL;
     if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
@@ -513,11 +665,23 @@ static bool record_fail(hf_wf *wf, hf_status status)
                         sizeof(hf_pb_fail_workflow_execution_command_attributes), &room) == NULL) {
         return false;
     }
-    const hf_failure *failure = hf_error();
-    failure = failure != NULL && failure->status == status ? failure : NULL; /* an old one tells of something else */
     ((hf_pb_fail_workflow_execution_command_attributes *)room)->failure =
         hf_failure_encode(&wf->recorder.arena, failure, status);
     return wf->recorder.arena.status == HF_OK;
+}
+
+static bool record_fail(hf_wf *wf, hf_status status)
+{
+    const hf_failure *failure = hf_error();
+    failure = failure != NULL && failure->status == status ? failure : NULL; /* an old one tells of something else */
+    return record_failure(wf, failure, status);
+}
+
+/* A result that the service does not take: the code that made it has returned, so the run fails. */
+static bool record_refused(hf_wf *wf, const hf_op *why)
+{
+    return record_failure(wf, &(hf_failure){why->status, hf_status_name(why->status), why->message, "", NULL},
+                          why->status);
 }
 
 hf_status hf_wf_main(void *arg)
@@ -529,9 +693,14 @@ hf_status hf_wf_main(void *arg)
         return HF_ERR_EVICTED; /* whatever it says: it was not told the truth */
     }
     bool is_recorded = false;
-    if (status == HF_OK) {
+    bool is_canceled = status == HF_ERR_CANCELED && wf->is_cancel_requested;
+    hf_op op;
+    hf_op_init(&op);
+    if ((status == HF_OK || is_canceled) && hf_payload_check(&op, "the result of the workflow", out) != HF_OK) {
+        is_recorded = record_refused(wf, &op);
+    } else if (status == HF_OK) {
         is_recorded = record_complete(wf, out);
-    } else if (status == HF_ERR_CANCELED && wf->is_cancel_requested) {
+    } else if (is_canceled) {
         is_recorded = record_cancel(wf, out);
     } else {
         is_recorded = record_fail(wf, status);

@@ -35,10 +35,20 @@ typedef struct hf_recorder {
 typedef struct hf_wf_activity {
     hf_node node; /* in scheduling or a bucket of activities: unlinking is claiming */
     hf_wait wait;
+    const char *id; /* the caller's; NULL = its number */
+    uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
     hf_record *record;              /* until then */
     const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
 } hf_wf_activity;
+
+/* An activity that was asked to cancel, until the history shows its end: nobody waits, but its id is in use. */
+typedef struct hf_wf_leftover {
+    hf_node node;
+    int64_t scheduled_event_id;
+    size_t id_len;
+    char id[];
+} hf_wf_leftover;
 
 /* A timer of the crew's. */
 typedef struct hf_wf_timer {
@@ -85,10 +95,14 @@ struct hf_wf {
     hf_list scheduling;                        /* activities whose event was not seen yet */
     hf_list activities[HF_WF_PENDING_BUCKETS]; /* by scheduled event id */
     hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
-    hf_list signals;                           /* not taken, in order */
-    hf_list signal_waits;                      /* hf_wait.node of who waits for one, in order */
-    hf_kept payloads;                          /* what its fibers own */
+    hf_list leftovers;                         /* canceled activities that have not ended */
+    int activities_count;                      /* in all three lists: as many as the service knows, or more */
+    int timers_count;
+    hf_list signals;      /* not taken, in order */
+    hf_list signal_waits; /* hf_wait.node of who waits for one, in order */
+    hf_kept payloads;     /* what its fibers own */
     hf_payload input;
+    bool has_names;    /* activities were given ids of their own */
     bool is_sdk_known; /* the history says which library ran it */
     bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
     bool has_begun;
@@ -148,6 +162,7 @@ hf_status hf_wf_main(void *wf); /* body of the first fiber */
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
+void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);
 hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
 
 #endif

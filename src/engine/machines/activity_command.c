@@ -29,7 +29,8 @@ static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
         return bad(core, "A retry policy has a negative value.");
     }
     /* Also refuses a NaN. */
-    if (policy->backoff_coefficient != 0 && !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= 1e6)) {
+    if (policy->backoff_coefficient != 0 &&
+        !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
         return bad(core, "BackoffCoefficient of a retry policy is below 1 or above 1000000.");
     }
     if (longest > 0 && longest < initial) {
