@@ -21,7 +21,8 @@ typedef struct hf_payload {
 
 HF_BEGIN_DECLS
 
-/* A copy that the caller owns. Fails: HF_ERR_NOMEM. */
+/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_MISUSE: `from` has a length and no data, which every call that
+ * takes a payload refuses; an activity or workflow that returns such a result fails. */
 HF_API hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from);
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */

@@ -252,6 +252,21 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }
 
+/* A result that says it has bytes, and has none, is a failure. One that is too big is the service's to refuse: it ends the
+ * activity for good. */
+static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
+{
+    hf_op op;
+    hf_op_init(&op);
+    bool is_sent = status == HF_OK || (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested));
+    if (!is_sent || hf_payload_check(&op, "the result of the activity", act->out) == HF_OK) {
+        return status;
+    }
+    hf_failure why = {op.status, hf_status_name(op.status), op.message, "", NULL};
+    *failure = hf_failure_encode(&act->arena, &why, op.status);
+    return op.status;
+}
+
 /* `failure` is in the arena, or NULL. */
 static void tell(activity *act, hf_status status, hf_pb_failure *failure)
 {
@@ -259,6 +274,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     if (atomic_load(&act->is_gone)) {
         return;
     }
+    status = check_result(act, status, &failure);
     if (status == HF_OK) {
         hf_pb_respond_activity_task_completed_request request = {.namespace = worker->name_space,
                                                                  .identity = worker->identity,

@@ -221,7 +221,9 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
     }
     errand e;
     begin(&e);
-    (void)start(&e, service, type, in, ret_execution, options);
+    if (hf_payload_check(&e.op, "the input of the workflow", in) == HF_OK) {
+        (void)start(&e, service, type, in, ret_execution, options);
+    }
     return end(&e);
 }
 
@@ -383,6 +385,9 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     errand e;
     char request_id[HF_UUID_LEN];
     begin(&e);
+    if (hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
+        return end(&e);
+    }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_signal_workflow_execution_request request = {
         .namespace = execution->name_space,

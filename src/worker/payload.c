@@ -205,6 +205,12 @@ hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
     if (payload.data == NULL && payload.len > 0) {
         return hf_fail(op, HF_ERR_MISUSE, "%s has %zu bytes, and says not where", what, payload.len);
     }
+    return HF_OK;
+}
+
+hf_status hf_payload_check_len(hf_op *op, const char *what, hf_payload payload)
+{
+    HF_TRY(hf_payload_check(op, what, payload));
     size_t metadata = payload.encoding != NULL ? strlen("encoding") + strlen(payload.encoding) : 0;
     size_t extra = metadata > HF_METADATA_FREE_LEN ? metadata - HF_METADATA_FREE_LEN : 0;
     if (payload.encoding != NULL && (extra > HF_PAYLOAD_LEN_MAX || payload.len > HF_PAYLOAD_LEN_MAX - extra)) {

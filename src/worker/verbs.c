@@ -345,7 +345,7 @@ static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_paylo
     HF_TRY(check_names(op, name, options));
     HF_TRY(check_bounds(op, name, options));
     (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
-    HF_TRY(hf_payload_check(op, what, in));
+    HF_TRY(hf_payload_check_len(op, what, in));
     return check_others(op, wf, name, options->id, wf->activity_seq + 1);
 }
 
@@ -696,7 +696,7 @@ hf_status hf_wf_main(void *arg)
     bool is_canceled = status == HF_ERR_CANCELED && wf->is_cancel_requested;
     hf_op op;
     hf_op_init(&op);
-    if ((status == HF_OK || is_canceled) && hf_payload_check(&op, "the result of the workflow", out) != HF_OK) {
+    if ((status == HF_OK || is_canceled) && hf_payload_check_len(&op, "the result of the workflow", out) != HF_OK) {
         is_recorded = record_refused(wf, &op);
     } else if (status == HF_OK) {
         is_recorded = record_complete(wf, out);

@@ -337,6 +337,46 @@ static void a_result_that_is_too_big_fails_the_run(void **state)
     play((stage){.main = big_result, .in = hf_payload_of_json("1"), .meanwhile = cancel_it}, FAILURE, NULL);
 }
 
+/* ---- Payloads without bytes -------------------------------------------------------------------------------------------- */
+
+static const hf_payload NO_BYTES = {NULL, 5, HF_ENCODING_JSON_TEXT, NULL};
+
+static hf_status empty_handed(hf_payload in, hf_payload *ret_out)
+{
+    notes_len = 0;
+    (void)in;
+    REFUSED("echo", NO_BYTES, NULL, .start_to_close = hf_seconds(5));
+    hf_status status = hf_activity_run("no_bytes", in, NULL, .start_to_close = hf_seconds(5), .attempts_max = 1);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    note("%s: %s\n", hf_status_name(status), hf_error()->cause != NULL ? hf_error()->cause->message : "no cause");
+    *ret_out = NO_BYTES;
+    return HF_OK;
+}
+
+static hf_status signal_nothing(hf_execution *execution)
+{
+    HF_CHECK(hf_signal(execution, "s", NO_BYTES) == HF_ERR_MISUSE);
+    return HF_OK;
+}
+
+static void a_payload_without_its_bytes_is_refused_everywhere(void **state)
+{
+    (void)state;
+    play((stage){.main = empty_handed, .meanwhile = signal_nothing},
+         "HF_ERR_FAILED: the result of the workflow has 5 bytes, and says not where",
+         "HF_ERR_MISUSE: the input of activity 'echo' has 5 bytes, and says not where\n"
+         "HF_ERR_FAILED: the result of the activity has 5 bytes, and says not where\n");
+    hf_service *service = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    assert_int_equal(hf_start(service, "main", NO_BYTES, NULL), HF_ERR_MISUSE);
+    assert_string_equal(hf_error_text(), "the input of the workflow has 5 bytes, and says not where");
+    hf_payload copy = hf_payload_none();
+    assert_int_equal(hf_payload_copy(&copy, NO_BYTES), HF_ERR_MISUSE);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -346,6 +386,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_timer_that_is_one_too_many_is_refused_to_the_workflow),
         cmocka_unit_test(sleeping_for_less_than_nothing_or_for_ever_is_fine),
         cmocka_unit_test(a_result_that_is_too_big_fails_the_run),
+        cmocka_unit_test(a_payload_without_its_bytes_is_refused_everywhere),
     };
     memset(long_text, 'x', sizeof long_text - 1);
     memset(fitting_text, 'x', sizeof fitting_text - 1);
