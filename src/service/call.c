@@ -3,7 +3,10 @@
  *
  *     waiter:  submit ---- park -------------------------------------> goes on
  *     cancel:                abort_ask: told once, claims nothing          ^
- *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit) */
+ *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit)
+ *
+ * A service that is being closed ends when its last call is done. So `done` does not return while somebody is in there telling it
+ * of the cancel of that call: who tells is about to leave, and waits for nobody. */
 #include "service/call.h"
 
 #include "fiber/wait.h"
@@ -11,7 +14,10 @@
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
     bool is_done;
-    bool is_told; /* the service knows that the caller has lost interest */
+    bool is_told;    /* the service knows that the caller has lost interest */
+    hf_word telling; /* 1 = it is just being told ... */
+    uint64_t teller; /* ... by this thread */
+    hf_env *env;
     hf_service *service;
     hf_call *call;
     hf_wait wait;
@@ -20,21 +26,36 @@ typedef struct asking {
 static void on_done(hf_call *call)
 {
     asking *ask = call->state;
+    hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
     ask->is_done = true;
+    bool is_told_now = atomic_load(&ask->telling) != 0;
     hf_spin_unlock(&ask->lock);
+    if (HF_UNLIKELY(is_told_now) && ask->teller != env->ops->thread_id(env)) { /* else this is what telling came to */
+        while (atomic_load(&ask->telling) != 0) {
+            (void)env->ops->word_wait(env, &ask->telling, 1, HF_INSTANT_NEVER);
+        }
+    }
     hf_wake(&ask->wait, HF_OK); /* from here on the call may be gone */
 }
 
+/* The waiter does not go on before this has returned, so `ask` stays. */
 static bool abort_ask(hf_wait *wait)
 {
     asking *ask = wait->object;
+    hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
     bool tell = !ask->is_done && !ask->is_told;
     ask->is_told = true;
+    if (tell) {
+        ask->teller = env->ops->thread_id(env);
+        atomic_store(&ask->telling, 1);
+    }
     hf_spin_unlock(&ask->lock);
     if (tell) {
         ask->service->ops->cancel(ask->service, ask->call);
+        atomic_store(&ask->telling, 0);
+        env->ops->word_wake(env, &ask->telling, 1);
     }
     return false;
 }
@@ -57,7 +78,7 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
         hf_leave(self);
         return hf_fail(op, status, "%s was not asked: %s", name, hf_error_text());
     }
-    asking ask = {.service = service, .call = call};
+    asking ask = {.service = service, .call = call, .env = self->rt != NULL ? self->rt->env : hf_env_posix()};
     hf_wait_init(&ask.wait, self, &ASK, &ask, name);
     call->state = &ask;
     call->done = on_done;

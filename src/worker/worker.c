@@ -30,7 +30,7 @@ static void door_submit(hf_service *service, hf_call *call)
     }
 }
 
-/* Only of a call that is not done: then the service is there. */
+/* Only of a call that is not done, and whose `done` waits for this: then the service is there (service/call.c). */
 static void door_cancel(hf_service *service, hf_call *call)
 {
     const hf_door *door = (const hf_door *)(const void *)service;
