@@ -116,12 +116,22 @@ static hf_status send_beats(void *arg)
     }
 }
 
+/* By one at a time, who has set is_beating. What was made stays when the rest fails: others may have seen it. */
 static hf_status start_beats(activity *act)
 {
-    hf_chan *beat = NULL;
-    HF_TRY(hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt));
-    atomic_store(&act->beat, beat);
-    return hf_fork(act->beats, send_beats, act, .name = "heartbeats");
+    hf_status status = HF_OK;
+    if (atomic_load(&act->beat) == NULL) {
+        hf_chan *beat = NULL;
+        status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
+        atomic_store(&act->beat, beat);
+    }
+    if (status == HF_OK) {
+        status = hf_fork(act->beats, send_beats, act, .name = "heartbeats");
+    }
+    if (status != HF_OK) {
+        atomic_store(&act->is_beating, false); /* the next heartbeat tries again */
+    }
+    return status;
 }
 
 static void free_verdict(activity *act, verdict *said)

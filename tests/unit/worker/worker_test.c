@@ -2,6 +2,9 @@
 /* The worker's life: activities with heartbeats and cancels, how it stops, how it runs on real threads. */
 #include "unit/worker/play.h"
 
+#include "env/sim/sim.h"
+#include "fiber/core.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -110,6 +113,56 @@ static void heartbeats_are_throttled_and_the_last_one_arrives(void **state)
 {
     (void)state;
     play_on((play_options){.add = add_count, .body = count_heartbeats, .result = "10"});
+}
+
+/* Memory runs out with the first heartbeat, at every place: that one fails, later ones are sent. */
+static hf_status beat_without_memory(hf_payload in, hf_payload *ret_out)
+{
+    hf_env *env = hf_runtime_current()->env;
+    uint64_t nth = strtoull(in.data, NULL, 10);
+    (void)ret_out;
+    hf_sim_fail_allocation(env, nth, false);
+    hf_status status = hf_activity_heartbeat(hf_payload_none());
+    hf_sim_fail_allocation(env, 0, false);
+    HF_CHECK_SAY(status == HF_ERR_NOMEM || nth > 1, "%s", hf_status_name(status));
+    for (int i = 0; i < 3; i++) {
+        HF_TRY(hf_activity_heartbeat(hf_payload_none()));
+        HF_TRY(hf_sleep(hf_seconds(10)));
+    }
+    return HF_OK;
+}
+
+static uint64_t failing_allocation;
+
+static hf_status ask_to_beat(hf_payload in, hf_payload *ret_out)
+{
+    char text[24];
+    (void)in;
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)failing_allocation);
+    return hf_activity_run("beat", hf_payload_of_json(text), ret_out, .start_to_close = hf_minutes(5),
+                           .heartbeat = hf_seconds(10));
+}
+
+static hf_status add_beat_without_memory(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", ask_to_beat));
+    return hf_worker_add_activity(worker, "beat", beat_without_memory, .on_fiber = true);
+}
+
+static hf_status count_late_heartbeats(play *p)
+{
+    HF_TRY(run_one(p));
+    HF_CHECK_SAY(fake_heartbeats(p->fake) >= 3, "%d heartbeats after allocation %d failed", fake_heartbeats(p->fake),
+                 (int)failing_allocation);
+    return HF_OK;
+}
+
+static void heartbeats_go_on_after_one_that_found_no_memory(void **state)
+{
+    (void)state;
+    for (failing_allocation = 1; failing_allocation <= 4; failing_allocation++) {
+        (void)play_once((play_options){.add = add_beat_without_memory, .body = count_late_heartbeats}, 1, 1);
+    }
 }
 
 /* ---- Canceling an activity --------------------------------------------------------------------------------------- */
@@ -419,6 +472,7 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(whoever_waits_for_months_needs_no_more_memory),
         cmocka_unit_test(heartbeats_are_throttled_and_the_last_one_arrives),
+        cmocka_unit_test(heartbeats_go_on_after_one_that_found_no_memory),
         cmocka_unit_test(an_activity_learns_by_its_heartbeat_that_it_is_not_wanted),
         cmocka_unit_test(a_stopping_worker_lets_an_activity_finish),
         cmocka_unit_test(a_stopping_worker_cancels_what_does_not_finish),
