@@ -94,7 +94,10 @@ HF_API hf_status hf_runtime_free(hf_runtime *runtime);
 /* Cancels everything that runs in the runtime, with cause "shutdown", and refuses new root scopes. Does not wait. */
 HF_API hf_status hf_runtime_stop(hf_runtime *runtime);
 
-/* Makes a runtime, runs `body` as its first fiber, waits for it and frees the runtime. Returns what body returned. */
+/* Makes a runtime, runs `body` as its first fiber, waits for it and frees the runtime. Returns what body returned.
+ * The runtime stays when something in it has not ended: then a body's HF_OK becomes HF_ERR_TIMEOUT if hf_worker_run has left an
+ * activity or workflow behind, which nothing but the end of the program ends, and HF_ERR_MISUSE if another thread has a scope
+ * open in it. */
 HF_API hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options);
 
 /* The runtime of the running fiber, or NULL on a plain thread. */

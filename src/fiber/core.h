@@ -330,7 +330,8 @@ struct hf_runtime {
     hf_fd_table *fds;
     hf_watch *watch; /* watchdog and monitor; NULL when hosted or simulated */
     hf_watchdog_options watchdog;
-    atomic_bool is_draining; /* the watchdog's ladder: no new root scopes */
+    atomic_bool is_draining;     /* the watchdog's ladder: no new root scopes */
+    atomic_bool has_left_behind; /* hf_worker_run gave up waiting for something, which may run still */
     hf_spin world_lock;
     hf_word world_word; /* changes when a stopped world goes on */
     atomic_uint world_stops;

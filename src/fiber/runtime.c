@@ -369,6 +369,22 @@ hf_status hf_runtime_stop(hf_runtime *runtime)
     HF_LEAVE(self, HF_OK);
 }
 
+/* False: something is open in it. */
+static bool free_unused(hf_fiber *self, hf_runtime *runtime)
+{
+    hf_spin_lock(&runtime->roots_lock);
+    bool is_used = !hf_list_is_empty(&runtime->roots) || atomic_load(&runtime->closing) > 0;
+    hf_spin_unlock(&runtime->roots_lock);
+    if (is_used) {
+        return false;
+    }
+    destroy(runtime);
+    if (self->rt == runtime) {
+        self->rt = NULL;
+    }
+    return true;
+}
+
 hf_status hf_runtime_free(hf_runtime *runtime)
 {
     if (runtime == NULL) {
@@ -383,22 +399,40 @@ hf_status hf_runtime_free(hf_runtime *runtime)
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
     }
-    hf_spin_lock(&runtime->roots_lock);
-    bool is_used = !hf_list_is_empty(&runtime->roots) || atomic_load(&runtime->closing) > 0;
-    hf_spin_unlock(&runtime->roots_lock);
-    if (is_used) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
-                                 "a thread still has a scope open in the runtime: close it first "
-                                 "(hf_runtime_stop cancels it)"));
-    }
-    destroy(runtime);
-    if (self->rt == runtime) {
-        self->rt = NULL;
+    bool is_left = atomic_load(&runtime->has_left_behind);
+    if (!free_unused(self, runtime)) {
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE,
+                           is_left ? "what hf_worker_run left behind still runs (the log has its name), or a thread "
+                                     "has a scope open in the runtime: it can be freed when that has ended"
+                                   : "a thread still has a scope open in the runtime: close it first "
+                                     "(hf_runtime_stop cancels it)"));
     }
     HF_LEAVE(self, HF_OK);
 }
 
 /* ---- Using --------------------------------------------------------------------------------------------------------- */
+
+/* The body's own failure says more than that the runtime could not be freed because of it. */
+static hf_status end_run(hf_runtime *rt, hf_status status)
+{
+    hf_fiber *self = hf_enter(rt);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    bool is_left = atomic_load(&rt->has_left_behind);
+    if (free_unused(self, rt) || status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    if (is_left) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_TIMEOUT, "hf_run",
+                                    "what hf_worker_run left behind still runs (the log has its name), and keeps the "
+                                    "runtime: nothing can end it but itself, so the program is to end without it"));
+    }
+    HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_run",
+                                "a thread still has a scope open in the runtime, which is not freed: scopes that other "
+                                "threads open are closed before hf_run's body returns"));
+}
 
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
 {
@@ -419,8 +453,7 @@ hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options
         }
         (void)hf_scope_close(scope);
     }
-    hf_status freed = hf_runtime_free(rt);
-    return status != HF_OK ? status : freed;
+    return end_run(rt, status);
 }
 
 hf_runtime *hf_runtime_current(void)

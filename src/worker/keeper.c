@@ -255,6 +255,7 @@ static void leave_behind(hf_worker *worker)
            HF_STR_ARGS(worker->queue), jobs, runs);
     hf_activity_report(worker, "activity_left_behind");
     hf_wf_cache_report(worker, "workflow_left_behind");
+    atomic_store(&worker->rt->has_left_behind, true);
     atomic_store(&worker->door.is_shut, true);
     hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
     hf_world_start(worker->rt);

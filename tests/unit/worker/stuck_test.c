@@ -295,6 +295,73 @@ static void an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind(void *
     leave_with(true);
 }
 
+/* ---- What a program hears of it ---------------------------------------------------------------------------------------- */
+
+static fake_service *fake_of_program;
+static hf_worker *worker_of_program;
+static atomic_bool has_ended;
+
+/* Not even a cancel reaches it: it does not use the library. */
+static hf_status hold_out(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_CHECK(hf_worker_stop(worker_of_program) == HF_OK);
+    (void)pthread_mutex_lock(&log_lock);
+    while (!atomic_load(&may_go_on)) {
+        (void)pthread_cond_wait(&log_grew, &log_lock);
+    }
+    (void)pthread_mutex_unlock(&log_lock);
+    atomic_store(&has_ended, true);
+    return HF_OK;
+}
+
+static hf_status ask_to_hold_out(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("hold_out", in, ret_out, .start_to_close = hf_hours(5));
+}
+
+/* A program as most are: `hf_run(program)`. Passes on what hf_worker_run says, or forgives it. */
+static hf_status program(void *arg)
+{
+    hf_service *service = fake_as_service(fake_of_program);
+    HF_TRY(hf_worker_new(service, "orders", &worker_of_program, .shutdown_grace = hf_milliseconds(1),
+                         .shutdown_force = hf_milliseconds(1)));
+    HF_TRY(hf_worker_add_workflow(worker_of_program, "main", ask_to_hold_out));
+    HF_TRY(hf_worker_add_activity(worker_of_program, "hold_out", hold_out));
+    HF_TRY(hf_start(service, "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders"));
+    hf_status status = hf_worker_run(worker_of_program);
+    HF_CHECK(status == HF_ERR_TIMEOUT);
+    HF_TRY(hf_worker_free(worker_of_program));
+    return *(const bool *)arg ? HF_OK : hf_raise(status, "the worker: %s", "it was left behind");
+}
+
+static void hf_run_says_what_was_left_behind_and_what_to_do(void **state)
+{
+    (void)state;
+    for (int forgives = 0; forgives < 2; forgives++) {
+        bool arg = forgives != 0;
+        atomic_store(&may_go_on, false);
+        atomic_store(&has_ended, false);
+        fake_of_program = fake_new(NULL);
+        assert_int_equal(hf_run(program, &arg, .log = keep_line), HF_ERR_TIMEOUT);
+        assert_string_equal(hf_error_text(),
+                            forgives
+                                ? "what hf_worker_run left behind still runs (the log has its name), and keeps the "
+                                  "runtime: nothing can end it but itself, so the program is to end without it"
+                                : "the worker: it was left behind");
+        fake_close(fake_of_program, HF_ERR_CLOSED);
+        fake_free(fake_of_program);
+        (void)pthread_mutex_lock(&log_lock);
+        atomic_store(&may_go_on, true);
+        (void)pthread_cond_broadcast(&log_grew);
+        (void)pthread_mutex_unlock(&log_lock);
+        while (!atomic_load(&has_ended)) {
+            (void)sched_yield();
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -304,6 +371,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
+        cmocka_unit_test(hf_run_says_what_was_left_behind_and_what_to_do),
     };
     return hf_test_main("stuck", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
