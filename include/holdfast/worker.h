@@ -58,7 +58,14 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  * hf_runtime_free refuses until they have ended. A program that has nothing else to do ends.
  * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
  * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its
- * thread is replaced when the runtime's watchdog was given a signal.
+ * thread is replaced when the runtime's watchdog was given a signal. Without one such a workflow keeps everything that its
+ * thread has: when hf_worker_run was called by a fiber of that thread it does not return before the workflow yields, and when
+ * all threads of the runtime are kept `.stop_on` is not heard; the log says worker_cannot_return. A plain thread that calls
+ * hf_worker_run, and hf_worker_stop, are not affected. On a runtime without threads (HF_OFF) workflows run on the thread that
+ * turns it, which cannot be replaced: if that is the caller's it returns when the workflow does.
+ *
+ * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of another
+ * runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
  * Once per worker. Fails also: HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM,
  * HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);

@@ -246,11 +246,30 @@ static void let_go(hf_worker *worker)
     (void)hf_chan_try_send(worker->over, "");
 }
 
+/* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a runtime without
+ * threads, or that of the fiber which called, unless the watchdog may take it away. Nothing here can help. */
+static void warn_of_caller(hf_worker *worker)
+{
+    hf_runtime *rt = worker->rt;
+    bool can_be_replaced = !rt->hosted && hf_watch_figures_of(&rt->watchdog).may_interrupt;
+    if (rt->hosted || (worker->near != NULL && !can_be_replaced)) {
+        hf_log(rt, HF_LOG_ERROR, "worker_cannot_return", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue),
+               rt->hosted
+                   ? "a workflow that does not yield has the thread that turns the runtime: hf_worker_run returns "
+                     "when it ends; a runtime with threads would not wait for it"
+                   : "if the workflow that does not yield has the thread of the fiber that called hf_worker_run, "
+                     "that returns when it ends; .watchdog.signal lets the runtime replace such a thread");
+    }
+}
+
 /* K4: what runs goes on, but the worker is no longer waited for. */
 static void leave_behind(hf_worker *worker)
 {
     int jobs = atomic_load(&worker->jobs_count);
     int runs = atomic_load(&worker->runs_count);
+    if (runs > 0) {
+        warn_of_caller(worker);
+    }
     hf_log(worker->rt, HF_LOG_ERROR, "worker_left_behind", "queue=%.*s activities=%d workflows=%d",
            HF_STR_ARGS(worker->queue), jobs, runs);
     hf_activity_report(worker, "activity_left_behind");
@@ -267,6 +286,18 @@ static void leave_behind(hf_worker *worker)
     let_go(worker);
 }
 
+/* When to look again if nobody rings: a runtime without threads has no watchdog that would. */
+static hf_instant next_look(hf_worker *worker, hf_instant now)
+{
+    hf_instant last = last_moment(worker);
+    int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
+    if (!worker->rt->hosted || limit == HF_WATCH_NEVER) {
+        return last;
+    }
+    hf_instant look = hf_instant_after(now, hf_nanoseconds(limit));
+    return look.ns < last.ns ? look : last;
+}
+
 /* Until everything has ended, or was left behind: whoever is on a runtime without threads then gets them from the keeper, who
  * waits for the scope, unless a host turns it. */
 static void keep(hf_worker *worker)
@@ -278,11 +309,11 @@ static void keep(hf_worker *worker)
             return;
         }
         answer_stuck(worker);
-        hf_instant until = last_moment(worker);
-        if (env->ops->now(env).ns >= until.ns) {
+        hf_instant now = env->ops->now(env);
+        if (now.ns >= last_moment(worker).ns) {
             leave_behind(worker);
         } else {
-            (void)env->ops->word_wait(env, &worker->word, seen, until);
+            (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now));
         }
     }
 }

@@ -79,8 +79,8 @@ static void expect_result(hf_service *service, hf_execution *execution, const ch
     assert_string_equal((const char *)out.data, wanted);
 }
 
-/* One fiber thread, and a workflow that keeps it. */
-static void stuck_with(int signal_number)
+/* One fiber thread, and a workflow that keeps it; or none (HF_OFF): it keeps who waits in hf_worker_run. */
+static void stuck_with(int threads, int signal_number)
 {
     static const char SAID[] = "stuck: FAILED 14 the workflow's code does not yield";
     fake_service *fake = fake_new(NULL);
@@ -94,7 +94,7 @@ static void stuck_with(int signal_number)
     atomic_store(&cleaned_up, 0);
     memset(lines, 0, sizeof lines);
     lines_len = 0;
-    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line,
+    assert_int_equal(hf_runtime_new(&rt, .threads = threads, .log = keep_line,
                                     .watchdog = {.stuck_after = hf_milliseconds(20), .signal = signal_number}),
                      HF_OK);
     assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
@@ -128,13 +128,19 @@ static void stuck_with(int signal_number)
 static void a_workflow_that_loops_is_answered_and_evicted_while_others_go_on(void **state)
 {
     (void)state;
-    stuck_with(SIGURG);
+    stuck_with(1, SIGURG);
 }
 
 static void a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted(void **state)
 {
     (void)state;
-    stuck_with(0);
+    stuck_with(1, 0);
+}
+
+static void a_workflow_that_loops_is_answered_on_a_runtime_without_threads(void **state)
+{
+    (void)state;
+    stuck_with(HF_OFF, 0);
 }
 
 static void *run_worker_that_is_left(void *arg)
@@ -175,6 +181,78 @@ static void a_worker_that_was_left_behind_does_not_complain_of_its_service(void 
     }
     assert_null(strstr(lines, "worker_gave_up"));
     fake_free(fake);
+}
+
+typedef struct called {
+    hf_runtime *rt;
+    hf_worker *worker;
+} called;
+
+static hf_status be_left(void *arg)
+{
+    HF_CHECK(hf_worker_run(arg) == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+static void *call_on_thread(void *arg)
+{
+    const called *c = arg;
+    HF_CHECK(be_left(c->worker) == HF_OK);
+    return NULL;
+}
+
+static void *call_on_fiber(void *arg)
+{
+    const called *c = arg;
+    hf_scope *scope = NULL;
+    HF_CHECK(hf_scope_open(&scope, .runtime = c->rt) == HF_OK);
+    HF_CHECK(hf_fork(scope, be_left, c->worker) == HF_OK);
+    HF_CHECK(hf_join(scope) == HF_OK);
+    HF_CHECK(hf_scope_close(scope) == HF_OK);
+    return NULL;
+}
+
+/* The thread that runs the workflow is the one that called hf_worker_run: it cannot return, and the log says why. */
+static void keep_caller(int threads, void *(*call)(void *))
+{
+    static const char SAID[] = "worker_cannot_return queue=orders message=";
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    atomic_store(&may_go_on, false);
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(
+        hf_runtime_new(&rt, .threads = threads, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}),
+        HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .shutdown_grace = hf_milliseconds(1),
+                                   .shutdown_force = hf_milliseconds(1)),
+                     HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
+    called who = {rt, worker};
+    assert_int_equal(pthread_create(&thread, NULL, call, &who), 0);
+    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
+    await_line("workflow_task_failed workflow=stuck");
+    assert_int_equal(hf_worker_stop(worker), HF_OK);
+    await_line("worker_left_behind");
+    assert_non_null(strstr(lines, SAID));
+    atomic_store(&may_go_on, true); /* now it does */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    fake_close(fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    while (hf_runtime_free(rt) != HF_OK) {
+        (void)sched_yield();
+    }
+    fake_free(fake);
+}
+
+static void a_worker_whose_caller_is_kept_by_a_workflow_says_so(void **state)
+{
+    (void)state;
+    keep_caller(HF_OFF, call_on_thread);
+    keep_caller(1, call_on_fiber);
 }
 
 static void *run_worker_without_its_store(void *arg)
@@ -367,6 +445,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(a_workflow_that_loops_is_answered_and_evicted_while_others_go_on),
         cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
+        cmocka_unit_test(a_workflow_that_loops_is_answered_on_a_runtime_without_threads),
+        cmocka_unit_test(a_worker_whose_caller_is_kept_by_a_workflow_says_so),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
