@@ -46,8 +46,8 @@ uint64_t hf_siphash(const unsigned char key[HF_SIPHASH_KEY_LEN], hf_str bytes)
 {
     uint64_t k0 = load(key);
     uint64_t k1 = load(key + 8);
-    state v = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d),
-               k0 ^ UINT64_C(0x6c7967656e657261), k1 ^ UINT64_C(0x7465646279746573)};
+    state v = {k0 ^ UINT64_C(0x736f6d6570736575), k1 ^ UINT64_C(0x646f72616e646f6d), k0 ^ UINT64_C(0x6c7967656e657261),
+               k1 ^ UINT64_C(0x7465646279746573)};
     size_t left = bytes.len;
     const char *at = bytes.data;
     for (; left >= 8; left -= 8, at += 8) {

@@ -194,14 +194,14 @@ static void add_up(hf_runtime *rt, hf_names *total)
 /* ---- Writing ----------------------------------------------------------------------------------------------------- */
 
 /* One list for both forms. */
-#define COUNTERS(X)                                                                                            \
-    X(forks)                                                                                                   \
-    X(joins)                                                                                                   \
-    X(switches)                                                                                                \
-    X(steals)                                                                                                  \
-    X(wakes_remote)                                                                                            \
-    X(pool_calls) X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) X(stack_bytes) X(stuck) X(zombies) \
-        X(threads)
+#define COUNTERS(X) \
+    X(forks)        \
+    X(joins)        \
+    X(switches)     \
+    X(steals)       \
+    X(wakes_remote) \
+    X(pool_calls)   \
+    X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {

@@ -5,10 +5,14 @@
 #include <stdio.h>
 
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
-    [HF_TABLE_META] = {"meta", true, false, false, true}, [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
-    [HF_TABLE_RUN] = {"run", false, true, false, true},   [HF_TABLE_HISTORY] = {"history", false, true, true, true},
-    [HF_TABLE_NAME] = {"name", false, true, true, false}, [HF_TABLE_DUE] = {"due", false, true, true, false},
-    [HF_TABLE_TASK] = {"task", true, true, false, true},  [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
+    [HF_TABLE_META] = {"meta", true, false, false, true},
+    [HF_TABLE_JOURNAL] = {"journal", false, true, false, true},
+    [HF_TABLE_RUN] = {"run", false, true, false, true},
+    [HF_TABLE_HISTORY] = {"history", false, true, true, true},
+    [HF_TABLE_NAME] = {"name", false, true, true, false},
+    [HF_TABLE_DUE] = {"due", false, true, true, false},
+    [HF_TABLE_TASK] = {"task", true, true, false, true},
+    [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
     [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
 };
 

@@ -10,7 +10,9 @@
 /* Runs of every kind, with rows and with a journal: closed, waiting for a timer, a signal, an activity's retry, a worker. */
 static void play(hf_rig *rig)
 {
-    hf_rig_open(rig, (hf_core_options){.tail_len_max = 1, .mem_max = 40000, .journal_len_max = 20000, .trim_count = 4, .names_max = 1});
+    hf_rig_open(rig,
+                (hf_core_options){
+                    .tail_len_max = 1, .mem_max = 40000, .journal_len_max = 20000, .trim_count = 4, .names_max = 1});
     for (int i = 0; i < 12; i++) {
         char script[400];
         (void)snprintf(script, sizeof script,

@@ -235,7 +235,8 @@ static void sqlite_log_that_has_its_room_is_written_in_one_go(void **state)
     (void)state;
     place p = place_new("sqlite");
     for (int i = 0; i < 3; i++) {
-        assert_true(writes_of_a_commit(&p) >= 10); /* the log grows: each page by itself, so that a full disk is found there */
+        assert_true(writes_of_a_commit(&p) >=
+                    10); /* the log grows: each page by itself, so that a full disk is found there */
     }
     hf_store_request request = {.verb = HF_STORE_CHECKPOINT, .force = true};
     hf_store_execute(p.store, &request);
