@@ -453,6 +453,48 @@ hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_num
     return HF_OK;
 }
 
+hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_number)
+{
+    hf_arena_reset(&look->arena);
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_RUN,
+        .key_end = {.a = before},
+        .backwards = true,
+        .row_max = 1,
+        .arena = &look->arena,
+    };
+    HF_TRY(hf_look_ask(op, look, &scan));
+    int64_t last = scan.row_count > 0 ? scan.rows[0].key.a : 0;
+    size_t i = first_change(look, before);
+    if (i > 0 && look->changes.items[i - 1].run > last) {
+        last = look->changes.items[i - 1].run;
+    }
+    *ret_number = last;
+    return HF_OK;
+}
+
+/* Rows are counted by the store; what the journal alone knows of comes on top. */
+hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count)
+{
+    hf_store_request stats = {.verb = HF_STORE_STATS, .force = true};
+    HF_TRY(hf_look_ask(op, look, &stats));
+    uint64_t count = stats.stats.rows[HF_TABLE_RUN];
+    for (size_t i = 0; i < look->changes.count; i++) {
+        int64_t number = look->changes.items[i].run;
+        if (i > 0 && look->changes.items[i - 1].run == number) {
+            continue;
+        }
+        hf_arena_reset(&look->arena);
+        hf_store_request get = {
+            .verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &look->arena};
+        HF_TRY(hf_look_ask(op, look, &get));
+        count += get.found ? 0 : 1;
+    }
+    *ret_count = count;
+    return HF_OK;
+}
+
 /* What is looked for, and the greatest number that fits. */
 typedef struct hf_look_search {
     hf_str name_space;

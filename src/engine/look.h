@@ -26,6 +26,10 @@ hf_status hf_look_history(hf_op *op, hf_look *look, const hf_run *run, hf_buf *o
 hf_status hf_look_find(hf_op *op, hf_look *look, hf_str name_space, hf_str workflow_or_run_id, int64_t *ret_number);
 /* The number of the first run behind `after`, 0 = there is none. */
 hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_number);
+/* The other way: of the last run before `before`. */
+hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_number);
+/* How many runs there are. */
+hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count);
 
 /* One request, synchronously; its sentence goes to `op`. */
 hf_status hf_look_ask(hf_op *op, hf_look *look, hf_store_request *request);

@@ -18,11 +18,11 @@ static const hf_command COMMANDS[] = {
      "histories as JSON, as Temporal writes them",
      hf_cmd_export},
     {{"show", NULL},
-     "FILE RUN [--json] [--namespace NS]",
-     "jn",
+     "FILE [RUN | --all] [--json] [--namespace NS]",
+     "jna",
+     1,
      2,
-     2,
-     "what happened to a workflow (its id, or a run's)",
+     "what happened to a workflow (its id, or a run's); without: the newest runs",
      hf_cmd_show},
 };
 
@@ -78,6 +78,7 @@ static int take_option(const hf_command *command, const char *word, const char *
         }
         if (next != NULL) {
             *OPTIONS[i].value = next;
+            args->has_name_space |= OPTIONS[i].letter == 'n';
             return 2;
         }
     }

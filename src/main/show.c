@@ -186,6 +186,12 @@ static int print_json(FILE *to, const shown *s)
 
 int hf_cmd_show(const hf_tool_args *args)
 {
+    if (args->word_count == 1) {
+        return hf_list_runs(args);
+    }
+    if (args->all) {
+        return hf_complain(HF_EXIT_USAGE, "either a RUN or --all");
+    }
     hf_env *env = hf_env_posix();
     shown s;
     shown_init(&s, env);

@@ -47,7 +47,7 @@ static void put_text(writing *w, hf_str text)
     }
 }
 
-static void put_span(hf_buf *out, int64_t ns)
+void hf_put_span(hf_buf *out, int64_t ns)
 {
     static const struct {
         int64_t ns;
@@ -111,7 +111,7 @@ static void timer_started(writing *w, const hf_pb_history_event *event)
     hf_buf_puts(w->out, "  ");
     put_text(w, attrs->timer_id);
     hf_buf_puts(w->out, "  fires after ");
-    put_span(w->out, span);
+    hf_put_span(w->out, span);
     if (w->timer_count == TIMERS_MAX) {
         w->timers_untold++;
         return;
@@ -274,7 +274,7 @@ static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_ev
     hf_buf_putf(w->out, "  %s", status != NULL ? status : "Unknown");
     if (view->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
         hf_buf_puts(w->out, " for ");
-        put_span(w->out, now_ns - w->first);
+        hf_put_span(w->out, now_ns - w->first);
     }
     hf_buf_putf(w->out, "\nrun %.*s, started %s", HF_STR_ARGS(view->run_id), at);
     if (is_started && attrs->task_queue != NULL) {
@@ -295,10 +295,10 @@ static void put_pending(writing *w, const hf_pb_pending_activity_info *info, int
     int64_t from = hf_pb_timestamp_time(is_started ? info->last_started_time : info->scheduled_time).ns;
     if (!is_started && from > now_ns) {
         hf_buf_puts(w->out, "begins in ");
-        put_span(w->out, from - now_ns);
+        hf_put_span(w->out, from - now_ns);
     } else {
         hf_buf_puts(w->out, is_started ? "at work for " : "waits for a worker for ");
-        put_span(w->out, now_ns - from);
+        hf_put_span(w->out, now_ns - from);
     }
     if (info->last_failure != NULL) {
         hf_buf_puts(w->out, "; the last one failed: ");
@@ -321,7 +321,7 @@ static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
         hf_buf_putf(w->out, "  timer %s, %s ", w->timers[i].id,
                     w->timers[i].fires_at > now_ns ? "fires in" : "due for");
         int64_t span = w->timers[i].fires_at - now_ns;
-        put_span(w->out, span < 0 ? -span : span);
+        hf_put_span(w->out, span < 0 ? -span : span);
         hf_buf_putc(w->out, '\n');
     }
     if (w->timers_untold > 0) {

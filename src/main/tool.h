@@ -25,6 +25,7 @@ typedef struct hf_tool_args {
     const char *run;        /* --run ID */
     const char *out;        /* -o DIR */
     const char *name_space; /* --namespace NS; "default" */
+    bool has_name_space;    /* it was given */
 } hf_tool_args;
 
 typedef struct hf_command {
@@ -43,6 +44,7 @@ int hf_cmd_stats(const hf_tool_args *args);
 int hf_cmd_backup(const hf_tool_args *args);
 int hf_cmd_export(const hf_tool_args *args);
 int hf_cmd_show(const hf_tool_args *args);
+int hf_list_runs(const hf_tool_args *args); /* list.c: show without a run */
 
 /* ---- source.c: a database, whoever has it ------------------------------------------------------------------------------- */
 
@@ -80,6 +82,8 @@ typedef struct hf_run_view {
     size_t buffered_count; /* events that wait for the end of a workflow task */
 } hf_run_view;
 
+/* "3 d 4 h", "0.103 s". */
+void hf_put_span(hf_buf *out, int64_t ns);
 /* Writes the timeline. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out);
 

@@ -64,6 +64,27 @@ says "attempt 3"
 says "the last one failed: Busy"
 run 0 show rest.db timer-1 --namespace ns --json
 says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
+run 0 show rest.db
+says "ID                        TYPE"
+says "LAST EVENT"
+says "... and 3 more: --all lists them"
+[[ $(wc -l <<<"$out") == 52 ]] || fail "a title, 50 runs and a line of more were promised: $out"
+run 0 show rest.db --all
+[[ $(wc -l <<<"$out") == 54 && $out != *more* ]] || fail "a title and 53 runs were promised: $out"
+started=$(sed 1d <<<"$out" | grep -oE '[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]+Z')
+[[ $started == "$(sort -r <<<"$started")" ]] || fail "the newest comes first: $out"
+run 0 show rest.db --all --namespace ns
+says "retry-1"
+run 0 show rest.db --namespace nobody
+says "no runs in the namespace nobody"
+run 0 show rest.db --json
+says '"more":3}'
+says '"workflowId":"'
+says '"lastEventTime":"'
+run 2 show rest.db timer-1 --all
+says "either a RUN or --all"
+run 2 show
+run 3 show missing.db
 run 1 show rest.db timer-1
 says 'there is no workflow and no run "timer-1" in the namespace "default"'
 run 0 db export rest.db -o histories
@@ -98,6 +119,12 @@ for ((i = 0; i < 100; i++)); do
 done
 run 0 show orders.db order-1
 says "timer 1, fires in"
+run 0 show orders.db
+says "order-1                   order             Running "
+run 0 show orders.db --json
+says '"workflowId":"order-1"'
+says '"more":0}'
+[[ -z $(compgen -G 'orders.db-copy*') ]] || fail "a list has left its copy"
 run_id=$("$holdfast" show orders.db order-1 | sed -n 's/^run \([^,]*\),.*/\1/p')
 run 0 show orders.db "$run_id"
 says "order-1"
@@ -127,6 +154,8 @@ says "TimerStarted"
 [[ $(cat orders.db orders.db-wal | sha256sum) == "$before" ]] || fail "looking has changed something"
 [[ ! -e orders.db-shm && ! -e orders.db-owner ]] || fail "looking has left something"
 "$order" 2 | grep -q "five stars" || fail "the order did not end"
+run 0 show orders.db
+says "order-1                   order             Completed "
 run 0 show orders.db order-1
 says "WorkflowExecutionCompleted"
 echo "the program does what it says"
