@@ -31,6 +31,11 @@ hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engin
 
 /* Blocks the calling thread for a moment; not on a fiber. */
 hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats);
+/* The newest runs with numbers below `before` (INT64_MAX: all), newest first, in the arena. At most `count_max`, and fewer may come
+ * although there are more; none: there are none. What was decided a moment ago and is not durable yet is seen, too. Blocks the
+ * calling thread; not on a fiber. Fails: HF_ERR_AGAIN (the engine is just starting over), HF_ERR_NOMEM, what the store says. */
+hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t count_max, hf_arena *arena,
+                         hf_pb_admin_runs *ret_runs);
 /* A consistent copy of the store at `path`, while the engine works. Blocks the calling thread until it is complete; not on a
  * fiber. `step` is called now and then, and may return false to give up. */
 hf_status hf_engine_backup(hf_op *op, hf_service *service, const char *path, bool (*step)(void *state), void *state);

@@ -1,6 +1,8 @@
 /* Questions of tools to a running engine, from threads that block until they have the answer. */
 #include "engine/loop_private.h"
 
+#include "engine/list.h"
+
 void hf_loop_answer(hf_engine *engine, hf_ask *ask)
 {
     if (ask->stats != NULL && engine->core != NULL) {
@@ -14,6 +16,9 @@ void hf_loop_answer(hf_engine *engine, hf_ask *ask)
             .mem_used = engine->core->used,
             .reopened = engine->reopened,
         };
+    }
+    if (ask->runs != NULL && engine->core != NULL) {
+        hf_list_memory(engine->core, ask->runs);
     }
     hf_word *word = &ask->done;
     atomic_store(word, 1);
@@ -66,6 +71,29 @@ hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, h
     HF_TRY(ask_store(op, engine, &direct));
     ret_stats->store = direct.request.stats;
     return HF_OK;
+}
+
+hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t count_max, hf_arena *arena,
+                         hf_pb_admin_runs *ret_runs)
+{
+    hf_engine *engine = (hf_engine *)(void *)service;
+    hf_listing listing = {.before = before, .count_max = count_max, .arena = arena};
+    hf_ask ask = {.post = {.kind = HF_POST_ASK}, .runs = &listing};
+    hf_loop_post(engine, &ask.post);
+    wait_for(engine, &ask.done); /* first: what leaves memory afterwards is in the rows by then */
+    if (!listing.is_there) {
+        return hf_fail(op, HF_ERR_AGAIN, "the engine cannot list its runs at the moment");
+    }
+    hf_direct direct = {.request = hf_list_scan(&listing)};
+    HF_TRY(ask_store(op, engine, &direct));
+    HF_TRY(hf_list_rows(op, &listing, &direct.request));
+    if (before == INT64_MAX) {
+        hf_direct count = {.request = {.verb = HF_STORE_STATS, .force = true}};
+        HF_TRY(ask_store(op, engine, &count));
+        ret_runs->total = count.request.stats.rows[HF_TABLE_RUN] + listing.unwritten;
+    }
+    ret_runs->runs = listing.runs;
+    return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a list of runs");
 }
 
 hf_status hf_engine_backup(hf_op *op, hf_service *service, const char *path, bool (*step_fn)(void *state), void *state)

@@ -22,7 +22,8 @@ typedef struct hf_post {
 /* A question that the engine thread answers to a thread that blocks. */
 typedef struct hf_ask {
     hf_post post;
-    hf_engine_stats *stats; /* what it wants to know */
+    hf_engine_stats *stats;  /* what it wants to know ... */
+    struct hf_listing *runs; /* ... or this */
     hf_word done;
 } hf_ask;
 

@@ -4,10 +4,11 @@
  *     order-2   order  Running    2026-11-16T07:25:52Z  15, 3.214 s ago    0f41...
  *     ... and 1203 more: --all lists them
  *
- * From a file at rest, or from a copy that its owner makes: there is no call that lists. */
+ * From a file at rest, or from its owner, page by page. */
 #include "main/tool.h"
 
 #include "base/json.h"
+#include "engine/list.h"
 #include "wire/time_text.h"
 
 #include <stdio.h>
@@ -45,7 +46,7 @@ static void put_title(hf_buf *out)
     hf_buf_puts(out, "RUN\n");
 }
 
-static const char *state_of(const hf_run *run)
+static const char *state_of(const hf_pb_admin_run *run)
 {
     const char *state = hf_pb_enum_brief(&hf_pb_workflow_execution_status_enum, run->status);
     return state != NULL ? state : "Unknown";
@@ -59,25 +60,25 @@ static void put_time(hf_buf *out, int64_t ns)
     put_column(out, hf_str_of(at), TIME_WIDTH);
 }
 
-static void put_last_event(hf_buf *out, const hf_run *run, int64_t now_ns)
+static void put_last_event(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
 {
     size_t from = out->len;
-    hf_buf_putf(out, "%lld, ", (long long)run->event_count);
-    hf_put_span(out, now_ns - run->last_time);
+    hf_buf_putf(out, "%lld, ", (long long)run->events);
+    hf_put_span(out, now_ns - run->last_ns);
     hf_buf_puts(out, " ago");
     size_t len = out->len - from;
     hf_buf_putf(out, "%*s  ", len < EVENT_WIDTH ? (int)(EVENT_WIDTH - len) : 0, "");
 }
 
-static void put_line(hf_buf *out, const hf_run *run, int64_t now_ns)
+static void put_line(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
 {
-    put_column(out, hf_owned_str(&run->workflow_id), ID_WIDTH);
-    put_column(out, hf_owned_str(&run->workflow_type), TYPE_WIDTH);
+    put_column(out, run->workflow_id, ID_WIDTH);
+    put_column(out, run->type, TYPE_WIDTH);
     put_column(out, hf_str_of(state_of(run)), STATE_WIDTH);
-    put_time(out, run->start_time);
+    put_time(out, run->start_ns);
     put_last_event(out, run, now_ns);
-    hf_buf_putf(out, "%.*s", HF_STR_ARGS(hf_owned_str(&run->run_id)));
-    hf_str name_space = hf_owned_str(&run->namespace);
+    hf_buf_putf(out, "%.*s", HF_STR_ARGS(run->run_id));
+    hf_str name_space = run->namespace;
     if (!hf_str_equal(name_space, HF_STR("default"))) {
         hf_buf_puts(out, "  --namespace ");
         put_column(out, name_space, 0);
@@ -103,24 +104,24 @@ static void key_time(hf_json *writer, const char *key, int64_t ns)
     hf_json_key_string(writer, key, ns != 0 ? at : NULL);
 }
 
-static void put_object(hf_json *writer, const hf_run *run)
+static void put_object(hf_json *writer, const hf_pb_admin_run *run)
 {
     hf_json_object(writer);
-    key_text(writer, "namespace", hf_owned_str(&run->namespace));
-    key_text(writer, "workflowId", hf_owned_str(&run->workflow_id));
-    key_text(writer, "runId", hf_owned_str(&run->run_id));
-    key_text(writer, "type", hf_owned_str(&run->workflow_type));
+    key_text(writer, "namespace", run->namespace);
+    key_text(writer, "workflowId", run->workflow_id);
+    key_text(writer, "runId", run->run_id);
+    key_text(writer, "type", run->type);
     hf_json_key_string(writer, "state", state_of(run));
-    key_time(writer, "startTime", run->start_time);
-    key_time(writer, "closeTime", run->close_time);
-    key_time(writer, "lastEventTime", run->last_time);
-    hf_json_key_int(writer, "events", run->event_count);
+    key_time(writer, "startTime", run->start_ns);
+    key_time(writer, "closeTime", run->close_ns);
+    key_time(writer, "lastEventTime", run->last_ns);
+    hf_json_key_int(writer, "events", run->events);
     hf_json_end(writer);
 }
 
 /* ---- The list ----------------------------------------------------------------------------------------------------------- */
 
-static void show(listing *l, const hf_run *run)
+static void show(listing *l, const hf_pb_admin_run *run)
 {
     if (l->args->json) {
         put_object(&l->writer, run);
@@ -135,42 +136,99 @@ static void show(listing *l, const hf_run *run)
     l->listed++;
 }
 
-/* One run: shown, counted, or of another namespace. */
-static hf_status consider(hf_op *op, hf_look *look, int64_t number, listing *l)
+/* ---- Pages -------------------------------------------------------------------------------------------------------------- */
+
+/* Where pages come from: one of the two. */
+typedef struct shelf {
+    hf_look *look;
+    hf_source *owned;
+} shelf;
+
+static hf_status page_of_file(hf_op *op, hf_look *look, int64_t before, size_t count_max, hf_arena *arena,
+                              hf_pb_admin_runs *ret_page)
 {
-    hf_run *run = NULL;
-    hf_status status = hf_look_run(op, look, number, &run);
-    if (status != HF_OK) {
-        return status;
+    ret_page->runs.items = HF_ARENA_ARRAY(arena, hf_pb_admin_run, count_max);
+    if (before == INT64_MAX) {
+        HF_TRY(hf_look_count(op, look, &ret_page->total));
     }
-    bool is_meant =
-        !l->args->has_name_space || hf_str_equal(hf_owned_str(&run->namespace), hf_str_of(l->args->name_space));
+    while (ret_page->runs.items != NULL && ret_page->runs.count < count_max) {
+        hf_run *run = NULL;
+        HF_TRY(hf_look_before(op, look, before, &before));
+        if (before == 0) {
+            break;
+        }
+        HF_TRY(hf_look_run(op, look, before, &run));
+        hf_run_brief(run, arena, &ret_page->runs.items[ret_page->runs.count++]);
+        hf_look_run_free(look, run);
+    }
+    return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the list");
+}
+
+static void keep_bytes(void *state, hf_str kind, hf_str chunk)
+{
+    if (kind.len > 0) {
+        hf_buf_put(state, chunk.data, chunk.len);
+    }
+}
+
+static hf_status page_of_owner(hf_op *op, hf_source *source, int64_t before, size_t count_max, hf_arena *arena,
+                               hf_pb_admin_runs *ret_page)
+{
+    char numbers[2][24];
+    const char *words[] = {numbers[0], numbers[1]};
+    (void)snprintf(numbers[0], sizeof numbers[0], "%lld", (long long)before);
+    (void)snprintf(numbers[1], sizeof numbers[1], "%zu", count_max);
+    hf_buf bytes;
+    hf_buf_init(&bytes, hf_env_memory(source->env), SIZE_MAX / 4);
+    hf_status status = hf_admin_ask(op, source->env, source->path, "list", words, 2, keep_bytes, &bytes);
+    if (status == HF_OK) {
+        hf_str copy = hf_arena_copy(arena, hf_str_of_len(bytes.data, bytes.len));
+        status = hf_pb_decode(op, &hf_pb_admin_runs_type, copy, arena, ret_page);
+    }
+    hf_buf_deinit(&bytes);
+    return status;
+}
+
+/* Shown, counted, or of another namespace. */
+static void consider(listing *l, const hf_pb_admin_run *run)
+{
+    bool is_meant = !l->args->has_name_space || hf_str_equal(run->namespace, hf_str_of(l->args->name_space));
     if (is_meant && (l->args->all || l->listed < LIST_MAX)) {
         show(l, run);
     } else if (is_meant) {
         l->more++;
     }
-    hf_look_run_free(look, run);
-    return l->text.status == HF_OK ? HF_OK : hf_fail(op, l->text.status, "no memory for the list");
 }
 
 /* With a namespace every run has to be looked at; else those behind the last one that is shown are only counted. */
-static hf_status list(hf_op *op, hf_look *look, listing *l)
+static hf_status list(hf_op *op, const shelf *from, listing *l)
 {
-    int64_t number = INT64_MAX;
-    for (;;) {
-        HF_TRY(hf_look_before(op, look, number, &number));
-        if (number == 0) {
-            return HF_OK;
+    bool is_brief = !l->args->all && !l->args->has_name_space;
+    size_t count_max = is_brief ? LIST_MAX : HF_ADMIN_LIST_MAX;
+    uint64_t total = 0;
+    int64_t before = INT64_MAX;
+    bool goes_on = true;
+    hf_status status = HF_OK;
+    hf_arena arena;
+    hf_arena_init(&arena, l->text.memory);
+    while (status == HF_OK && goes_on) {
+        hf_pb_admin_runs page = {0};
+        hf_arena_reset(&arena);
+        status = from->look != NULL ? page_of_file(op, from->look, before, count_max, &arena, &page)
+                                    : page_of_owner(op, from->owned, before, count_max, &arena, &page);
+        for (size_t i = 0; status == HF_OK && i < page.runs.count; i++) {
+            consider(l, &page.runs.items[i]);
+            before = page.runs.items[i].number;
         }
-        HF_TRY(consider(op, look, number, l));
-        if (!l->args->all && !l->args->has_name_space && l->listed == LIST_MAX) {
-            uint64_t count = 0;
-            HF_TRY(hf_look_count(op, look, &count));
-            l->more = count > l->listed ? count - l->listed : 0;
-            return HF_OK;
-        }
+        total = page.total > total ? page.total : total;
+        goes_on = page.runs.count > 0 && !(is_brief && l->listed >= LIST_MAX);
     }
+    hf_arena_deinit(&arena);
+    if (is_brief) {
+        l->more = total > l->listed ? total - l->listed : 0;
+    }
+    HF_TRY(status);
+    return l->text.status == HF_OK ? HF_OK : hf_fail(op, l->text.status, "no memory for the list");
 }
 
 static void end_list(listing *l)
@@ -191,7 +249,7 @@ static void end_list(listing *l)
 int hf_list_runs(const hf_tool_args *args)
 {
     hf_source source;
-    int code = hf_source_open_still(&source, args->words[0]);
+    int code = hf_source_open(&source, args->words[0]);
     if (code != HF_EXIT_FINE) {
         return code;
     }
@@ -205,13 +263,14 @@ int hf_list_runs(const hf_tool_args *args)
     }
     hf_op op;
     hf_op_init(&op);
-    hf_look *look = NULL;
-    hf_status status = hf_look_open(&op, hf_env_memory(source.env), source.peek.store, &look);
-    status = status == HF_OK ? list(&op, look, &l) : status;
+    shelf from = {.owned = &source};
+    hf_status status =
+        source.is_owned ? HF_OK : hf_look_open(&op, hf_env_memory(source.env), source.peek.store, &from.look);
+    status = status == HF_OK ? list(&op, &from, &l) : status;
     if (status == HF_OK) {
         end_list(&l);
     }
-    hf_look_close(look);
+    hf_look_close(from.look);
     hf_buf_deinit(&l.text);
     hf_source_close(&source);
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);

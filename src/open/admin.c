@@ -8,6 +8,7 @@
  *     stats            figures of engine and store
  *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
  *     show NS ID       a workflow's description and history
+ *     list BEFORE MAX  the newest runs with a number below, at most so many
  *
  * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
 #include "open/open.h"
@@ -194,6 +195,40 @@ static hf_status answer_show(talk *t, hf_str name_space, hf_str id)
     return HF_OK;
 }
 
+/* ---- list ------------------------------------------------------------------------------------------------------------- */
+
+/* A whole number from 1 on; 0 = it is none. */
+static int64_t number_of(hf_str text)
+{
+    int64_t number = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, text.data[i] - '0', &number)) {
+            return 0;
+        }
+    }
+    return number;
+}
+
+static hf_status answer_list(talk *t, hf_str before, hf_str max)
+{
+    int64_t count = number_of(max);
+    if (number_of(before) == 0 || count == 0 || count > HF_ADMIN_LIST_MAX) {
+        return hf_fail(&t->op, HF_ERR_INVALID, "list needs a number and a count, from 1 to %d", HF_ADMIN_LIST_MAX);
+    }
+    hf_pb_admin_runs runs = {0};
+    HF_TRY(hf_engine_list(&t->op, t->admin->engine, number_of(before), (size_t)count, &t->arena, &runs));
+    hf_buf bytes;
+    hf_buf_init(&bytes, t->arena.memory, SIZE_MAX / 4);
+    hf_pb_encode(&hf_pb_admin_runs_type, &runs, &bytes);
+    hf_status status = bytes.status;
+    if (status == HF_OK) {
+        say_bytes(t, "runs", hf_str_of_len(bytes.data, bytes.len));
+    }
+    hf_buf_deinit(&bytes);
+    return status;
+}
+
 /* ---- The thread ------------------------------------------------------------------------------------------------------- */
 
 static hf_status answer(talk *t, const hf_pb_admin_request *request)
@@ -201,20 +236,29 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
     static const struct {
         const char *verb;
         size_t arg_count;
-    } VERBS[] = {{"stats", 0}, {"backup", 1}, {"show", 2}};
+    } VERBS[] = {{"stats", 0}, {"backup", 1}, {"show", 2}, {"list", 2}};
     size_t which = 0;
     while (which < HF_COUNT_OF(VERBS) && !hf_str_equal(request->verb, hf_str_of(VERBS[which].verb))) {
         which++;
     }
     if (which == HF_COUNT_OF(VERBS)) {
-        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": there are stats, backup and show",
+        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": there are stats, backup, show and list",
                        request->verb.len > 0 ? hf_arena_copy(&t->arena, request->verb).data : "");
     }
     if (request->args.count != VERBS[which].arg_count) {
         return hf_fail(&t->op, HF_ERR_INVALID, "%s takes %zu arguments", VERBS[which].verb, VERBS[which].arg_count);
     }
     const hf_str *args = request->args.items;
-    return which == 0 ? answer_stats(t) : which == 1 ? answer_backup(t, args[0]) : answer_show(t, args[0], args[1]);
+    switch (which) {
+    case 0:
+        return answer_stats(t);
+    case 1:
+        return answer_backup(t, args[0]);
+    case 2:
+        return answer_show(t, args[0], args[1]);
+    default:
+        return answer_list(t, args[0], args[1]);
+    }
 }
 
 static void serve(hf_admin *admin, int fd)

@@ -95,6 +95,7 @@ enum {
     HF_FRAME_REQUEST_MAX = 64 * 1024,       /* bytes: a verb and a few names */
     HF_FRAME_CHUNK_LEN = 256 * 1024,        /* bytes of one piece of an answer */
     HF_FRAME_RESPONSE_MAX = 2 * 256 * 1024, /* a piece, and what is around it */
+    HF_ADMIN_LIST_MAX = 1000,               /* runs of one answer */
 };
 
 typedef struct hf_wire {

@@ -393,7 +393,7 @@ static void tools_ask_the_owner(void **state)
     assert_int_equal(ask(p, "backup", copy, NULL, &h, &op), HF_ERR_EXISTS);
     assert_int_equal(ask(p, "backup", "relative.db", NULL, &h, &op), HF_ERR_INVALID);
     assert_int_equal(ask(p, "dance", NULL, NULL, &h, &op), HF_ERR_INVALID);
-    assert_non_null(strstr(op.message, "stats, backup and show"));
+    assert_non_null(strstr(op.message, "stats, backup, show and list"));
     assert_int_equal(ask(p, "stats", "a", NULL, &h, &op), HF_ERR_INVALID);
     hf_buf_deinit(&h.bytes);
 
@@ -422,6 +422,85 @@ static int connect_to(const place *p)
 }
 
 /* Whatever is sent, the next one is served. Connections that say nothing are closed after a while, or when the owner closes. */
+enum { LISTED = 100 };
+
+/* Every third is closed, and so has a row; the others are in the journal, and in memory. */
+static void start_many(hf_service *service)
+{
+    for (int i = 0; i < LISTED; i++) {
+        char id[16];
+        hf_execution *execution = NULL;
+        (void)snprintf(id, sizeof id, "w-%d", i);
+        assert_int_equal(hf_start(service, "type", hf_payload_none(), &execution, .id = id), HF_OK);
+        if (i % 3 == 0) {
+            assert_int_equal(hf_terminate(execution), HF_OK);
+        }
+        hf_execution_free(execution);
+    }
+}
+
+/* Reads the whole list in pages of so many, and compares. */
+static void compare_list(const place *p, const char *page_max)
+{
+    hf_arena arena;
+    hf_op op;
+    heard h;
+    char before[24];
+    int seen = 0;
+    (void)snprintf(before, sizeof before, "%lld", (long long)INT64_MAX);
+    hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    for (size_t count = 1; count > 0;) {
+        hf_pb_admin_runs page = {0};
+        assert_int_equal(ask(p, "list", before, page_max, &h, &op), HF_OK);
+        assert_int_equal(
+            hf_pb_decode(&op, &hf_pb_admin_runs_type, hf_str_of_len(h.bytes.data, h.bytes.len), &arena, &page), HF_OK);
+        assert_int_equal(page.total, seen == 0 ? LISTED : 0);
+        count = page.runs.count;
+        for (size_t i = 0; i < count; i++) {
+            const hf_pb_admin_run *run = &page.runs.items[i];
+            char id[16];
+            int which = LISTED - 1 - seen++;
+            (void)snprintf(id, sizeof id, "w-%d", which);
+            assert_true(hf_str_equal(run->workflow_id, hf_str_of(id)));
+            assert_true(hf_str_equal(run->type, HF_STR("type")) && hf_str_equal(run->namespace, HF_STR("default")));
+            assert_int_equal(run->status, which % 3 == 0 ? HF_WORKFLOW_EXECUTION_STATUS_TERMINATED
+                                                         : HF_WORKFLOW_EXECUTION_STATUS_RUNNING);
+            assert_true(run->start_ns > 0 && run->last_ns >= run->start_ns && run->events >= 2);
+            (void)snprintf(before, sizeof before, "%lld", (long long)run->number);
+        }
+    }
+    assert_int_equal(seen, LISTED);
+    hf_arena_deinit(&arena);
+    hf_buf_deinit(&h.bytes);
+}
+
+static void the_owner_lists_runs_newest_first_wherever_they_are(void **state)
+{
+    const place *p = *state;
+    static const char *const PAGES[] = {"1", "7", "99", "100", "1000"};
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    start_many(service);
+    for (int opened = 0; opened < 2; opened++) { /* as they were made, and as they were found */
+        for (size_t i = 0; i < HF_COUNT_OF(PAGES); i++) {
+            compare_list(p, PAGES[i]);
+        }
+        assert_int_equal(hf_close(service), HF_OK);
+        assert_int_equal(hf_open(p->address, &service), HF_OK);
+    }
+    static const char *const BAD[][2] = {
+        {"0", "5"}, {"5", "0"}, {"5", "1001"}, {"x", "5"}, {"99999999999999999999", "5"}};
+    for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
+        hf_op op;
+        heard h;
+        hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+        assert_int_equal(ask(p, "list", BAD[i][0], BAD[i][1], &h, &op), HF_ERR_INVALID);
+        hf_buf_deinit(&h.bytes);
+    }
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 static void nonsense_does_no_harm(void **state)
 {
     const place *p = *state;
@@ -519,6 +598,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(another_process_is_named_and_its_death_frees_the_file),
     TEST(files_are_for_their_owner_only),
     TEST(tools_ask_the_owner),
+    TEST(the_owner_lists_runs_newest_first_wherever_they_are),
     TEST(nonsense_does_no_harm),
     TEST(a_path_too_long_for_a_socket_works_without_one),
 };

@@ -1,0 +1,133 @@
+/* See list.h. */
+#include "engine/list.h"
+
+#define ROWS_LEN (4u << 20) /* bytes of rows read for one list */
+
+void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    *ret_brief = (hf_pb_admin_run){
+        .number = run->number,
+        .namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace)),
+        .workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id)),
+        .run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id)),
+        .type = hf_arena_copy(arena, hf_owned_str(&run->workflow_type)),
+        .status = run->status,
+        .start_ns = run->start_time,
+        .close_ns = run->close_time,
+        .last_ns = run->last_time,
+        .events = run->event_count,
+    };
+}
+
+/* ---- In memory ---------------------------------------------------------------------------------------------------------- */
+
+/* Puts a run where it belongs by its number; the oldest falls off the end. */
+static void insert(const hf_run **newest, size_t *count, size_t count_max, const hf_run *run)
+{
+    if (*count == count_max && newest[*count - 1]->number > run->number) {
+        return;
+    }
+    size_t at = *count < count_max ? (*count)++ : *count - 1;
+    while (at > 0 && newest[at - 1]->number < run->number) {
+        newest[at] = newest[at - 1];
+        at--;
+    }
+    newest[at] = run;
+}
+
+void hf_list_memory(hf_core *core, hf_listing *listing)
+{
+    const hf_run **newest = HF_ARENA_ARRAY(listing->arena, const hf_run *, listing->count_max);
+    listing->runs.items = HF_ARENA_ARRAY(listing->arena, hf_pb_admin_run, 2 * listing->count_max);
+    if (newest == NULL || listing->runs.items == NULL) {
+        return;
+    }
+    size_t count = 0;
+    size_t fitting = 0;
+    /* From the end: what came last is mostly the newest, and is in its place at once. */
+    for (hf_node *node = core->runs_all.head.prev; node != &core->runs_all.head; node = node->prev) {
+        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (run->loading || run->bad || run->event_count == 0) { /* its row says more, or as little */
+            continue;
+        }
+        listing->unwritten += run->is_written ? 0 : 1;
+        if (run->number < listing->before) {
+            insert(newest, &count, listing->count_max, run);
+            fitting++;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        hf_run_brief(newest[i], listing->arena, &listing->runs.items[listing->runs.count++]);
+    }
+    listing->complete_from = fitting > count ? newest[count - 1]->number : 0;
+    listing->is_there = true;
+}
+
+/* ---- Rows --------------------------------------------------------------------------------------------------------------- */
+
+hf_store_request hf_list_scan(const hf_listing *listing)
+{
+    return (hf_store_request){
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_RUN,
+        .key_end = {.a = listing->before},
+        .backwards = true,
+        .row_max = listing->count_max,
+        .len_max = ROWS_LEN,
+        .arena = listing->arena,
+    };
+}
+
+static hf_status brief_of_row(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    hf_str body = {0};
+    hf_pb_run_state state;
+    HF_TRY(hf_record_open(op, HF_TABLE_RUN, &row->key, row->value, &body));
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
+    *ret_brief = (hf_pb_admin_run){
+        .number = row->key.a,
+        .namespace = state.namespace,
+        .workflow_id = state.workflow_id,
+        .run_id = state.run_id,
+        .type = state.workflow_type,
+        .status = state.status,
+        .start_ns = state.start_time,
+        .close_ns = state.close_time,
+        .last_ns = state.last_time,
+        .events = state.event_count,
+    };
+    return HF_OK;
+}
+
+/* Into the list of those in memory, unless it is one of them. */
+static void merge(hf_pb_admin_run_list *runs, const hf_pb_admin_run *run)
+{
+    size_t at = runs->count;
+    while (at > 0 && runs->items[at - 1].number < run->number) {
+        at--;
+    }
+    if (at > 0 && runs->items[at - 1].number == run->number) {
+        return;
+    }
+    memmove(&runs->items[at + 1], &runs->items[at], (runs->count - at) * sizeof *runs->items);
+    runs->items[at] = *run;
+    runs->count++;
+}
+
+hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *scan)
+{
+    for (size_t i = 0; i < scan->row_count && i < listing->count_max; i++) {
+        hf_pb_admin_run run;
+        HF_TRY(brief_of_row(op, &scan->rows[i], listing->arena, &run));
+        merge(&listing->runs, &run);
+    }
+    if (scan->more && scan->row_count > 0 && scan->rows[scan->row_count - 1].key.a > listing->complete_from) {
+        listing->complete_from = scan->rows[scan->row_count - 1].key.a;
+    }
+    hf_pb_admin_run_list *runs = &listing->runs;
+    while (runs->count > 0 &&
+           (runs->count > listing->count_max || runs->items[runs->count - 1].number < listing->complete_from)) {
+        runs->count--;
+    }
+    return HF_OK;
+}

@@ -1,0 +1,27 @@
+/* Lists of runs, for tools: those in memory and those that are rows, put together. Every run is one or the other; one that is both
+ * is newer in memory. */
+#ifndef HF_ENGINE_LIST_H
+#define HF_ENGINE_LIST_H
+
+#include "engine/core.h"
+
+typedef struct hf_listing {
+    int64_t before;   /* numbers below this */
+    size_t count_max; /* at most so many */
+    hf_arena *arena;
+    bool is_there;             /* memory was looked at */
+    uint64_t unwritten;        /* runs in memory that have no row */
+    int64_t complete_from;     /* of runs below this number some may be missing */
+    hf_pb_admin_run_list runs; /* newest first */
+} hf_listing;
+
+/* What a list says of a run; its texts are copied. */
+void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief);
+/* 1: on the core's thread. */
+void hf_list_memory(hf_core *core, hf_listing *listing);
+/* 2: the request for rows ... */
+hf_store_request hf_list_scan(const hf_listing *listing);
+/* 3: ... and what came of it. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *scan);
+
+#endif
