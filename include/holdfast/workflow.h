@@ -43,7 +43,7 @@ HF_BEGIN_DECLS
  * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it
  * ended canceled. HF_ERR_EVICTED.
  * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense;
- * HF_ERR_TOO_BIG: `in` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2000
+ * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2000
  * have not; HF_ERR_MISUSE: `in` has no bytes where it says so, or this is no workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                       const hf_activity_options *options);

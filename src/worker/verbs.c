@@ -293,6 +293,19 @@ static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_opt
     return HF_OK;
 }
 
+/* The words of a retry policy, all together. */
+static hf_status check_types(hf_op *op, const char *name, const char *const *types)
+{
+    size_t len = 0;
+    for (size_t i = 0; types != NULL && types[i] != NULL && len <= HF_PAYLOAD_LEN_MAX; i++) {
+        len += strlen(types[i]) + 1;
+    }
+    return len <= HF_PAYLOAD_LEN_MAX
+               ? HF_OK
+               : hf_fail(op, HF_ERR_TOO_BIG, "activity '%.100s': .final_types has more than %u bytes", name,
+                         HF_PAYLOAD_LEN_MAX);
+}
+
 /* Whether an activity that has not ended, as far as the history tells, has this id. */
 static bool has_id(const hf_wf_activity *activity, hf_str id)
 {
@@ -344,6 +357,7 @@ static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_paylo
     char what[HF_MESSAGE_LEN_MAX];
     HF_TRY(check_names(op, name, options));
     HF_TRY(check_bounds(op, name, options));
+    HF_TRY(check_types(op, name, options->final_types));
     (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
     HF_TRY(hf_payload_check_len(op, what, in));
     return check_others(op, wf, name, options->id, wf->activity_seq + 1);

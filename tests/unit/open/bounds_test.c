@@ -13,6 +13,7 @@
 static char long_text[HF_ID_LEN_MAX + 2]; /* one byte more than an id may have */
 static char fitting_text[HF_ID_LEN_MAX + 1];
 static char big[HF_PAYLOAD_LEN_MAX + 1];
+static char long_word[HF_PAYLOAD_LEN_MAX + 1]; /* the longest text that fits, with its NUL */
 
 /* What a workflow noted; the last run of it counts. */
 static char notes[4096];
@@ -160,6 +161,7 @@ static hf_status bad_options(hf_payload in, hf_payload *ret_out)
     REFUSED("echo", in, NULL, .start_to_close = s, .retry_initial = s, .retry_max = hf_seconds(4));
     REFUSED("echo", in, NULL, .start_to_close = s, .retry_max = hf_milliseconds(500));
     REFUSED("echo", hf_payload_of_bytes(big, sizeof big), NULL, .start_to_close = s);
+    REFUSED("echo", in, NULL, .start_to_close = s, .final_types = (const char *const[]){long_word, NULL});
     /* What is taken, at its bounds. */
     HF_TRY(hf_activity_run("echo", hf_payload_of_bytes(big, sizeof big - 1), ret_out, .start_to_close = s,
                            .id = fitting_text, .retry_coefficient = 1, .retry_initial = s, .retry_max = s));
@@ -182,7 +184,8 @@ static void a_workflow_is_told_of_options_that_make_no_sense(void **state)
          "HF_ERR_INVALID: activity 'echo': .retry_coefficient is inf, not 1 to 1000000: pauses grow\n"
          "HF_ERR_INVALID: activity 'echo': .retry_max is 4 s, below .retry_initial of 5 s\n"
          "HF_ERR_INVALID: activity 'echo': .retry_max is 0.5 s, below .retry_initial of 1 s, the default\n"
-         "HF_ERR_TOO_BIG: the input of activity 'echo' has 2097153 bytes, at most 2097152 are taken\n");
+         "HF_ERR_TOO_BIG: the input of activity 'echo' has 2097153 bytes, at most 2097152 are taken\n"
+         "HF_ERR_TOO_BIG: activity 'echo': .final_types has more than 2097152 bytes\n");
 }
 
 /* ---- Ids in use ------------------------------------------------------------------------------------------------------- */
@@ -389,6 +392,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_payload_without_its_bytes_is_refused_everywhere),
     };
     memset(long_text, 'x', sizeof long_text - 1);
+    memset(long_word, 'x', sizeof long_word - 1);
     memset(fitting_text, 'x', sizeof fitting_text - 1);
     return hf_test_main("bounds", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
