@@ -299,7 +299,8 @@ static void evict_if_free(hf_core *core, hf_run *run)
 {
     /* One whose deadline has come may have been loaded just for that. */
     bool is_due = run->due.place != 0 && run->due.key <= core->now.wall;
-    if (run->commit_last <= core->commit_durable && hf_list_is_empty(&run->waiting) && !is_due) {
+    bool is_waited_for = !hf_list_is_empty(&run->waiting) || !hf_list_is_empty(&run->held);
+    if (run->commit_last <= core->commit_durable && !is_waited_for && !is_due) {
         evict(core, run);
     }
 }
@@ -509,6 +510,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
     }
     hf_polls_expire(core);
     hf_due_tick(core);
+    hf_inbox_pump(core);
     hf_queues_tidy(core);
 }
 
@@ -560,7 +562,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     hf_filter_tick(core);
-    hf_inbox_pump(core); /* of opening, or of a deadline */
+    hf_inbox_pump(core); /* of opening */
     hf_batch *batch = &core->batches[core->open_idx];
     if (!hf_core_is_whole(core)) {
         return NULL;

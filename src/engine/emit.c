@@ -150,6 +150,7 @@ static void fix_started_id(hf_pb_history_event *event, const int64_t (*started)[
 void hf_flush_buffered(hf_core *core, hf_run *run)
 {
     size_t count = run->buffered.count;
+    hf_external_release(core, run); /* there is room now */
     if (count == 0 || core->status != HF_OK) {
         return;
     }

@@ -55,6 +55,7 @@
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                  \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                 \
     X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")            \
+    X(HF_PROBE_MESSAGE_HELD, "a message waited for room in its target's buffer")           \
     X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                        \
     X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                  \
     X(HF_PROBE_BAD_RECORD, "a record of the store did not check")                          \

@@ -52,6 +52,7 @@ hf_run *hf_run_new(hf_core *core, int64_t number)
     run->number = number;
     run->wft.attempt = 1;
     hf_list_init(&run->waiting);
+    hf_list_init(&run->held);
     hf_list_init(&run->wanted_as);
     hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
     return run;

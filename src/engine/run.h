@@ -162,6 +162,7 @@ struct hf_run {
     hf_heap_node due;                 /* earliest deadline of any kind, or earlier */
     hf_name *name;                    /* when it is the current run of its workflow id */
     hf_list waiting;                  /* calls that wait for it to be loaded */
+    hf_list held;                     /* messages that wait for room in its buffer; they hold it in memory */
     HF_VEC(struct hf_token) unwanted; /* loading: tasks that are to be taken back then */
     hf_list wanted_as;                /* loading: names that it may have */
     bool loading;                     /* the rest of this struct is not there yet */

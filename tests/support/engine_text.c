@@ -144,6 +144,16 @@ static void put_rest(const hf_pb_history_event *event, hf_buf *out)
         hf_buf_putf(out, " '%.*s'", HF_STR_ARGS(a->reason));
         break;
     }
+    case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED: {
+        ATTRS(signal_external_workflow_execution_failed);
+        hf_buf_putf(out, " %s", brief(&hf_pb_signal_external_workflow_execution_failed_cause_enum, a->cause));
+        break;
+    }
+    case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED: {
+        ATTRS(request_cancel_external_workflow_execution_failed);
+        hf_buf_putf(out, " %s", brief(&hf_pb_cancel_external_workflow_execution_failed_cause_enum, a->cause));
+        break;
+    }
     case HF_EVENT_TYPE_MARKER_RECORDED: {
         ATTRS(marker_recorded);
         hf_buf_putf(out, " %.*s", HF_STR_ARGS(a->marker_name));

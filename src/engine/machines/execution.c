@@ -217,6 +217,7 @@ void hf_execution_closed(hf_core *core, hf_run *run)
     if (core->status == HF_OK) {
         hf_heap_remove(&core->due, &run->due);
         run->spill_now = true;
+        hf_external_release(core, run);
         hf_watch_wake(core, run);
     }
 }

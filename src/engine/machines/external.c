@@ -8,7 +8,10 @@
  * other call, waits while that is loaded, and is answered inside the core. When both runs are in memory everything is in one
  * batch. The message itself is never written: while the run that sent it says "initiated" it can be made again, and the
  * request id that it carries makes a second arrival harmless. Runs with something initiated stay in memory, or have a row
- * that opening finds (spill.c), so that a crash delays a message and does not lose it. */
+ * that opening finds (spill.c), so that a crash delays a message and does not lose it.
+ *
+ * A run whose buffer of events is full takes no more until its workflow task ends, which it does in time. A client is told
+ * so and tries again; a message waits with that run, in order, and then comes before all younger ones. */
 #include "engine/core.h"
 
 #include "base/limits.h"
@@ -290,6 +293,22 @@ void hf_external_post_all(hf_core *core, hf_run *run)
             HF_PROBE(core, HF_PROBE_MESSAGE_AGAIN);
             post(core, run, &run->externals.items[i]);
         }
+    }
+}
+
+void hf_external_hold(hf_core *core, hf_call *message, hf_run *run)
+{
+    HF_PROBE(core, HF_PROBE_MESSAGE_HELD);
+    message->place = HF_PLACE_ELSEWHERE;
+    hf_list_push_back(&run->held, &message->link);
+}
+
+void hf_external_release(hf_core *core, hf_run *run)
+{
+    hf_node *node = NULL;
+    while ((node = hf_list_last(&run->held)) != NULL) {
+        hf_list_remove(node);
+        hf_list_push_front(&core->inbox, node);
     }
 }
 

@@ -125,6 +125,9 @@ void hf_external_cancel(hf_core *core, hf_run *run,
                         const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
 /* After a restart: what is on its way is sent again. */
 void hf_external_post_all(hf_core *core, hf_run *run);
+/* There is no room in the buffer of the message's run: it waits there. Sent on when the workflow task or the run ends. */
+void hf_external_hold(hf_core *core, hf_call *message, hf_run *run);
+void hf_external_release(hf_core *core, hf_run *run);
 /* Messages that the last step made. */
 void hf_inbox_pump(hf_core *core);
 hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);

@@ -55,11 +55,16 @@ static void remember(hf_core *core, hf_run *run, hf_str request_id)
     }
 }
 
-static bool buffer_is_full(hf_core *core, hf_call *call, const hf_run *run)
+/* A caller hears it and may try again; a message waits. */
+static bool buffer_is_full(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_core_limits *limits = &core->options.limits;
     if (run->buffered.count < limits->buffered_count && run->buffered_len < limits->buffered_len) {
         return false;
+    }
+    if (call->internal) {
+        hf_external_hold(core, call, run);
+        return true;
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
     hf_call_fail(core, call, HF_ERR_LIMIT,
