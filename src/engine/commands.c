@@ -181,11 +181,16 @@ static bool is_short(hf_str text)
     return text.len <= HF_ID_LEN_MAX;
 }
 
-static bool check_external(hf_core *core, hf_plan *plan, hf_str workflow_id, bool has_name, int32_t bad_cause,
+/* What no run could take is refused here: once it is a message, its failure has no word for it. */
+static bool check_external(hf_core *core, hf_plan *plan, hf_str namespace_, hf_str workflow_id, int32_t bad_cause,
                            int32_t many_cause)
 {
-    if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX || !has_name) {
-        return bad(core, plan, bad_cause, "a message to another workflow names none, or no signal");
+    if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX) {
+        return bad(core, plan, bad_cause, "a message to another workflow names none, or its id is too long");
+    }
+    if (namespace_.len > 0 && !hf_namespace_is_good(namespace_)) { /* empty: its own */
+        return bad(core, plan, bad_cause,
+                   "the namespace of a message to another workflow is longer than 1000 bytes, or has a byte 0x1f");
     }
     if (++plan->externals > core->options.limits.pending) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
@@ -198,24 +203,20 @@ static bool check_signal_external(hf_core *core, hf_plan *plan, size_t index)
 {
     const hf_pb_signal_external_workflow_execution_command_attributes *attrs =
         plan->request->commands.items[index].signal_external_workflow_execution_command_attributes;
-    bool whole = attrs != NULL && attrs->execution != NULL;
-    if (whole && !fits(core, plan, hf_payloads_len(attrs->input),
-                       HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
-                       "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.")) {
-        return false;
+    const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
+    if (attrs == NULL || attrs->execution == NULL || attrs->signal_name.len == 0 ||
+        attrs->signal_name.len > HF_ID_LEN_MAX) {
+        return bad(core, plan, cause,
+                   "a signal to another workflow names none, or its own name is missing or too long");
     }
-    if (whole && !fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header),
-                       HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
-                       "SignalExternalWorkflowExecutionCommandAttributes.Header exceeds size limit.")) {
-        return false;
+    if (!is_short(attrs->execution->run_id) || !is_short(attrs->control)) {
+        return bad(core, plan, cause, "RunId or Control of SignalExternalWorkflowExecutionCommand is too long.");
     }
-    if (whole && (!is_short(attrs->namespace) || !is_short(attrs->execution->run_id) || !is_short(attrs->control))) {
-        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
-                   "Namespace, RunId or Control of SignalExternalWorkflowExecutionCommand is too long.");
-    }
-    return check_external(core, plan, whole ? attrs->execution->workflow_id : HF_STR(""),
-                          whole && attrs->signal_name.len > 0 && attrs->signal_name.len <= HF_ID_LEN_MAX,
-                          HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_WORKFLOW_EXECUTION_ATTRIBUTES,
+    return fits(core, plan, hf_payloads_len(attrs->input), cause,
+                "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.") &&
+           fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header), cause,
+                "SignalExternalWorkflowExecutionCommandAttributes.Header exceeds size limit.") &&
+           check_external(core, plan, attrs->namespace, attrs->execution->workflow_id, cause,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_SIGNALS_LIMIT_EXCEEDED);
 }
 
@@ -224,12 +225,12 @@ static bool check_cancel_external(hf_core *core, hf_plan *plan, size_t index)
     const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs =
         plan->request->commands.items[index].request_cancel_external_workflow_execution_command_attributes;
     const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_ATTRIBUTES;
-    if (attrs != NULL && (!is_short(attrs->namespace) || !is_short(attrs->run_id) || !is_short(attrs->control) ||
-                          !is_short(attrs->reason))) {
+    if (attrs != NULL && (!is_short(attrs->run_id) || !is_short(attrs->control) || !is_short(attrs->reason))) {
         return bad(core, plan, cause,
-                   "Namespace, RunId, Control or Reason of RequestCancelExternalWorkflowExecutionCommand is too long.");
+                   "RunId, Control or Reason of RequestCancelExternalWorkflowExecutionCommand is too long.");
     }
-    return check_external(core, plan, attrs != NULL ? attrs->workflow_id : HF_STR(""), true, cause,
+    return check_external(core, plan, attrs != NULL ? attrs->namespace : HF_STR(""),
+                          attrs != NULL ? attrs->workflow_id : HF_STR(""), cause,
                           HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
 }
 

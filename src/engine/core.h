@@ -389,6 +389,7 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run);    /* its run is h
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name); /* its workflow id is known */
 
 hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the current one */
+bool hf_namespace_is_good(hf_str namespace_);
 
 /* due.c */
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);

@@ -108,7 +108,7 @@ static bool id_is_good(hf_str id)
 }
 
 /* 0x1f stands between a namespace and what it is a namespace of. */
-static bool namespace_is_good(hf_str namespace_)
+bool hf_namespace_is_good(hf_str namespace_)
 {
     return id_is_good(namespace_) && memchr(namespace_.data, '\x1f', namespace_.len) == NULL;
 }
@@ -217,7 +217,7 @@ static bool poll_is_good(hf_core *core, hf_call *call)
     if (queue == NULL || !id_is_good(queue->name)) {
         return refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
     }
-    if (!namespace_is_good(namespace_)) {
+    if (!hf_namespace_is_good(namespace_)) {
         return refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
     }
     return true;
@@ -309,7 +309,7 @@ void hf_input(hf_core *core, hf_call *call)
     if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !completion_is_good(core, call)) {
         return;
     }
-    if (!namespace_is_good(target.namespace_)) {
+    if (!hf_namespace_is_good(target.namespace_)) {
         refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
         return;
     }

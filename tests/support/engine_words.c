@@ -102,6 +102,21 @@ hf_pb_payloads *hf_words_input(hf_arena *arena, const hf_words *w)
     return hf_payloads_of(arena, hf_payload_bytes(arena, hf_str_of_len(bytes, len)));
 }
 
+hf_pb_header *hf_words_header(hf_arena *arena, const hf_words *w)
+{
+    size_t len = (size_t)hf_words_number(w, "header", 0);
+    if (len == 0) {
+        return NULL;
+    }
+    hf_pb_header *header = HF_ARENA_NEW(arena, hf_pb_header);
+    header->fields.items = HF_ARENA_NEW(arena, hf_pb_header_fields_entry);
+    header->fields.items[0].key = HF_STR("h");
+    header->fields.items[0].value = HF_ARENA_NEW(arena, hf_pb_payload);
+    header->fields.items[0].value->data = hf_str_of_len(hf_arena_zero(arena, len, 1), len);
+    header->fields.count = 1;
+    return header;
+}
+
 hf_pb_task_queue *hf_words_queue(hf_arena *arena, hf_str name)
 {
     hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
@@ -173,6 +188,8 @@ static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *
             HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
         command->request_cancel_external_workflow_execution_command_attributes->workflow_id =
             hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+        command->request_cancel_external_workflow_execution_command_attributes->namespace =
+            hf_arena_copy(arena, hf_words_str(w, "ns", ""));
         return;
     }
     command->command_type = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION;
@@ -183,6 +200,8 @@ static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     attrs->execution->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     attrs->signal_name = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 2)));
     attrs->input = hf_words_input(arena, w);
+    attrs->header = hf_words_header(arena, w);
+    attrs->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", ""));
     command->signal_external_workflow_execution_command_attributes = attrs;
 }
 

@@ -23,6 +23,7 @@ int32_t hf_words_number(const hf_words *w, const char *key, int32_t otherwise);
 hf_pb_duration hf_words_span(const hf_words *w, const char *key); /* none = zero */
 
 hf_pb_payloads *hf_words_input(hf_arena *arena, const hf_words *w); /* input=BYTES, NULL = none */
+hf_pb_header *hf_words_header(hf_arena *arena, const hf_words *w);  /* "header": so many bytes */
 hf_pb_task_queue *hf_words_queue(hf_arena *arena, hf_str name);
 /* "timer t 5s, done": cuts the text. */
 hf_pb_command_list hf_words_commands(hf_arena *arena, char *text);

@@ -137,6 +137,23 @@ typedef struct hf_message {
     hf_pb_request_cancel_workflow_execution_request request_cancel;
 } hf_message;
 
+/* What is neither is no fault of the message, such as a target that cannot be read. */
+static int32_t signal_cause(hf_status status)
+{
+    if (status == HF_ERR_NOT_FOUND) {
+        return HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND;
+    }
+    return status == HF_ERR_LIMIT ? HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_SIGNAL_COUNT_LIMIT_EXCEEDED
+                                  : HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_UNSPECIFIED;
+}
+
+static int32_t cancel_cause(hf_status status)
+{
+    return status == HF_ERR_NOT_FOUND
+               ? HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND
+               : HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_UNSPECIFIED;
+}
+
 static void emit_signal_outcome(hf_core *core, hf_run *run, const hf_message *message)
 {
     const hf_pb_signal_external_workflow_execution_initiated_event_attributes *asked =
@@ -148,9 +165,7 @@ static void emit_signal_outcome(hf_core *core, hf_run *run, const hf_message *me
         .control = asked->control,
     };
     hf_pb_signal_external_workflow_execution_failed_event_attributes failed = {
-        .cause = message->call.status == HF_ERR_LIMIT
-                     ? HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_SIGNAL_COUNT_LIMIT_EXCEEDED
-                     : HF_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND,
+        .cause = signal_cause(message->call.status),
         .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
         .namespace = asked->namespace,
         .workflow_execution = asked->workflow_execution,
@@ -180,7 +195,7 @@ static void emit_cancel_outcome(hf_core *core, hf_run *run, const hf_message *me
         .workflow_execution = asked->workflow_execution,
     };
     hf_pb_request_cancel_external_workflow_execution_failed_event_attributes failed = {
-        .cause = HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_EXTERNAL_WORKFLOW_EXECUTION_NOT_FOUND,
+        .cause = cancel_cause(message->call.status),
         .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
         .namespace = asked->namespace,
         .workflow_execution = asked->workflow_execution,

@@ -1,6 +1,8 @@
 /* Messages from one run to another: the inbox. */
 #include "fixture.h"
 
+#include <stdio.h>
+
 #define SIGNALED_OTHER                             \
     FIRST_TASK                                     \
     "5 SignalExternalWorkflowExecutionInitiated\n" \
@@ -241,6 +243,58 @@ static void a_message_that_waits_for_room_keeps_its_target_in_memory(void **stat
     hf_rig_history(&rig, "to", TO_COMPLETED A_AND_B_5 "8 WorkflowExecutionSignaled s\n");
 }
 
+/* ---- What a failure says ------------------------------------------------------------------------------------------------- */
+
+static void a_signal_beyond_the_most_a_run_may_get_says_so(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.limits = {.signals = 1}});
+    hf_rig_do(&rig, "start other queue=o; signal other a; start wf; poll; complete xsignal other b");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
+                              "6 SignalExternalWorkflowExecutionFailed SignalCountLimitExceeded\n"
+                              "7 WorkflowTaskScheduled attempt=1\n");
+}
+
+/* What is wrong with the target is for an operator; that it is not there would be a lie. */
+static void a_message_to_a_run_that_is_damaged_does_not_say_that_there_is_none(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.mem_max = 1});
+    hf_rig_do(&rig, "start other queue=o; time 1s");
+    lose_row(HF_TABLE_RUN);
+    hf_rig_do(&rig, "crash; start wf; poll; complete xsignal other hello, xcancel other");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
+                              "6 RequestCancelExternalWorkflowExecutionInitiated\n"
+                              "7 SignalExternalWorkflowExecutionFailed Unspecified\n"
+                              "8 WorkflowTaskScheduled attempt=1\n"
+                              "9 RequestCancelExternalWorkflowExecutionFailed Unspecified\n");
+}
+
+#define BAD_COMMAND(cause) \
+    START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 " cause "\n"
+
+static void a_signal_that_nobody_could_take_fails_its_workflow_task(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.limits = {.payload_len = 1000}});
+    static const char *const BAD[] = {"xsignal other s header=1001", "xsignal other s input=1001",
+                                      "xsignal other s ns=a\x1f"
+                                      "b"};
+    hf_rig_do(&rig, "start other queue=o");
+    for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
+        char script[200];
+        (void)snprintf(script, sizeof script, "start wf; poll; complete %s => invalid", BAD[i]);
+        hf_rig_do(&rig, script);
+        hf_rig_history(&rig, "wf", BAD_COMMAND("BadSignalWorkflowExecutionAttributes"));
+        hf_rig_do(&rig, "terminate wf");
+    }
+    hf_rig_do(&rig, "start wf; poll; complete xcancel other ns=a\x1f"
+                    "b => invalid");
+    hf_rig_history(&rig, "wf", BAD_COMMAND("BadRequestCancelExternalWorkflowExecutionAttributes"));
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_signal_to_another_run_arrives_and_is_reported_back),
     TEST(a_signal_to_nobody_fails),
@@ -257,6 +311,9 @@ static const struct CMUnitTest TESTS[] = {
     TEST(messages_that_wait_for_room_stay_in_order),
     TEST(a_message_that_waits_for_room_survives_crashes),
     TEST(a_message_that_waits_for_room_keeps_its_target_in_memory),
+    TEST(a_signal_beyond_the_most_a_run_may_get_says_so),
+    TEST(a_message_to_a_run_that_is_damaged_does_not_say_that_there_is_none),
+    TEST(a_signal_that_nobody_could_take_fails_its_workflow_task),
 };
 
 int main(int argc, char **argv)
