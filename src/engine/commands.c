@@ -30,7 +30,8 @@ typedef struct hf_plan {
     size_t activities; /* pending, with those of the list */
     size_t timers;
     size_t externals;
-    hf_ids activity_ids;
+    hf_ids activity_ids; /* scheduled */
+    hf_ids cancel_ids;   /* of activities that are to be canceled */
     hf_ids timer_ids;
     bool closes;
     int32_t cause; /* of the failure, 0 = all is well */
@@ -162,16 +163,22 @@ static bool check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *p
     return true;
 }
 
-/* An activity that ended while the task ran is fine to cancel: its outcome is on its way to the workflow. Ids of events of
- * this very task are known only to those who made it: they name an activity that was scheduled before. */
+/* It names the event of an activity that nobody has asked to cancel. One that ended while the task ran is fine, since its
+ * worker cannot know: its outcome is buffered, and comes behind the request. */
 static bool check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *plan, size_t index)
 {
     const hf_pb_request_cancel_activity_task_command_attributes *attrs =
         plan->request->commands.items[index].request_cancel_activity_task_command_attributes;
-    if (attrs == NULL || attrs->scheduled_event_id <= 0 || attrs->scheduled_event_id > run->event_count) {
-        return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES,
-                   "RequestCancelActivityTaskCommand names no activity");
+    const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES;
+    const hf_activity *activity = attrs != NULL ? hf_run_activity(run, attrs->scheduled_event_id) : NULL;
+    if (activity == NULL) {
+        return bad(core, plan, cause, "RequestCancelActivityTaskCommand names no activity that is pending");
     }
+    hf_listed *place = listed(core, plan, &plan->cancel_ids, activity->activity_id);
+    if (place == NULL || place->id.data != NULL || activity->cancel_requested_id != 0) {
+        return bad(core, plan, cause, "RequestCancelActivityTaskCommand names an activity that is being canceled");
+    }
+    *place = (hf_listed){activity->activity_id, false};
     return true;
 }
 

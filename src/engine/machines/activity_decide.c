@@ -126,10 +126,6 @@ void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call)
 
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id)
 {
-    hf_activity *activity = hf_run_activity(run, scheduled_id);
-    if (activity == NULL || activity->cancel_requested_id != 0) {
-        return;
-    }
     hf_pb_activity_task_cancel_requested_event_attributes body = {
         .scheduled_event_id = scheduled_id,
         .workflow_task_completed_event_id = run->wft.completed_id,

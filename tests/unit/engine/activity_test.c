@@ -245,6 +245,76 @@ GOLDEN(activities_of_a_closed_run_are_gone,
        "heartbeat => not_found; apoll as=x => parked",
        FIRST_ACTIVITY "6 ActivityTaskScheduled a2\n7 WorkflowExecutionTerminated 'enough'\n")
 
+/* ---- Cancel commands that name nothing to cancel ------------------------------------------------------------------------ */
+
+#define BAD_CANCEL "BadRequestCancelActivityAttributes\n"
+
+static void a_cancel_that_names_another_event_fails_the_workflow_task(void **state)
+{
+    (void)state;
+    static const char *const NAMES[] = {"0", "1", "4", "6",
+                                        "100"}; /* nothing, the start, a completed task, a timer, nothing */
+    for (size_t i = 0; i < HF_COUNT_OF(NAMES); i++) {
+        char script[200];
+        (void)snprintf(script, sizeof script,
+                       "start wf; poll; complete activity a1, timer t 1h; signal wf s; poll;"
+                       "complete unactivity %s, marker m => invalid",
+                       NAMES[i]);
+        hf_rig_do(&rig, script);
+        hf_rig_history(&rig, "wf",
+                       FIRST_ACTIVITY "6 TimerStarted t after=3600s\n7 WorkflowExecutionSignaled s\n"
+                                      "8 WorkflowTaskScheduled attempt=1\n9 WorkflowTaskStarted scheduled=8\n"
+                                      "10 WorkflowTaskFailed scheduled=8 started=9 " BAD_CANCEL);
+        hf_rig_do(&rig, "terminate wf");
+    }
+}
+
+static void a_cancel_of_an_activity_that_has_ended_fails_the_workflow_task(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; acomplete; poll; complete unactivity 5 => invalid");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                                  "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n"
+                                  "9 WorkflowTaskStarted scheduled=8\n"
+                                  "10 WorkflowTaskFailed scheduled=8 started=9 " BAD_CANCEL);
+}
+
+static void a_second_cancel_of_an_activity_fails_the_workflow_task(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; signal wf s; poll;"
+                    "complete unactivity 5, unactivity 5 => invalid");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                                  "8 WorkflowTaskStarted scheduled=7\n"
+                                  "9 WorkflowTaskFailed scheduled=7 started=8 " BAD_CANCEL);
+    hf_rig_do(&rig, "poll; complete force unactivity 5; poll; complete unactivity 5 => invalid");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                                  "8 WorkflowTaskStarted scheduled=7\n"
+                                  "9 WorkflowTaskFailed scheduled=7 started=8 " BAD_CANCEL
+                                  "10 WorkflowTaskScheduled attempt=2\n11 WorkflowTaskStarted scheduled=10\n"
+                                  "12 WorkflowTaskCompleted scheduled=10 started=11\n"
+                                  "13 ActivityTaskCancelRequested scheduled=5\n14 WorkflowTaskScheduled attempt=1\n"
+                                  "15 WorkflowTaskStarted scheduled=14\n"
+                                  "16 WorkflowTaskFailed scheduled=14 started=15 " BAD_CANCEL);
+}
+
+/* Its workflow could not know: the request is an event as ever, and the outcome follows it. */
+static void a_cancel_of_an_activity_whose_end_is_buffered_is_an_event(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll; signal wf s; poll; acomplete; complete unactivity 5");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                                  "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                                  "10 ActivityTaskCancelRequested scheduled=5\n"
+                                  "11 ActivityTaskStarted scheduled=5 attempt=1\n"
+                                  "12 ActivityTaskCompleted scheduled=5 started=11\n"
+                                  "13 WorkflowTaskScheduled attempt=1\n");
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(schedule_to_start_ends_an_activity_nobody_takes),
     TEST(start_to_close_ends_an_attempt_and_the_next_one_follows),
@@ -274,6 +344,10 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_answer_that_nobody_took_goes_to_the_next_poll_with_the_same_token),
     TEST(an_answer_that_nobody_took_may_still_time_out),
     TEST(activities_of_a_closed_run_are_gone),
+    TEST(a_cancel_that_names_another_event_fails_the_workflow_task),
+    TEST(a_cancel_of_an_activity_that_has_ended_fails_the_workflow_task),
+    TEST(a_second_cancel_of_an_activity_fails_the_workflow_task),
+    TEST(a_cancel_of_an_activity_whose_end_is_buffered_is_an_event),
 };
 
 int main(int argc, char **argv)
