@@ -1,8 +1,9 @@
 /* The answer to a workflow task: commands become events.
  *
  * In order: WorkflowTaskCompleted; one event per command; what was buffered meanwhile; the end of activities that were canceled
- * before they started; a new workflow task if there is anything new to see. All of it or nothing: commands are checked first, and one that is bad fails the task instead. A command
- * that closes the run while events are buffered fails it too (UnhandledCommand): the workflow has not seen them. */
+ * before they started; a new workflow task if there is anything new to see. All of it or nothing: commands are checked first,
+ * and one that is bad fails the task instead. A command that closes the run while events are buffered fails it too
+ * (UnhandledCommand): the workflow has not seen them. Firings of timers that it cancels do not count: they are taken back. */
 #include "engine/core.h"
 
 #include "base/canary.h"
@@ -29,6 +30,7 @@ typedef struct hf_plan {
     const hf_pb_respond_workflow_task_completed_request *request;
     size_t activities; /* pending, with those of the list */
     size_t timers;
+    size_t unfired; /* buffered firings that are taken back */
     size_t externals;
     hf_ids activity_ids; /* scheduled */
     hf_ids cancel_ids;   /* of activities that are to be canceled */
@@ -113,6 +115,8 @@ static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, 
                    "there is no timer of the id that CancelTimerCommand names");
     }
     plan->timers--; /* there is room for another one */
+    const hf_timer *timer = place->id.data == NULL ? hf_run_timer_by_id(run, attrs->timer_id) : NULL;
+    plan->unfired += timer != NULL && timer->state == HF_TIMER_FIRED;
     *place = (hf_listed){attrs->timer_id, false};
     return true;
 }
@@ -538,7 +542,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         refuse(core, call, run, plan.cause, core->op.message);
         return;
     }
-    if (plan.closes && run->buffered.count > 0 && !HF_CANARY(HF_BUG_CLOSE_OVER_BUFFERED)) {
+    if (plan.closes && run->buffered.count > plan.unfired && !HF_CANARY(HF_BUG_CLOSE_OVER_BUFFERED)) {
         HF_PROBE(core, HF_PROBE_UNHANDLED_COMMAND);
         refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND, "UnhandledCommand");
         return;

@@ -44,6 +44,24 @@ GOLDEN(an_id_can_be_used_again_after_its_timer_fired,
                   "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
                   "10 TimerStarted t after=5s\n")
 
+/* The firing is the only news, and the workflow takes it back. */
+GOLDEN(
+    a_run_may_close_while_only_firings_that_it_takes_back_are_buffered,
+    "start wf; poll; complete timer t 5s, timer u 5s; signal wf s; poll; time 5s; complete untimer t, untimer u, done",
+    FIRST_TASK "5 TimerStarted t after=5s\n6 TimerStarted u after=5s\n7 WorkflowExecutionSignaled s\n"
+               "8 WorkflowTaskScheduled attempt=1\n9 WorkflowTaskStarted scheduled=8\n"
+               "10 WorkflowTaskCompleted scheduled=8 started=9\n11 TimerCanceled t started=5\n"
+               "12 TimerCanceled u started=6\n13 WorkflowExecutionCompleted\n")
+
+/* The second of that name has not fired: it takes no event back. */
+GOLDEN(a_run_does_not_close_while_another_firing_is_buffered,
+       "start wf; poll; complete timer t 5s, timer u 5s; signal wf s; poll; time 5s;"
+       "complete untimer t, timer t 1h, untimer t, done => invalid",
+       FIRST_TASK "5 TimerStarted t after=5s\n6 TimerStarted u after=5s\n7 WorkflowExecutionSignaled s\n"
+                  "8 WorkflowTaskScheduled attempt=1\n9 WorkflowTaskStarted scheduled=8\n"
+                  "10 WorkflowTaskFailed scheduled=8 started=9 UnhandledCommand\n11 TimerFired t started=5\n"
+                  "12 TimerFired u started=6\n13 WorkflowTaskScheduled attempt=1\n")
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_timer_fires_once_after_a_restart),
     TEST(timers_fire_in_the_order_of_their_times),
@@ -54,6 +72,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_timer_that_fires_while_its_task_waits_appends),
     TEST(timers_of_a_closed_run_are_gone),
     TEST(an_id_can_be_used_again_after_its_timer_fired),
+    TEST(a_run_may_close_while_only_firings_that_it_takes_back_are_buffered),
+    TEST(a_run_does_not_close_while_another_firing_is_buffered),
 };
 
 int main(int argc, char **argv)
