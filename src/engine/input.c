@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* What a call is about: a workflow id (and perhaps a run), or a task token. */
+/* What a call is about: a workflow id (and perhaps a run), a task token, or a task queue of its namespace. */
 typedef struct hf_target {
     hf_str namespace_;
     const hf_pb_workflow_execution *execution;
@@ -204,21 +204,15 @@ static bool start_is_good(hf_core *core, hf_call *call)
 static bool poll_is_good(hf_core *core, hf_call *call)
 {
     const hf_pb_task_queue *queue = NULL;
-    hf_str namespace_ = {0};
     if (call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE) {
         REQUEST(poll_workflow_task_queue);
         queue = request->task_queue;
-        namespace_ = request->namespace;
     } else {
         REQUEST(poll_activity_task_queue);
         queue = request->task_queue;
-        namespace_ = request->namespace;
     }
     if (queue == NULL || !id_is_good(queue->name)) {
         return refuse(core, call, "TaskQueue is not set on request, or longer than 1000 bytes.");
-    }
-    if (!hf_namespace_is_good(namespace_)) {
-        return refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
     }
     return true;
 }
@@ -273,8 +267,7 @@ static void by_page(hf_core *core, hf_call *call)
 static void shutdown_worker(hf_core *core, hf_call *call)
 {
     REQUEST(shutdown_worker);
-    if (request->sticky_task_queue.len > 0 && request->sticky_task_queue.len <= HF_ID_LEN_MAX &&
-        request->namespace.len <= HF_ID_LEN_MAX) {
+    if (id_is_good(request->sticky_task_queue)) { /* a worker need not have one */
         hf_queue *queue = hf_queue_get(core, 'w', request->namespace, request->sticky_task_queue);
         if (queue != NULL) {
             hf_queue_shut(core, queue);
@@ -287,6 +280,10 @@ static void shutdown_worker(hf_core *core, hf_call *call)
 void hf_input(hf_core *core, hf_call *call)
 {
     hf_target target = target_of(call);
+    if (!hf_namespace_is_good(target.namespace_)) {
+        refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
+        return;
+    }
     if (!words_are_short(core, call, &target)) {
         return;
     }
@@ -307,10 +304,6 @@ void hf_input(hf_core *core, hf_call *call)
         return;
     }
     if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !completion_is_good(core, call)) {
-        return;
-    }
-    if (!hf_namespace_is_good(target.namespace_)) {
-        refuse(core, call, "Namespace is not set on request, longer than 1000 bytes, or has a byte 0x1f.");
         return;
     }
     if (target.token.len > 0) {

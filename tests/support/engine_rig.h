@@ -23,7 +23,7 @@
  *                         (=> a cancel)
  *     signal ID NAME, cancel ID, terminate ID
  *                         request=R run_id=R first=R input=BYTES ns=N
- *     unstick ID, shutdown QUEUE, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
+ *     unstick ID, shutdown QUEUE ns=N, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
  *
  * A slot holds the last poll's answer: "w" and "a" unless `as` names another. After every step all that is due is done, the
  * batch is committed, and hf_core_check compares every run with its history. Checks are cmocka's: on the test's own stack. */

@@ -193,7 +193,7 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
         hf_rig_send(rig, slot, HF_METHOD_RESET_STICKY_TASK_QUEUE, request);
     } else {
         hf_pb_shutdown_worker_request *request = HF_RIG_REQUEST(slot, shutdown_worker);
-        request->namespace = HF_STR(HF_RIG_NS);
+        request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
         request->sticky_task_queue = hf_arena_copy(arena, hf_str_of(hf_words_place(&s->w, 1)));
         hf_rig_send(rig, slot, HF_METHOD_SHUTDOWN_WORKER, request);
     }

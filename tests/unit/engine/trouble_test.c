@@ -247,7 +247,8 @@ static void namespaces_are_apart_whatever_is_in_their_names(void **state)
     hf_rig_do(&rig, "start b\x1f"
                     "c ns=a; start c ns=a\x1f"
                     "b => invalid; poll ns=a\x1f"
-                    "b as=x => invalid");
+                    "b as=x => invalid; shutdown c ns=a\x1f"
+                    "b => invalid");
 }
 
 static const struct CMUnitTest TESTS[] = {
