@@ -6,11 +6,15 @@
 #include "history/payload.h"
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
+#define ELEMENT_LEN_MIN 2  /* bytes of a list's element that is empty */
 
-/* What a user can put into a payload beside its data. */
+/* What a user can put into a payload beside its data, and what it takes to say that there is one. */
 static size_t metadata_len(const hf_pb_payload *payload)
 {
-    size_t len = payload->unknown.len;
+    size_t len = ELEMENT_LEN_MIN + payload->unknown.len;
+    for (size_t i = 0; i < payload->external_payloads.count; i++) {
+        len += ELEMENT_LEN_MIN + payload->external_payloads.items[i].unknown.len;
+    }
     for (size_t i = 0; i < payload->metadata.count; i++) {
         const hf_pb_payload_metadata_entry *entry = &payload->metadata.items[i];
         len += entry->key.len + entry->value.len + entry->unknown.len;
@@ -21,7 +25,7 @@ static size_t metadata_len(const hf_pb_payload *payload)
 size_t hf_payloads_len(const hf_pb_payloads *payloads)
 {
     size_t len = 0;
-    size_t metadata = 0;
+    size_t metadata = payloads != NULL ? payloads->unknown.len : 0;
     for (size_t i = 0; payloads != NULL && i < payloads->payloads.count; i++) {
         len += payloads->payloads.items[i].data.len;
         metadata += metadata_len(&payloads->payloads.items[i]);

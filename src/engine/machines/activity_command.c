@@ -116,9 +116,10 @@ void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activ
     if (attrs->task_queue != NULL && attrs->task_queue->name.len > 0) {
         queue.name = attrs->task_queue->name;
     }
+    hf_pb_activity_type type = {.name = attrs->activity_type->name};
     hf_pb_activity_task_scheduled_event_attributes body = {
         .activity_id = attrs->activity_id,
-        .activity_type = attrs->activity_type,
+        .activity_type = &type,
         .task_queue = &queue,
         .header = attrs->header,
         .input = attrs->input,

@@ -73,8 +73,9 @@ static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_
 {
     hf_str run_id = hf_owned_str(&run->run_id);
     hf_pb_task_queue queue = {.name = request->task_queue->name, .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_workflow_type type = {.name = request->workflow_type->name};
     hf_pb_workflow_execution_started_event_attributes body = {
-        .workflow_type = request->workflow_type,
+        .workflow_type = &type,
         .task_queue = &queue,
         .input = request->input,
         .workflow_execution_timeout = request->workflow_execution_timeout,

@@ -350,10 +350,12 @@ static void posted(hf_core *core, hf_run *run, int64_t initiated_id)
 void hf_external_signal(hf_core *core, hf_run *run,
                         const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
 {
+    hf_pb_workflow_execution execution = {.workflow_id = attrs->execution->workflow_id,
+                                          .run_id = attrs->execution->run_id};
     hf_pb_signal_external_workflow_execution_initiated_event_attributes body = {
         .workflow_task_completed_event_id = run->wft.completed_id,
         .namespace = attrs->namespace.len > 0 ? attrs->namespace : hf_owned_str(&run->namespace),
-        .workflow_execution = attrs->execution,
+        .workflow_execution = &execution,
         .signal_name = attrs->signal_name,
         .input = attrs->input,
         .control = attrs->control,
