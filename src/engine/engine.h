@@ -29,7 +29,8 @@ typedef struct hf_engine_stats {
 hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options,
                          hf_service **ret_service);
 
-/* Blocks the calling thread for a moment; not on a fiber. */
+/* Blocks the calling thread for a moment; not on a fiber. With `count_rows` until all are counted, a few at a time between
+ * commits, which go on: what is written meanwhile may be counted or not. */
 hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats);
 /* The newest runs with numbers below `before` (INT64_MAX: all), newest first, in the arena. At most `count_max`, and fewer may come
  * although there are more; none: there are none. What was decided a moment ago and is not durable yet is seen, too. Blocks the

@@ -67,8 +67,11 @@ hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, h
     hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats};
     hf_loop_post(engine, &ask.post);
     wait_for(engine, &ask.done);
-    hf_direct direct = {.request = {.verb = HF_STORE_STATS, .force = count_rows}};
-    HF_TRY(ask_store(op, engine, &direct));
+    hf_store_count count = {0};
+    hf_direct direct = {.request = {.verb = HF_STORE_STATS, .count = count_rows ? &count : NULL}};
+    do {
+        HF_TRY(ask_store(op, engine, &direct));
+    } while (direct.request.more);
     ret_stats->store = direct.request.stats;
     return HF_OK;
 }

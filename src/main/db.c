@@ -110,6 +110,9 @@ int hf_cmd_check(const hf_tool_args *args)
 
 /* ---- stats ------------------------------------------------------------------------------------------------------------ */
 
+/* The rows of a file that a program has open are counted a few at a time while it works: those that stayed are counted once, of
+ * those that came or went meanwhile it depends (hf_store_count). All other figures are of the moment they were asked for. */
+
 typedef struct figure {
     const char *key;   /* in JSON */
     const char *label; /* for people */
@@ -219,12 +222,15 @@ static int stats_of_owner(hf_source *source, bool json)
 
 static int stats_of_file(hf_source *source, bool json)
 {
-    hf_store_request request = {.verb = HF_STORE_STATS, .force = true};
-    hf_op_init(&request.op);
-    hf_store_execute(source->peek.store, &request);
-    if (request.status != HF_OK) {
-        return hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
-    }
+    hf_store_count count = {0};
+    hf_store_request request = {.verb = HF_STORE_STATS, .count = &count};
+    do {
+        hf_op_init(&request.op);
+        hf_store_execute(source->peek.store, &request);
+        if (request.status != HF_OK) {
+            return hf_complain(HF_EXIT_DAMAGED, "%s", request.op.message);
+        }
+    } while (request.more);
     hf_pb_admin_stats stats = {.commits = source->peek.store->ops->last_commit(source->peek.store)};
     hf_admin_stats_of(&request.stats, &stats);
     print_stats(source, &stats, json);

@@ -255,7 +255,8 @@ static hf_status scan(mem_store *store, hf_store_request *request)
 static hf_status stats(const mem_store *store, hf_store_request *request)
 {
     request->stats = (hf_store_stats){.commits = store->commits};
-    if (request->force) {
+    request->more = false;
+    if (request->count != NULL) {
         memcpy(request->stats.rows, store->row_count, sizeof store->row_count);
     }
     return HF_OK;

@@ -84,7 +84,7 @@ typedef enum hf_store_verb {
     HF_STORE_SCAN,
     HF_STORE_CHECKPOINT, /* moves what the log holds into the file, if there is enough of it or `force` */
     HF_STORE_BACKUP,     /* a consistent copy at `path`, in steps between commits; `more` = call again */
-    HF_STORE_STATS
+    HF_STORE_STATS       /* figures; with `count` the rows too, in steps between commits; `more` = call again */
 } hf_store_verb;
 
 typedef struct hf_store_stats {
@@ -95,8 +95,19 @@ typedef struct hf_store_stats {
     uint64_t log_len;              /* bytes of the write-ahead log now */
     uint64_t file_len;             /* bytes of the file now */
     uint64_t free_len;             /* of those, on the free list */
-    uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables */
+    uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables; see hf_store_count */
 } hf_store_stats;
+
+/* Where counting rows has come to; all zero before the first step. What stays is counted once; of what is written or deleted
+ * meanwhile it depends on whether that place was counted already. So the counts are those of one moment only when nothing
+ * is written. */
+typedef struct hf_store_count {
+    hf_table table;                 /* this one is being counted; HF_TABLE_COUNT = all are */
+    bool is_inside;                 /* part of it was; it goes on ... */
+    hf_key next;                    /* ... from here */
+    char text[HF_KEY_TEXT_LEN_MAX]; /* of that key */
+    uint64_t rows[HF_TABLE_COUNT];
+} hf_store_count;
 
 typedef struct hf_store_request hf_store_request;
 struct hf_store_request {
@@ -107,15 +118,16 @@ struct hf_store_request {
     const hf_write *writes; /* COMMIT: in this order, later ones win; borrowed until done */
     size_t write_count;     /* COMMIT */
 
-    hf_table table;   /* GET, SCAN */
-    hf_key key;       /* GET; SCAN: first key, inclusive. Borrowed until done */
-    hf_key key_end;   /* SCAN: end, exclusive */
-    bool backwards;   /* SCAN: from the end of the range */
-    size_t row_max;   /* SCAN: rows at most; 0 = no bound */
-    size_t len_max;   /* SCAN: stops after the row that brings texts and values to so many bytes; 0 = no bound */
-    hf_arena *arena;  /* GET, SCAN: for the results; the requester's, untouched until done */
-    const char *path; /* BACKUP: where to */
-    bool force;       /* CHECKPOINT: also a short log; STATS: count the rows */
+    hf_table table;        /* GET, SCAN */
+    hf_key key;            /* GET; SCAN: first key, inclusive. Borrowed until done */
+    hf_key key_end;        /* SCAN: end, exclusive */
+    bool backwards;        /* SCAN: from the end of the range */
+    size_t row_max;        /* SCAN: rows at most; 0 = no bound */
+    size_t len_max;        /* SCAN: stops after the row that brings texts and values to so many bytes; 0 = no bound */
+    hf_arena *arena;       /* GET, SCAN: for the results; the requester's, untouched until done */
+    const char *path;      /* BACKUP: where to */
+    bool force;            /* CHECKPOINT: also a short log */
+    hf_store_count *count; /* STATS: count the rows, from where this has come to; NULL = do not */
 
     /* Results. */
     hf_status status;     /* of the request */
@@ -123,7 +135,7 @@ struct hf_store_request {
     hf_str value;         /* GET, in the arena */
     hf_row *rows;         /* SCAN, in the arena, in the order of the scan */
     size_t row_count;     /* SCAN */
-    bool more;            /* SCAN: the range has more rows; BACKUP: not finished */
+    bool more;            /* SCAN: the range has more rows; BACKUP, STATS: not finished */
     hf_store_stats stats; /* STATS */
     hf_op op;             /* the sentence of a failure */
 

@@ -66,7 +66,6 @@ typedef enum hf_statement {
     HF_STATEMENT_GET,
     HF_STATEMENT_SCAN,
     HF_STATEMENT_SCAN_BACKWARDS,
-    HF_STATEMENT_COUNT_ROWS,
     HF_STATEMENT_COUNT
 } hf_statement;
 

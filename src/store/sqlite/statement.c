@@ -1,4 +1,4 @@
-/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same seven statements: they are put
+/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same six statements: they are put
  * together from literals here, prepared when first used and kept.
  *
  *     number        id = a                       journal, run, name_log
@@ -27,7 +27,6 @@ typedef enum key_shape { SHAPE_NUMBER, SHAPE_PACKED, SHAPE_TEXT, SHAPE_TEXT_NUMB
             ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " columns),   \
         [HF_STATEMENT_SCAN_BACKWARDS] =                                                                         \
             ("SELECT " columns ", " value " FROM " table RANGE(columns, first, second) " ORDER BY " backwards), \
-        [HF_STATEMENT_COUNT_ROWS] = ("SELECT count(*) FROM " table),                                            \
     }
 #define RANGE(columns, first, second) " WHERE (" columns ") >= (" first ") AND (" columns ") < (" second ")"
 #define ONE(table, column) STATEMENTS(table, column, "?1", "?2", column " DESC", "?1, ?2", "v")

@@ -1,6 +1,8 @@
 /* Checkpoints and figures. */
 #include "store/sqlite/sqlite_private.h"
 
+enum { ROWS_PER_STEP = 512 }; /* one or two megabytes of pages for a commit to wait for, as in a backup */
+
 static uint64_t log_len(const hf_sqlite *store)
 {
     enum { LOG_HEADER_LEN = 32, FRAME_HEADER_LEN = 24 };
@@ -29,15 +31,64 @@ hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request)
     return HF_OK;
 }
 
+/* The row that counting goes on with. */
+static void stop_before(hf_store_count *count, sqlite3_stmt *statement)
+{
+    hf_str value;
+    count->is_inside = true;
+    hf_sqlite_read_row(statement, count->table, &count->next, &value);
+    hf_assert(count->next.text.len <= sizeof count->text);
+    if (count->next.text.len > 0) {
+        memcpy(count->text, count->next.text.data, count->next.text.len);
+        count->next.text.data = count->text;
+    }
+}
+
+/* Rows of one table, no more than `*left`. Their values are not read, only the pages their keys are on. */
+static int count_table(hf_sqlite *store, hf_store_count *count, int *left)
+{
+    hf_key first = {.a = INT64_MIN, .b = INT64_MIN};
+    hf_key end = hf_key_last();
+    sqlite3_stmt *statement = NULL;
+    int rc = hf_sqlite_prepare(store, count->table, HF_STATEMENT_SCAN, &statement);
+    if (rc == SQLITE_OK) {
+        int at = hf_sqlite_bind_key(statement, 1, count->table, count->is_inside ? &count->next : &first, true, &rc);
+        (void)hf_sqlite_bind_key(statement, at, count->table, &end, true, &rc);
+    }
+    rc = rc == SQLITE_OK ? sqlite3_step(statement) : rc;
+    for (; rc == SQLITE_ROW && *left > 0; (*left)--) {
+        count->rows[count->table]++;
+        rc = sqlite3_step(statement);
+    }
+    if (rc == SQLITE_ROW) {
+        stop_before(count, statement);
+        rc = SQLITE_OK;
+    } else if (rc == SQLITE_DONE) {
+        count->table = (hf_table)(count->table + 1);
+        count->is_inside = false;
+        rc = SQLITE_OK;
+    }
+    (void)sqlite3_reset(statement);
+    return rc;
+}
+
 hf_status hf_sqlite_stats(hf_sqlite *store, hf_store_request *request)
 {
     int64_t page_count = 0;
     int64_t free_count = 0;
+    hf_store_count *count = request->count;
     int rc = hf_sqlite_step_plain(store, HF_PLAIN_PAGE_COUNT, 0, &page_count);
     if (rc == SQLITE_OK) {
         rc = hf_sqlite_step_plain(store, HF_PLAIN_FREE_COUNT, 0, &free_count);
     }
-    hf_store_stats stats = {
+    int left = ROWS_PER_STEP;
+    while (count != NULL && rc == SQLITE_OK && count->table < HF_TABLE_COUNT && left > 0) {
+        rc = count_table(store, count, &left);
+    }
+    if (rc != SQLITE_OK) {
+        return hf_sqlite_fail(&request->op, store->db, rc, "cannot count");
+    }
+    request->stats = (hf_store_stats){
         .commits = store->commits,
         .flushes = store->shim.flushes,
         .bytes_written = store->shim.bytes_written,
@@ -46,19 +97,9 @@ hf_status hf_sqlite_stats(hf_sqlite *store, hf_store_request *request)
         .file_len = (uint64_t)page_count * (uint64_t)store->page_size,
         .free_len = (uint64_t)free_count * (uint64_t)store->page_size,
     };
-    for (int table = 0; request->force && table < HF_TABLE_COUNT && rc == SQLITE_OK; table++) {
-        sqlite3_stmt *statement = NULL;
-        rc = hf_sqlite_prepare(store, (hf_table)table, HF_STATEMENT_COUNT_ROWS, &statement);
-        if (rc == SQLITE_OK) {
-            rc = sqlite3_step(statement);
-            stats.rows[table] = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-            rc = rc == SQLITE_ROW ? SQLITE_OK : rc;
-            (void)sqlite3_reset(statement);
-        }
+    if (count != NULL) {
+        memcpy(request->stats.rows, count->rows, sizeof count->rows);
     }
-    if (rc != SQLITE_OK) {
-        return hf_sqlite_fail(&request->op, store->db, rc, "cannot count");
-    }
-    request->stats = stats;
+    request->more = count != NULL && count->table < HF_TABLE_COUNT;
     return HF_OK;
 }

@@ -173,7 +173,8 @@ static void an_answer_that_is_lost_can_be_asked_for_again(void **state)
 
 static size_t rows_of(hf_table table)
 {
-    hf_store_request stats = {.verb = HF_STORE_STATS, .force = true};
+    hf_store_count count = {0};
+    hf_store_request stats = {.verb = HF_STORE_STATS, .count = &count};
     hf_store_execute(rig.store, &stats);
     return (size_t)stats.stats.rows[table];
 }
