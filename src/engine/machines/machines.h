@@ -36,7 +36,7 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
 bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
-/* ---- workflow_task.c ------------------------------------------------------------------------------------------------ */
+/* ---- workflow_task.c, workflow_task_decide.c ---------------------------------------------------------------------- */
 bool hf_wft_move(hf_core *core, hf_run *run, hf_wft_state state);
 /* Schedules one unless one is pending or the run is closed. The last thing a step does with a run: the task may start. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
