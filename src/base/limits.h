@@ -17,13 +17,14 @@
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
 
 /* What comes from outside, as Temporal's defaults have it. */
-#define HF_FAILURE_DEPTH_MAX 20         /* causes of a failure: they are messages inside messages */
-#define HF_ID_LEN_MAX 1000              /* bytes of any id or name */
-#define HF_PAYLOAD_LEN_MAX (2u << 20)   /* bytes of one payload, of a blob in a request */
-#define HF_METADATA_FREE_LEN 1024       /* bytes of metadata that do not count: encodings and types, as SDKs say them */
-#define HF_REQUEST_LEN_MAX (4u << 20)   /* bytes of a request */
-#define HF_HISTORY_LEN_MAX (50ll << 20) /* bytes of a history: the run is terminated */
-#define HF_HISTORY_COUNT_MAX 51200      /* events of a history: the same */
+#define HF_FAILURE_DEPTH_MAX 20       /* causes of a failure: they are messages inside messages */
+#define HF_ID_LEN_MAX 1000            /* bytes of any id or name */
+#define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
+#define HF_METADATA_FREE_LEN 1024     /* bytes of metadata that do not count: encodings and types, as SDKs say them */
+#define HF_ELEMENT_LEN_MIN 2 /* bytes that a payload counts with at least: it takes so many to say that there is one */
+#define HF_REQUEST_LEN_MAX (4u << 20)      /* bytes of a request */
+#define HF_HISTORY_LEN_MAX (50ll << 20)    /* bytes of a history: the run is terminated */
+#define HF_HISTORY_COUNT_MAX 51200         /* events of a history: the same */
 #define HF_HISTORY_SUGGEST_LEN (4ll << 20) /* from here on the worker is told to continue as new */
 #define HF_HISTORY_SUGGEST_COUNT 4096      /* the same */
 #define HF_RETRY_COEFFICIENT_MAX 1000000   /* times the last pause: more is no policy */

@@ -477,8 +477,11 @@ hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_
 /* Rows are counted by the store; what the journal alone knows of comes on top. */
 hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count)
 {
-    hf_store_request stats = {.verb = HF_STORE_STATS, .force = true};
-    HF_TRY(hf_look_ask(op, look, &stats));
+    hf_store_count rows = {.table = HF_TABLE_RUN};
+    hf_store_request stats = {.verb = HF_STORE_STATS, .count = &rows};
+    do {
+        HF_TRY(hf_look_ask(op, look, &stats));
+    } while (stats.more && rows.table == HF_TABLE_RUN);
     uint64_t count = stats.stats.rows[HF_TABLE_RUN];
     for (size_t i = 0; i < look->changes.count; i++) {
         int64_t number = look->changes.items[i].run;

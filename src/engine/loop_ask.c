@@ -91,9 +91,12 @@ hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t 
     HF_TRY(ask_store(op, engine, &direct));
     HF_TRY(hf_list_rows(op, &listing, &direct.request));
     if (before == INT64_MAX) {
-        hf_direct count = {.request = {.verb = HF_STORE_STATS, .force = true}};
-        HF_TRY(ask_store(op, engine, &count));
-        ret_runs->total = count.request.stats.rows[HF_TABLE_RUN] + listing.unwritten;
+        hf_store_count count = {.table = HF_TABLE_RUN};
+        direct = (hf_direct){.request = {.verb = HF_STORE_STATS, .count = &count}};
+        do {
+            HF_TRY(ask_store(op, engine, &direct));
+        } while (direct.request.more && count.table == HF_TABLE_RUN);
+        ret_runs->total = direct.request.stats.rows[HF_TABLE_RUN] + listing.unwritten;
     }
     ret_runs->runs = listing.runs;
     return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a list of runs");

@@ -6,14 +6,13 @@
 #include "history/payload.h"
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
-#define ELEMENT_LEN_MIN 2  /* bytes of a list's element that is empty */
 
 /* What a user can put into a payload beside its data, and what it takes to say that there is one. */
 static size_t metadata_len(const hf_pb_payload *payload)
 {
-    size_t len = ELEMENT_LEN_MIN + payload->unknown.len;
+    size_t len = HF_ELEMENT_LEN_MIN + payload->unknown.len;
     for (size_t i = 0; i < payload->external_payloads.count; i++) {
-        len += ELEMENT_LEN_MIN + payload->external_payloads.items[i].unknown.len;
+        len += HF_ELEMENT_LEN_MIN + payload->external_payloads.items[i].unknown.len;
     }
     for (size_t i = 0; i < payload->metadata.count; i++) {
         const hf_pb_payload_metadata_entry *entry = &payload->metadata.items[i];

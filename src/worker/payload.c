@@ -211,7 +211,8 @@ hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
 hf_status hf_payload_check_len(hf_op *op, const char *what, hf_payload payload)
 {
     HF_TRY(hf_payload_check(op, what, payload));
-    size_t metadata = payload.encoding != NULL ? strlen("encoding") + strlen(payload.encoding) : 0;
+    size_t metadata =
+        HF_ELEMENT_LEN_MIN + (payload.encoding != NULL ? strlen("encoding") + strlen(payload.encoding) : 0);
     size_t extra = metadata > HF_METADATA_FREE_LEN ? metadata - HF_METADATA_FREE_LEN : 0;
     if (payload.encoding != NULL && (extra > HF_PAYLOAD_LEN_MAX || payload.len > HF_PAYLOAD_LEN_MAX - extra)) {
         return hf_fail(op, HF_ERR_TOO_BIG, "%s has %zu bytes, at most %u are taken", what, payload.len,

@@ -53,7 +53,8 @@ static void repair(saved *row)
 
 static size_t rows_of(hf_table table)
 {
-    hf_store_request stats = {.verb = HF_STORE_STATS, .force = true};
+    hf_store_count count = {0};
+    hf_store_request stats = {.verb = HF_STORE_STATS, .count = &count};
     hf_store_execute(rig.store, &stats);
     return (size_t)stats.stats.rows[table];
 }

@@ -69,7 +69,7 @@ static void long_metadata_counts_like_data(void **state)
 {
     (void)state;
     static char bytes[HF_PAYLOAD_LEN_MAX + 1024];
-    hf_pb_payload_metadata_entry entry = {.key = HF_STR("note"), .value = {bytes, sizeof bytes - 4}};
+    hf_pb_payload_metadata_entry entry = {.key = HF_STR("note"), .value = {bytes, sizeof bytes - 4 - HF_ELEMENT_LEN_MIN}};
     hf_rig_do(&rig, "start wf");
     assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}}), HF_OK);
     assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}, .data = HF_STR("x")}), HF_ERR_TOO_BIG);
@@ -415,7 +415,7 @@ static void what_goes_along_with_a_command_has_a_longest(void **state)
                                     .signal_external_workflow_execution_command_attributes = &signal};
     command_has_a_longest(&signal_command, &some_payload.data, 101, "Attributes.Header exceeds size limit.");
     command_has_a_longest(&signal_command, &signal.control, MAX + 1, "too long");
-    command_has_a_longest(&signal_command, &signal.namespace, MAX + 1, "too long");
+    command_has_a_longest(&signal_command, &signal.namespace, MAX + 1, "longer than 1000 bytes");
     command_has_a_longest(&signal_command, &other.run_id, MAX + 1, "too long");
 
     hf_pb_request_cancel_external_workflow_execution_command_attributes cancel = {.workflow_id = HF_STR("other")};
@@ -425,7 +425,7 @@ static void what_goes_along_with_a_command_has_a_longest(void **state)
                                     .request_cancel_external_workflow_execution_command_attributes = &cancel};
     command_has_a_longest(&cancel_command, &cancel.reason, MAX + 1, "too long");
     command_has_a_longest(&cancel_command, &cancel.control, MAX + 1, "too long");
-    command_has_a_longest(&cancel_command, &cancel.namespace, MAX + 1, "too long");
+    command_has_a_longest(&cancel_command, &cancel.namespace, MAX + 1, "longer than 1000 bytes");
     command_has_a_longest(&cancel_command, &cancel.run_id, MAX + 1, "too long");
 }
 
