@@ -378,6 +378,7 @@ hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
 void hf_name_drop(hf_core *core, hf_name *name);                            /* when it says nothing any more */
+void hf_name_bind(hf_name *name, hf_run *run); /* its current one; to each its other, whatever they had before */
 void hf_load_done(hf_core *core, hf_read *read);
 hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
 void hf_read_submit(hf_core *core, hf_read *read);

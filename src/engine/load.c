@@ -102,6 +102,18 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
     return run;
 }
 
+void hf_name_bind(hf_name *name, hf_run *run)
+{
+    if (name->run != NULL) {
+        name->run->name = NULL;
+    }
+    if (run->name != NULL) {
+        run->name->run = NULL;
+    }
+    name->run = run;
+    run->name = name;
+}
+
 /* Forgets a run that is not there, or cannot be used. */
 void hf_run_remove(hf_core *core, hf_run *run)
 {
@@ -342,8 +354,7 @@ static void name_check(hf_core *core, hf_name *name, hf_run *run)
         return;
     }
     name->loading = false;
-    name->run = run;
-    run->name = name;
+    hf_name_bind(name, run);
     name_is_here(core, name);
 }
 

@@ -574,8 +574,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
         hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
         if (name != NULL) {
             name->fresh = false;
-            name->run = run;
-            run->name = name;
+            hf_name_bind(name, run);
         }
         hf_match_run_loaded(core, run);
     }

@@ -129,11 +129,7 @@ static void start_new(hf_core *core, hf_call *call, hf_name *name)
         .start_request_id = request->request_id,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);
-    if (name->run != NULL) {
-        name->run->name = NULL;
-    }
-    name->run = run;
-    run->name = name;
+    hf_name_bind(name, run);
     emit_started(core, run, request);
     hf_wft_schedule(core, run);
     if (core->status == HF_OK) {
