@@ -361,20 +361,20 @@ static hf_status read_state(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb
     return status == HF_OK || status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
 }
 
-/* Loads the run of a row if that says that the task table has something that a worker held. */
+/* Loads the run of a row if that says that the task table has something that a worker held. One that cannot be read may be the
+ * one that is looked for: it is bad from now on. */
 static hf_status load_holder(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
 {
     hf_pb_run_state state;
     bool is_good = false;
     HF_TRY(read_state(op, row, arena, &state, &is_good));
+    bool is_holder = !is_good;
     for (size_t i = 0; is_good && i < state.rows_written.count; i++) {
-        if (hf_str_equal(state.rows_written.items[i].queue, HF_STR("h"))) {
-            hf_run *run = NULL;
-            hf_core_reset_scratch(core);
-            return load_now(op, core, store, row->key.a, &run);
-        }
+        is_holder = is_holder || hf_str_equal(state.rows_written.items[i].queue, HF_STR("h"));
     }
-    return HF_OK;
+    hf_run *run = NULL;
+    hf_core_reset_scratch(core);
+    return is_holder ? load_now(op, core, store, row->key.a, &run) : HF_OK;
 }
 
 static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)

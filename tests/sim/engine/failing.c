@@ -70,6 +70,7 @@ static void see_runs(scenario *it, hf_store *store)
 static bool is_beside_the_damage(const scenario *it, const hf_core *core)
 {
     size_t bad = 0;
+    size_t found = 0;
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
@@ -77,6 +78,7 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
         bool is_same = false;
         for (size_t i = 0; i < it->run_count; i++) {
             const seen_run *then = &it->runs[i];
+            found += then->number == now.number ? 1 : 0;
             is_same = is_same || (then->number == now.number && then->event_count == now.event_count &&
                                   then->chain == now.chain && then->status == now.status);
         }
@@ -85,7 +87,7 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
             return false;
         }
     }
-    return bad > 0 && core->runs.count == it->run_count;
+    return bad > 0 && found == it->run_count; /* more that are bad were met when it looked for the holder of a task */
 }
 
 /* With the fault in place. Gives the last commit that was acknowledged. */

@@ -30,14 +30,18 @@ static saved take(hf_table table, size_t index)
 }
 
 /* All of these have to happen between a step and a crash: the engine does not know of the commit. */
-static void damage(const saved *row)
+static hf_write damaged(saved *row)
 {
-    char *bytes = malloc(row->value.len);
+    char *bytes = hf_arena_take(&row->arena, row->value.len, 1);
     memcpy(bytes, row->value.data, row->value.len);
     bytes[row->value.len - 1] ^= 4;
-    behind((hf_write){
-        .table = row->table, .kind = HF_WRITE_PUT, .key = row->key, .value = hf_str_of_len(bytes, row->value.len)});
-    free(bytes);
+    return (hf_write){
+        .table = row->table, .kind = HF_WRITE_PUT, .key = row->key, .value = hf_str_of_len(bytes, row->value.len)};
+}
+
+static void damage(saved *row)
+{
+    behind(damaged(row));
 }
 
 static void lose(const saved *row)
@@ -289,6 +293,20 @@ static void a_held_task_whose_record_is_damaged_is_handed_out_again(void **state
     hf_arena_deinit(&row.arena);
 }
 
+/* Nobody can tell whose the task was: a run that cannot be read either may be the one, and is known as bad at once. */
+static void a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run(void **state)
+{
+    (void)state;
+    play_held();
+    saved task = take(HF_TABLE_TASK, 0);
+    saved row = take(HF_TABLE_RUN, 0);
+    both_behind(damaged(&task), damaged(&row));
+    hf_rig_do(&rig, "crash");
+    assert_true(hf_run_find(rig.core, row.key.a)->bad);
+    hf_arena_deinit(&task.arena);
+    hf_arena_deinit(&row.arena);
+}
+
 /* ---- Without memory --------------------------------------------------------------------------------------------------- */
 
 static void end_core(void)
@@ -366,6 +384,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(kept_changes_that_are_damaged_are_not_passed_over),
     TEST(a_held_task_of_a_damaged_run_stops_that_run_alone),
     TEST(a_held_task_whose_record_is_damaged_is_handed_out_again),
+    TEST(a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run),
     TEST(no_memory_is_not_taken_for_damage),
     TEST(sound_runs_are_shown_beside_a_damaged_one),
 };

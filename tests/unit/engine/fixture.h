@@ -28,7 +28,7 @@ static inline void again(const hf_core_options *options)
 }
 
 /* One more commit, behind the engine's back; the journal goes on as it was. Then the engine has to be opened again. */
-static inline void behind(hf_write write)
+static inline void both_behind(hf_write write, hf_write other)
 {
     hf_arena arena;
     hf_arena_init(&arena, hf_rig_heap);
@@ -55,14 +55,20 @@ static inline void behind(hf_write write)
     hf_record_seal(HF_TABLE_JOURNAL, &key, row.data, row.len - HF_RECORD_HEADER_LEN);
     hf_write writes[] = {
         write,
+        other,
         {.table = HF_TABLE_JOURNAL, .kind = HF_WRITE_PUT, .key = key, .value = hf_str_of_len(row.data, row.len)},
     };
-    hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = last + 1, .writes = writes, .write_count = 2};
+    hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = last + 1, .writes = writes, .write_count = 3};
     hf_op_init(&commit.op);
     hf_store_execute(rig.store, &commit);
     assert_int_equal(commit.status, HF_OK);
     hf_buf_deinit(&row);
     hf_arena_deinit(&arena);
+}
+
+static inline void behind(hf_write write)
+{
+    both_behind(write, write);
 }
 
 /* The first row of a table is gone. */
