@@ -322,6 +322,16 @@ static void flush_as_news(hf_core *core, hf_run *run)
     }
 }
 
+/* An attempt has ended without an answer: it may be the fault of that one worker, so it is a first attempt again, for all. */
+static void for_all_again(hf_core *core, hf_run *run)
+{
+    if (run->sticky_queue.len > 0) {
+        hf_wft_unstick(core, run);
+        reset_attempt(core, run, 1);
+    }
+    flush_as_news(core, run);
+}
+
 void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity)
 {
     hf_wft *wft = &run->wft;
@@ -343,11 +353,7 @@ void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failu
         };
         hf_event_emit(core, run, &event);
     }
-    if (run->sticky_queue.len > 0) { /* it may be the fault of that one worker: a first attempt again, for all */
-        hf_wft_unstick(core, run);
-        reset_attempt(core, run, 1);
-    }
-    flush_as_news(core, run);
+    for_all_again(core, run);
 }
 
 void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run)
@@ -386,10 +392,6 @@ void hf_wft_time_out(hf_core *core, hf_run *run)
         };
         hf_event_emit(core, run, &event);
     }
-    if (run->sticky_queue.len > 0) { /* it may be the fault of that one worker: a first attempt again, for all */
-        hf_wft_unstick(core, run);
-        reset_attempt(core, run, 1);
-    }
-    flush_as_news(core, run);
+    for_all_again(core, run);
     hf_wft_schedule(core, run);
 }
