@@ -100,7 +100,8 @@ struct hf_call {
 typedef struct hf_service_ops {
     void (*submit)(hf_service *service, hf_call *call);
     /* The caller has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or with
-     * what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. */
+     * what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. A
+     * service that calls done in here itself does not end before this has returned; of the others callers take care. */
     void (*cancel)(hf_service *service, hf_call *call);
     /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
     void (*unwanted)(hf_service *service, hf_str task_token);

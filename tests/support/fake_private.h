@@ -55,6 +55,7 @@ struct fake_service {
     hf_list runs;  /* oldest first */
     hf_list calls; /* that wait */
     hf_list done;  /* to be answered once the lock is free */
+    int telling;   /* threads that are answering them */
     hf_status closed;
     int64_t now_ns;
     int completions;

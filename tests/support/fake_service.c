@@ -4,6 +4,7 @@
 
 #include "support/support.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -192,6 +193,7 @@ static void match(fake_service *f)
 static void tell(fake_service *f)
 {
     match(f);
+    f->telling++;
     for (;;) {
         hf_node *node = hf_list_pop_front(&f->done);
         if (node == NULL) {
@@ -202,6 +204,7 @@ static void tell(fake_service *f)
         call->done(call);
         hf_spin_lock(&f->lock);
     }
+    f->telling--;
     hf_spin_unlock(&f->lock);
 }
 
@@ -260,8 +263,21 @@ fake_service *fake_new(const fake_options *options)
     return f;
 }
 
+/* Whoever told the fake of a cancel may have answered the call there, and be still on his way out. */
+static void wait_for_tellers(fake_service *f)
+{
+    bool is_told = false;
+    while (!is_told) {
+        hf_spin_lock(&f->lock);
+        is_told = f->telling == 0;
+        hf_spin_unlock(&f->lock);
+        (void)sched_yield();
+    }
+}
+
 void fake_free(fake_service *fake)
 {
+    wait_for_tellers(fake);
     HF_CHECK(hf_list_is_empty(&fake->calls));
     while (!hf_list_is_empty(&fake->runs)) {
         fake_run *run = HF_CONTAINER(hf_list_pop_front(&fake->runs), fake_run, node);
