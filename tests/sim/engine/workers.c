@@ -6,18 +6,15 @@
  *
  * A worker in the process dies with it and forgets everything; one outside keeps its tasks and its cache, and answers with
  * old tokens after the restart. */
-#include "sim/engine/sim.h"
+#include "sim/engine/workers.h"
 
 #include "history/payload.h"
 
 #include <string.h>
 
-enum { IDLE, POLLING, FETCHING, WORKING, ANSWERING };
-enum { WORKFLOW, STICKY, ACTIVITY };
-
 static void wake(sim_world *world, sim_actor *actor);
 
-static sim_slot *slot_of(sim_actor *actor)
+sim_slot *sim_slot_of(sim_actor *actor)
 {
     return HF_CONTAINER(actor, sim_slot, actor);
 }
@@ -29,9 +26,9 @@ static void copy_text(char *to, size_t capacity, hf_str from)
     to[len] = '\0';
 }
 
-static void rest(sim_world *world, sim_slot *slot, int64_t span)
+void sim_rest(sim_world *world, sim_slot *slot, int64_t span)
 {
-    slot->state = IDLE;
+    slot->state = SIM_IDLE;
     slot->has_answer = false;
     sim_wake_in(world, &slot->actor, span);
 }
@@ -43,12 +40,12 @@ static bool is_dropped(sim_world *world, sim_slot *slot, sim_delivery *delivery,
         sim_fault(world, HF_SIM_TASK_UNWANTED);
         delivery->allowed++;
         hf_core_unwanted(world->core, token, sim_now(world));
-        rest(world, slot, sim_upto(world, 10 * SIM_MS));
+        sim_rest(world, slot, sim_upto(world, 10 * SIM_MS));
         return true;
     }
     if (sim_evil(world, world->knobs.lost)) {
         sim_fault(world, HF_SIM_TASK_LOST);
-        rest(world, slot, sim_upto(world, 100 * SIM_MS));
+        sim_rest(world, slot, sim_upto(world, 100 * SIM_MS));
         return true;
     }
     return false;
@@ -59,7 +56,7 @@ static void queue_name(const sim_worker *worker, char text[SIM_NAME_LEN])
     (void)snprintf(text, SIM_NAME_LEN, "q%d", worker->queue);
 }
 
-static sim_call *ask(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *))
+sim_call *sim_ask(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *))
 {
     sim_call *call = sim_call_new(world, method, &slot->actor, then);
     call->epoch = slot->epoch;
@@ -68,9 +65,9 @@ static sim_call *ask(sim_world *world, sim_slot *slot, hf_method method, void (*
 }
 
 /* Whether the slot still waits for this answer. */
-static bool is_mine(const sim_call *call)
+bool sim_is_mine(const sim_call *call)
 {
-    return slot_of(call->actor)->epoch == call->epoch;
+    return sim_slot_of(call->actor)->epoch == call->epoch;
 }
 
 /* ---- What a worker remembers --------------------------------------------------------------------------------------- */
@@ -85,7 +82,7 @@ static sim_cached *cached(sim_worker *worker, const char *run_id)
     return NULL;
 }
 
-static void forget(sim_worker *worker, const char *run_id)
+void sim_forget(sim_worker *worker, const char *run_id)
 {
     sim_cached *entry = cached(worker, run_id);
     if (entry != NULL) {
@@ -93,7 +90,7 @@ static void forget(sim_worker *worker, const char *run_id)
     }
 }
 
-static void remember(sim_worker *worker, const sim_slot *slot)
+void sim_remember(sim_worker *worker, const sim_slot *slot)
 {
     sim_cached *entry = cached(worker, slot->run_id);
     if (entry == NULL) {
@@ -110,7 +107,7 @@ static void reset_slots(sim_world *world, sim_worker *worker)
         sim_slot *slot = &worker->slots[i];
         slot->epoch++;
         slot->poll = NULL;
-        rest(world, slot, sim_upto(world, 100 * SIM_MS));
+        sim_rest(world, slot, sim_upto(world, 100 * SIM_MS));
     }
 }
 
@@ -150,7 +147,7 @@ static void begin_workflow(sim_world *world, sim_slot *slot)
         sim_fault(world, HF_SIM_ANSWER_LATE);
         span = 11 * SIM_SECOND + sim_upto(world, 10 * SIM_SECOND);
     }
-    slot->state = WORKING;
+    slot->state = SIM_WORKING;
     sim_wake_in(world, &slot->actor, span);
 }
 
@@ -168,7 +165,7 @@ static void begin_or_rest(sim_world *world, sim_slot *slot)
 {
     const sim_summary *known = &slot->summary;
     if (known->last_id > slot->started_id || (slot->attempt > 1 && known->last_id < slot->started_id)) {
-        rest(world, slot, 10 * SIM_MS);
+        sim_rest(world, slot, 10 * SIM_MS);
         return;
     }
     if (known->last_id == slot->started_id && known->last_completed_started != slot->previous_id) {
@@ -193,13 +190,13 @@ static int unwritten(const sim_slot *slot, hf_str history)
 
 static void on_fetched(sim_world *world, sim_call *call)
 {
-    sim_slot *slot = slot_of(call->actor);
-    if (!is_mine(call)) {
+    sim_slot *slot = sim_slot_of(call->actor);
+    if (!sim_is_mine(call)) {
         return;
     }
     const hf_pb_get_workflow_execution_history_response *response = call->call.response;
     if (call->call.status != HF_OK) {
-        rest(world, slot, 10 * SIM_MS); /* its timeout will give the task to somebody */
+        sim_rest(world, slot, 10 * SIM_MS); /* its timeout will give the task to somebody */
         return;
     }
     size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
@@ -221,7 +218,7 @@ static void on_fetched(sim_world *world, sim_call *call)
 static void fetch(sim_world *world, sim_slot *slot)
 {
     sim_fault(world, slot->page_len > 0 ? HF_SIM_PAGE_FETCHED : HF_SIM_HISTORY_FETCHED);
-    sim_call *call = ask(world, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, on_fetched);
+    sim_call *call = sim_ask(world, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, on_fetched);
     hf_pb_get_workflow_execution_history_request *request =
         HF_ARENA_NEW(&call->arena, hf_pb_get_workflow_execution_history_request);
     request->namespace = HF_STR(SIM_NAMESPACE);
@@ -230,7 +227,7 @@ static void fetch(sim_world *world, sim_slot *slot)
     request->execution->run_id = sim_copy(call, slot->run_id);
     request->next_page_token = hf_arena_copy(&call->arena, hf_str_of_len(slot->page, slot->page_len));
     call->call.request = request;
-    slot->state = FETCHING;
+    slot->state = SIM_FETCHING;
     sim_call_submit(world, call);
 }
 
@@ -265,7 +262,7 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
     int64_t first = first_id(response->history);
     const sim_cached *entry = cached(slot->worker, slot->run_id);
-    if (first != 1 && slot->kind != STICKY) {
+    if (first != 1 && slot->kind != SIM_STICKY) {
         sim_fail(world, "a task of a normal queue begins at event %lld", (long long)first);
     } else if (first == 1 || (entry != NULL && entry->summary.last_id + 1 == first)) {
         slot->summary = first == 1 ? (sim_summary){0} : entry->summary;
@@ -328,293 +325,8 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
         sim_fault(world, HF_SIM_ANSWER_LATE);
         span = timeout + sim_upto(world, 3 * SIM_SECOND);
     }
-    slot->state = WORKING;
+    slot->state = SIM_WORKING;
     sim_wake_in(world, &slot->actor, span);
-}
-
-/* ---- Answers ------------------------------------------------------------------------------------------------------------- */
-
-static void on_answered(sim_world *world, sim_call *call)
-{
-    sim_slot *slot = slot_of(call->actor);
-    sim_saw_answer(world, call->log, call);
-    if (!is_mine(call)) {
-        return;
-    }
-    if (sim_is_lost(call)) {
-        sim_fault(world, HF_SIM_ANSWER_AGAIN);
-        slot->state = WORKING;
-        sim_wake_in(world, &slot->actor, 20 * SIM_MS + sim_upto(world, 500 * SIM_MS));
-        return;
-    }
-    if (slot->kind != ACTIVITY) {
-        if (call->call.status == HF_OK && slot->worker->sticky &&
-            call->call.method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
-            remember(slot->worker, slot);
-        } else {
-            forget(slot->worker, slot->run_id);
-        }
-    }
-    rest(world, slot, sim_upto(world, 5 * SIM_MS));
-}
-
-static void on_second(sim_world *world, sim_call *call)
-{
-    sim_saw_answer(world, call->log, call);
-}
-
-static void on_forged(sim_world *world, sim_call *call)
-{
-    if (call->call.status == HF_OK) {
-        sim_fail(world, "I7: a forged token was accepted");
-    }
-}
-
-static void log_answer(sim_world *world, sim_slot *slot, hf_method method)
-{
-    if (slot->has_answer) {
-        world->answers.items[slot->answer].maybe = true;
-        return;
-    }
-    slot->has_answer = true;
-    slot->answer = world->answers.count;
-    *SIM_PUSH(&world->answers) = (sim_answer){
-        .method = method,
-        .worker = slot->worker->index,
-        .attempt = slot->attempt,
-        .scheduled_id = slot->scheduled_id != 0 ? slot->scheduled_id : slot->started_id,
-        .run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id)),
-    };
-}
-
-static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *commands)
-{
-    hf_pb_command *items = HF_ARENA_ARRAY(&call->arena, hf_pb_command, commands->count + 1);
-    items[0].command_type = HF_COMMAND_TYPE_CANCEL_TIMER;
-    items[0].attributes_case = HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES;
-    items[0].cancel_timer_command_attributes = HF_ARENA_NEW(&call->arena, hf_pb_cancel_timer_command_attributes);
-    items[0].cancel_timer_command_attributes->timer_id = HF_STR("nobody");
-    if (sim_chance(world, 300)) {
-        items[0].command_type = HF_COMMAND_TYPE_START_TIMER;
-        items[0].attributes_case = 0;
-        items[0].cancel_timer_command_attributes = NULL;
-    }
-    for (size_t i = 0; i < commands->count; i++) {
-        items[i + 1] = commands->items[i];
-    }
-    commands->items = items;
-    commands->count++;
-}
-
-/* More timers, activities or messages at once than a run may have. */
-static void too_many_commands(sim_world *world, sim_call *call, hf_pb_command_list *commands)
-{
-    hf_arena *arena = &call->arena;
-    int kind = (int)sim_upto(world, 2);
-    commands->count = world->knobs.core.limits.pending + 1;
-    commands->items = HF_ARENA_ARRAY(arena, hf_pb_command, commands->count);
-    for (size_t i = 0; i < commands->count; i++) {
-        hf_pb_command *command = &commands->items[i];
-        char text[SIM_NAME_LEN];
-        (void)snprintf(text, sizeof text, "many-%d", (int)i);
-        if (kind == 0) {
-            command->command_type = HF_COMMAND_TYPE_START_TIMER;
-            command->attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
-            command->start_timer_command_attributes = HF_ARENA_NEW(arena, hf_pb_start_timer_command_attributes);
-            command->start_timer_command_attributes->timer_id = sim_copy(call, text);
-            command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of(hf_seconds(1));
-        } else if (kind == 1) {
-            hf_pb_schedule_activity_task_command_attributes *attrs =
-                HF_ARENA_NEW(arena, hf_pb_schedule_activity_task_command_attributes);
-            attrs->activity_id = sim_copy(call, text);
-            attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
-            attrs->activity_type->name = HF_STR("act");
-            attrs->start_to_close_timeout = hf_pb_duration_of(hf_seconds(1));
-            command->command_type = HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK;
-            command->attributes_case = HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES;
-            command->schedule_activity_task_command_attributes = attrs;
-        } else {
-            command->command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION;
-            command->attributes_case = HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
-            command->request_cancel_external_workflow_execution_command_attributes =
-                HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
-            command->request_cancel_external_workflow_execution_command_attributes->workflow_id = HF_STR("wf-0");
-        }
-    }
-}
-
-static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
-{
-    hf_pb_respond_workflow_task_completed_request *request =
-        HF_ARENA_NEW(&call->arena, hf_pb_respond_workflow_task_completed_request);
-    char nonce[SIM_NAME_LEN];
-    (void)snprintf(nonce, sizeof nonce, "n%llu", (unsigned long long)slot->answer);
-    request->namespace = HF_STR(SIM_NAMESPACE);
-    request->task_token = hf_arena_copy(&call->arena, hf_str_of_len(slot->token, HF_TOKEN_LEN));
-    request->identity = sim_copy(call, slot->worker->identity);
-    request->binary_checksum = sim_copy(call, nonce);
-    if (sim_evil(world, world->knobs.task_heartbeat)) {
-        request->force_create_new_workflow_task = true;
-    } else if (sim_evil(world, world->knobs.over_limit)) {
-        sim_fault(world, HF_SIM_LIMIT_IGNORED);
-        too_many_commands(world, call, &request->commands);
-    } else {
-        sim_program_commands(world, hf_str_of(slot->workflow_id), &slot->summary, &call->arena, &request->commands);
-        if (sim_evil(world, world->knobs.bad_command)) {
-            sim_fault(world, HF_SIM_COMMAND_BAD);
-            bad_command(world, call, &request->commands);
-        }
-    }
-    if (slot->worker->sticky) {
-        request->sticky_attributes = HF_ARENA_NEW(&call->arena, hf_pb_sticky_execution_attributes);
-        request->sticky_attributes->worker_task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
-        request->sticky_attributes->worker_task_queue->name = sim_copy(call, slot->worker->sticky_queue);
-        request->sticky_attributes->schedule_to_start_timeout = hf_pb_duration_of(hf_seconds(5));
-    }
-    call->call.request = request;
-}
-
-static void fill_task_failed(sim_slot *slot, sim_call *call)
-{
-    hf_pb_respond_workflow_task_failed_request *request =
-        HF_ARENA_NEW(&call->arena, hf_pb_respond_workflow_task_failed_request);
-    request->namespace = HF_STR(SIM_NAMESPACE);
-    request->task_token = hf_arena_copy(&call->arena, hf_str_of_len(slot->token, HF_TOKEN_LEN));
-    request->identity = sim_copy(call, slot->worker->identity);
-    request->cause = HF_WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE;
-    request->failure = hf_failure_application(&call->arena, HF_STR("Bug"), HF_STR("a bug in the workflow"), false);
-    call->call.request = request;
-}
-
-static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
-{
-    char nonce[SIM_NAME_LEN];
-    (void)snprintf(nonce, sizeof nonce, "n%llu", (unsigned long long)slot->answer);
-    hf_str token = hf_arena_copy(&call->arena, hf_str_of_len(slot->token, HF_TOKEN_LEN));
-    switch ((int)call->call.method) {
-    case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED: {
-        hf_pb_respond_activity_task_completed_request *request =
-            HF_ARENA_NEW(&call->arena, hf_pb_respond_activity_task_completed_request);
-        *request = (hf_pb_respond_activity_task_completed_request){.task_token = token,
-                                                                   .namespace = HF_STR(SIM_NAMESPACE),
-                                                                   .identity = sim_copy(call, slot->worker->identity)};
-        bool large = sim_evil(world, world->knobs.large);
-        request->result = sim_payload(call, nonce, large ? 60000 : 0);
-        if (large) {
-            sim_fault(world, HF_SIM_PAYLOAD_LARGE);
-            request->identity = sim_copy(call, nonce); /* all that is left of it if it is too large */
-        }
-        call->call.request = request;
-        return;
-    }
-    case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED: {
-        hf_pb_respond_activity_task_canceled_request *request =
-            HF_ARENA_NEW(&call->arena, hf_pb_respond_activity_task_canceled_request);
-        *request = (hf_pb_respond_activity_task_canceled_request){
-            .task_token = token, .namespace = HF_STR(SIM_NAMESPACE), .details = sim_payload(call, nonce, 0)};
-        call->call.request = request;
-        return;
-    }
-    case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT: {
-        hf_pb_record_activity_task_heartbeat_request *request =
-            HF_ARENA_NEW(&call->arena, hf_pb_record_activity_task_heartbeat_request);
-        *request = (hf_pb_record_activity_task_heartbeat_request){
-            .task_token = token, .namespace = HF_STR(SIM_NAMESPACE), .details = sim_payload(call, "half", 0)};
-        call->call.request = request;
-        return;
-    }
-    default: {
-        hf_pb_respond_activity_task_failed_request *request =
-            HF_ARENA_NEW(&call->arena, hf_pb_respond_activity_task_failed_request);
-        *request =
-            (hf_pb_respond_activity_task_failed_request){.task_token = token, .namespace = HF_STR(SIM_NAMESPACE)};
-        request->failure =
-            hf_failure_application(&call->arena, HF_STR("Oops"), sim_copy(call, nonce), sim_chance(world, 200));
-        call->call.request = request;
-        return;
-    }
-    }
-}
-
-static void on_beat(sim_world *world, sim_call *call)
-{
-    sim_slot *slot = slot_of(call->actor);
-    if (!is_mine(call)) {
-        return;
-    }
-    if (call->call.status == HF_OK) {
-        const hf_pb_record_activity_task_heartbeat_response *response = call->call.response;
-        slot->is_canceled = response->cancel_requested && sim_chance(world, 800);
-    } else if (!sim_is_lost(call)) {
-        rest(world, slot, sim_upto(world, 5 * SIM_MS)); /* the attempt is over */
-        return;
-    }
-    slot->heartbeats = sim_chance(world, 500);
-    slot->state = WORKING;
-    sim_wake_in(world, &slot->actor, SIM_MS + sim_upto(world, world->knobs.work_ns_max));
-}
-
-static hf_method choose_method(sim_world *world, const sim_slot *slot)
-{
-    if (slot->has_answer) {
-        return world->answers.items[slot->answer].method; /* the same again */
-    }
-    if (slot->kind != ACTIVITY) {
-        bool fails = sim_evil(world, world->knobs.task_fails);
-        if (fails) {
-            sim_fault(world, HF_SIM_TASK_FAILED);
-        }
-        return fails ? HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED : HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED;
-    }
-    if (slot->is_canceled) {
-        return HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED;
-    }
-    return sim_evil(world, 200) ? HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED : HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED;
-}
-
-static sim_call *make_answer(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *))
-{
-    sim_call *call = ask(world, slot, method, then);
-    call->log = slot->answer;
-    if (method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
-        fill_completed(world, slot, call);
-    } else if (method == HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {
-        fill_task_failed(slot, call);
-    } else {
-        fill_activity(world, slot, call);
-    }
-    return call;
-}
-
-static void answer(sim_world *world, sim_slot *slot)
-{
-    if (slot->kind == ACTIVITY && slot->heartbeats && !slot->has_answer) {
-        slot->state = ANSWERING;
-        sim_call_submit(world, make_answer(world, slot, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, on_beat));
-        return;
-    }
-    hf_method method = choose_method(world, slot);
-    log_answer(world, slot, method);
-    slot->state = ANSWERING;
-    if (sim_evil(world, world->knobs.forged)) {
-        sim_fault(world, HF_SIM_TOKEN_FORGED);
-        char *at = &slot->token[hf_rng_below(&world->rng, HF_TOKEN_LEN)];
-        char flip = (char)(1 << hf_rng_below(&world->rng, 7));
-        *at = (char)(*at ^ flip);
-        sim_call *forged = make_answer(world, slot, method, on_forged);
-        *at = (char)(*at ^ flip);
-        sim_call_submit(world, forged);
-    }
-    sim_call *call = make_answer(world, slot, method, on_answered);
-    sim_call *second = NULL;
-    if (sim_evil(world, world->knobs.twice)) {
-        sim_fault(world, HF_SIM_ANSWER_TWICE);
-        second = make_answer(world, slot, method, on_second);
-    }
-    sim_call_submit(world, call);
-    if (second != NULL) {
-        sim_call_submit(world, second);
-    }
 }
 
 /* ---- Polls ---------------------------------------------------------------------------------------------------------------- */
@@ -625,7 +337,7 @@ static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *ca
     if (call->call.status != HF_OK) {
         return;
     }
-    if (slot->kind == ACTIVITY) {
+    if (slot->kind == SIM_ACTIVITY) {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         if (response->task_token.len > 0) {
             size_t run =
@@ -644,8 +356,8 @@ static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *ca
 
 static void on_polled(sim_world *world, sim_call *call)
 {
-    sim_slot *slot = slot_of(call->actor);
-    if (!is_mine(call)) {
+    sim_slot *slot = sim_slot_of(call->actor);
+    if (!sim_is_mine(call)) {
         lose_task(world, slot, call);
         return;
     }
@@ -654,11 +366,11 @@ static void on_polled(sim_world *world, sim_call *call)
         sim_fail(world, "D4: a poll was refused with all histories sound: %s", call->call.message);
     }
     if (call->call.status != HF_OK) {
-        rest(world, slot,
-             sim_is_lost(call) ? 20 * SIM_MS + sim_upto(world, 300 * SIM_MS) : sim_upto(world, 50 * SIM_MS));
+        sim_rest(world, slot,
+                 sim_is_lost(call) ? 20 * SIM_MS + sim_upto(world, 300 * SIM_MS) : sim_upto(world, 50 * SIM_MS));
         return;
     }
-    if (slot->kind == ACTIVITY) {
+    if (slot->kind == SIM_ACTIVITY) {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         if (response->task_token.len > 0) {
             take_activity(world, slot, response);
@@ -671,7 +383,7 @@ static void on_polled(sim_world *world, sim_call *call)
             return;
         }
     }
-    rest(world, slot, sim_upto(world, 5 * SIM_MS));
+    sim_rest(world, slot, sim_upto(world, 5 * SIM_MS));
 }
 
 static void poll(sim_world *world, sim_slot *slot)
@@ -679,8 +391,8 @@ static void poll(sim_world *world, sim_slot *slot)
     char name[SIM_NAME_LEN];
     queue_name(slot->worker, name);
     sim_call *call = NULL;
-    if (slot->kind == ACTIVITY) {
-        call = ask(world, slot, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, on_polled);
+    if (slot->kind == SIM_ACTIVITY) {
+        call = sim_ask(world, slot, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, on_polled);
         hf_pb_poll_activity_task_queue_request *request =
             HF_ARENA_NEW(&call->arena, hf_pb_poll_activity_task_queue_request);
         request->namespace = HF_STR(SIM_NAMESPACE);
@@ -689,20 +401,20 @@ static void poll(sim_world *world, sim_slot *slot)
         request->task_queue->name = sim_copy(call, name);
         call->call.request = request;
     } else {
-        call = ask(world, slot, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, on_polled);
+        call = sim_ask(world, slot, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, on_polled);
         hf_pb_poll_workflow_task_queue_request *request =
             HF_ARENA_NEW(&call->arena, hf_pb_poll_workflow_task_queue_request);
         request->namespace = HF_STR(SIM_NAMESPACE);
         request->identity = sim_copy(call, slot->worker->identity);
         request->task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
-        request->task_queue->name = sim_copy(call, slot->kind == STICKY ? slot->worker->sticky_queue : name);
+        request->task_queue->name = sim_copy(call, slot->kind == SIM_STICKY ? slot->worker->sticky_queue : name);
         call->call.request = request;
         call->call.run_ahead = slot->worker->run_ahead;
     }
     if (world->is_healed) {
         call->call.timeout = hf_seconds(120); /* nothing is learned from polls that end */
     }
-    slot->state = POLLING;
+    slot->state = SIM_POLLING;
     slot->poll = call;
     if (sim_evil(world, world->knobs.poll_cancel)) {
         sim_wake_in(world, &slot->actor, sim_upto(world, 2 * SIM_SECOND));
@@ -718,7 +430,7 @@ static bool trouble(sim_world *world, sim_slot *slot)
         sim_wake_at(world, &slot->actor, worker->away_until);
         return true;
     }
-    if (slot->kind != WORKFLOW) {
+    if (slot->kind != SIM_WORKFLOW) {
         return false;
     }
     if (!worker->in_process && sim_evil(world, world->knobs.worker_crash)) {
@@ -762,16 +474,16 @@ static void reset_sticky(sim_world *world, const sim_slot *slot)
 
 static void wake(sim_world *world, sim_actor *actor)
 {
-    sim_slot *slot = slot_of(actor);
+    sim_slot *slot = sim_slot_of(actor);
     switch (slot->state) {
-    case IDLE:
-        if (slot->kind == STICKY && !slot->worker->sticky) {
+    case SIM_IDLE:
+        if (slot->kind == SIM_STICKY && !slot->worker->sticky) {
             return;
         }
-        if (slot->worker->sticky && slot->kind == WORKFLOW && sim_evil(world, world->knobs.shutdown)) {
+        if (slot->worker->sticky && slot->kind == SIM_WORKFLOW && sim_evil(world, world->knobs.shutdown)) {
             say_goodbye(world, slot);
         }
-        if (slot->worker->sticky && slot->kind == WORKFLOW && slot->run_id[0] != '\0' &&
+        if (slot->worker->sticky && slot->kind == SIM_WORKFLOW && slot->run_id[0] != '\0' &&
             sim_evil(world, world->knobs.sticky_reset)) {
             reset_sticky(world, slot);
         }
@@ -779,14 +491,14 @@ static void wake(sim_world *world, sim_actor *actor)
             poll(world, slot);
         }
         return;
-    case POLLING:
+    case SIM_POLLING:
         if (world->core != NULL && slot->poll != NULL && !slot->poll->is_done && slot->poll->opened == world->opened) {
             sim_fault(world, HF_SIM_POLL_CANCELED);
             hf_core_cancel(world->core, &slot->poll->call, sim_now(world));
         }
         return;
-    case WORKING:
-        answer(world, slot);
+    case SIM_WORKING:
+        sim_answer_task(world, slot);
         return;
     default:
         return;

@@ -1,0 +1,22 @@
+/* Shared by workers.c (polls and tasks) and answers.c. */
+#ifndef HF_TESTS_SIM_ENGINE_WORKERS_H
+#define HF_TESTS_SIM_ENGINE_WORKERS_H
+
+#include "sim/engine/sim.h"
+
+enum { SIM_IDLE, SIM_POLLING, SIM_FETCHING, SIM_WORKING, SIM_ANSWERING }; /* sim_slot.state */
+enum { SIM_WORKFLOW, SIM_STICKY, SIM_ACTIVITY };                          /* sim_slot.kind */
+
+sim_slot *sim_slot_of(sim_actor *actor);
+/* Done with what it did: asks for the next after a while. */
+void sim_rest(sim_world *world, sim_slot *slot, int64_t span);
+sim_call *sim_ask(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *));
+/* Whether the slot still waits for this answer. */
+bool sim_is_mine(const sim_call *call);
+/* The run of the slot's task in the cache of its worker. */
+void sim_remember(sim_worker *worker, const sim_slot *slot);
+void sim_forget(sim_worker *worker, const char *run_id);
+
+void sim_answer_task(sim_world *world, sim_slot *slot);
+
+#endif
