@@ -6,18 +6,6 @@
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
-static inline hf_status may_add(hf_sched *sched, hf_scope *scope)
-{
-    if (scope->tally.running >= (uint64_t)scope->jobs_max) {
-        return HF_ERR_LIMIT;
-    }
-    hf_status status = HF_OK;
-    if (HF_UNLIKELY(scope->policy.hooks->on_fork != NULL)) {
-        HF_IN_HOOK(sched, status = scope->policy.hooks->on_fork(&scope->tally));
-    }
-    return status;
-}
-
 static void start_child(hf_sched *sched, hf_job *job)
 {
     if (HF_LIKELY(job->on == NULL)) {
@@ -51,20 +39,44 @@ static hf_status arm_delay(hf_sched *sched, hf_job *job, hf_span delay)
                         : hf_crew_arm(crew, &job->alarm, hf_instant_after(hf_crew_now(crew), delay));
 }
 
-static void start_delayed(hf_sched *sched, hf_job *job, hf_span delay)
+/* Before the child is counted: who forks at home hears that there is no timer for it. */
+static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_job *job)
 {
-    job->state = HF_JOB_DELAYED;
+    if (HF_LIKELY(!job->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
+        return HF_OK;
+    }
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
-    if (atomic_load_explicit(&job->cancel_requested, memory_order_relaxed) || arm_delay(sched, job, delay) != HF_OK) {
-        hf_delay_end(sched, job); /* starting early beats losing it */
+    hf_status status = arm_delay(sched, job, (hf_span){job->delay_ns});
+    job->state = status == HF_OK ? HF_JOB_DELAYED : HF_JOB_NEW;
+    return status;
+}
+
+static inline hf_status ask_scope(hf_sched *sched, hf_scope *scope)
+{
+    if (scope->tally.running >= (uint64_t)scope->jobs_max) {
+        return HF_ERR_LIMIT;
     }
+    hf_status status = HF_OK;
+    if (HF_UNLIKELY(scope->policy.hooks->on_fork != NULL)) {
+        HF_IN_HOOK(sched, status = scope->policy.hooks->on_fork(&scope->tally));
+    }
+    return status;
+}
+
+static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_job *job)
+{
+    HF_TRY(begin_delay(sched, scope, job));
+    hf_status status = ask_scope(sched, scope);
+    if (HF_UNLIKELY(status != HF_OK && job->state == HF_JOB_DELAYED)) {
+        hf_alarm_disarm(sched, &job->alarm);
+    }
+    return status;
 }
 
 /* At home: the child is counted and put on its way. */
 static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
 {
-    hf_span delay = {job->delay_ns};
     job->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
     if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
@@ -79,24 +91,23 @@ static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
         scope->deadline_fired |= scope->deadline_passed;
         atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
     }
-    if (HF_UNLIKELY(job->is_delayed)) {
-        start_delayed(sched, job, delay);
-        return;
+    if (HF_LIKELY(job->state != HF_JOB_DELAYED)) {
+        start_child(sched, job);
     }
-    start_child(sched, job);
 }
 
 static void on_fork_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_job *job = HF_CONTAINER(msg, hf_job, msg);
     hf_scope *scope = job->scope;
+    (void)begin_delay(sched, scope, job); /* nobody waits for an answer: starting early beats losing it */
     add_child(sched, scope, job);
     atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
 }
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    call->status = may_add(sched, scope);
+    call->status = may_add(sched, scope, call->job);
     if (call->status == HF_OK) {
         add_child(sched, scope, call->job);
     }
@@ -106,7 +117,7 @@ static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
 {
     if (HF_LIKELY(hf_is_home(self, scope))) {
-        hf_status status = may_add(self->sched, scope);
+        hf_status status = may_add(self->sched, scope, job);
         if (HF_LIKELY(status == HF_OK)) {
             add_child(self->sched, scope, job);
         }
@@ -133,6 +144,9 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job,
 {
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
+    }
+    if (status == HF_ERR_LIMIT && self->crew != NULL && scope->tally.running < (uint64_t)scope->jobs_max) {
+        return hf_crew_refuse_timer(self, "hf_fork");
     }
     if (status == HF_ERR_LIMIT) {
         return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,

@@ -288,6 +288,35 @@ static void the_timer_that_is_one_too_many_is_refused_to_the_workflow(void **sta
         NULL);
 }
 
+static hf_status nothing(void *arg)
+{
+    (void)arg;
+    return HF_OK;
+}
+
+/* A child that is to begin later has a timer, too: without one it is not made. */
+static hf_status too_many_later(hf_payload in, hf_payload *ret_out)
+{
+    int refused = 0;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    (void)in;
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < HF_PENDING_MAX + 3; i++) {
+        hf_status status = hf_fork(scope, nothing, NULL, .delay = hf_seconds(3));
+        refused += status == HF_ERR_LIMIT && strstr(hf_error_text(), "2000 timers at once") != NULL;
+    }
+    HF_TRY(hf_join(scope));
+    HF_TRY(hf_fork(scope, nothing, NULL, .delay = hf_seconds(3))); /* there is room again */
+    HF_TRY(hf_join(scope));
+    return hf_payload_printf(ret_out, "\"%d refused\"", refused);
+}
+
+static void the_delayed_child_that_has_no_timer_is_refused_to_the_workflow(void **state)
+{
+    (void)state;
+    play((stage){.main = too_many_later}, "\"3 refused\"", NULL);
+}
+
 /* ---- Spans ------------------------------------------------------------------------------------------------------------ */
 
 static hf_status odd_sleeps(hf_payload in, hf_payload *ret_out)
@@ -387,6 +416,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_id_in_use_is_refused_to_the_workflow),
         cmocka_unit_test(the_activity_that_is_one_too_many_is_refused_to_the_workflow),
         cmocka_unit_test(the_timer_that_is_one_too_many_is_refused_to_the_workflow),
+        cmocka_unit_test(the_delayed_child_that_has_no_timer_is_refused_to_the_workflow),
         cmocka_unit_test(sleeping_for_less_than_nothing_or_for_ever_is_fine),
         cmocka_unit_test(a_result_that_is_too_big_fails_the_run),
         cmocka_unit_test(a_payload_without_its_bytes_is_refused_everywhere),
