@@ -782,7 +782,7 @@ enum { WITH_TEXT = 64 }; /* added to the status, which then is the child's exit 
 
 static int answer_of_child(const verb *v, things *t)
 {
-    (void)alarm(10); /* a call that hangs ends here */
+    (void)alarm(120); /* a call that hangs ends here */
     hf_status status = v->call(t);
     return (int)status + (hf_error_text()[0] != '\0' ? WITH_TEXT : 0);
 }

@@ -19,7 +19,7 @@
 #define HF_PLAIN_LIBRARY ""
 #endif
 
-enum { SEEDS_MAX = 5000, SECONDS_MAX = 60 };
+enum { SEEDS_MAX = 5000, CPU_SECONDS_MAX = 60, SECONDS_MAX = 600 };
 
 typedef struct bug {
     const char *name;
@@ -47,7 +47,9 @@ static void become(const char *model, int canary, int out)
     (void)unsetenv("HF_TEST_FILTER");
     struct rlimit none = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &none);
-    (void)alarm(SECONDS_MAX);
+    struct rlimit most = {CPU_SECONDS_MAX, CPU_SECONDS_MAX};
+    (void)setrlimit(RLIMIT_CPU, &most); /* one that runs for ever ends here ... */
+    (void)alarm(SECONDS_MAX);           /* ... and one that waits here; a loaded machine is neither */
     (void)dup2(out, STDOUT_FILENO);
     (void)dup2(out, STDERR_FILENO);
     (void)execl(path, path, (char *)NULL);
