@@ -3,7 +3,8 @@
  * A history is cut at each WorkflowTaskStarted whose task was completed, or is the one at hand; tasks that failed or timed
  * out left no trace in the workflow. Each piece is one activation, in a fixed order (K3):
  *
- *     1  the events that the last activation's commands became: compared with them, one by one
+ *     1  the events that the last activation's commands became: compared with them, one by one; and what has ended is noted:
+ *        code that gives it up in 3, 4 or 5, before it hears of the end, has nothing to cancel
  *     2  the clock: the time of the WorkflowTaskStarted
  *     3  the start: the first fiber begins                          turn
  *     4  signals, as they came: given to who waits, else kept       turn
@@ -98,32 +99,48 @@ static hf_status apply_signal(hf_op *op, hf_wf *wf, const hf_pb_history_event *e
     return HF_OK;
 }
 
+/* Which activity the event ends, by the event that scheduled it; 0 = none. */
+static int64_t activity_ended_by(const hf_pb_history_event *event)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
+        return event->activity_task_completed_event_attributes->scheduled_event_id;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        return event->activity_task_failed_event_attributes->scheduled_event_id;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        return event->activity_task_timed_out_event_attributes->scheduled_event_id;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES:
+        return event->activity_task_canceled_event_attributes->scheduled_event_id;
+    default:
+        return 0;
+    }
+}
+
+static void note_ends(hf_wf *wf, piece p)
+{
+    for (size_t i = 0; i < p.count; i++) {
+        const hf_pb_history_event *event = p.items[i];
+        int64_t scheduled = activity_ended_by(event);
+        if (scheduled != 0) {
+            hf_wf_will_resolve(wf, scheduled);
+        } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES) {
+            hf_wf_will_fire(wf, event->timer_fired_event_attributes->timer_id);
+        }
+    }
+}
+
 /* 5 */
 static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
     (void)op;
-    switch (event->attributes_case) {
-    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
-        hf_wf_resolve(wf, event->activity_task_completed_event_attributes->scheduled_event_id, event);
-        break;
-    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
-        hf_wf_resolve(wf, event->activity_task_failed_event_attributes->scheduled_event_id, event);
-        break;
-    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
-        hf_wf_resolve(wf, event->activity_task_timed_out_event_attributes->scheduled_event_id, event);
-        break;
-    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES:
-        hf_wf_resolve(wf, event->activity_task_canceled_event_attributes->scheduled_event_id, event);
-        break;
-    case HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES:
+    int64_t scheduled = activity_ended_by(event);
+    if (scheduled != 0) {
+        hf_wf_resolve(wf, scheduled, event);
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES) {
         hf_wf_fired(wf, event->timer_fired_event_attributes->timer_id);
-        break;
-    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES:
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
         wf->is_cancel_requested = true;
         hf_crew_cancel(wf->crew, "the workflow was asked to cancel");
-        break;
-    default:
-        break;
     }
     return HF_OK;
 }
@@ -143,6 +160,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
                                                                                          apply_end};
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
+    note_ends(wf, p);
     hf_crew_set_now(wf->crew, hf_pb_timestamp_time(p.items[p.count - 1]->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
         for (size_t i = 0; i < p.count; i++) {

@@ -159,6 +159,10 @@ static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
         wf->activities_count--;
         return;
     }
+    if (activity->has_ended) { /* the service knows it no more, and would refuse the step */
+        wf->activities_count--;
+        return;
+    }
     void *room = NULL;
     hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
                                         HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
@@ -410,20 +414,37 @@ void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)
     hf_list_push_back(bucket_of(wf->activities, (uint64_t)event_id), &activity->node);
 }
 
-void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event)
+static hf_wf_activity *find_activity(hf_wf *wf, int64_t scheduled_event_id)
 {
-    hf_fiber *self = hf_enter(NULL);
     HF_LIST_EACH(node, bucket_of(wf->activities, (uint64_t)scheduled_event_id))
     {
         hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
         if (activity->scheduled_event_id == scheduled_event_id) {
-            hf_list_remove(node);
-            wf->activities_count--;
-            activity->end = event;
-            hf_wake(&activity->wait, HF_OK);
-            hf_leave(self);
-            return;
+            return activity;
         }
+    }
+    return NULL;
+}
+
+void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id)
+{
+    hf_wf_activity *activity = find_activity(wf, scheduled_event_id);
+    if (activity != NULL) {
+        activity->has_ended = true;
+    }
+}
+
+void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_wf_activity *activity = find_activity(wf, scheduled_event_id);
+    if (activity != NULL) {
+        hf_list_remove(&activity->node);
+        wf->activities_count--;
+        activity->end = event;
+        hf_wake(&activity->wait, HF_OK);
+        hf_leave(self);
+        return;
     }
     HF_LIST_EACH(node, &wf->leftovers) /* nobody waits for it any more */
     {
@@ -512,7 +533,7 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
     if (timer->record != NULL) { /* started and given up in one step: nobody needs to know */
         timer->record->is_withdrawn = true;
         timer->record->timer = NULL;
-    } else {
+    } else if (!timer->has_fired) {
         record_timer_cancel(wf, timer->seq);
     }
     free_timer(wf, timer);
@@ -520,13 +541,26 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
 
 const hf_crew_ops hf_wf_crew_ops = {timer_start, timer_cancel};
 
-void hf_wf_fired(hf_wf *wf, hf_str timer_id)
+static hf_wf_timer *timer_named(hf_wf *wf, hf_str timer_id)
 {
     uint64_t seq = 0;
     for (size_t i = 0; i < timer_id.len && i < 20; i++) {
         seq = seq * 10 + (uint64_t)(timer_id.data[i] - '0');
     }
-    hf_wf_timer *timer = find_timer(wf, seq);
+    return find_timer(wf, seq);
+}
+
+void hf_wf_will_fire(hf_wf *wf, hf_str timer_id)
+{
+    hf_wf_timer *timer = timer_named(wf, timer_id);
+    if (timer != NULL) {
+        timer->has_fired = true;
+    }
+}
+
+void hf_wf_fired(hf_wf *wf, hf_str timer_id)
+{
+    hf_wf_timer *timer = timer_named(wf, timer_id);
     if (timer != NULL) { /* else it was canceled just before */
         hf_crew_timer *crew_timer = timer->crew_timer;
         free_timer(wf, timer);

@@ -39,6 +39,7 @@ typedef struct hf_wf_activity {
     uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
     hf_record *record;              /* until then */
+    bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
 } hf_wf_activity;
 
@@ -56,6 +57,7 @@ typedef struct hf_wf_timer {
     uint64_t seq;
     hf_crew_timer *crew_timer;
     hf_record *record; /* until the history has shown it */
+    bool has_fired;    /* in the activation at hand: there is nothing left to cancel */
 } hf_wf_timer;
 
 /* A signal that came, and nobody has taken. */
@@ -160,6 +162,9 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
 extern const hf_crew_ops hf_wf_crew_ops;
 hf_status hf_wf_main(void *wf); /* body of the first fiber */
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
+/* What the activation at hand will tell of: whoever gives it up before that has nothing to cancel. */
+void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id);
+void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);
