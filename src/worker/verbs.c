@@ -233,9 +233,10 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
     }
 }
 
-static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_record *record)
+/* `name` is the caller's, who waits here: what the record says goes before the wait does. */
+static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_record *record, const char *name)
 {
-    hf_wait_init(&activity->wait, self, &ACTIVITY, activity, record->name.data);
+    hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
     activity->record = record;
     record->activity = activity;
     wf->activities_count++;
@@ -385,7 +386,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
         wf->is_nomem = true;
         return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
     }
-    return run_activity(self, wf, activity, record);
+    return run_activity(self, wf, activity, record, name);
 }
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)

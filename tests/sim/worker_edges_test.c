@@ -1,0 +1,112 @@
+/* Workflows and activities at the edges of what the headers allow, on the real worker and engine: each scene is one workflow,
+ * played with workflows kept in memory and evicted at every await. */
+#include "support/support.h"
+
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct scene {
+    hf_function workflow;
+    hf_function activity; /* "act" */
+    bool on_fiber;
+    hf_status (*client)(void); /* beside it; NULL = nothing */
+    hf_status status;          /* of hf_result */
+    const char *result;        /* or the beginning of its sentence */
+} scene;
+
+typedef struct play {
+    const scene *scene;
+    int cached_max;
+} play;
+
+static hf_status work(void *arg)
+{
+    return hf_worker_run(arg);
+}
+
+static hf_status watch(const scene *s, hf_service *service)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+    HF_TRY(hf_start(service, "scene", hf_payload_none(), &execution, .task_queue = "q"));
+    HF_TRY(s->client != NULL ? s->client() : HF_OK);
+    hf_status status = hf_result(execution, &out, .timeout = hf_minutes(10));
+    const char *text = status == HF_OK ? out.data : hf_error_text();
+    HF_CHECK_SAY(status == s->status && strncmp(text, s->result, strlen(s->result)) == 0, "it gave %s: %s, not %s",
+                 hf_status_name(status), text, s->result);
+    return HF_OK;
+}
+
+static hf_status play_main(void *arg)
+{
+    play *p = arg;
+    HF_AUTO(hf_close) hf_service *service = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_worker_new(service, "q", &worker, .cached_max = p->cached_max));
+    HF_TRY(hf_worker_add_workflow(worker, "scene", p->scene->workflow));
+    HF_TRY(hf_worker_add_activity(worker, "act", p->scene->activity, .on_fiber = p->scene->on_fiber));
+    HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
+    HF_TRY(hf_fork(scope, work, worker));
+    hf_status status = watch(p->scene, service);
+    HF_TRY(hf_worker_stop(worker));
+    HF_TRY(hf_join(scope));
+    return status;
+}
+
+static void play_scene(scene s)
+{
+    for (int cached_max = HF_OFF; cached_max <= 0; cached_max++) {
+        play p = {&s, cached_max};
+        hf_status status = hf_sim_run(1, 2, play_main, &p, NULL);
+        HF_CHECK_SAY(status == HF_OK, "the play ended with %s", hf_status_name(status));
+    }
+}
+
+static hf_status nap(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    return hf_payload_printf(ret_out, "1");
+}
+
+static hf_status run_act(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("act", in, ret_out, .start_to_close = hf_minutes(1), .heartbeat = hf_seconds(10));
+}
+
+/* ---- Dumps ----------------------------------------------------------------------------------------------------------- */
+
+static int seen;
+
+static hf_status dump_often(void)
+{
+    for (int i = 0; i < 8; i++) {
+        char *text = NULL;
+        HF_TRY(hf_sleep(hf_milliseconds(500)));
+        HF_TRY(hf_dump(NULL, &text));
+        seen += strstr(text, "waiting in hf_activity_run on 'act'") != NULL;
+        hf_text_free(text);
+    }
+    return HF_OK;
+}
+
+static void a_dump_names_the_activity_that_a_workflow_waits_for(void **state)
+{
+    (void)state;
+    seen = 0;
+    play_scene((scene){run_act, nap, true, dump_often, HF_OK, "1"});
+    assert_int_equal(seen, 8); /* once it is kept in memory */
+}
+
+static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("worker_edges", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
