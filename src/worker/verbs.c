@@ -733,11 +733,27 @@ static bool record_refused(hf_wf *wf, const hf_op *why)
                           why->status);
 }
 
+/* What the function left open is closed before the command that closes the run: giving up what runs in there takes commands,
+ * and may take steps. */
+static hf_status close_leftovers(hf_status status)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (HF_UNLIKELY(self->scope != NULL)) {
+        (void)hf_scope_close_leftovers(self);
+        if (status == HF_OK) {
+            status = hf_refuse(self, HF_ERR_MISUSE,
+                               "the workflow returned with a scope still open; close every scope it opens "
+                               "(HF_AUTO(hf_scope_close) does)");
+        }
+    }
+    HF_LEAVE(self, status);
+}
+
 hf_status hf_wf_main(void *arg)
 {
     hf_wf *wf = arg;
     hf_payload out = hf_payload_none();
-    hf_status status = wf->entry->function(wf->input, &out);
+    hf_status status = close_leftovers(wf->entry->function(wf->input, &out));
     if (hf_crew_self_is_evicted()) {
         return HF_ERR_EVICTED; /* whatever it says: it was not told the truth */
     }

@@ -102,8 +102,51 @@ static void a_dump_names_the_activity_that_a_workflow_waits_for(void **state)
     assert_int_equal(seen, 8); /* once it is kept in memory */
 }
 
+/* ---- A scope that is left open ------------------------------------------------------------------------------------------ */
+
+static hf_status fork_act(void *arg)
+{
+    (void)arg;
+    return run_act(hf_payload_none(), NULL);
+}
+
+/* Cleans up for a while. */
+static hf_status fork_cleanup(void *arg)
+{
+    (void)arg;
+    hf_status status = hf_sleep(hf_hours(1));
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_TRY(status == HF_ERR_EVICTED ? status : hf_shield_open(&shield, hf_minutes(1)));
+    return hf_sleep(hf_seconds(3));
+}
+
+static hf_status leave_open(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "forgotten", .timeout = hf_hours(2)));
+    HF_TRY(hf_fork(scope, fork_act, NULL));
+    HF_TRY(hf_fork(scope, fork_cleanup, NULL));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    return hf_payload_printf(ret_out, "1");
+}
+
+static hf_status leave_open_and_fail(hf_payload in, hf_payload *ret_out)
+{
+    HF_TRY(leave_open(in, ret_out));
+    return hf_raise(HF_ERR_FAILED, "its own sentence");
+}
+
+static void a_scope_left_open_is_closed_before_the_run_is(void **state)
+{
+    (void)state;
+    play_scene((scene){leave_open, nap, true, NULL, HF_ERR_FAILED, "the workflow returned with a scope still open"});
+    play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence"});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
+    cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
 };
 
 int main(int argc, char **argv)
