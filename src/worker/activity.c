@@ -313,13 +313,20 @@ static hf_status call_function(void *arg)
     return act->entry->function(act->in, &act->out);
 }
 
+/* A point in time and a span, neither of which need be sensible. */
+static int64_t later(int64_t ns, hf_span span)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(ns, span.ns, &sum) ? INT64_MAX : sum;
+}
+
 /* How long this attempt may take; 0 = no bound. */
 static hf_span timeout_of(const activity *act)
 {
     hf_span one = hf_pb_duration_span(act->task->start_to_close_timeout);
     hf_span all = hf_pb_duration_span(act->task->schedule_to_close_timeout);
     if (all.ns > 0 && act->task->scheduled_time.has) {
-        int64_t left = hf_pb_timestamp_time(act->task->scheduled_time).ns + all.ns - hf_wall_now(NULL).ns;
+        int64_t left = later(hf_pb_timestamp_time(act->task->scheduled_time).ns, all) - hf_wall_now(NULL).ns;
         all.ns = left > 1 ? left : 1;
     }
     return one.ns > 0 && (all.ns <= 0 || one.ns < all.ns) ? one : all;
@@ -433,7 +440,7 @@ static void fill_facts(activity *act)
         .id = text_in(&act->arena, task->activity_id),
         .name = text_in(&act->arena, name),
         .attempt = task->attempt,
-        .deadline = {bound.ns > 0 ? hf_wall_now(NULL).ns + bound.ns : INT64_MAX},
+        .deadline = {bound.ns > 0 ? later(hf_wall_now(NULL).ns, bound) : INT64_MAX},
         .heartbeat = hf_pb_duration_span(task->heartbeat_timeout),
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };

@@ -122,7 +122,7 @@ static int left_of(hf_worker *worker)
 static bool wait_for_end(hf_worker *worker, hf_span span)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* canceling the activities cancels the waits around them, too */
-    int64_t until = span.ns == INT64_MAX ? INT64_MAX : hf_now(NULL).ns + span.ns;
+    int64_t until = span.ns == INT64_MAX ? INT64_MAX : hf_instant_after(hf_now(NULL), span).ns;
     hf_status status = shield_open(worker->rt, &shield);
     while (left_of(worker) > 0 && status == HF_OK) {
         int64_t left = until == INT64_MAX ? INT64_MAX : until - hf_now(NULL).ns;

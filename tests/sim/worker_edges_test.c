@@ -46,7 +46,9 @@ static hf_status play_main(void *arg)
     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_open("memory:", &service));
-    HF_TRY(hf_worker_new(service, "q", &worker, .cached_max = p->cached_max));
+    HF_TRY(hf_worker_new(service, "q", &worker, .cached_max = p->cached_max,
+                         .shutdown_grace = hf_nanoseconds(INT64_MAX - 1), /* what still runs may finish */
+                         .sticky_timeout = HF_SPAN_UNLIMITED));
     HF_TRY(hf_worker_add_workflow(worker, "scene", p->scene->workflow));
     HF_TRY(hf_worker_add_activity(worker, "act", p->scene->activity, .on_fiber = p->scene->on_fiber));
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
@@ -144,9 +146,35 @@ static void a_scope_left_open_is_closed_before_the_run_is(void **state)
     play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence"});
 }
 
+/* ---- Bounds that no clock reaches ----------------------------------------------------------------------------------------- */
+
+static hf_status is_in_time(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    return hf_payload_printf(ret_out, "%d", hf_activity_info()->deadline.ns > hf_wall_now(NULL).ns);
+}
+
+static hf_status wait_for_centuries(hf_payload in, hf_payload *ret_out)
+{
+    const hf_span last = hf_nanoseconds(INT64_MAX - 1);
+    (void)in;
+    HF_TRY(hf_activity_run("act", hf_payload_none(), NULL, .start_to_close = last));
+    HF_TRY(hf_activity_run("act", hf_payload_none(), NULL, .schedule_to_close = last, .attempts_max = 1));
+    return hf_activity_run("act", hf_payload_none(), ret_out, .start_to_close = last, .schedule_to_close = last,
+                           .schedule_to_start = last, .heartbeat = last, .retry_initial = last, .attempts_max = 1);
+}
+
+static void an_activity_may_take_as_long_as_can_be_said(void **state)
+{
+    (void)state;
+    play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1"});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
+    cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
 };
 
 int main(int argc, char **argv)
