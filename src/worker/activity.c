@@ -66,17 +66,32 @@ static hf_span throttle_of(const activity *act)
     return span.ns < hf_seconds(THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(THROTTLE_MAX_SECONDS);
 }
 
-/* What is to be sent, copied into the arena. */
-static hf_pb_payloads *take_details(activity *act, hf_arena *arena)
+/* What is to be sent. */
+static hf_payload take_details(activity *act)
 {
     hf_spin_lock(&act->lock);
     hf_payload details = act->details;
     act->details = hf_payload_none();
     act->is_dirty = false;
     hf_spin_unlock(&act->lock);
-    hf_pb_payloads *encoded = hf_payload_encode(arena, details);
-    hf_payload_free(&details);
-    return encoded;
+    return details;
+}
+
+/* It was not sent: the next heartbeat, or the answer, takes it along, unless there is something newer. */
+static void give_back(activity *act, hf_payload details)
+{
+    hf_spin_lock(&act->lock);
+    bool is_newest = !act->is_dirty;
+    if (is_newest) {
+        act->details = details;
+        act->is_dirty = true;
+    }
+    hf_spin_unlock(&act->lock);
+    if (is_newest) {
+        (void)hf_chan_try_send(atomic_load(&act->beat), "");
+    } else {
+        hf_payload_free(&details);
+    }
 }
 
 static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response)
@@ -101,10 +116,11 @@ static hf_status send_beats(void *arg)
         HF_TRY(hf_chan_recv(beat, &token));
         hf_arena arena;
         hf_arena_init(&arena, worker->memory);
+        hf_payload details = take_details(act);
         hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
                                                                 .identity = worker->identity,
                                                                 .task_token = act->task->task_token,
-                                                                .details = take_details(act, &arena)};
+                                                                .details = hf_payload_encode(&arena, details)};
         hf_call call;
         hf_op op;
         hf_op_init(&op);
@@ -112,6 +128,11 @@ static hf_status send_beats(void *arg)
         hf_status status = hf_service_ask(&op, worker->service, &call);
         hear(act, status, call.response);
         hf_arena_deinit(&arena);
+        if (status == HF_OK || status == HF_ERR_NOT_FOUND) {
+            hf_payload_free(&details);
+        } else {
+            give_back(act, details); /* also when the activity has just ended */
+        }
         HF_TRY(hf_sleep(throttle_of(act)));
     }
 }
@@ -257,7 +278,9 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
                                                           .task_token = act->task->task_token,
                                                           .failure = failure};
     if (act->is_dirty) {
-        request.last_heartbeat_details = take_details(act, &act->arena);
+        hf_payload details = take_details(act);
+        request.last_heartbeat_details = hf_payload_encode(&act->arena, details);
+        hf_payload_free(&details);
     }
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }

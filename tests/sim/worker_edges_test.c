@@ -171,10 +171,33 @@ static void an_activity_may_take_as_long_as_can_be_said(void **state)
     play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1"});
 }
 
+/* ---- The last heartbeat --------------------------------------------------------------------------------------------------- */
+
+/* The second heartbeat comes when the first was sent long ago, and right before the end. */
+static hf_status beat_and_fail(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    if (hf_activity_info()->attempt > 1) {
+        return hf_payload_copy(ret_out, hf_activity_info()->last);
+    }
+    HF_TRY(hf_activity_heartbeat(hf_payload_of_json("1")));
+    HF_TRY(hf_sleep(hf_seconds(9)));
+    HF_TRY(hf_activity_heartbeat(hf_payload_of_json("2")));
+    return hf_raise(HF_ERR_FAILED, "once more");
+}
+
+static void the_next_attempt_sees_the_last_heartbeat(void **state)
+{
+    (void)state;
+    play_scene((scene){run_act, beat_and_fail, false, NULL, HF_OK, "2"});
+    play_scene((scene){run_act, beat_and_fail, true, NULL, HF_OK, "2"});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
     cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
+    cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
 };
 
 int main(int argc, char **argv)
