@@ -191,6 +191,9 @@ static bool is_cut(const hf_events *events, size_t i, int64_t started_event_id)
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id)
 {
     size_t from = 0;
+    if (wf->event_id_next > started_event_id) {
+        return hf_fail(op, HF_ERR_EVICTED, "the task is of a step that was played before");
+    }
     for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
         if (!is_cut(events, i, started_event_id)) {
             continue;

@@ -6,7 +6,8 @@
  *                                                            v       v
  *                                   RespondWorkflowTaskFailed, and the run is evicted; the next task makes it again
  *
- * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes.
+ * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes. It also
+ * goes when a task comes that it has played: one that lay with a poller until it had timed out, while another went ahead.
  *
  * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c): it answers
  * for it, and what the step comes to later is dropped. Where the watchdog may take a thread away, the driver gets its turn
@@ -244,7 +245,8 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
             hf_log(worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
                    HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op.message);
         }
-    } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED) {
+    } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
+               status != HF_ERR_EVICTED) {
         hf_wf_answer_failed(
             worker,
             &(hf_stuck_step){

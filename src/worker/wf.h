@@ -135,8 +135,8 @@ hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events
 extern const char hf_wf_stuck_text[];
 
 /* activation.c: applies the events; in the recorder are then the commands of the last activation.
- * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_NOMEM,
- * HF_ERR_INVALID. */
+ * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED: the run is
+ * further than this task, which is late; HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
 
 /* recorder.c */

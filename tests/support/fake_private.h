@@ -45,6 +45,7 @@ typedef struct fake_run {
     int64_t wft_scheduled_id;
     int64_t wft_started_id;
     int64_t wft_started_before; /* of the last that was completed */
+    int64_t wft_late_id;        /* late_tasks: one that is to be given again; 0 = none */
     bool is_closed;
 } fake_run;
 

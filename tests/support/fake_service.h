@@ -15,6 +15,7 @@ typedef struct fake_options {
     bool ignore_sticky; /* give every task to the normal queue, with its whole history */
     int page_events;    /* events of one page of history; 0 = all */
     int full_answers;   /* answer the first so many completed activities with HF_ERR_FULL */
+    bool late_tasks;    /* give each workflow task that was completed once more, as a poll that was slow would */
     int refuse_every;   /* answer every n-th completed workflow task with UnhandledCommand; 0 = none */
 } fake_options;
 

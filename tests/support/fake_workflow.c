@@ -153,16 +153,11 @@ static void do_command(fake_service *f, fake_run *run, const hf_pb_command *comm
 
 /* ---- Workflow tasks ---------------------------------------------------------------------------------------------- */
 
-static void give_workflow_task(fake_service *f, fake_run *run, hf_call *call, bool is_sticky)
+/* A task without its history. */
+static hf_pb_poll_workflow_task_queue_response *make_task(fake_run *run, hf_call *call, int64_t started_id)
 {
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_STARTED);
-    FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_STARTED, workflow_task_started);
-    event->workflow_task_started_event_attributes->scheduled_event_id = run->wft_scheduled_id;
-    run->wft_started_id = fake_append(f, run, event);
-    run->wft = WFT_STARTED;
     hf_pb_poll_workflow_task_queue_response *r = fake_respond(call);
-    int64_t from = is_sticky ? run->wft_started_before + 1 : 1;
-    r->task_token = fake_token_of(call->arena, run, run->wft_started_id);
+    r->task_token = fake_token_of(call->arena, run, started_id);
     r->workflow_execution = HF_ARENA_NEW(call->arena, hf_pb_workflow_execution);
     r->workflow_execution->workflow_id = hf_arena_copy(call->arena, run->id);
     r->workflow_execution->run_id = hf_arena_copy(call->arena, run->run_id);
@@ -170,8 +165,29 @@ static void give_workflow_task(fake_service *f, fake_run *run, hf_call *call, bo
     r->workflow_type->name = hf_arena_copy(call->arena, run->type);
     r->attempt = run->wft_attempt;
     r->previous_started_event_id = run->wft_started_before;
-    r->started_event_id = run->wft_started_id;
+    r->started_event_id = started_id;
+    return r;
+}
+
+static void give_workflow_task(fake_service *f, fake_run *run, hf_call *call, bool is_sticky)
+{
+    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_STARTED);
+    FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_STARTED, workflow_task_started);
+    event->workflow_task_started_event_attributes->scheduled_event_id = run->wft_scheduled_id;
+    run->wft_started_id = fake_append(f, run, event);
+    run->wft = WFT_STARTED;
+    hf_pb_poll_workflow_task_queue_response *r = make_task(run, call, run->wft_started_id);
+    int64_t from = is_sticky ? run->wft_started_before + 1 : 1;
     r->history = fake_page_bytes(f, run, from, call->arena, &r->next_page_token);
+    fake_finish(f, call, HF_OK, "");
+}
+
+/* One that nobody waits for any more. */
+static void give_late_task(fake_service *f, fake_run *run, hf_call *call)
+{
+    hf_pb_poll_workflow_task_queue_response *r = make_task(run, call, run->wft_late_id);
+    r->history = fake_history_bytes(run, 1, run->wft_late_id, call->arena);
+    run->wft_late_id = 0;
     fake_finish(f, call, HF_OK, "");
 }
 
@@ -182,6 +198,10 @@ bool fake_try_workflow_poll(fake_service *f, hf_call *call)
     {
         fake_run *run = HF_CONTAINER(node, fake_run, node);
         bool is_sticky = run->sticky.len > 0;
+        if (run->wft_late_id != 0 && hf_str_equal(poll->task_queue->name, run->queue)) {
+            give_late_task(f, run, call);
+            return true;
+        }
         if (run->wft == WFT_SCHEDULED && hf_str_equal(poll->task_queue->name, is_sticky ? run->sticky : run->queue)) {
             give_workflow_task(f, run, call, is_sticky);
             return true;
@@ -221,6 +241,7 @@ void fake_on_completed(fake_service *f, hf_call *call)
     FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_COMPLETED, workflow_task_completed);
     (void)fake_append(f, run, event);
     run->wft_started_before = run->wft_started_id;
+    run->wft_late_id = f->options.late_tasks ? run->wft_started_id : 0;
     run->wft_attempt = 1;
     if (r->sticky_attributes != NULL && !f->options.ignore_sticky) {
         run->sticky = hf_arena_copy(&run->arena, r->sticky_attributes->worker_task_queue->name);

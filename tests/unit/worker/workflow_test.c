@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Every play is run with everything cached, with nothing cached, and with every other answer refused. */
+/* Every play is run with everything cached, with nothing cached, with every other answer refused, and with each task given
+ * once more when it was completed. */
 static void play_all_ways(play_options options)
 {
     play_on(options);
@@ -12,6 +13,9 @@ static void play_all_ways(play_options options)
     play_on(options);
     options.worker.cached_max = 0;
     options.fake.refuse_every = 2;
+    play_on(options);
+    options.fake.refuse_every = 0;
+    options.fake.late_tasks = true;
     play_on(options);
 }
 
