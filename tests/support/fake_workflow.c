@@ -37,6 +37,9 @@ static void do_cancel_activity(fake_service *f, fake_run *run, int64_t scheduled
     event->activity_task_cancel_requested_event_attributes->scheduled_event_id = scheduled_event_id;
     (void)fake_append(f, run, event);
     fake_activity *activity = fake_find_activity(run, scheduled_event_id);
+    bool may_miss = run->buffered_count > 0; /* it may have ended while the task was out */
+    HF_CHECK_SAY(activity != NULL || may_miss, "RequestCancelActivityTask of %lld, which is not pending",
+                 (long long)scheduled_event_id);
     if (activity != NULL) {
         activity->is_cancel_requested = true;
     }
@@ -69,6 +72,9 @@ static void do_cancel_timer(fake_service *f, fake_run *run, hf_str timer_id)
             timer->started_event_id = 0;
         }
     }
+    bool may_miss = run->buffered_count > 0; /* it may have fired while the task was out */
+    HF_CHECK_SAY(event->timer_canceled_event_attributes->started_event_id != 0 || may_miss,
+                 "CancelTimer of %.*s, which is not pending", HF_STR_ARGS(timer_id));
     (void)fake_append(f, run, event);
 }
 
