@@ -11,6 +11,7 @@
 #include "fiber/metrics.h"
 
 #include "base/json.h"
+#include "fiber/crew_private.h"
 #include "fiber/enter.h"
 #include "fiber/safepoint.h"
 #include "fiber/text.h"
@@ -138,6 +139,9 @@ void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
 {
     if (scope->name == hf_unnamed_scope || scope->name == hf_unnamed_shield) {
         return;
+    }
+    if (hf_crew_of_scope(scope) != NULL && scope->owner->crew == NULL) {
+        return; /* of a crew itself: it is called after an id, and these would take all the places there are */
     }
     hf_runtime *rt = sched->rt;
     if (sched->names == NULL && (sched->names = hf_rt_alloc(rt, sizeof *sched->names)) == NULL) {
