@@ -130,7 +130,11 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
     }
     if (scope->first != NULL && scope->first->failure.status == status) {
         hf_self_fail(self, hf_box_ref(scope->first));
-    } else if (status == HF_ERR_CANCELED) {
+    } else if (status == HF_ERR_CANCELED && scope->ended_cause == HF_CAUSE_NONE && scope->tally.canceled > 0) {
+        unsigned long long count = scope->tally.canceled;
+        return hf_refuse_at(self, status, "hf_join", "%llu of the %llu children of scope '%s' %s canceled", count,
+                            (unsigned long long)scope->tally.forked, scope->name, count == 1 ? "was" : "were");
+    } else if (status == HF_ERR_CANCELED && scope->ended_cause != HF_CAUSE_NONE) {
         return hf_refuse_at(self, status, "hf_join", "scope '%s' was canceled (%s: %s)", scope->name,
                             hf_cause_name((hf_cause)scope->ended_cause), scope->ended_reason);
     } else if (self->last_status != status || self->last_where != NULL) {

@@ -470,7 +470,7 @@ static hf_status cancel_one(void *arg)
         HF_TRY(hf_fork(scope, i == 1 ? sleep_and_tell : win, &canceled, .ret_job = &jobs[i]));
     }
     HF_TRY(hf_job_cancel(jobs[1]));
-    HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
+    HF_CHECK(hf_join(scope) == HF_ERR_CANCELED && error_says("1 of the 3 children of scope 'scope' was canceled"));
     HF_CHECK(canceled == 1 && hf_scope_tally(scope).ok == 2);
     return HF_OK;
 }
