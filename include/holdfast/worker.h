@@ -23,9 +23,9 @@ typedef struct hf_worker_options {
     int stop_on;              /* a signal that stops it, such as SIGTERM; 0 = none */
     const char *namespace_;   /* "default" */
     const char *identity;     /* in histories; "worker@<queue>" */
-    int workflows_max;        /* steps of workflows at once; 200 */
-    int activities_max;       /* activities at once; 200, HF_OFF = none are polled for */
-    int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none */
+    int workflows_max;        /* steps of workflows at once; 200, HF_UNLIMITED */
+    int activities_max;       /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
+    int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
     size_t cached_bytes_max;  /* the same in bytes, roughly; 256 MiB */
     int pollers_max;          /* polls for workflow steps under way; 64 */
     int activity_pollers_max; /* polls for activities under way; 64 */

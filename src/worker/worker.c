@@ -1,6 +1,7 @@
 /* The worker: how it is made, its registry, and the way to its service. How it runs and stops: keeper.c. */
 #include "worker/worker_private.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 enum {
@@ -67,7 +68,38 @@ void hf_door_init(hf_door *door, hf_service *behind)
 
 static int or_default(int number, int by_default)
 {
+    if (number == HF_UNLIMITED) {
+        return INT_MAX;
+    }
     return number == 0 ? by_default : (number < 0 ? 0 : number);
+}
+
+/* Beside positive numbers each may be HF_OFF, HF_UNLIMITED, or both. */
+static hf_status check_numbers(const hf_worker_options *o)
+{
+    const struct {
+        const char *name;
+        int number;
+        bool may_be_off;
+        bool may_be_unlimited;
+        const char *what;
+    } numbers[] = {
+        {"workflows_max", o->workflows_max, false, true, "steps, or HF_UNLIMITED"},
+        {"activities_max", o->activities_max, true, true, "activities, HF_OFF or HF_UNLIMITED"},
+        {"cached_max", o->cached_max, true, true, "workflows, HF_OFF or HF_UNLIMITED"},
+        {"pollers_max", o->pollers_max, true, false, "polls, or HF_OFF"},
+        {"activity_pollers_max", o->activity_pollers_max, true, false, "polls, or HF_OFF"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {
+        int number = numbers[i].number;
+        bool is_known = number >= 0 || (number == HF_OFF && numbers[i].may_be_off) ||
+                        (number == HF_UNLIMITED && numbers[i].may_be_unlimited);
+        if (!is_known) {
+            return hf_raise(HF_ERR_INVALID, "a worker's .%s is a number of %s, not %d", numbers[i].name,
+                            numbers[i].what, number);
+        }
+    }
+    return HF_OK;
 }
 
 static hf_span span_or(hf_span span, hf_span by_default)
@@ -146,6 +178,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     if (options->identity != NULL && strnlen(options->identity, HF_ID_LEN_MAX + 1) > HF_ID_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "the identity of a worker has at most %d bytes", HF_ID_LEN_MAX);
     }
+    HF_TRY(check_numbers(options));
     hf_allocator memory = hf_data_memory();
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));
     if (worker == NULL) {

@@ -417,6 +417,24 @@ static void a_workers_identity_is_no_longer_than_an_id(void **state)
     fake_free(fake);
 }
 
+static void a_worker_refuses_bounds_that_are_none(void **state)
+{
+    (void)state;
+    static const hf_worker_options BAD[] = {
+        {.workflows_max = HF_OFF}, {.workflows_max = -3},         {.activities_max = -3},
+        {.cached_max = -3},        {.pollers_max = HF_UNLIMITED}, {.activity_pollers_max = HF_UNLIMITED},
+    };
+    fake_service *fake = fake_new(&(fake_options){0});
+    for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
+        hf_worker *worker = NULL;
+        hf_worker_options options = BAD[i];
+        options.size = sizeof options;
+        assert_int_equal(hf_worker_new_with(fake_as_service(fake), "orders", &worker, &options), HF_ERR_INVALID);
+        assert_non_null(strstr(hf_error_text(), "_max is a number"));
+    }
+    fake_free(fake);
+}
+
 static void threads_with(hf_worker_options options)
 {
     enum { MANY = 20 };
@@ -461,6 +479,13 @@ static void twenty_workflows_run_on_real_threads_without_a_cache(void **state)
     threads_with((hf_worker_options){.cached_max = HF_OFF});
 }
 
+static void twenty_workflows_run_on_real_threads_without_bounds(void **state)
+{
+    (void)state;
+    threads_with(
+        (hf_worker_options){.cached_max = HF_UNLIMITED, .workflows_max = HF_UNLIMITED, .activities_max = HF_UNLIMITED});
+}
+
 static void twenty_workflows_share_a_small_cache_until_the_signal(void **state)
 {
     (void)state;
@@ -479,8 +504,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_ends_with_its_service),
         cmocka_unit_test(a_canceled_worker_stops_as_if_told),
         cmocka_unit_test(a_workers_identity_is_no_longer_than_an_id),
+        cmocka_unit_test(a_worker_refuses_bounds_that_are_none),
         cmocka_unit_test(twenty_workflows_run_on_real_threads),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
+        cmocka_unit_test(twenty_workflows_run_on_real_threads_without_bounds),
         cmocka_unit_test(twenty_workflows_share_a_small_cache_until_the_signal),
     };
     return hf_test_main("worker", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
