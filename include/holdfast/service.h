@@ -49,8 +49,8 @@ typedef struct hf_start_options {
     hf_span task_timeout;      /* a worker must answer within; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
-    int attempts_max;         /* runs of a workflow that fails; 0 = one, HF_UNLIMITED */
-    hf_span retry_initial;    /* pause before the second attempt; 1 s */
+    int attempts_max;      /* runs of a workflow that fails; 0 or HF_OFF = one. More, and HF_UNLIMITED: see hf_start */
+    hf_span retry_initial; /* pause before the second attempt; 1 s */
     double retry_coefficient; /* each pause is so many times the last; 2 */
     hf_span retry_max;        /* longest pause; 100 times the first */
     const char *request_id;   /* asked again with the same one it is started once; NULL = a random one */
@@ -97,7 +97,8 @@ HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
  * be NULL. Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM,
- * and HF_ERR_AGAIN until the service had memory to start over. */
+ * and HF_ERR_AGAIN until the service had memory to start over; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
+ * the engine of this process does not try workflows again yet. */
 HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                                const hf_start_options *options);
 /* A handle for a workflow that was started elsewhere; asks nobody. */

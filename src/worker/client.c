@@ -140,7 +140,7 @@ static hf_pb_duration duration_of(hf_span span)
 
 static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_start_options *o)
 {
-    if (o->attempts_max == 0) {
+    if (o->attempts_max <= 1 && o->attempts_max != HF_UNLIMITED) {
         return NULL; /* workflows are not tried again unless asked for */
     }
     hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
@@ -218,6 +218,10 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
     }
     if (!is_name(type) || (options->id != NULL && !is_name(options->id))) {
         return hf_raise(HF_ERR_INVALID, "the type and the id of a workflow have 1 to %d bytes", TEXT_LEN_MAX);
+    }
+    if (options->attempts_max < HF_UNLIMITED) {
+        return hf_raise(HF_ERR_INVALID, "hf_start: .attempts_max is a number of runs, HF_OFF or HF_UNLIMITED, not %d",
+                        options->attempts_max);
     }
     errand e;
     begin(&e);

@@ -14,6 +14,7 @@ typedef struct scene {
     hf_status (*client)(void); /* beside it; NULL = nothing */
     hf_status status;          /* of hf_result */
     const char *result;        /* or the beginning of its sentence */
+    int attempts_max;          /* of hf_start */
 } scene;
 
 typedef struct play {
@@ -41,7 +42,8 @@ static hf_status watch(const scene *s, hf_service *service)
 {
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    HF_TRY(hf_start(service, "scene", hf_payload_none(), &execution, .task_queue = "q"));
+    HF_TRY(
+        hf_start(service, "scene", hf_payload_none(), &execution, .task_queue = "q", .attempts_max = s->attempts_max));
     HF_TRY(s->client != NULL ? s->client() : HF_OK);
     hf_status status = hf_result(execution, &out, .timeout = hf_minutes(10));
     const char *text = status == HF_OK ? out.data : hf_error_text();
@@ -111,7 +113,7 @@ static void a_dump_names_the_activity_that_a_workflow_waits_for(void **state)
 {
     (void)state;
     seen = 0;
-    play_scene((scene){run_act, nap, true, dump_often, HF_OK, "1"});
+    play_scene((scene){run_act, nap, true, dump_often, HF_OK, "1", 0});
     assert_int_equal(seen, 8); /* once it is kept in memory */
 }
 
@@ -153,8 +155,8 @@ static hf_status leave_open_and_fail(hf_payload in, hf_payload *ret_out)
 static void a_scope_left_open_is_closed_before_the_run_is(void **state)
 {
     (void)state;
-    play_scene((scene){leave_open, nap, true, NULL, HF_ERR_FAILED, "the workflow returned with a scope still open"});
-    play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence"});
+    play_scene((scene){leave_open, nap, true, NULL, HF_ERR_FAILED, "the workflow returned with a scope still open", 0});
+    play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence", 0});
 }
 
 /* ---- Bounds that no clock reaches ----------------------------------------------------------------------------------------- */
@@ -179,7 +181,7 @@ static hf_status wait_for_centuries(hf_payload in, hf_payload *ret_out)
 static void an_activity_may_take_as_long_as_can_be_said(void **state)
 {
     (void)state;
-    play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1"});
+    play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1", 0});
 }
 
 /* ---- The last heartbeat --------------------------------------------------------------------------------------------------- */
@@ -200,8 +202,28 @@ static hf_status beat_and_fail(hf_payload in, hf_payload *ret_out)
 static void the_next_attempt_sees_the_last_heartbeat(void **state)
 {
     (void)state;
-    play_scene((scene){run_act, beat_and_fail, false, NULL, HF_OK, "2"});
-    play_scene((scene){run_act, beat_and_fail, true, NULL, HF_OK, "2"});
+    play_scene((scene){run_act, beat_and_fail, false, NULL, HF_OK, "2", 0});
+    play_scene((scene){run_act, beat_and_fail, true, NULL, HF_OK, "2", 0});
+}
+
+/* ---- Runs of a workflow that fails ------------------------------------------------------------------------------------------ */
+
+static hf_status fail_late(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    HF_TRY(hf_sleep(hf_minutes(4)));
+    return hf_raise(HF_ERR_FAILED, "at %d minutes", (int)(hf_wall_now(NULL).ns / hf_minutes(1).ns % 1000));
+}
+
+static void a_workflow_that_fails_runs_once_if_that_was_said(void **state)
+{
+    (void)state;
+    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", 0});
+    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", HF_OFF});
+    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", 1});
+    hf_service *none = (hf_service *)(void *)state; /* it is not asked */
+    assert_int_equal(hf_start(none, "scene", hf_payload_none(), NULL, .attempts_max = -3), HF_ERR_INVALID);
 }
 
 static const struct CMUnitTest TESTS[] = {
@@ -209,6 +231,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
     cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
     cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
+    cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
 };
 
 int main(int argc, char **argv)
