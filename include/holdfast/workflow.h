@@ -24,7 +24,7 @@ typedef struct hf_activity_options {
     hf_span schedule_to_close;      /* all attempts together; 0 = no bound */
     hf_span schedule_to_start;      /* until a worker takes it; 0 = no bound */
     hf_span heartbeat;              /* a worker that says nothing for so long is given up; 0 = need not say anything */
-    int attempts_max;               /* 0 = HF_UNLIMITED */
+    int attempts_max;               /* 0 = HF_UNLIMITED; HF_OFF = one, it is not tried again */
     hf_span retry_initial;          /* pause before the second attempt; 1 s */
     double retry_coefficient;       /* each pause is so many times the last; 2 */
     hf_span retry_max;              /* longest pause; 100 times the first */

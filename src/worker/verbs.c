@@ -81,6 +81,15 @@ static hf_span first_pause_of(const hf_activity_options *options)
     return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
 }
 
+/* 0 = as often as need be. */
+static int attempts_of(const hf_activity_options *options)
+{
+    if (options->attempts_max == HF_OFF) {
+        return 1;
+    }
+    return options->attempts_max > 0 ? options->attempts_max : 0;
+}
+
 static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *options)
 {
     hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
@@ -88,7 +97,7 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
         retry->initial_interval = hf_pb_duration_of(first_pause_of(options));
         retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
         retry->maximum_interval = duration_of(options->retry_max);
-        retry->maximum_attempts = options->attempts_max > 0 ? options->attempts_max : 0;
+        retry->maximum_attempts = attempts_of(options);
         retry->non_retryable_error_types = final_types_of(arena, options->final_types);
     }
     return retry;

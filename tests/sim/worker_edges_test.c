@@ -226,12 +226,37 @@ static void a_workflow_that_fails_runs_once_if_that_was_said(void **state)
     assert_int_equal(hf_start(none, "scene", hf_payload_none(), NULL, .attempts_max = -3), HF_ERR_INVALID);
 }
 
+/* ---- Attempts of an activity ------------------------------------------------------------------------------------------------ */
+
+static hf_status fail_each_time(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return hf_raise(HF_ERR_FAILED, "attempt %d", hf_activity_info()->attempt);
+}
+
+static hf_status try_once(hf_payload in, hf_payload *ret_out)
+{
+    hf_status status = hf_activity_run("act", in, NULL, .start_to_close = hf_minutes(1), .attempts_max = HF_OFF);
+    if (status != HF_ERR_FAILED) {
+        return status;
+    }
+    return hf_payload_printf(ret_out, "\"%s\"", hf_error()->cause->message);
+}
+
+static void an_activity_whose_retries_are_off_is_tried_once(void **state)
+{
+    (void)state;
+    play_scene((scene){try_once, fail_each_time, true, NULL, HF_OK, "\"attempt 1\"", 0});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
     cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
     cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
     cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
+    cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
 };
 
 int main(int argc, char **argv)
