@@ -31,6 +31,7 @@ typedef struct activity {
     hf_worker *worker;
     hf_node busy;       /* in worker->busy */
     int64_t started_ns; /* mono */
+    int64_t until_ns;   /* mono: its attempt is over then; INT64_MAX = no bound */
     hf_arena arena;     /* the task, and what is said about it */
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_entry *entry;
@@ -300,6 +301,21 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
     return op.status;
 }
 
+/* Its time is over, which the service sees as well: it says so to the workflow (HF_ERR_TIMEOUT). A failure that arrived just
+ * before that would be another outcome, by chance. Only what the last heartbeat said may be news. */
+static void leave_to_timeout(activity *act)
+{
+    if (act->is_dirty) {
+        hf_payload details = take_details(act);
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->name_space,
+                                                                .identity = act->worker->identity,
+                                                                .task_token = act->task->task_token,
+                                                                .details = hf_payload_encode(&act->arena, details)};
+        hf_payload_free(&details);
+        answer(act, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request);
+    }
+}
+
 /* `failure` is in the arena, or NULL. */
 static void tell(activity *act, hf_status status, hf_pb_failure *failure)
 {
@@ -320,6 +336,8 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, &request);
+    } else if (hf_now(NULL).ns >= act->until_ns) {
+        leave_to_timeout(act);
     } else {
         if (status == HF_ERR_FAILED) {
             apply_verdict(act, failure);
@@ -393,7 +411,9 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     hf_status status = hf_scope_open(&beats, .name = "heartbeats", .join = HF_JOIN_COLLECT);
     act->beats = beats;
     if (status == HF_OK) {
-        status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = timeout_of(act));
+        hf_span bound = timeout_of(act);
+        act->until_ns = bound.ns > 0 ? later(hf_now(NULL).ns, bound) : INT64_MAX;
+        status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = bound);
         act->work = scope;
     }
     if (status != HF_OK) {
@@ -483,6 +503,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     }
     memset(act, 0, sizeof *act);
     act->worker = worker;
+    act->until_ns = INT64_MAX;
     act->arena = *arena;
     act->task = task;
     fill_facts(act);

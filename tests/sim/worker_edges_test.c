@@ -72,13 +72,18 @@ static hf_status play_main(void *arg)
     return status;
 }
 
-static void play_scene(scene s)
+static void play_seed(const scene *s, uint64_t seed)
 {
     for (int cached_max = HF_OFF; cached_max <= 0; cached_max++) {
-        play p = {&s, cached_max};
-        hf_status status = hf_sim_run(1, 2, play_main, &p, NULL);
+        play p = {s, cached_max};
+        hf_status status = hf_sim_run(seed, 2, play_main, &p, NULL);
         HF_CHECK_SAY(status == HF_OK, "the play ended with %s", hf_status_name(status));
     }
+}
+
+static void play_scene(scene s)
+{
+    play_seed(&s, 1);
 }
 
 static hf_status nap(hf_payload in, hf_payload *ret_out)
@@ -250,6 +255,44 @@ static void an_activity_whose_retries_are_off_is_tried_once(void **state)
     play_scene((scene){try_once, fail_each_time, true, NULL, HF_OK, "\"attempt 1\"", 0});
 }
 
+/* ---- Its own bound, and the service's ----------------------------------------------------------------------------------------- */
+
+static hf_status sleep_long(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return hf_sleep(hf_hours(1));
+}
+
+static hf_status note_end(hf_status status, hf_payload *ret_out)
+{
+    return status == HF_ERR_EVICTED ? status : hf_payload_printf(ret_out, "\"%s\"", hf_status_name(status));
+}
+
+static hf_status bound_attempt(hf_payload in, hf_payload *ret_out)
+{
+    hf_status status = hf_activity_run("act", in, NULL, .start_to_close = hf_seconds(5), .attempts_max = 1);
+    return note_end(status, ret_out);
+}
+
+static hf_status bound_all_attempts(hf_payload in, hf_payload *ret_out)
+{
+    return note_end(hf_activity_run("act", in, NULL, .schedule_to_close = hf_seconds(5)), ret_out);
+}
+
+static void late(uint64_t seed)
+{
+    static const char WANTED[] = "\"HF_ERR_TIMEOUT\"";
+    play_seed(&(scene){bound_attempt, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED, 0}, seed);
+    play_seed(&(scene){bound_all_attempts, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED, 0}, seed);
+}
+
+static void an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first(void **state)
+{
+    (void)state;
+    hf_each_seed("activities that take too long", 400, late);
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
@@ -257,6 +300,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
     cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
     cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
+    cmocka_unit_test(an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first),
 };
 
 int main(int argc, char **argv)
