@@ -68,13 +68,6 @@ static hf_status hear(walk *w, hf_status status)
     return status;
 }
 
-/* What ends a block: an outcome of another kind is something that the program
- * was told, and goes on. */
-static bool is_end(hf_status status)
-{
-    return status == HF_ERR_EVICTED || status == HF_ERR_CANCELED;
-}
-
 static hf_status run_activity(walk *w)
 {
     char text[32];
@@ -87,7 +80,8 @@ static hf_status run_activity(walk *w)
                                        .start_to_close = is_short ? bound : hf_seconds(30),
                                        .schedule_to_close = draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
                                        .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
-                                       .attempts_max = 1 + (int)draw(w, 2), .retry_initial = hf_milliseconds(TICK_MS));
+                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 8) == 0 ? "named" : NULL,
+                                       .retry_initial = hf_milliseconds(TICK_MS));
     if (status == HF_OK) {
         w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
     }
@@ -113,12 +107,15 @@ static hf_status child_main(void *arg)
 {
     child *c = arg;
     c->status = block(&c->walk, 3);
+    if (c->status == HF_OK && draw(&c->walk, 8) == 0) {
+        c->status = hf_raise(HF_ERR_FAILED, "by chance");
+    }
     return c->status;
 }
 
 static hf_join_policy some_join(walk *w)
 {
-    switch (draw(w, 5)) {
+    switch (draw(w, 6)) {
     case 0:
         return HF_JOIN_ANY;
     case 1:
@@ -127,6 +124,8 @@ static hf_join_policy some_join(walk *w)
         return HF_JOIN_TOLERATE(1);
     case 3:
         return HF_JOIN_PARTIAL;
+    case 4:
+        return HF_JOIN_QUORUM(2);
     default:
         return HF_JOIN_ALL;
     }
@@ -256,18 +255,18 @@ static hf_status one(walk *w)
 static hf_status block(walk *w, int most)
 {
     int count = 1 + (int)draw(w, (uint64_t)most);
+    bool is_stubborn = draw(w, 4) == 0; /* it goes on when it is canceled */
     for (int i = 0; i < count && --w->all->budget >= 0; i++) {
         hf_status status = one(w);
-        if (is_end(status)) {
-            return status;
+        if (status == HF_ERR_EVICTED || (status == HF_ERR_CANCELED && !is_stubborn)) {
+            return status; /* any other outcome is something to be told */
         }
     }
     return HF_OK;
 }
 
-/* What was told is the id of the last activity, so that a replay that was told
- * something else shows. Canceled or not, it waits for the last signal: see
- * above. */
+/* What was told is the id of the last activity, so that a replay that was told something else shows. Canceled or not, it waits
+ * for the last signal: see above. */
 static hf_status last_steps(walk *w)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
