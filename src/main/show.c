@@ -153,6 +153,7 @@ static int take(const hf_tool_args *args, const char *what, shown *s)
     if (code != HF_EXIT_FINE) {
         return code;
     }
+    bool is_at_rest = !source.is_owned;
     hf_status status =
         source.is_owned ? take_from_owner(&op, &source, args, what, s) : take_from_file(&op, &source, args, what, s);
     hf_source_close(&source);
@@ -165,6 +166,7 @@ static int take(const hf_tool_args *args, const char *what, shown *s)
         status = take_from_file(&op, &source, args, what, s);
         hf_source_close(&source);
     }
+    s->view.is_at_rest = is_at_rest;
     return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
 }
 
@@ -268,7 +270,7 @@ static int export_all(hf_source *source, const char *folder)
         return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
     }
     if (code == HF_EXIT_FINE && folder != NULL) {
-        (void)printf("%llu histories in %s\n", (unsigned long long)count, folder);
+        (void)printf("%llu %s in %s\n", (unsigned long long)count, count == 1 ? "history" : "histories", folder);
     }
     return code;
 }

@@ -5,7 +5,8 @@
  *        1  +0.000 s  WorkflowExecutionStarted    {"item": "kelp"}
  *        5  +0.004 s  ActivityTaskScheduled       1 charge  {"item": "kelp"}
  *
- *     waits for  activity 1 charge: attempt 3, again in 2.1 s; the last one failed: BankBusy: the bank does not answer */
+ *     waits for
+ *       activity 1 charge, attempt 3, begins in 2.100 s; the last one failed: BankBusy: the bank does not answer */
 #include "main/tool.h"
 
 #include "history/history.h"
@@ -14,13 +15,24 @@
 
 #include <stdio.h>
 
-enum { TEXT_LEN_MAX = 100, TIMERS_MAX = 64 };
+enum {
+    TEXT_LEN_MAX = 100,    /* of payloads, names and the like */
+    MESSAGE_LEN_MAX = 400, /* of failures: what to do stands at their end */
+    TIMERS_MAX = 64,
+    ACTIVITIES_MAX = 256
+};
 
 typedef struct timer {
     int64_t started_id;
     char id[64];
     int64_t fires_at; /* ns */
 } timer;
+
+/* An activity that has not ended: later events have the number of its first one, and readers want its name. */
+typedef struct named {
+    int64_t scheduled_id;
+    char name[64];
+} named;
 
 typedef struct writing {
     hf_buf *out;
@@ -29,15 +41,21 @@ typedef struct writing {
     int64_t last;             /* ns: of the last event */
     timer timers[TIMERS_MAX]; /* that have not fired */
     size_t timer_count;
-    size_t timers_untold; /* more than that */
+    size_t timers_untold;             /* more than that */
+    named activities[ACTIVITIES_MAX]; /* that have not ended; of more than that only the numbers are told */
+    size_t activity_count;
+    char type[TEXT_LEN_MAX];  /* of the workflow */
+    char queue[TEXT_LEN_MAX]; /* its task queue */
+    int32_t task;             /* kind of the last event of a workflow task; 0 = there was none */
+    int64_t task_id;          /* its number */
 } writing;
 
 /* ---- Small texts ------------------------------------------------------------------------------------------------------ */
 
 /* Cut to one line of a bearable length. */
-static void put_text(writing *w, hf_str text)
+static void put_cut(writing *w, hf_str text, size_t len_max)
 {
-    size_t len = text.len < TEXT_LEN_MAX ? text.len : TEXT_LEN_MAX;
+    size_t len = text.len < len_max ? text.len : len_max;
     for (size_t i = 0; i < len; i++) {
         unsigned char byte = (unsigned char)text.data[i];
         hf_buf_putc(w->out, byte < 0x20 || byte == 0x7f ? ' ' : (char)byte);
@@ -45,6 +63,11 @@ static void put_text(writing *w, hf_str text)
     if (len < text.len) {
         hf_buf_putf(w->out, "... (%zu bytes)", text.len);
     }
+}
+
+static void put_text(writing *w, hf_str text)
+{
+    put_cut(w, text, TEXT_LEN_MAX);
 }
 
 void hf_put_span(hf_buf *out, int64_t ns)
@@ -98,7 +121,7 @@ static void put_failure(writing *w, const hf_pb_failure *failure)
             put_text(w, type);
             hf_buf_puts(w->out, ": ");
         }
-        put_text(w, failure->message);
+        put_cut(w, failure->message, MESSAGE_LEN_MAX);
     }
 }
 
@@ -139,9 +162,43 @@ static void timer_ended(writing *w, int64_t started_id, hf_str id)
 
 /* ---- Events ----------------------------------------------------------------------------------------------------------- */
 
+static named *find_activity(writing *w, int64_t scheduled_id)
+{
+    for (size_t i = 0; i < w->activity_count; i++) {
+        if (w->activities[i].scheduled_id == scheduled_id) {
+            return &w->activities[i];
+        }
+    }
+    return NULL;
+}
+
+static void keep_name(writing *w, int64_t scheduled_id, hf_str name)
+{
+    if (w->activity_count < ACTIVITIES_MAX) {
+        named *activity = &w->activities[w->activity_count++];
+        activity->scheduled_id = scheduled_id;
+        (void)snprintf(activity->name, sizeof activity->name, "%.*s", HF_STR_ARGS(name));
+    }
+}
+
 static void put_of(writing *w, int64_t scheduled_id)
 {
+    named *activity = find_activity(w, scheduled_id);
     hf_buf_putf(w->out, "  of %lld", (long long)scheduled_id);
+    if (activity != NULL) {
+        hf_buf_putc(w->out, ' ');
+        put_text(w, hf_str_of(activity->name));
+    }
+}
+
+/* The same for an event that is an activity's last. */
+static void put_end_of(writing *w, int64_t scheduled_id)
+{
+    put_of(w, scheduled_id);
+    named *activity = find_activity(w, scheduled_id);
+    if (activity != NULL) {
+        *activity = w->activities[--w->activity_count];
+    }
 }
 
 static void put_activity_event(writing *w, const hf_pb_history_event *event)
@@ -152,8 +209,10 @@ static void put_activity_event(writing *w, const hf_pb_history_event *event)
         hf_buf_puts(w->out, "  ");
         put_text(w, attrs->activity_id);
         hf_buf_puts(w->out, " ");
-        put_text(w, attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR(""));
+        hf_str name = attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR("");
+        put_text(w, name);
         put_payloads(w, attrs->input);
+        keep_name(w, event->event_id, name);
         break;
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_STARTED:
@@ -165,21 +224,21 @@ static void put_activity_event(writing *w, const hf_pb_history_event *event)
         }
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-        put_of(w, event->activity_task_completed_event_attributes->scheduled_event_id);
+        put_end_of(w, event->activity_task_completed_event_attributes->scheduled_event_id);
         put_payloads(w, event->activity_task_completed_event_attributes->result);
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
-        put_of(w, event->activity_task_failed_event_attributes->scheduled_event_id);
+        put_end_of(w, event->activity_task_failed_event_attributes->scheduled_event_id);
         hf_buf_puts(w->out, "  ");
         put_failure(w, event->activity_task_failed_event_attributes->failure);
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-        put_of(w, event->activity_task_timed_out_event_attributes->scheduled_event_id);
+        put_end_of(w, event->activity_task_timed_out_event_attributes->scheduled_event_id);
         hf_buf_puts(w->out, "  ");
         put_failure(w, event->activity_task_timed_out_event_attributes->failure);
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
-        put_of(w, event->activity_task_canceled_event_attributes->scheduled_event_id);
+        put_end_of(w, event->activity_task_canceled_event_attributes->scheduled_event_id);
         break;
     case HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED:
         put_of(w, event->activity_task_cancel_requested_event_attributes->scheduled_event_id);
@@ -243,8 +302,25 @@ static void put_execution_event(writing *w, const hf_pb_history_event *event)
     }
 }
 
+static void note_task(writing *w, const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        w->task = event->event_type;
+        w->task_id = event->event_id;
+        break;
+    default:
+        break;
+    }
+}
+
 static void put_event(writing *w, const hf_pb_history_event *event)
 {
+    note_task(w, event);
     w->last = hf_pb_timestamp_time(event->event_time).ns;
     double offset = (double)(w->last - w->first) / 1e9;
     hf_buf_putf(w->out, "%6lld  %+12.3f s  %-34s", (long long)event->event_id, offset,
@@ -270,6 +346,7 @@ static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_ev
     bool is_started = first->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED && first->attributes_case != 0;
     if (is_started && attrs->workflow_type != NULL) {
         put_text(w, attrs->workflow_type->name);
+        (void)snprintf(w->type, sizeof w->type, "%.*s", HF_STR_ARGS(attrs->workflow_type->name));
     }
     hf_buf_putf(w->out, "  %s", status != NULL ? status : "Unknown");
     if (view->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
@@ -280,11 +357,12 @@ static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_ev
     if (is_started && attrs->task_queue != NULL) {
         hf_buf_puts(w->out, ", task queue ");
         put_text(w, attrs->task_queue->name);
+        (void)snprintf(w->queue, sizeof w->queue, "%.*s", HF_STR_ARGS(attrs->task_queue->name));
     }
     hf_buf_puts(w->out, "\n\n");
 }
 
-static void put_pending(writing *w, const hf_pb_pending_activity_info *info, int64_t now_ns)
+static void put_pending(writing *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
 {
     bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
     hf_buf_puts(w->out, "  activity ");
@@ -297,8 +375,9 @@ static void put_pending(writing *w, const hf_pb_pending_activity_info *info, int
         hf_buf_puts(w->out, "begins in ");
         hf_put_span(w->out, from - now_ns);
     } else {
-        hf_buf_puts(w->out, is_started ? "at work for " : "waits for a worker for ");
+        hf_buf_puts(w->out, !is_started ? "waits for a worker for " : is_at_rest ? "began " : "at work for ");
         hf_put_span(w->out, now_ns - from);
+        hf_buf_puts(w->out, is_started && is_at_rest ? " ago; no program has this file open" : "");
     }
     if (info->last_failure != NULL) {
         hf_buf_puts(w->out, "; the last one failed: ");
@@ -307,15 +386,45 @@ static void put_pending(writing *w, const hf_pb_pending_activity_info *info, int
     hf_buf_putc(w->out, '\n');
 }
 
+/* What its code waits for before it can go on; true = something was written. */
+static bool put_task(writing *w, const hf_run_view *view)
+{
+    switch (w->task) {
+    case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+        hf_buf_puts(w->out, "  a worker that polls the task queue ");
+        put_text(w, hf_str_of(w->queue));
+        hf_buf_puts(w->out, " and has the workflow ");
+        put_text(w, hf_str_of(w->type));
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
+        if (view->buffered_count > 0) {
+            return false; /* that line says it, too */
+        }
+        hf_buf_puts(w->out, view->is_at_rest ? "  a worker: no program has this file open"
+                                             : "  the worker's answer to a workflow task");
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        hf_buf_putf(w->out, "  a workflow task that succeeds, tried again and again; why the last did not: event %lld",
+                    (long long)w->task_id);
+        break;
+    default:
+        return false;
+    }
+    hf_buf_putc(w->out, '\n');
+    return true;
+}
+
 static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
 {
     if (view->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
         return;
     }
-    bool any = view->pending_count + w->timer_count + view->buffered_count > 0;
-    hf_buf_puts(w->out, any ? "\nwaits for\n" : "\nwaits for a worker or a signal\n");
+    hf_buf_puts(w->out, "\nwaits for\n");
+    bool any = put_task(w, view) || view->pending_count + w->timer_count + view->buffered_count > 0;
+    hf_buf_puts(w->out, any ? "" : "  a signal\n");
     for (size_t i = 0; i < view->pending_count; i++) {
-        put_pending(w, &view->pending[i], now_ns);
+        put_pending(w, &view->pending[i], view->is_at_rest, now_ns);
     }
     for (size_t i = 0; i < w->timer_count; i++) {
         hf_buf_putf(w->out, "  timer %s, %s ", w->timers[i].id,

@@ -80,6 +80,7 @@ typedef struct hf_run_view {
     const hf_pb_pending_activity_info *pending; /* activities that have not ended */
     size_t pending_count;
     size_t buffered_count; /* events that wait for the end of a workflow task */
+    bool is_at_rest;       /* no program has the file open: nobody is at work */
 } hf_run_view;
 
 /* "3 d 4 h", "0.103 s". */

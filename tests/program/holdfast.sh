@@ -62,6 +62,15 @@ says '"rows":{"meta":1,'
 run 0 show rest.db retry-1 --namespace ns
 says "attempt 3"
 says "the last one failed: Busy"
+run 0 show rest.db backlog-1 --namespace ns # whom and what a run waits for has a name
+says "a worker that polls the task queue later and has the workflow type"
+run 0 show rest.db attempts --namespace ns
+says "a workflow task that succeeds, tried again and again; why the last did not: event 4"
+run 0 show rest.db signal-1 --namespace ns
+[[ $out == *$'waits for\n  a signal' ]] || fail "it waits for a signal: $out"
+run 0 show rest.db busy --namespace ns
+says "ago; no program has this file open"
+[[ $out != *"at work"* ]] || fail "nobody is at work in a file at rest: $out"
 run 0 show rest.db timer-1 --namespace ns --json
 says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
 run 0 show rest.db
@@ -127,6 +136,7 @@ order_sleeps()
 order_sleeps 3600 # nothing here depends on how long the rest takes
 run 0 show orders.db order-1
 says "timer 1, fires in"
+says "of 5 charge  attempt 2, after BankBusy: the bank does not answer"
 run 0 show orders.db
 says "order-1                   order             Running "
 run 0 show orders.db --json
