@@ -26,15 +26,19 @@ static const hf_command COMMANDS[] = {
      hf_cmd_show},
 };
 
+static void put_usage(FILE *to, const hf_command *command)
+{
+    char line[100];
+    (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
+                   command->names[1] != NULL ? command->names[1] : "", command->usage);
+    (void)fprintf(to, "  holdfast %-62s %s\n", line, command->brief);
+}
+
 static int usage(FILE *to, int code)
 {
     (void)fprintf(to, "holdfast %s: durable workflows in a file\n\n", hf_version());
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
-        const hf_command *command = &COMMANDS[i];
-        char line[100];
-        (void)snprintf(line, sizeof line, "%s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
-                       command->names[1] != NULL ? command->names[1] : "", command->usage);
-        (void)fprintf(to, "  holdfast %-62s %s\n", line, command->brief);
+        put_usage(to, &COMMANDS[i]);
     }
     (void)fprintf(to, "\nA file that a running program has open is asked for through that program.\n"
                       "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open.\n");
@@ -55,7 +59,7 @@ static const hf_command *find(int argc, char **argv, int *ret_used)
     return NULL;
 }
 
-/* One option; returns how many words it took, 0 = it is none that the command knows. */
+/* One option; returns how many words it took, 0 = it is none that the command knows, or its value is missing. */
 static int take_option(const hf_command *command, const char *word, const char *next, hf_tool_args *args)
 {
     const struct {
@@ -92,7 +96,8 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
         if (argv[at][0] == '-' && argv[at][1] != '\0') {
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
-                (void)hf_complain(0, "%s: not an option here, or its value is missing", argv[at]);
+                bool is_last = at + 1 == argc && take_option(command, argv[at], "", args) > 0;
+                (void)hf_complain(0, is_last ? "%s needs a value" : "%s is no option here", argv[at]);
                 return false;
             }
             at += taken;
@@ -104,8 +109,7 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
         }
     }
     if (args->word_count < command->words_min) {
-        (void)hf_complain(0, "something is missing: %s%s%s %s", command->names[0], command->names[1] != NULL ? " " : "",
-                          command->names[1] != NULL ? command->names[1] : "", command->usage);
+        (void)hf_complain(0, "something is missing:");
         return false;
     }
     return true;
@@ -129,8 +133,12 @@ int main(int argc, char **argv)
     }
     const hf_command *command = find(argc, argv, &used);
     hf_tool_args args;
-    if (command == NULL || !parse(command, argc, argv, used, &args)) {
+    if (command == NULL) {
         return usage(stderr, HF_EXIT_USAGE);
+    }
+    if (!parse(command, argc, argv, used, &args)) {
+        put_usage(stderr, command);
+        return HF_EXIT_USAGE;
     }
     int code = command->run(&args);
     if (fflush(stdout) != 0 && code == HF_EXIT_FINE) {

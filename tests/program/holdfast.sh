@@ -34,10 +34,16 @@ says "holdfast db check"
 run 2
 run 2 db
 run 2 db check
-says "something is missing: db check FILE"
+says $'something is missing:\n  holdfast db check FILE'
+[[ $out != *"db backup"* ]] || fail "only the line of the command was asked for: $out"
 run 2 db check a b
 run 2 db check --shallow a
+says "--shallow is no option here"
+run 2 db export a --json
+says "--json is no option here"
+says "histories as JSON"
 run 2 db export a --run
+says "--run needs a value"
 run 2 dance
 
 run 3 db check missing.db
