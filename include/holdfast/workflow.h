@@ -8,7 +8,15 @@
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
  *   - a result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG; at most 2000 timers (sleeps, bounds of waits and
  *     scopes) run at once, and the next one is refused with HF_ERR_LIMIT;
- *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. */
+ *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere.
+ *
+ * Whoever changes a workflow's code while runs of it are under way changes what these find when they are run again. Another
+ * activity or timer, another order or span, and the run stops where its history differs: the log has workflow_task_failed with
+ * "not deterministic" and both sides, and the run is tried again, with growing pauses, until it agrees. Nothing is lost. Either
+ * start the program with the code that the run began with, or end the run (hf_terminate) and start another. To have both, give
+ * the new code a name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have
+ * ended; `holdfast show FILE` lists them. What an activity does may change at any time; its input and options may, too, for
+ * those that are not scheduled yet. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
 

@@ -211,6 +211,8 @@ static void describe_record(char *text, size_t capacity, const hf_record *record
 
 enum { SIDE_LEN = 160 };
 
+#define WHY_NOT_SAME "; its code was changed, or reads something that changes: see holdfast/workflow.h"
+
 hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event, hf_record **ret_record)
 {
     hf_node *node = hf_list_first(&recorder->records);
@@ -231,8 +233,8 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
     describe_record(ours, sizeof ours, record);
     describe(theirs, sizeof theirs, what != NULL ? what : "?", c.id, c.name, c.span, c.scheduled_event_id);
     return hf_fail(op, HF_ERR_CONFLICT,
-                   "not deterministic: the history has %s (event %" PRId64 "), the workflow made %s", theirs,
-                   event->event_id, ours);
+                   "not deterministic: the history has %s (event %" PRId64 "), the workflow made %s" WHY_NOT_SAME,
+                   theirs, event->event_id, ours);
 }
 
 hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id)
@@ -245,7 +247,7 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
             describe_record(ours, sizeof ours, record);
             return hf_fail(op, HF_ERR_CONFLICT,
                            "not deterministic: the history has nothing more before event %" PRId64
-                           ", the workflow made %s",
+                           ", the workflow made %s" WHY_NOT_SAME,
                            event_id, ours);
         }
     }

@@ -501,15 +501,16 @@ static hf_status change_it(play *p)
 static void changed_code_is_reported_with_both_sides(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_changes,
-                           .body = change_it,
-                           .worker = {.cached_max = HF_OFF},
-                           .result = "1",
-                           .log =
-                               "w: ScheduleActivityTask 1 echo;\n"
-                               "w: FAILED 24 not deterministic: the history has ActivityTaskScheduled id=1 type=echo "
-                               "(event 5), the workflow made StartTimer id=1 span=3000ms\n"
-                               "w: CompleteWorkflowExecution;\n"});
+    play_on((play_options){
+        .add = add_changes,
+        .body = change_it,
+        .worker = {.cached_max = HF_OFF},
+        .result = "1",
+        .log = "w: ScheduleActivityTask 1 echo;\n"
+               "w: FAILED 24 not deterministic: the history has ActivityTaskScheduled id=1 type=echo "
+               "(event 5), the workflow made StartTimer id=1 span=3000ms; its code was changed, or reads "
+               "something that changes: see holdfast/workflow.h\n"
+               "w: CompleteWorkflowExecution;\n"});
 }
 
 /* A microsecond more. */
@@ -529,13 +530,15 @@ static hf_status add_lingers(hf_worker *worker)
 static void spans_that_differ_a_little_are_told_apart(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_lingers,
-                           .body = change_it,
-                           .worker = {.cached_max = HF_OFF},
-                           .log = "w: StartTimer 1 3600s;\n"
-                                  "w: FAILED 24 not deterministic: the history has TimerStarted id=1 span=3600000ms "
-                                  "(event 5), the workflow made StartTimer id=1 span=3600000001000ns\n"
-                                  "w: CancelTimer 1; CompleteWorkflowExecution;\n"});
+    play_on((play_options){
+        .add = add_lingers,
+        .body = change_it,
+        .worker = {.cached_max = HF_OFF},
+        .log = "w: StartTimer 1 3600s;\n"
+               "w: FAILED 24 not deterministic: the history has TimerStarted id=1 span=3600000ms "
+               "(event 5), the workflow made StartTimer id=1 span=3600000001000ns; its code was changed, or "
+               "reads something that changes: see holdfast/workflow.h\n"
+               "w: CancelTimer 1; CompleteWorkflowExecution;\n"});
 }
 
 int main(int argc, char **argv)
