@@ -452,6 +452,9 @@ static hf_status run_activity(void *arg)
     if (status == HF_OK && act->entry == NULL) {
         char text[HF_MESSAGE_LEN_MAX];
         (void)snprintf(text, sizeof text, "this worker has no activity '%s'", act->facts.name);
+        hf_log(worker->rt, HF_LOG_ERROR, "activity_unknown", "activity=%s queue=%.*s workflow=%s attempt=%d message=%s",
+               act->facts.name, HF_STR_ARGS(worker->queue), act->facts.workflow_id, act->facts.attempt,
+               "this worker does not have it: add it with hf_worker_add_activity, or give another .task_queue");
         failure =
             hf_failure_application(&act->arena, HF_STR("NotFound"), hf_arena_copy(&act->arena, hf_str_of(text)), false);
         status = HF_ERR_NOT_FOUND;

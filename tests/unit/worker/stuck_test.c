@@ -440,6 +440,32 @@ static void hf_run_says_what_was_left_behind_and_what_to_do(void **state)
     }
 }
 
+/* It is asked for again and again, as its policy says: whoever forgot to add it must find out why nothing happens. */
+static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(worker, "ehco", echo), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker, worker), 0);
+    assert_int_equal(hf_start(service, "main", hf_payload_none(), NULL, .id = "asks", .task_queue = "orders"), HF_OK);
+    await_line("activity_unknown activity=echo queue=orders workflow=asks attempt=1 "
+               "message=this worker does not have it: add it with hf_worker_add_activity");
+    assert_int_equal(hf_worker_stop(worker), HF_OK);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+    fake_free(fake);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -449,6 +475,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_whose_caller_is_kept_by_a_workflow_says_so),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
+        cmocka_unit_test(an_activity_that_the_worker_does_not_have_is_in_the_log),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(hf_run_says_what_was_left_behind_and_what_to_do),
