@@ -85,10 +85,8 @@ hf_status hf_worker_stop(hf_worker *worker)
 static hf_status stop_on_signal(void *arg)
 {
     hf_worker *worker = arg;
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
     int number = 0;
-    HF_TRY(hf_signals_open(&signals, &worker->options.stop_on, 1));
-    HF_TRY(hf_signals_next(signals, &number));
+    HF_TRY(hf_signals_next(worker->signals, &number));
     return hf_worker_stop(worker);
 }
 
@@ -169,7 +167,12 @@ static void descend(hf_worker *worker)
 static hf_status serve(hf_worker *worker)
 {
     hf_poller_seat seats[2];
+    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
     HF_AUTO(hf_scope_close) hf_scope *pollers = NULL; /* leaving it cancels the polls */
+    if (worker->options.stop_on != 0) {               /* here: a signal that cannot be heard is a reason not to begin */
+        HF_TRY(hf_signals_open(&signals, &worker->options.stop_on, 1));
+        worker->signals = signals;
+    }
     HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
     HF_TRY(start_pollers(worker, pollers, seats));
     const char *reason = "canceled";

@@ -86,6 +86,7 @@ struct hf_worker {
 
     /* keeper.c */
     hf_thread *keeper;
+    hf_signals *signals; /* .stop_on arrives here; NULL = none was asked for; valid while pollers run */
     hf_sched
         *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
     atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */

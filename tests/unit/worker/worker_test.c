@@ -492,6 +492,18 @@ static void twenty_workflows_share_a_small_cache_until_the_signal(void **state)
     threads_with((hf_worker_options){.cached_max = 3, .stop_on = SIGTERM, .workflows_max = 2, .activities_max = 2});
 }
 
+static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(&(fake_options){0});
+    hf_worker *worker = NULL;
+    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGKILL), HF_OK);
+    assert_int_equal(hf_worker_run(worker), HF_ERR_INVALID);
+    assert_string_equal(hf_error_text(), "the worker ended: signal 9 cannot be caught by a program at work");
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    fake_free(fake);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
@@ -509,6 +521,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_bounds),
         cmocka_unit_test(twenty_workflows_share_a_small_cache_until_the_signal),
+        cmocka_unit_test(a_worker_that_cannot_hear_its_signal_does_not_begin),
     };
     return hf_test_main("worker", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
