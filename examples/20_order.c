@@ -3,14 +3,13 @@
  *
  *     20_order [seconds between delivery and review]
  *
- * The order is kept in orders.db. The program starts it unless it is there, delivers the parcel, and ends with the review. */
+ * The order is kept in orders.db. The program starts it unless it is there, delivers the parcel, and ends with the review. The
+ * parcel says when: a second run of the program does not deliver again, so another number then changes nothing. */
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static int64_t review_after = 1; /* seconds; a real shop would take hf_days(30) */
 
 /* ---- Activities: ordinary code that may block, fail and be tried again ------------------------------------------- */
 
@@ -49,6 +48,9 @@ static hf_status order(hf_payload in, hf_payload *ret_out)
         return hf_activity_run("refund", receipt, ret_out, .start_to_close = hf_seconds(30));
     }
     HF_TRY(status);
+    /* What a workflow needs comes with its input or a signal, and stays in its history. A global would be another one after a
+     * restart, and the run would stop there: see "not deterministic" in workflow.h. */
+    int64_t review_after = strtol((const char *)parcel.data, NULL, 10);
     HF_TRY(hf_sleep(hf_seconds(review_after))); /* no memory is needed meanwhile, nor a process */
     return hf_activity_run("ask_review", in, ret_out, .start_to_close = hf_minutes(1));
 }
@@ -57,6 +59,7 @@ static hf_status order(hf_payload in, hf_payload *ret_out)
 
 static hf_service *service;
 static hf_worker *worker;
+static const char *review_after = "1"; /* seconds; a real shop would take thirty days */
 
 /* The customer's side; a fiber beside the worker. */
 static hf_status customer(void *arg)
@@ -67,7 +70,7 @@ static hf_status customer(void *arg)
     HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": \"kelp\"}"), &execution, .id = "order-1",
                     .task_queue = "orders", .id_conflict = HF_ID_CONFLICT_USE_EXISTING));
     printf("order %s runs\n", hf_execution_id(execution));
-    HF_TRY(hf_signal(execution, "delivered", hf_payload_of_json("\"at the door\""), .request_id = "delivery-1"));
+    HF_TRY(hf_signal(execution, "delivered", hf_payload_of_json(review_after), .request_id = "delivery-1"));
     HF_TRY(hf_result(execution, &review));
     printf("the order ended with %s\n", (const char *)review.data);
     return hf_worker_stop(worker);
@@ -96,8 +99,8 @@ int main(int argc, char **argv)
 {
     static char address[] = "sqlite:orders.db";
     if (argc > 1) {
-        review_after = strtol(argv[1], NULL, 10);
+        review_after = argv[1];
     }
-    HF_OR_DIE(hf_run(program, address));
+    HF_OR_DIE(hf_run(program, address, .watchdog = {.signal = SIGURG})); /* a workflow that loops loses its thread */
     return 0;
 }
