@@ -2,6 +2,10 @@
  *
  *     return hf_activity_fail("card declined", .type = "CardDeclined", .is_final = true);
  *
+ * It runs at least once: an attempt whose process died before it answered failed with "WorkerLost", and is tried again as the
+ * policy says, although what it did may have happened. Give what it calls a key that all attempts share, such as run_id and id
+ * below. With .attempts_max = 1 it runs at most once, and the workflow hears of the lost attempt.
+ *
  * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED. That the
  * workflow no longer wants it is learned by heartbeats. */
 #ifndef HOLDFAST_ACTIVITY_H

@@ -38,12 +38,13 @@ HF_BEGIN_DECLS
 
 /* The last failure of this fiber or plain thread; NULL when there was none. */
 HF_API const hf_failure *hf_error(void);
-/* Its sentence with the chain of causes, "" when there was none. */
+/* Its sentence with the chain of causes, "" when there was none. hf_error()->message may have the chain from then on. */
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
 HF_API hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
-/* The same with a type word for programs, and the fiber's last failure as its cause. */
+/* The same with a type word for programs, and the fiber's last failure as its cause. On a thread, such as
+ * an activity's, it has no cause. */
 HF_API hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...) HF_PRINTF(3, 4);
 
 /* Prints the failure to stderr and ends the process with code 1. For main() only; see HF_OR_DIE. */

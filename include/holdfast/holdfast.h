@@ -1,4 +1,5 @@
-/* Holdfast: fibers, scopes that cannot leak, and what one needs around them. One include for everything. */
+/* Holdfast: durable workflows, and below them fibers, scopes that cannot leak, and what one needs around them. One include for
+ * everything; to read, start with workflow.h, worker.h and service.h, or with scope.h for fibers alone. */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H
 

@@ -2,7 +2,10 @@
  *
  * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. What is returned is owned: an activity
  * or workflow makes its result with hf_payload_copy or hf_payload_printf and gives it away. What the library returns is
- * freed with hf_payload_free; inside a workflow whatever is left is freed with the run. */
+ * freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
+ *
+ * The result of who left `*ret_out` alone is empty: its `data` is NULL. JSON is not looked at: a text that is none, or a %s with
+ * quotes in it, arrives as it was sent, and its reader has the trouble. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 

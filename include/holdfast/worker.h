@@ -50,24 +50,27 @@ HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue,
 HF_API hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
 HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                              const hf_add_activity_options *options);
-/* Works until hf_worker_stop or the signal; then takes nothing new, lets activities finish (shutdown_grace), cancels them
- * (shutdown_force), and returns when the last has ended. Workflows are left where they are: another worker goes on.
+/* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then takes
+ * nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last has ended.
+ * Workflows are left where they are: another worker goes on.
  *
  * HF_ERR_TIMEOUT: activities went on after that, or workflows that do not yield. They are in the log by name, and are left
- * behind: the service may be closed and the worker freed, but they keep their threads and the runtime, whose
- * hf_runtime_free refuses until they have ended. A program that has nothing else to do ends.
- * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
- * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its
- * thread is replaced when the runtime's watchdog was given a signal. Without one such a workflow keeps everything that its
- * thread has: when hf_worker_run was called by a fiber of that thread it does not return before the workflow yields, and when
- * all threads of the runtime are kept `.stop_on` is not heard; the log says worker_cannot_return. A plain thread that calls
- * hf_worker_run, and hf_worker_stop, are not affected. On a runtime without threads (HF_OFF) workflows run on the thread that
- * turns it, which cannot be replaced: if that is the caller's it returns when the workflow does.
+ * behind: the service may be closed and the worker freed, but they keep their threads and the runtime, whose hf_runtime_free
+ * refuses until they have ended. A program that has nothing else to do ends.
  *
- * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of another
- * runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
- * Once per worker. Fails also: HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM,
- * HF_ERR_LIMIT. */
+ * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
+ * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its thread is replaced when the runtime's
+ * watchdog was given a signal. Without one such a workflow keeps everything that its thread has: when hf_worker_run was called
+ * by a fiber of that thread it does not return before the workflow yields; the log says worker_cannot_return. `.stop_on` is
+ * heard by one of the threads, and not while that one is kept: grant a signal, or the process cannot be stopped by .stop_on. A
+ * plain thread that calls hf_worker_run, and hf_worker_stop, are not affected. On a runtime without threads (HF_OFF) workflows
+ * run on the thread that turns it, which cannot be replaced: if that is the caller's it returns when the workflow does.
+ *
+ * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of
+ * another runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
+ *
+ * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the
+ * service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);
