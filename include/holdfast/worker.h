@@ -20,7 +20,7 @@ typedef struct hf_worker hf_worker;
 typedef struct hf_worker_options {
     size_t size;              /* set by the macro */
     hf_runtime *runtime;      /* whose threads to use; NULL = that of the calling fiber, else one of its own */
-    int stop_on;              /* a signal that stops it, such as SIGTERM; 0 = none */
+    int stop_on;              /* a signal that stops it, such as SIGTERM; for one worker of a process; 0 = none */
     const char *namespace_;   /* "default" */
     const char *identity;     /* in histories; "worker@<queue>" */
     int workflows_max;        /* steps of workflows at once; 200, HF_UNLIMITED */
@@ -59,18 +59,18 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  * refuses until they have ended. A program that has nothing else to do ends.
  *
  * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
- * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its thread is replaced when the runtime's
- * watchdog was given a signal. Without one such a workflow keeps everything that its thread has: when hf_worker_run was called
- * by a fiber of that thread it does not return before the workflow yields; the log says worker_cannot_return. `.stop_on` is
- * heard by one of the threads, and not while that one is kept: grant a signal, or the process cannot be stopped by .stop_on. A
- * plain thread that calls hf_worker_run, and hf_worker_stop, are not affected. On a runtime without threads (HF_OFF) workflows
- * run on the thread that turns it, which cannot be replaced: if that is the caller's it returns when the workflow does.
+ * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its
+ * thread is replaced when the runtime's watchdog was given a signal. Without one such a workflow keeps everything that its
+ * thread has: when hf_worker_run was called by a fiber of that thread it does not return before the workflow yields; the log
+ * says worker_cannot_return. A plain thread that calls hf_worker_run, hf_worker_stop and `.stop_on` are not affected. On a
+ * runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced: if that is the
+ * caller's it returns when the workflow does.
  *
  * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of
  * another runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
  *
- * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the
- * service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
+ * Once per worker. Fails also: HF_ERR_INVALID and HF_ERR_EXISTS when .stop_on cannot be had, HF_ERR_MISUSE, HF_ERR_CLOSED or
+ * HF_ERR_STORE when the service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);

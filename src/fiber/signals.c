@@ -1,4 +1,6 @@
 /* Signals of the operating system, as a queue that fibers read. */
+#include "fiber/signals.h"
+
 #include "fiber/handle.h"
 
 #include <string.h>
@@ -104,6 +106,12 @@ hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wa
         }
     }
     HF_LEAVE(self, status);
+}
+
+hf_status hf_signals_try_next(hf_signals *signals, int *ret_number)
+{
+    hf_env *env = signals->handle.rt->env;
+    return env->ops->signals_read(env, NULL, signals->handle.fd, ret_number);
 }
 
 hf_status hf_signals_close(hf_signals *signals)

@@ -17,6 +17,7 @@
 
 #include "fiber/crew_private.h"
 #include "fiber/safepoint.h"
+#include "fiber/signals.h"
 #include "fiber/watch.h"
 #include "fiber/watch_policy.h"
 
@@ -28,6 +29,7 @@ enum {
 };
 
 static const int64_t NAP_NS = 10 * INT64_C(1000000);
+static const int64_t LISTEN_NS = 100 * INT64_C(1000000); /* how often the keeper looks for a signal, once it has to */
 
 /* ---- The fiber ----------------------------------------------------------------------------------------------------------------- */
 
@@ -163,22 +165,53 @@ static void descend(hf_worker *worker)
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
+static void set_signals(hf_worker *worker, hf_signals *signals)
+{
+    hf_fiber *self = hf_enter(worker->rt);
+    hf_spin_lock(&worker->signals_lock);
+    worker->signals = signals;
+    hf_spin_unlock(&worker->signals_lock);
+    hf_leave(self);
+}
+
+/* A signal that cannot be heard is a reason not to begin. */
+static hf_status open_signals(hf_worker *worker, hf_signals **ret_signals)
+{
+    int number = worker->options.stop_on;
+    hf_status status = hf_signals_open(ret_signals, &number, 1);
+    if (status == HF_ERR_EXISTS) {
+        return hf_raise(status,
+                        "signal %d is received already in this process, maybe for another worker: let one have it, and "
+                        "stop the others with hf_worker_stop",
+                        number);
+    }
+    HF_TRY(status);
+    set_signals(worker, *ret_signals);
+    return HF_OK;
+}
+
 /* Until somebody wants it to stop. */
-static hf_status serve(hf_worker *worker)
+static hf_status poll_until_stop(hf_worker *worker)
 {
     hf_poller_seat seats[2];
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
     HF_AUTO(hf_scope_close) hf_scope *pollers = NULL; /* leaving it cancels the polls */
-    if (worker->options.stop_on != 0) {               /* here: a signal that cannot be heard is a reason not to begin */
-        HF_TRY(hf_signals_open(&signals, &worker->options.stop_on, 1));
-        worker->signals = signals;
-    }
     HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
     HF_TRY(start_pollers(worker, pollers, seats));
     const char *reason = "canceled";
     (void)hf_chan_recv(worker->stop, &reason);
     hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
     return HF_OK;
+}
+
+static hf_status serve(hf_worker *worker)
+{
+    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
+    if (worker->options.stop_on != 0) {
+        HF_TRY(open_signals(worker, &signals));
+    }
+    hf_status status = poll_until_stop(worker);
+    set_signals(worker, NULL); /* before they are closed: the keeper may look */
+    return status;
 }
 
 static hf_status work(hf_worker *worker)
@@ -228,8 +261,23 @@ static void answer_stuck(hf_worker *worker)
                       (long long)((now - step.since_ns) / 1000000));
         hf_wf_answer_failed(worker, &step, &why);
         hf_arena_reset(&arena);
+        worker->listens = true;
     }
     hf_arena_deinit(&arena);
+}
+
+/* The thread that a workflow keeps may be the one that hears .stop_on. */
+static void hear_signal(hf_worker *worker)
+{
+    int number = 0;
+    hf_fiber *self = hf_enter(worker->rt);
+    hf_spin_lock(&worker->signals_lock);
+    bool has_come = worker->signals != NULL && hf_signals_try_next(worker->signals, &number) == HF_OK;
+    hf_spin_unlock(&worker->signals_lock);
+    hf_leave(self);
+    if (has_come) {
+        (void)hf_worker_stop(worker);
+    }
 }
 
 /* When it is to have stopped. */
@@ -289,15 +337,16 @@ static void leave_behind(hf_worker *worker)
     let_go(worker);
 }
 
-/* When to look again if nobody rings: a runtime without threads has no watchdog that would. */
+/* When to look again if nobody rings: a runtime without threads has no watchdog that would, and a signal does not ring. */
 static hf_instant next_look(hf_worker *worker, hf_instant now)
 {
     hf_instant last = last_moment(worker);
     int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
-    if (!worker->rt->hosted || limit == HF_WATCH_NEVER) {
-        return last;
-    }
-    hf_instant look = hf_instant_after(now, hf_nanoseconds(limit));
+    bool is_alone = worker->rt->hosted && limit != HF_WATCH_NEVER;
+    bool listens = worker->listens && worker->options.stop_on != 0 && atomic_load(&worker->stop_ns) == 0;
+    hf_instant look = is_alone ? hf_instant_after(now, hf_nanoseconds(limit)) : HF_INSTANT_NEVER;
+    hf_instant ear = listens ? hf_instant_after(now, hf_nanoseconds(LISTEN_NS)) : HF_INSTANT_NEVER;
+    look = ear.ns < look.ns ? ear : look;
     return look.ns < last.ns ? look : last;
 }
 
@@ -312,6 +361,9 @@ static void keep(hf_worker *worker)
             return;
         }
         answer_stuck(worker);
+        if (worker->listens) {
+            hear_signal(worker);
+        }
         hf_instant now = env->ops->now(env);
         if (now.ns >= last_moment(worker).ns) {
             leave_behind(worker);

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 /* ---- What was logged --------------------------------------------------------------------------------------------- */
 
@@ -440,6 +441,38 @@ static void hf_run_says_what_was_left_behind_and_what_to_do(void **state)
     }
 }
 
+/* Whoever keeps the only fiber thread keeps the fiber that waits for the signal: the keeper hears it then. */
+static void the_signal_is_heard_while_a_workflow_keeps_the_thread(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(NULL);
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    hf_worker *worker = NULL;
+    pthread_t thread;
+    atomic_store(&may_go_on, false);
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(
+        hf_runtime_new(&rt, .threads = 1, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .stop_on = SIGUSR1,
+                                   .shutdown_grace = hf_milliseconds(1), .shutdown_force = hf_milliseconds(1)),
+                     HF_OK);
+    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run_worker_that_is_left, worker), 0);
+    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
+    await_line("workflow_task_failed workflow=stuck");
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    fake_close(fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    atomic_store(&may_go_on, true);
+    while (hf_runtime_free(rt) != HF_OK) {
+        (void)sched_yield();
+    }
+    fake_free(fake);
+}
+
 /* It is asked for again and again, as its policy says: whoever forgot to add it must find out why nothing happens. */
 static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state)
 {
@@ -475,6 +508,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_whose_caller_is_kept_by_a_workflow_says_so),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
+        cmocka_unit_test(the_signal_is_heard_while_a_workflow_keeps_the_thread),
         cmocka_unit_test(an_activity_that_the_worker_does_not_have_is_in_the_log),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),

@@ -501,6 +501,18 @@ static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
     assert_int_equal(hf_worker_run(worker), HF_ERR_INVALID);
     assert_string_equal(hf_error_text(), "the worker ended: signal 9 cannot be caught by a program at work");
     assert_int_equal(hf_worker_free(worker), HF_OK);
+
+    hf_runtime *rt = NULL;
+    hf_signals *signals = NULL;
+    int number = SIGTERM;
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
+    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK);
+    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGTERM), HF_OK);
+    assert_int_equal(hf_worker_run(worker), HF_ERR_EXISTS);
+    assert_non_null(strstr(hf_error_text(), "signal 15 is received already in this process, maybe for another worker"));
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    assert_int_equal(hf_signals_close(signals), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
     fake_free(fake);
 }
 
