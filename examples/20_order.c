@@ -4,7 +4,8 @@
  *     20_order [seconds between delivery and review]
  *
  * The order is kept in orders.db. The program starts it unless it is there, delivers the parcel, and ends with the review. The
- * parcel says when: a second run of the program does not deliver again, so another number then changes nothing. */
+ * parcel says when: a second run of the program does not deliver again, so another number then changes nothing. Once the order
+ * has ended the program only says how; delete orders.db for another one. */
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
@@ -67,10 +68,17 @@ static hf_status customer(void *arg)
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload review = hf_payload_none();
     (void)arg;
-    HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": \"kelp\"}"), &execution, .id = "order-1",
-                    .task_queue = "orders", .id_conflict = HF_ID_CONFLICT_USE_EXISTING));
-    printf("order %s runs\n", hf_execution_id(execution));
-    HF_TRY(hf_signal(execution, "delivered", hf_payload_of_json(review_after), .request_id = "delivery-1"));
+    /* Once, however often this runs: an order under way is taken up, and one that has ended is not begun again. */
+    hf_status status =
+        hf_start(service, "order", hf_payload_of_json("{\"item\": \"kelp\"}"), &execution, .id = "order-1",
+                 .task_queue = "orders", .id_conflict = HF_ID_CONFLICT_USE_EXISTING, .id_reuse = HF_ID_REUSE_REJECT);
+    bool has_ended = status == HF_ERR_EXISTS;
+    HF_TRY(has_ended ? hf_execution_new(service, "order-1", &execution) : status);
+    printf("order %s %s\n", hf_execution_id(execution), has_ended ? "has ended" : "runs");
+    status = hf_signal(execution, "delivered", hf_payload_of_json(review_after), .request_id = "delivery-1");
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND) { /* not found: it has ended, maybe just now */
+        return status;
+    }
     HF_TRY(hf_result(execution, &review));
     printf("the order ended with %s\n", (const char *)review.data);
     return hf_worker_stop(worker);

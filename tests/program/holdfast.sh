@@ -178,13 +178,14 @@ says "TimerStarted"
 [[ $(cat orders.db orders.db-wal | sha256sum) == "$before" ]] || fail "looking has changed something"
 [[ ! -e orders.db-shm && ! -e orders.db-owner ]] || fail "looking has left something"
 
-# It goes on where it was, whatever it is told now. (On a machine that took a second for the kill it has ended; then it is
-# another order.)
+# It goes on where it was, whatever it is told now. (On a machine that took a second for the kill it has ended.)
 rm orders.db*
 order_sleeps 1
 kill -9 "$pid" 2>/dev/null || true
 wait "$pid" 2>/dev/null || true
 [[ $(timeout -k 5 60 "$order" 2) == *"five stars"* ]] || fail "the order did not end"
+out=$("$order")
+[[ $out == *"five stars"* && $out != *charging* ]] || fail "an order that has ended is not begun again: $out"
 run 0 show orders.db
 says "order-1                   order             Completed "
 run 0 show orders.db order-1
