@@ -40,9 +40,13 @@ static bool parse_size(hf_str text, size_t *ret_size)
 static hf_status take_size(hf_op *op, const char *key, hf_str value, size_t least, size_t *ret_size)
 {
     size_t size = 0;
-    if (!parse_size(value, &size) || size < least) {
-        return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is no size: write it as 48M, and at least %zuK", key,
-                       HF_STR_ARGS(value), least >> 10);
+    bool is_mega = least % (1024 * 1024) == 0;
+    if (!parse_size(value, &size)) {
+        return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is no size: write it as 48M", key, HF_STR_ARGS(value));
+    }
+    if (size < least) {
+        return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is too small: at least %zu%s", key, HF_STR_ARGS(value),
+                       least >> (is_mega ? 20 : 10), is_mega ? "M" : "K");
     }
     *ret_size = size;
     return HF_OK;

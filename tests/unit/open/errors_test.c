@@ -89,7 +89,8 @@ static const struct {
     {"key", spoil_nothing, "?memory=5", HF_ERR_INVALID, {"no key \"memory\"", "mem=SIZE"}},
     {"no pair", spoil_nothing, "?mem", HF_ERR_INVALID, {"\"mem\" in an address is no key=value", "mem=SIZE"}},
     {"size", spoil_nothing, "?mem=much", HF_ERR_INVALID, {"mem=much is no size", "48M"}},
-    {"small", spoil_nothing, "?mem=1K", HF_ERR_INVALID, {"mem=1K is no size", "at least"}},
+    {"small", spoil_nothing, "?mem=1K", HF_ERR_INVALID, {"mem=1K is too small", "at least 16M"}},
+    {"little", spoil_nothing, "?log=1K", HF_ERR_INVALID, {"log=1K is too small", "at least 64K"}},
     {"huge", spoil_nothing, "?mem=99999999999999999999G", HF_ERR_INVALID, {"is no size", "48M"}},
     {"durability", spoil_nothing, "?mem=48M&durability=some", HF_ERR_INVALID, {"durability=some", "full and normal"}},
 };
