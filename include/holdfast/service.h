@@ -96,7 +96,9 @@ HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, con
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
- * be NULL. Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM,
+ * be NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
+ * HF_ID_REUSE_REJECT, and goes on with hf_execution_new after HF_ERR_EXISTS.
+ * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM,
  * and HF_ERR_AGAIN until the service had memory to start over; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
  * the engine of this process does not try workflows again yet. */
 HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
