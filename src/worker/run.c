@@ -75,6 +75,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_recorder_init(&wf->recorder, &worker->arenas);
     hf_list_init(&wf->tasks);
     hf_list_init(&wf->scheduling);
+    hf_list_init(&wf->given_up);
     hf_list_init(&wf->leftovers);
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);

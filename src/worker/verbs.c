@@ -48,11 +48,16 @@ static hf_list *bucket_of(hf_list *buckets, uint64_t key)
 static bool abort_activity(hf_wait *wait)
 {
     hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
-    bool claimed = hf_node_is_linked(&activity->node);
-    if (claimed) {
-        hf_list_remove(&activity->node);
+    if (activity->is_given_up || !hf_node_is_linked(&activity->node)) {
+        return false;
     }
-    return claimed;
+    activity->is_given_up = true;
+    hf_list_remove(&activity->node);
+    if (activity->scheduled_event_id != 0 &&
+        !activity->has_ended) { /* until its fiber comes to run, and leaves it over */
+        hf_list_push_back(&activity->wf->given_up, &activity->node);
+    }
+    return true;
 }
 
 static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
@@ -251,6 +256,9 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
     wf->activities_count++;
     hf_list_push_back(&wf->scheduling, &activity->node);
     hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
+    if (hf_node_is_linked(&activity->node)) {
+        hf_list_remove(&activity->node);
+    }
     if (status == HF_ERR_CANCELED) {
         withdraw_activity(wf, activity);
     }
@@ -328,15 +336,26 @@ static bool has_id(const hf_wf_activity *activity, hf_str id)
     return hf_str_equal(id, hf_str_of(activity->id != NULL ? activity->id : number));
 }
 
+static bool is_among(const hf_list *activities, hf_str id)
+{
+    HF_LIST_EACH(node, activities)
+    {
+        if (has_id(HF_CONTAINER(node, hf_wf_activity, node), id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool is_in_use(const hf_wf *wf, hf_str id)
 {
-    for (size_t i = 0; i <= HF_WF_PENDING_BUCKETS; i++) {
-        HF_LIST_EACH(node, i < HF_WF_PENDING_BUCKETS ? &wf->activities[i] : &wf->scheduling)
-        {
-            if (has_id(HF_CONTAINER(node, hf_wf_activity, node), id)) {
-                return true;
-            }
+    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
+        if (is_among(&wf->activities[i], id)) {
+            return true;
         }
+    }
+    if (is_among(&wf->scheduling, id) || is_among(&wf->given_up, id)) {
+        return true;
     }
     HF_LIST_EACH(node, &wf->leftovers)
     {
@@ -410,7 +429,7 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
     if (wf == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
     }
-    hf_wf_activity activity = {.scheduled_event_id = 0};
+    hf_wf_activity activity = {.wf = wf};
     hf_status status = start_activity(self, wf, name, in, options, &activity);
     hf_leave(self);
     return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out, options->ret_details);

@@ -33,13 +33,15 @@ typedef struct hf_recorder {
 
 /* An activity that a fiber waits for. On that fiber's stack. */
 typedef struct hf_wf_activity {
-    hf_node node; /* in scheduling or a bucket of activities: unlinking is claiming */
+    hf_node node; /* in scheduling or a bucket of activities, which it leaves by its end or when it is given up */
+    hf_wf *wf;
     hf_wait wait;
     const char *id; /* the caller's; NULL = its number */
     uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
     hf_record *record;              /* until then */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
+    bool is_given_up;               /* its fiber was canceled, and will withdraw it when it runs */
     const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
 } hf_wf_activity;
 
@@ -97,6 +99,7 @@ struct hf_wf {
     hf_list scheduling;                        /* activities whose event was not seen yet */
     hf_list activities[HF_WF_PENDING_BUCKETS]; /* by scheduled event id */
     hf_list timers[HF_WF_PENDING_BUCKETS];     /* by number */
+    hf_list given_up;                          /* activities whose fiber has not withdrawn them yet: ids in use */
     hf_list leftovers;                         /* canceled activities that have not ended */
     int activities_count;                      /* in all three lists: as many as the service knows, or more */
     int timers_count;

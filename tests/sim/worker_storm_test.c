@@ -80,7 +80,7 @@ static hf_status run_activity(walk *w)
                                        .start_to_close = is_short ? bound : hf_seconds(30),
                                        .schedule_to_close = draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
                                        .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
-                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 8) == 0 ? "named" : NULL,
+                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 2) == 0 ? "named" : NULL,
                                        .retry_initial = hf_milliseconds(TICK_MS));
     if (status == HF_OK) {
         w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
