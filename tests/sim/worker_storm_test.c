@@ -1,12 +1,11 @@
-/* Random workflow programs in which everything races, on the real worker and engine: bounded waits, scopes with deadlines and
- * all kinds of joins, children that begin later or are given up, activities that time out, fail, heartbeat and are canceled,
- * locks, channels, signals, a cancel from outside; while workers come and go, so that much of it reaches the code in one step.
+/* Random workflow programs in which everything races (support/storm.h), on the real worker and engine; while workers come and go,
+ * so that much of it reaches the code in one step, clients signal and cancel, and the process is killed.
  *
- * How a program ends is not known beforehand. What is: whatever the code is told decides what it does next, and what it did
- * is in the history. So if a replay is told anything else than the run was at first, it does something else and the worker
- * fails the task. At the end every program waits for a last signal, which comes when all workers that ever saw it are gone:
- * the last step is a replay of all that happened. Every program ends, and no workflow task has failed on the way but for an
- * end that came together with news (UnhandledCommand). */
+ * How a program ends is not known beforehand. What is: if a replay is told anything else than the run was at first, it does
+ * something else and the worker fails the task. The last signal comes when all workers that ever saw the program are gone, so the
+ * last step is a replay of all that happened. Every program ends; no workflow task has failed on the way but for an end that came
+ * together with news (UnhandledCommand); every signal that was taken is in the history once. */
+#include "support/storm.h"
 #include "support/support.h"
 
 #include "base/arena.h"
@@ -17,309 +16,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { RUNS = 3, DEPTH_MAX = 4, CHILDREN_MAX = 4, BUDGET = 80, TICK_MS = 10, LIVES = 4 };
-
-/* ---- The walk ------------------------------------------------------------------------------------------------------ */
-
-/* What the fibers of a program share. */
-typedef struct common {
-    int budget; /* operations that may still be done */
-    hf_chan *chan;
-    hf_mutex *mutex;
-    hf_sem *sem;
-} common;
-
-/* One fiber of a program: what it was told so far decides what it does next. */
-typedef struct walk {
-    uint64_t told;
-    int depth;
-    common *all;
-} walk;
-
-typedef struct child {
-    walk walk;
-    hf_status status;
-} child;
-
-static hf_status block(walk *w, int most);
-
-/* A number below `bound` that depends on all that was told. */
-static uint64_t draw(walk *w, uint64_t bound)
-{
-    w->told = hf_hash_mix(w->told, 17);
-    return w->told % bound;
-}
-
-static hf_span ticks(walk *w, uint64_t most)
-{
-    return hf_milliseconds((int64_t)draw(w, most + 1) * TICK_MS);
-}
-
-/* For bounds: of nothing is none. */
-static hf_span some_ticks(walk *w, uint64_t most)
-{
-    return hf_milliseconds((1 + (int64_t)draw(w, most)) * TICK_MS);
-}
-
-static hf_status hear(walk *w, hf_status status)
-{
-    w->told = hf_hash_mix(w->told, (uint64_t)status);
-    return status;
-}
-
-static hf_status run_activity(walk *w)
-{
-    char text[32];
-    hf_payload out = {0};
-    bool is_short = draw(w, 3) == 0;
-    bool beats = draw(w, 2) == 0;
-    hf_span bound = some_ticks(w, 4);
-    (void)snprintf(text, sizeof text, "%d", (int)(w->told % 100000));
-    hf_status status = hf_activity_run("act", hf_payload_of_json(text), &out, .task_queue = "other",
-                                       .start_to_close = is_short ? bound : hf_seconds(30),
-                                       .schedule_to_close = draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
-                                       .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
-                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 2) == 0 ? "named" : NULL,
-                                       .retry_initial = hf_milliseconds(TICK_MS));
-    if (status == HF_OK) {
-        w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
-    }
-    return hear(w, status);
-}
-
-static hf_status nap(walk *w)
-{
-    return hear(w, hf_sleep(ticks(w, 8)));
-}
-
-static hf_status wait_for_signal(walk *w)
-{
-    hf_payload out = {0};
-    hf_status status = hf_signal_wait("go", &out, .timeout = some_ticks(w, 8));
-    if (status == HF_OK) {
-        w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
-    }
-    return hear(w, status);
-}
-
-static hf_status child_main(void *arg)
-{
-    child *c = arg;
-    c->status = block(&c->walk, 3);
-    if (c->status == HF_OK && draw(&c->walk, 8) == 0) {
-        c->status = hf_raise(HF_ERR_FAILED, "by chance");
-    }
-    return c->status;
-}
-
-static hf_join_policy some_join(walk *w)
-{
-    switch (draw(w, 6)) {
-    case 0:
-        return HF_JOIN_ANY;
-    case 1:
-        return HF_JOIN_COLLECT;
-    case 2:
-        return HF_JOIN_TOLERATE(1);
-    case 3:
-        return HF_JOIN_PARTIAL;
-    case 4:
-        return HF_JOIN_QUORUM(2);
-    default:
-        return HF_JOIN_ALL;
-    }
-}
-
-/* Children, and the owner beside them, who may give them up. */
-static hf_status family(walk *w, child *children, size_t count)
-{
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
-    hf_join_policy join = some_join(w);
-    hf_job *jobs[CHILDREN_MAX];
-    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
-    for (size_t i = 0; i < count; i++) {
-        children[i] = (child){{hf_hash_mix(w->told, i), w->depth + 1, w->all}, HF_ERR_MISUSE};
-        hf_span delay = draw(w, 3) == 0 ? ticks(w, 4) : hf_nanoseconds(0);
-        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_job = &jobs[i])));
-    }
-    if (draw(w, 3) == 0) {
-        hf_status status = block(w, 2); /* canceled: by the scope, or from further out; the join says */
-        if (status == HF_ERR_EVICTED) {
-            return status;
-        }
-    }
-    if (draw(w, 3) == 0) {
-        (void)hear(w, hf_job_cancel(jobs[draw(w, count)]));
-    }
-    if (draw(w, 3) == 0) {
-        (void)hear(w, hf_scope_cancel(scope));
-    }
-    return draw(w, 8) == 0 ? HF_OK : hear(w, hf_join(scope)); /* or left without a join */
-}
-
-static hf_status fork_some(walk *w)
-{
-    child children[CHILDREN_MAX];
-    size_t count = 1 + (size_t)draw(w, CHILDREN_MAX);
-    hf_status status = family(w, children, count);
-    for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
-        w->told = hf_hash_mix(w->told, hf_hash_mix(children[i].walk.told, (uint64_t)children[i].status));
-    }
-    return status == HF_ERR_CANCELED ? HF_OK : status; /* its own; one from further out is
-                                                met by the next wait */
-}
-
-static hf_status bounded_block(walk *w)
-{
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = some_ticks(w, 8))));
-    hf_status status = block(w, 3);
-    return status == HF_ERR_EVICTED ? status : hear(w, hf_join(scope));
-}
-
-static hf_status shielded_block(walk *w)
-{
-    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hear(w, hf_shield_open(&shield, some_ticks(w, 8))));
-    hf_status status = block(w, 3);
-    return status == HF_ERR_CANCELED ? HF_OK : status; /* of the shield's bound: that is over with it */
-}
-
-static hf_status pass_on(walk *w)
-{
-    uint64_t sent = w->told;
-    uint64_t got = 0;
-    size_t which = 0;
-    hf_case cases[2] = {{HF_CASE_SEND, w->all->chan, &sent, HF_OK}, {HF_CASE_RECV, w->all->chan, &got, HF_OK}};
-    hf_status status = HF_OK;
-    switch (draw(w, 3)) {
-    case 0:
-        status = hf_chan_send(w->all->chan, &sent, .timeout = some_ticks(w, 4));
-        break;
-    case 1:
-        status = hf_chan_recv(w->all->chan, &got, .timeout = some_ticks(w, 4));
-        break;
-    default:
-        status = hf_select(cases, 2, &which, .timeout = some_ticks(w, 4));
-        break;
-    }
-    w->told = hf_hash_mix(w->told, got + which);
-    return hear(w, status);
-}
-
-static hf_status under_lock(walk *w)
-{
-    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_ticks(w, 8)));
-    if (status == HF_OK) {
-        status = block(w, 1);
-        HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK);
-    }
-    return status;
-}
-
-static hf_status with_permit(walk *w)
-{
-    hf_status status = hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = some_ticks(w, 8)));
-    if (status == HF_OK) {
-        status = block(w, 1);
-        HF_CHECK(hf_sem_release(w->all->sem, 1) == HF_OK);
-    }
-    return status;
-}
-
-static hf_status look_around(walk *w)
-{
-    uint64_t chance = 0;
-    HF_TRY(hear(w, hf_random(NULL, &chance, sizeof chance)));
-    w->told = hf_hash_mix(hf_hash_mix(w->told, chance), (uint64_t)hf_wall_now(NULL).ns);
-    w->told = hf_hash_mix(w->told, (uint64_t)hf_time_left().ns + (uint64_t)hf_canceled());
-    return hear(w, hf_yield());
-}
-
-static hf_status one(walk *w)
-{
-    static hf_status (*const OPS[])(walk *) = {
-        run_activity,    run_activity,  nap,
-        wait_for_signal, look_around,   pass_on, /* then those with others inside */
-        under_lock,      with_permit,   fork_some,
-        fork_some,       bounded_block, shielded_block,
-    };
-    w->depth++;
-    hf_status status = OPS[draw(w, w->depth < DEPTH_MAX ? HF_COUNT_OF(OPS) : 6)](w);
-    w->depth--;
-    return status;
-}
-
-static hf_status block(walk *w, int most)
-{
-    int count = 1 + (int)draw(w, (uint64_t)most);
-    bool is_stubborn = draw(w, 4) == 0; /* it goes on when it is canceled */
-    for (int i = 0; i < count && --w->all->budget >= 0; i++) {
-        hf_status status = one(w);
-        if (status == HF_ERR_EVICTED || (status == HF_ERR_CANCELED && !is_stubborn)) {
-            return status; /* any other outcome is something to be told */
-        }
-    }
-    return HF_OK;
-}
-
-/* What was told is the id of the last activity, so that a replay that was told something else shows. Canceled or not, it waits
- * for the last signal: see above. */
-static hf_status last_steps(walk *w)
-{
-    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    char id[32];
-    (void)snprintf(id, sizeof id, "told-%llu", (unsigned long long)w->told);
-    HF_TRY(hf_shield_open(&shield, hf_hours(1)));
-    HF_TRY(hf_activity_run("act", hf_payload_of_json("1"), NULL, .task_queue = "other", .id = id,
-                           .start_to_close = hf_seconds(30)));
-    return hf_signal_wait("end", NULL);
-}
-
-static hf_status program(hf_payload in, hf_payload *ret_out)
-{
-    HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
-    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(uint64_t), .capacity = 1));
-    HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_sem_new(&sem, 2));
-    common all = {BUDGET, chan, mutex, sem};
-    walk w = {strtoull(in.data, NULL, 10), 0, &all};
-    hf_status status = block(&w, 12);
-    if (status == HF_ERR_EVICTED) {
-        return status;
-    }
-    HF_TRY(last_steps(&w));
-    return status == HF_ERR_CANCELED ? status : hf_payload_printf(ret_out, "%llu", (unsigned long long)w.told);
-}
-
-/* ---- Activities ---------------------------------------------------------------------------------------------------- */
-
-static hf_status act(hf_payload in, hf_payload *ret_out)
-{
-    uint64_t number = strtoull(in.data, NULL, 10);
-    uint64_t chance = hf_hash_mix(number, (uint64_t)hf_activity_info()->attempt);
-    for (uint64_t i = 0; i < chance % 5; i++) {
-        HF_TRY(hf_sleep(hf_milliseconds(TICK_MS)));
-        if (hf_activity_info()->heartbeat.ns > 0 && number % 4 != 0) {
-            HF_TRY(hf_activity_heartbeat(hf_payload_none()));
-        }
-    }
-    if (chance % 7 == 0) {
-        return hf_raise_typed(HF_ERR_FAILED, "Flaky", "this attempt fails");
-    }
-    return hf_payload_printf(ret_out, "%llu", (unsigned long long)(chance % 1000));
-}
+enum { RUNS = 3, LIVES = 4, TICK_MS = STORM_TICK_MS };
 
 /* ---- Workers that come and go -------------------------------------------------------------------------------------- */
 
 typedef struct play {
     uint64_t seed;
     int cached_max;
+    int crashes; /* still to come */
     hf_service *service;
+    hf_sem *door;  /* whoever uses the service has a permit */
+    bool is_ghost; /* the process of the service has been killed, and this is what it would have done had it lived */
+    int era;       /* how many have been */
 } play;
 
 typedef struct life {
@@ -344,8 +54,8 @@ static hf_status live(void *arg)
     HF_TRY(hf_sleep(l->before));
     HF_TRY(hf_worker_new(l->p->service, l->queue, &worker, .cached_max = l->p->cached_max,
                          .shutdown_grace = hf_milliseconds(TICK_MS), .shutdown_force = hf_minutes(1)));
-    HF_TRY(is_helper ? hf_worker_add_activity(worker, "act", act, .on_fiber = true)
-                     : hf_worker_add_workflow(worker, "program", program));
+    HF_TRY(is_helper ? hf_worker_add_activity(worker, "act", storm_act, .on_fiber = true)
+                     : hf_worker_add_workflow(worker, "program", storm_program));
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, work, worker));
     (void)hf_sleep(l->span); /* canceled or over */
@@ -361,10 +71,14 @@ static struct {
     uint64_t events, unhandled, timeouts, canceled;
 } totals;
 
+enum { SIGNALS_MAX = 10 };
+
 typedef struct client {
     play *p;
     size_t index;
     hf_execution *execution;
+    bool is_taken[SIGNALS_MAX]; /* the service has said so */
+    int found[SIGNALS_MAX];     /* in the history */
 } client;
 
 static hf_status begin_run(client *c)
@@ -376,23 +90,52 @@ static hf_status begin_run(client *c)
     return hf_start(c->p->service, "program", hf_payload_of_json(text), &c->execution, .id = id, .task_queue = "storm");
 }
 
-static hf_status disturb(void *arg)
+static hf_status send_signal(client *c, int number)
 {
-    client *c = arg;
-    hf_rng rng = {hf_hash_mix(c->p->seed, c->index)};
-    int count = (int)hf_rng_below(&rng, 10);
-    for (int i = 0; i < count; i++) {
-        char text[32];
-        (void)snprintf(text, sizeof text, "%d", i);
-        HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&rng, 8) * TICK_MS)));
-        hf_status status = hf_rng_below(&rng, 15) == 0 ? hf_cancel(c->execution)
-                                                       : hf_signal(c->execution, "go", hf_payload_of_json(text));
-        HF_CHECK_SAY(status == HF_OK, "a run has ended before its last signal: %s", hf_error_text());
+    char text[32];
+    (void)snprintf(text, sizeof text, "%d", number);
+    HF_TRY(hf_signal(c->execution, "go", hf_payload_of_json(text), .request_id = text));
+    c->is_taken[number] |= !c->p->is_ghost;
+    return HF_OK;
+}
+
+/* Until a service that lives has taken it: who asks one that is killed meanwhile does not know, and asks again. */
+static hf_status disturb_once(client *c, int number, bool cancels)
+{
+    bool is_sure = false;
+    while (!is_sure) {
+        HF_TRY(hf_sem_acquire(c->p->door, 1));
+        hf_status status = cancels ? hf_cancel(c->execution) : send_signal(c, number);
+        is_sure = !c->p->is_ghost;
+        HF_CHECK_SAY(status == HF_OK || !is_sure, "a run has ended before its last signal: %s", hf_error_text());
+        HF_TRY(hf_sem_release(c->p->door, 1));
+        HF_TRY(is_sure ? HF_OK : hf_sleep(hf_milliseconds(TICK_MS)));
     }
     return HF_OK;
 }
 
-static void judge_event(const client *c, const hf_pb_history_event *event)
+static hf_status disturb(void *arg)
+{
+    client *c = arg;
+    hf_rng rng = {hf_hash_mix(c->p->seed, c->index)};
+    int count = (int)hf_rng_below(&rng, SIGNALS_MAX + 1);
+    for (int i = 0; i < count; i++) {
+        HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(&rng, 8) * TICK_MS)));
+        HF_TRY(disturb_once(c, i, hf_rng_below(&rng, 15) == 0));
+    }
+    return HF_OK;
+}
+
+static void judge_signal(client *c, const hf_pb_workflow_execution_signaled_event_attributes *a)
+{
+    const hf_pb_payload *payload =
+        a->input != NULL && a->input->payloads.count > 0 ? &a->input->payloads.items[0] : NULL;
+    if (payload != NULL && payload->data.len == 1 && hf_str_equal(a->signal_name, HF_STR("go"))) {
+        c->found[payload->data.data[0] - '0']++;
+    }
+}
+
+static void judge_event(client *c, const hf_pb_history_event *event)
 {
     if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_FAILED) {
         const hf_pb_workflow_task_failed_event_attributes *a = event->workflow_task_failed_event_attributes;
@@ -401,13 +144,16 @@ static void judge_event(const client *c, const hf_pb_history_event *event)
                      HF_STR_ARGS(a->failure != NULL ? a->failure->message : HF_STR("")));
         totals.unhandled++;
     }
+    if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED) {
+        judge_signal(c, event->workflow_execution_signaled_event_attributes);
+    }
     totals.events++;
     totals.timeouts += event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT;
     totals.canceled += event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED;
 }
 
 /* A page of what the history says; the token of the next, or empty. */
-static hf_status judge_page(const client *c, hf_arena *arena, hf_str *token)
+static hf_status judge_page(client *c, hf_arena *arena, hf_str *token)
 {
     hf_op op;
     hf_op_init(&op);
@@ -427,7 +173,7 @@ static hf_status judge_page(const client *c, hf_arena *arena, hf_str *token)
     return HF_OK;
 }
 
-static hf_status judge(const client *c)
+static hf_status judge(client *c)
 {
     hf_arena arena;
     hf_str token = {NULL, 0};
@@ -437,6 +183,9 @@ static hf_status judge(const client *c)
         status = judge_page(c, &arena, &token);
     } while (status == HF_OK && token.len > 0);
     hf_arena_deinit(&arena);
+    for (int i = 0; i < SIGNALS_MAX; i++) {
+        HF_CHECK_SAY(c->found[i] == c->is_taken[i], "run %zu: signal %d is there %d times", c->index, i, c->found[i]);
+    }
     return status;
 }
 
@@ -457,28 +206,125 @@ static hf_status end_run(client *c)
 
 /* ---- The play ------------------------------------------------------------------------------------------------------ */
 
-static hf_status storm(play *p, client *clients)
+static void file_name(const play *p, const char *suffix, char name[64])
 {
-    life lives[LIVES + 1];
-    hf_rng rng = {hf_hash_mix(p->seed, 99)};
-    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hf_scope_open(&scope, .name = "storm"));
+    (void)snprintf(name, 64, "storm-%d-%d.db%s", (int)getpid(), p->era, suffix);
+}
+
+static hf_status open_era(play *p, const char *address)
+{
+    char name[64];
+    char text[128];
+    file_name(p, "", name);
+    (void)snprintf(text, sizeof text, "sqlite:%s?durability=normal", name);
+    return hf_open(address != NULL ? address : text, &p->service);
+}
+
+static void forget_files(const play *p)
+{
+    char name[64];
+    file_name(p, "", name);
+    (void)remove(name);
+    file_name(p, "-wal", name);
+    (void)remove(name);
+}
+
+/* Of a file that may be missing. */
+static void copy_file(const char *from, const char *to)
+{
+    static char bytes[1 << 16];
+    FILE *in = fopen(from, "rb");
+    FILE *out = in != NULL ? fopen(to, "wb") : NULL;
+    size_t len = 0;
+    while (out != NULL && (len = fread(bytes, 1, sizeof bytes, in)) > 0) {
+        HF_CHECK(fwrite(bytes, 1, len, out) == len);
+    }
+    HF_CHECK(in == NULL || (out != NULL && fclose(out) == 0));
+    if (in != NULL) {
+        (void)fclose(in);
+    }
+}
+
+/* The process is killed: its files are as they are now, and nobody else runs while they are copied. What goes on behind that is a
+ * ghost, whom nobody believes. */
+static void kill_process(play *p)
+{
+    static const char *const SUFFIXES[] = {"", "-wal"};
+    p->is_ghost = true;
+    for (size_t i = 0; i < HF_COUNT_OF(SUFFIXES); i++) {
+        char from[64];
+        char to[64];
+        file_name(p, SUFFIXES[i], from);
+        p->era++;
+        file_name(p, SUFFIXES[i], to);
+        p->era--;
+        copy_file(from, to);
+    }
+}
+
+/* And started again, when the ghost has gone. */
+static hf_status start_again(play *p, client *clients)
+{
+    HF_TRY(hf_sem_acquire(p->door, RUNS));
+    for (size_t i = 0; i < RUNS; i++) {
+        hf_execution_free(clients[i].execution);
+    }
+    HF_TRY(hf_close(p->service));
+    forget_files(p);
+    p->era++;
+    HF_TRY(open_era(p, NULL));
+    p->is_ghost = false;
+    for (size_t i = 0; i < RUNS; i++) {
+        char id[32];
+        (void)snprintf(id, sizeof id, "program-%zu", i);
+        HF_TRY(hf_execution_new(p->service, id, &clients[i].execution));
+    }
+    return hf_sem_release(p->door, RUNS);
+}
+
+static void draw_lives(play *p, hf_rng *rng, life lives[LIVES + 1])
+{
     lives[LIVES] = (life){p, "other", hf_nanoseconds(0), HF_SPAN_UNLIMITED};
     for (int i = 0; i < LIVES; i++) {
-        lives[i] = (life){p, "storm", hf_milliseconds((int64_t)hf_rng_below(&rng, 60) * TICK_MS),
-                          hf_milliseconds((1 + (int64_t)hf_rng_below(&rng, 40)) * TICK_MS)};
+        lives[i] = (life){p, "storm", hf_milliseconds((int64_t)hf_rng_below(rng, 60) * TICK_MS),
+                          hf_milliseconds((1 + (int64_t)hf_rng_below(rng, 40)) * TICK_MS)};
     }
+}
+
+/* Workers, until the process is killed. */
+static hf_status short_era(play *p, hf_rng *rng)
+{
+    life lives[LIVES + 1];
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    draw_lives(p, rng, lives);
+    HF_TRY(hf_scope_open(&scope, .name = "short era", .join = HF_JOIN_COLLECT));
     for (int i = 0; i <= LIVES; i++) {
         HF_TRY(hf_fork(scope, live, &lives[i]));
     }
-    for (size_t i = 0; i < RUNS; i++) {
-        HF_TRY(hf_fork(scope, disturb, &clients[i]));
+    HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(rng, 40) * TICK_MS)));
+    for (uint64_t i = hf_rng_below(rng, 100); i > 0; i--) { /* in the midst of what happens at that moment */
+        HF_TRY(hf_yield());
     }
-    /* Those who went on have some time, and end like the rest; then the last
-   * worker comes. */
+    kill_process(p);
+    HF_TRY(hf_scope_cancel(scope));
+    (void)hf_join(scope);
+    return HF_OK;
+}
+
+/* Those who come and go have some time, one stays until everything has happened, and the last one has seen nothing of it. */
+static hf_status last_era(play *p, hf_rng *rng, client *clients, hf_scope *disturbers)
+{
+    life lives[LIVES + 1];
     life long_one = {p, "storm", hf_seconds(1), hf_seconds(60)};
-    HF_TRY(live(&long_one));
     life last = {p, "storm", hf_nanoseconds(0), HF_SPAN_UNLIMITED};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    draw_lives(p, rng, lives);
+    HF_TRY(hf_scope_open(&scope, .name = "last era", .join = HF_JOIN_COLLECT));
+    for (int i = 0; i <= LIVES; i++) {
+        HF_TRY(hf_fork(scope, live, &lives[i]));
+    }
+    HF_TRY(live(&long_one));
+    HF_TRY(hf_join(disturbers));
     HF_TRY(hf_fork(scope, live, &last));
     for (size_t i = 0; i < RUNS; i++) {
         HF_TRY(end_run(&clients[i]));
@@ -488,49 +334,73 @@ static hf_status storm(play *p, client *clients)
     return HF_OK;
 }
 
+static hf_status storm(play *p, client *clients)
+{
+    hf_rng rng = {hf_hash_mix(p->seed, 99)};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "disturbers"));
+    for (size_t i = 0; i < RUNS; i++) {
+        HF_TRY(hf_fork(scope, disturb, &clients[i]));
+    }
+    for (; p->crashes > 0; p->crashes--) {
+        HF_TRY(short_era(p, &rng));
+        HF_TRY(start_again(p, clients));
+    }
+    return last_era(p, &rng, clients, scope);
+}
+
 static hf_status play_main(void *arg)
 {
     play *p = arg;
-    client clients[RUNS] = {{NULL, 0, NULL}};
-    HF_TRY(hf_open("memory:", &p->service));
+    client clients[RUNS] = {{.p = NULL}};
+    HF_TRY(open_era(p, p->crashes > 0 ? NULL : "memory:"));
+    HF_TRY(hf_sem_new(&p->door, RUNS));
     for (size_t i = 0; i < RUNS; i++) {
-        clients[i] = (client){p, i, NULL};
+        clients[i] = (client){.p = p, .index = i};
         HF_TRY(begin_run(&clients[i]));
     }
     hf_status status = storm(p, clients);
     for (size_t i = 0; i < RUNS; i++) {
         hf_execution_free(clients[i].execution);
     }
+    HF_TRY(hf_sem_free(p->door));
     HF_TRY(hf_close(p->service));
+    forget_files(p);
     return status;
 }
 
-static void play_seed(uint64_t seed, int cached_max)
+static void play_seed(uint64_t seed, int cached_max, int crashes)
 {
-    play p = {.seed = seed, .cached_max = cached_max};
+    play p = {.seed = seed, .cached_max = cached_max, .crashes = crashes};
     hf_status status = hf_sim_run(seed, 2, play_main, &p, NULL);
     HF_CHECK_SAY(status == HF_OK, "the play ended with %s", hf_status_name(status));
 }
 
 static void kept(uint64_t seed)
 {
-    play_seed(seed, 0);
+    play_seed(seed, 0, 0);
 }
 
 static void evicted(uint64_t seed)
 {
-    play_seed(seed, HF_OFF);
+    play_seed(seed, HF_OFF, 0);
 }
 
 static void few(uint64_t seed)
 {
-    play_seed(seed, 1);
+    play_seed(seed, 1, 0);
 }
 
-static void weather(const char *what, void (*one_play)(uint64_t seed))
+static void killed(uint64_t seed)
+{
+    static const int CACHED[] = {0, HF_OFF, 1};
+    play_seed(seed, CACHED[seed % 3], 1 + (int)(seed % 4));
+}
+
+static void weather(const char *what, uint64_t count, void (*one_play)(uint64_t seed))
 {
     memset(&totals, 0, sizeof totals);
-    hf_each_seed(what, 1000, one_play);
+    hf_each_seed(what, count, one_play);
     print_message("%llu events, %llu ends met news, %llu activities timed out, %llu were "
                   "canceled\n",
                   (unsigned long long)totals.events, (unsigned long long)totals.unhandled,
@@ -540,25 +410,32 @@ static void weather(const char *what, void (*one_play)(uint64_t seed))
 static void programs_end_whatever_happens_with_workflows_in_memory(void **state)
 {
     (void)state;
-    weather("storms with workflows in memory", kept);
+    weather("storms with workflows in memory", 1000, kept);
 }
 
 static void programs_end_whatever_happens_evicted_at_every_await(void **state)
 {
     (void)state;
-    weather("storms with none", evicted);
+    weather("storms with none", 1000, evicted);
 }
 
 static void programs_end_whatever_happens_with_room_for_one(void **state)
 {
     (void)state;
-    weather("storms with room for one", few);
+    weather("storms with room for one", 1000, few);
+}
+
+static void programs_end_whatever_happens_when_the_process_is_killed(void **state)
+{
+    (void)state;
+    weather("storms with kills", 400, killed);
 }
 
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(programs_end_whatever_happens_with_workflows_in_memory),
     cmocka_unit_test(programs_end_whatever_happens_evicted_at_every_await),
     cmocka_unit_test(programs_end_whatever_happens_with_room_for_one),
+    cmocka_unit_test(programs_end_whatever_happens_when_the_process_is_killed),
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,305 @@
+/* See storm.h. */
+#include "support/storm.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "support/support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DEPTH_MAX = 4, CHILDREN_MAX = 4, BUDGET = 80, TICK_MS = STORM_TICK_MS };
+
+/* ---- The walk ------------------------------------------------------------------------------------------------------ */
+
+/* What the fibers of a program share. */
+typedef struct common {
+    int budget; /* operations that may still be done */
+    hf_chan *chan;
+    hf_mutex *mutex;
+    hf_sem *sem;
+} common;
+
+/* One fiber of a program: what it was told so far decides what it does next. */
+typedef struct walk {
+    uint64_t told;
+    int depth;
+    common *all;
+} walk;
+
+typedef struct child {
+    walk walk;
+    hf_status status;
+} child;
+
+static hf_status block(walk *w, int most);
+
+/* A number below `bound` that depends on all that was told. */
+static uint64_t draw(walk *w, uint64_t bound)
+{
+    w->told = hf_hash_mix(w->told, 17);
+    return w->told % bound;
+}
+
+static hf_span ticks(walk *w, uint64_t most)
+{
+    return hf_milliseconds((int64_t)draw(w, most + 1) * TICK_MS);
+}
+
+/* For bounds: of nothing is none. */
+static hf_span some_ticks(walk *w, uint64_t most)
+{
+    return hf_milliseconds((1 + (int64_t)draw(w, most)) * TICK_MS);
+}
+
+static hf_status hear(walk *w, hf_status status)
+{
+    w->told = hf_hash_mix(w->told, (uint64_t)status);
+    return status;
+}
+
+static hf_status run_activity(walk *w)
+{
+    char text[32];
+    hf_payload out = {0};
+    bool is_short = draw(w, 3) == 0;
+    bool beats = draw(w, 2) == 0;
+    hf_span bound = some_ticks(w, 4);
+    (void)snprintf(text, sizeof text, "%d", (int)(w->told % 100000));
+    hf_status status = hf_activity_run("act", hf_payload_of_json(text), &out, .task_queue = "other",
+                                       .start_to_close = is_short ? bound : hf_seconds(30),
+                                       .schedule_to_close = draw(w, 5) == 0 ? bound : hf_nanoseconds(0),
+                                       .heartbeat = beats ? hf_milliseconds(TICK_MS * 2) : hf_nanoseconds(0),
+                                       .attempts_max = 1 + (int)draw(w, 3), .id = draw(w, 2) == 0 ? "named" : NULL,
+                                       .retry_initial = hf_milliseconds(TICK_MS));
+    if (status == HF_OK) {
+        w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
+    }
+    return hear(w, status);
+}
+
+static hf_status nap(walk *w)
+{
+    return hear(w, hf_sleep(ticks(w, 8)));
+}
+
+static hf_status wait_for_signal(walk *w)
+{
+    hf_payload out = {0};
+    hf_status status = hf_signal_wait("go", &out, .timeout = some_ticks(w, 8));
+    if (status == HF_OK) {
+        w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
+    }
+    return hear(w, status);
+}
+
+static hf_status child_main(void *arg)
+{
+    child *c = arg;
+    c->status = block(&c->walk, 3);
+    if (c->status == HF_OK && draw(&c->walk, 8) == 0) {
+        c->status = hf_raise(HF_ERR_FAILED, "by chance");
+    }
+    return c->status;
+}
+
+static hf_join_policy some_join(walk *w)
+{
+    switch (draw(w, 6)) {
+    case 0:
+        return HF_JOIN_ANY;
+    case 1:
+        return HF_JOIN_COLLECT;
+    case 2:
+        return HF_JOIN_TOLERATE(1);
+    case 3:
+        return HF_JOIN_PARTIAL;
+    case 4:
+        return HF_JOIN_QUORUM(2);
+    default:
+        return HF_JOIN_ALL;
+    }
+}
+
+/* Children, and the owner beside them, who may give them up. */
+static hf_status family(walk *w, child *children, size_t count)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
+    hf_join_policy join = some_join(w);
+    hf_job *jobs[CHILDREN_MAX];
+    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
+    for (size_t i = 0; i < count; i++) {
+        children[i] = (child){{hf_hash_mix(w->told, i), w->depth + 1, w->all}, HF_ERR_MISUSE};
+        hf_span delay = draw(w, 3) == 0 ? ticks(w, 4) : hf_nanoseconds(0);
+        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_job = &jobs[i])));
+    }
+    if (draw(w, 3) == 0) {
+        hf_status status = block(w, 2); /* canceled: by the scope, or from further out; the join says */
+        if (status == HF_ERR_EVICTED) {
+            return status;
+        }
+    }
+    if (draw(w, 3) == 0) {
+        (void)hear(w, hf_job_cancel(jobs[draw(w, count)]));
+    }
+    if (draw(w, 3) == 0) {
+        (void)hear(w, hf_scope_cancel(scope));
+    }
+    return draw(w, 8) == 0 ? HF_OK : hear(w, hf_join(scope)); /* or left without a join */
+}
+
+static hf_status fork_some(walk *w)
+{
+    child children[CHILDREN_MAX];
+    size_t count = 1 + (size_t)draw(w, CHILDREN_MAX);
+    hf_status status = family(w, children, count);
+    for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
+        w->told = hf_hash_mix(w->told, hf_hash_mix(children[i].walk.told, (uint64_t)children[i].status));
+    }
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* its own; one from further out is
+                                                met by the next wait */
+}
+
+static hf_status bounded_block(walk *w)
+{
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hear(w, hf_scope_open(&scope, .timeout = some_ticks(w, 8))));
+    hf_status status = block(w, 3);
+    return status == HF_ERR_EVICTED ? status : hear(w, hf_join(scope));
+}
+
+static hf_status shielded_block(walk *w)
+{
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_TRY(hear(w, hf_shield_open(&shield, some_ticks(w, 8))));
+    hf_status status = block(w, 3);
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* of the shield's bound: that is over with it */
+}
+
+static hf_status pass_on(walk *w)
+{
+    uint64_t sent = w->told;
+    uint64_t got = 0;
+    size_t which = 0;
+    hf_case cases[2] = {{HF_CASE_SEND, w->all->chan, &sent, HF_OK}, {HF_CASE_RECV, w->all->chan, &got, HF_OK}};
+    hf_status status = HF_OK;
+    switch (draw(w, 3)) {
+    case 0:
+        status = hf_chan_send(w->all->chan, &sent, .timeout = some_ticks(w, 4));
+        break;
+    case 1:
+        status = hf_chan_recv(w->all->chan, &got, .timeout = some_ticks(w, 4));
+        break;
+    default:
+        status = hf_select(cases, 2, &which, .timeout = some_ticks(w, 4));
+        break;
+    }
+    w->told = hf_hash_mix(w->told, got + which);
+    return hear(w, status);
+}
+
+static hf_status under_lock(walk *w)
+{
+    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_ticks(w, 8)));
+    if (status == HF_OK) {
+        status = block(w, 1);
+        HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK);
+    }
+    return status;
+}
+
+static hf_status with_permit(walk *w)
+{
+    hf_status status = hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = some_ticks(w, 8)));
+    if (status == HF_OK) {
+        status = block(w, 1);
+        HF_CHECK(hf_sem_release(w->all->sem, 1) == HF_OK);
+    }
+    return status;
+}
+
+static hf_status look_around(walk *w)
+{
+    uint64_t chance = 0;
+    HF_TRY(hear(w, hf_random(NULL, &chance, sizeof chance)));
+    w->told = hf_hash_mix(hf_hash_mix(w->told, chance), (uint64_t)hf_wall_now(NULL).ns);
+    w->told = hf_hash_mix(w->told, (uint64_t)hf_time_left().ns + (uint64_t)hf_canceled());
+    return hear(w, hf_yield());
+}
+
+static hf_status one(walk *w)
+{
+    static hf_status (*const OPS[])(walk *) = {
+        run_activity,    run_activity,  nap,
+        wait_for_signal, look_around,   pass_on, /* then those with others inside */
+        under_lock,      with_permit,   fork_some,
+        fork_some,       bounded_block, shielded_block,
+    };
+    w->depth++;
+    hf_status status = OPS[draw(w, w->depth < DEPTH_MAX ? HF_COUNT_OF(OPS) : 6)](w);
+    w->depth--;
+    return status;
+}
+
+static hf_status block(walk *w, int most)
+{
+    int count = 1 + (int)draw(w, (uint64_t)most);
+    bool is_stubborn = draw(w, 4) == 0; /* it goes on when it is canceled */
+    for (int i = 0; i < count && --w->all->budget >= 0; i++) {
+        hf_status status = one(w);
+        if (status == HF_ERR_EVICTED || (status == HF_ERR_CANCELED && !is_stubborn)) {
+            return status; /* any other outcome is something to be told */
+        }
+    }
+    return HF_OK;
+}
+
+/* What was told is the id of the last activity, so that a replay that was told something else shows. Canceled or not, it waits
+ * for the last signal: see above. */
+static hf_status last_steps(walk *w)
+{
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    char id[32];
+    (void)snprintf(id, sizeof id, "told-%llu", (unsigned long long)w->told);
+    HF_TRY(hf_shield_open(&shield, hf_hours(1)));
+    HF_TRY(hf_activity_run("act", hf_payload_of_json("1"), NULL, .task_queue = "other", .id = id,
+                           .start_to_close = hf_seconds(30)));
+    return hf_signal_wait("end", NULL);
+}
+
+hf_status storm_program(hf_payload in, hf_payload *ret_out)
+{
+    HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
+    HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
+    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
+    HF_TRY(hf_chan_new(&chan, sizeof(uint64_t), .capacity = 1));
+    HF_TRY(hf_mutex_new(&mutex));
+    HF_TRY(hf_sem_new(&sem, 2));
+    common all = {BUDGET, chan, mutex, sem};
+    walk w = {strtoull(in.data, NULL, 10), 0, &all};
+    hf_status status = block(&w, 12);
+    if (status == HF_ERR_EVICTED) {
+        return status;
+    }
+    HF_TRY(last_steps(&w));
+    return status == HF_ERR_CANCELED ? status : hf_payload_printf(ret_out, "%llu", (unsigned long long)w.told);
+}
+
+/* ---- Activities ---------------------------------------------------------------------------------------------------- */
+
+hf_status storm_act(hf_payload in, hf_payload *ret_out)
+{
+    uint64_t number = strtoull(in.data, NULL, 10);
+    uint64_t chance = hf_hash_mix(number, (uint64_t)hf_activity_info()->attempt);
+    for (uint64_t i = 0; i < chance % 5; i++) {
+        HF_TRY(hf_sleep(hf_milliseconds(TICK_MS)));
+        if (hf_activity_info()->heartbeat.ns > 0 && number % 4 != 0) {
+            HF_TRY(hf_activity_heartbeat(hf_payload_none()));
+        }
+    }
+    if (chance % 7 == 0) {
+        return hf_raise_typed(HF_ERR_FAILED, "Flaky", "this attempt fails");
+    }
+    return hf_payload_printf(ret_out, "%llu", (unsigned long long)(chance % 1000));
+}
