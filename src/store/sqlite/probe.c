@@ -7,7 +7,10 @@
  * while a file is made under a rollback journal. Where one of these is there SQLite must be let in to mend it, and what it finds
  * is judged again (open.c).
  *
- *     0  "SQLite format 3\0"    16 page size    28 pages    60 user_version    68 application_id */
+ * SQLite takes whatever log lies beside a file for that file's own. A log without its file, or with one that says it has none (a
+ * backup does, until it is first opened), is left from another file at this place: played over this one it would destroy it.
+ *
+ *     0  "SQLite format 3\0"    16 page size    19 1 = no log, 2 = one    28 pages    60 user_version    68 application_id */
 #include "store/sqlite/sqlite_private.h"
 
 #include <errno.h>
@@ -63,6 +66,17 @@ static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *
     return rc;
 }
 
+/* What lies beside the file, if anything is in it. Beside a missing one SQLite opens nothing. */
+static int look_beside(look *at, sqlite3_filename name, int kind, bool *ret_is_there)
+{
+    int exists = 0;
+    sqlite3_int64 len = 0;
+    int rc = at->len > 0 ? read_start(at, name, kind, NULL, 0, &len)
+                         : at->vfs->xAccess(at->vfs, name, SQLITE_ACCESS_EXISTS, &exists);
+    *ret_is_there = exists != 0 || len > 0;
+    return rc;
+}
+
 /* xAccess answers "no" for an empty file: SQLite takes it for a missing one, and so do we. */
 static int read_all(look *at)
 {
@@ -82,16 +96,12 @@ static int read_all(look *at)
     if (rc == SQLITE_OK) {
         rc = read_start(at, name, SQLITE_OPEN_MAIN_DB, at->header, HEADER_LEN, &at->len);
     }
-    sqlite3_int64 log_len = 0;
-    sqlite3_int64 journal_len = 0;
     if (rc == SQLITE_OK) {
-        rc = read_start(at, sqlite3_filename_wal(name), SQLITE_OPEN_WAL, NULL, 0, &log_len);
+        rc = look_beside(at, sqlite3_filename_wal(name), SQLITE_OPEN_WAL, &at->has_log);
     }
     if (rc == SQLITE_OK) {
-        rc = read_start(at, sqlite3_filename_journal(name), SQLITE_OPEN_MAIN_JOURNAL, NULL, 0, &journal_len);
+        rc = look_beside(at, sqlite3_filename_journal(name), SQLITE_OPEN_MAIN_JOURNAL, &at->has_journal);
     }
-    at->has_log = log_len > 0;
-    at->has_journal = journal_len > 0;
     sqlite3_free_filename(name);
     sqlite3_free(journal);
     sqlite3_free(wal);
@@ -149,6 +159,18 @@ static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
     return HF_OK;
 }
 
+/* Whether the log that lies beside it is its own. A file is said to have one, durably, before the log is begun. */
+static hf_status judge_log(hf_op *op, const look *at)
+{
+    if (at->has_log && at->header[19] == 1) {
+        return hf_fail(op, HF_ERR_INVALID,
+                       "%s-wal is the log of another file that was here before: %s is a copy that has none; delete "
+                       "%s-wal to go on with the copy",
+                       at->path, at->path, at->path);
+    }
+    return HF_OK;
+}
+
 static hf_status judge_length(hf_op *op, const look *at)
 {
     uint32_t page_size = (uint32_t)at->header[16] << 8 | at->header[17];
@@ -182,6 +204,12 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must
                                                       : HF_ERR_IO,
                        "cannot read %s: %s", path, sqlite3_errstr(rc));
     }
+    if (at.len <= 0 && at.has_log) {
+        return hf_fail(op, HF_ERR_INVALID,
+                       "%s is gone and its log, %s-wal, is still there: put the file back, or delete the log to begin "
+                       "with a new one",
+                       path, path);
+    }
     if (at.len <= 0) {
         *ret_probe = HF_PROBE_MISSING;
         return must_exist ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path) : HF_OK;
@@ -194,6 +222,7 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must
     HF_TRY(status);
     bool is_bare = false;
     HF_TRY(judge_kind(op, &at, &is_bare));
+    HF_TRY(judge_log(op, &at));
     HF_TRY(judge_length(op, &at));
     *ret_probe = is_bare ? HF_PROBE_UNSURE : HF_PROBE_OURS;
     return HF_OK;

@@ -428,6 +428,99 @@ static void sqlite_that_is_only_read_shows_what_is_there_and_takes_nothing(void 
     folder_free(&f);
 }
 
+/* The file's log, as a killed program leaves it. */
+static void leave_log(const char *path, int64_t row)
+{
+    hf_op op;
+    hf_op_init(&op);
+    place p = {.kind = "sqlite"};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, path, NULL, &p.store), HF_OK);
+    p.commit = p.store->ops->last_commit(p.store);
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(row), HF_STR("x")));
+    ((hf_sqlite *)p.store)->is_poisoned = true;
+    hf_store_close(p.store);
+}
+
+static void back_up(const char *path, const char *copy)
+{
+    hf_op op;
+    hf_op_init(&op);
+    place p = {.kind = "sqlite"};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, path, NULL, &p.store), HF_OK);
+    hf_store_request backup = {.verb = HF_STORE_BACKUP, .path = copy};
+    do {
+        run(&p, &backup);
+    } while (backup.more);
+    hf_store_close(p.store);
+}
+
+/* Refused, by owners and by tools, with a sentence that names the log; neither changes. */
+static void refuses_the_log(const char *path, const char *log, const char *says)
+{
+    static const hf_sqlite_options WAYS[] = {{0}, {.must_exist = true}, {.read_only = true}};
+    struct stat before;
+    struct stat after;
+    assert_int_equal(stat(log, &before), 0);
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_store *store = NULL;
+        assert_int_equal(hf_sqlite_open(&op, HEAP, path, &WAYS[i], &store), HF_ERR_INVALID);
+        assert_non_null(strstr(op.message, says));
+        assert_non_null(strstr(op.message, "-wal"));
+        assert_int_equal(stat(log, &after), 0);
+        assert_true(after.st_size == before.st_size && after.st_size > 0);
+    }
+}
+
+/* SQLite would play the old log over the backup: pages of two times in one file. */
+static void sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    char copy[160];
+    char log[160];
+    (void)snprintf(copy, sizeof copy, "%s.copy", f.file);
+    (void)snprintf(log, sizeof log, "%s-wal", f.file);
+    leave_log(f.file, 1);
+    back_up(f.file, copy);
+    leave_log(f.file, 2);
+    assert_int_equal(rename(copy, f.file), 0);
+    refuses_the_log(f.file, log, "is the log of another file");
+    assert_int_equal(unlink(log), 0);
+    hf_op op;
+    hf_op_init(&op);
+    hf_store *store = NULL;
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_OK);
+    assert_int_equal(store->ops->last_commit(store), 1);
+    hf_store_close(store);
+    leave_log(f.file, 2); /* from now on it has a log of its own, which is played */
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_OK);
+    assert_int_equal(store->ops->last_commit(store), 2);
+    hf_store_close(store);
+    folder_free(&f);
+}
+
+static void sqlite_whose_file_is_gone_keeps_its_log(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    char copy[160];
+    char log[160];
+    (void)snprintf(copy, sizeof copy, "%s.copy", f.file);
+    (void)snprintf(log, sizeof log, "%s-wal", f.file);
+    leave_log(f.file, 1);
+    assert_int_equal(rename(f.file, copy), 0);
+    refuses_the_log(f.file, log, "put the file back");
+    FILE *empty = fopen(f.file, "we");
+    assert_non_null(empty);
+    assert_int_equal(fclose(empty), 0);
+    refuses_the_log(f.file, log, "put the file back");
+    assert_int_equal(rename(copy, f.file), 0);
+    leave_log(f.file, 2); /* is its second commit */
+    folder_free(&f);
+}
+
 /* ---- Checkpoints --------------------------------------------------------------------------------------------------- */
 
 static hf_store_stats stats_of(place *p)
@@ -689,6 +782,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_files_are_for_their_owner_only_whatever_their_name),
     cmocka_unit_test(sqlite_says_what_a_real_disk_denies),
     cmocka_unit_test(sqlite_that_is_only_read_shows_what_is_there_and_takes_nothing),
+    cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
+    cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
     cmocka_unit_test(store_S6_checkpoints_keep_the_log_within_its_bound),
     cmocka_unit_test(store_S6_backup_under_commits_is_the_store_at_its_last_step),
     cmocka_unit_test(sqlite_backup_that_fails_leaves_no_file_and_the_store_well),
