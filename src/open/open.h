@@ -35,6 +35,13 @@ typedef struct hf_shares {
 } hf_shares;
 hf_shares hf_place_shares(const hf_place *place); /* zeros = defaults */
 
+/* ---- beside.c ---------------------------------------------------------------------------------------------------------- */
+
+/* The name of what lies beside the database at `path`, in a buffer of HF_PATH_LEN_MAX: `path` and `suffix`. A symbolic link is
+ * followed first, as SQLite does for the log, so that all names of a file lead to the same lock, log and socket. False: that is
+ * too long. */
+bool hf_beside(const char *path, const char *suffix, char *ret_name);
+
 /* ---- owner.c: one owner per file --------------------------------------------------------------------------------------- */
 
 typedef struct hf_owner {

@@ -6,7 +6,7 @@
  * it instead of failing.
  *
  * A lock of the kernel, not the file, says that there is an owner: a file that a crash left behind is in nobody's way. SQLite's
- * own lock still stands behind this one, for who comes by another name of the same file. */
+ * own lock still stands behind this one, for who comes by a hard link to the same file. */
 #include "open/open.h"
 
 #include <stdio.h>
@@ -49,8 +49,7 @@ hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief,
 {
     hf_owner owner = {.fd = -1};
     int64_t holder = 0;
-    int len = snprintf(owner.path, sizeof owner.path, "%s-owner", path);
-    if (len < 0 || (size_t)len >= sizeof owner.path) {
+    if (!hf_beside(path, "-owner", owner.path)) {
         return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
     }
     hf_status status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);

@@ -7,8 +7,6 @@
  * was there before. */
 #include "open/open.h"
 
-#include <stdio.h>
-
 /* Whether there is a file with something in it. Not for the database itself: closing a descriptor of it would drop the locks that
  * SQLite may have on it in this process. */
 static bool has_bytes(hf_env *env, const char *path)
@@ -29,8 +27,7 @@ static bool has_bytes(hf_env *env, const char *path)
 static bool has_beside(hf_env *env, const char *path, const char *suffix)
 {
     char name[HF_PATH_LEN_MAX];
-    int len = snprintf(name, sizeof name, "%s%s", path, suffix);
-    return len > 0 && (size_t)len < sizeof name && has_bytes(env, name);
+    return hf_beside(path, suffix, name) && has_bytes(env, name);
 }
 
 hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder)
@@ -44,8 +41,8 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     }
     peek.has_log = has_beside(env, path, "-wal") || has_beside(env, path, "-journal");
     hf_sqlite_options options = {.read_only = true, .at_rest = !peek.has_log};
-    if (peek.has_log && status == HF_OK && !has_beside(env, path, "-shm")) {
-        (void)snprintf(peek.litter, sizeof peek.litter, "%s-shm", path);
+    if (peek.has_log && status == HF_OK && !has_beside(env, path, "-shm") && !hf_beside(path, "-shm", peek.litter)) {
+        peek.litter[0] = '\0';
     }
     bool is_ours = status == HF_OK;
     status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);

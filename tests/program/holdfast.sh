@@ -165,6 +165,11 @@ says '"eventType":"EVENT_TYPE_TIMER_STARTED"'
 run 0 db backup orders.db live.db
 run 0 db check live.db
 says "sound. 1 run"
+mkdir links
+ln -s ../orders.db links/orders.db
+run 0 db backup links/orders.db linked.db
+run 0 db check linked.db
+says "sound. 1 run"
 kill -9 "$pid"
 wait "$pid" 2>/dev/null || true
 
@@ -177,6 +182,10 @@ run 0 show orders.db order-1
 says "TimerStarted"
 [[ $(cat orders.db orders.db-wal | sha256sum) == "$before" ]] || fail "looking has changed something"
 [[ ! -e orders.db-shm && ! -e orders.db-owner ]] || fail "looking has left something"
+run 0 db check links/orders.db # whose log lies beside the file
+says "did not close it"
+says "sound. 1 run"
+[[ ! -e orders.db-shm && $(ls links) == orders.db ]] || fail "looking through a link has left something"
 
 # It goes on where it was, whatever it is told now. (On a machine that took a second for the kill it has ended.)
 rm orders.db*

@@ -257,7 +257,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
 {
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
     hf_probe probe = HF_PROBE_MISSING;
-    HF_TRY(hf_probe_file(op, store->shim.inner, path, options->must_exist || options->read_only, &probe));
+    HF_TRY(hf_probe_file(op, store->shim.inner, path, options, &probe));
     bool is_new = probe == HF_PROBE_MISSING;
     int flags = options->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (is_new ? SQLITE_OPEN_CREATE : 0);
     hf_sqlite_way way = is_new                                   ? HF_SQLITE_NEW

@@ -14,6 +14,7 @@
 #include "store/sqlite/sqlite_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 enum { HEADER_LEN = 100 };
 
@@ -24,6 +25,8 @@ typedef struct look {
     unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
     bool has_log;                     /* a write-ahead log lies beside it */
     bool has_journal;                 /* a rollback journal does */
+    bool at_rest;                     /* it will be read without a lock: nobody may have one */
+    bool is_busy;                     /* somebody has */
     int error;                        /* errno of the read that failed; 0 = not known */
 } look;
 
@@ -51,6 +54,10 @@ static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *
     rc = vfs->xOpen(vfs, name, file, SQLITE_OPEN_READONLY | kind, NULL);
     if (rc == SQLITE_OK) {
         rc = file->pMethods->xFileSize(file, ret_len);
+    }
+    if (rc == SQLITE_OK && at->at_rest && kind == SQLITE_OPEN_MAIN_DB) {
+        at->is_busy = file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_BUSY;
+        (void)file->pMethods->xUnlock(file, SQLITE_LOCK_NONE);
     }
     if (rc == SQLITE_OK && len > 0) {
         int here = *ret_len < len ? (int)*ret_len : len;
@@ -187,10 +194,23 @@ static hf_status judge_length(hf_op *op, const look *at)
     return HF_OK;
 }
 
-hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must_exist, hf_probe *ret_probe)
+void hf_sqlite_follow(const char *path, char *ret_path, size_t len)
 {
-    look at = {.vfs = vfs, .path = path};
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    char *full = vfs != NULL ? sqlite3_malloc(vfs->mxPathname + 1) : NULL;
+    bool is_link = full != NULL && vfs->xFullPathname(vfs, path, vfs->mxPathname + 1, full) == SQLITE_OK_SYMLINK;
+    (void)snprintf(ret_path, len, "%s", is_link ? full : path);
+    sqlite3_free(full);
+}
+
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,
+                        hf_probe *ret_probe)
+{
+    look at = {.vfs = vfs, .path = path, .at_rest = options->read_only && options->at_rest};
     int rc = read_all(&at);
+    if (rc == SQLITE_OK && at.is_busy) {
+        return hf_fail(op, HF_ERR_CONFLICT, "%s is open in another program, under another name: use that one", path);
+    }
     if (rc != SQLITE_OK && at.error == EISDIR) {
         return hf_fail(op, HF_ERR_INVALID, "%s is a folder; name a file in it", path);
     }
@@ -212,7 +232,9 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must
     }
     if (at.len <= 0) {
         *ret_probe = HF_PROBE_MISSING;
-        return must_exist ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path) : HF_OK;
+        return options->must_exist || options->read_only
+                   ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path)
+                   : HF_OK;
     }
     hf_status status = judge_form(op, &at);
     if (status != HF_OK && (at.has_journal || at.has_log)) {

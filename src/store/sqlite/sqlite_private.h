@@ -40,7 +40,8 @@ typedef enum hf_probe {
 } hf_probe;
 
 /* Reads the first bytes of `path` and judges them. Fails as hf_sqlite_open does. */
-hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, bool must_exist, hf_probe *ret_probe);
+hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,
+                        hf_probe *ret_probe);
 
 /* ---- schema.c: versions --------------------------------------------------------------------------------------------- */
 

@@ -271,8 +271,13 @@ static void by_another_name_the_file_is_still_one_mans(void **state)
     (void)snprintf(name, sizeof name, "%s/y.db", p->folder);
     (void)snprintf(address, sizeof address, "sqlite:%s", name);
     assert_int_equal(hf_open(p->address, &first), HF_OK);
-    assert_int_equal(symlink(p->path, name), 0);
+    assert_int_equal(link(p->path, name), 0);
     assert_int_equal(hf_open(address, &second), HF_ERR_CONFLICT);
+    hf_peek peek;
+    hf_op op;
+    hf_op_init(&op);
+    int64_t holder = 0;
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), name, &peek, &holder), HF_ERR_CONFLICT);
     start_one(first, "still-works");
     assert_int_equal(hf_close(first), HF_OK);
 }
@@ -362,6 +367,41 @@ static hf_status ask(const place *p, const char *verb, const char *a, const char
     h->bytes.len = 0;
     h->kinds = 0;
     return hf_admin_ask(op, hf_env_posix(), p->path, verb, args, count, on_chunk, h);
+}
+
+/* By a link one finds the owner, and after its death its log: without that the file is what it was at the last checkpoint. */
+static void a_link_leads_to_the_file_and_all_that_lies_beside_it(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    char name[200];
+    char address[220];
+    (void)snprintf(name, sizeof name, "%s/y.db", p->folder);
+    (void)snprintf(address, sizeof address, "sqlite:%s", name);
+    assert_int_equal(symlink("x.db", name), 0);
+    pid_t pid = open_elsewhere(p);
+    assert_int_equal(hf_open(address, &service), HF_ERR_EXISTS);
+    hf_peek peek;
+    hf_op op;
+    hf_op_init(&op);
+    int64_t holder = 0;
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), name, &peek, &holder), HF_ERR_EXISTS);
+    assert_int_equal(holder, pid);
+    place by_link = *p;
+    (void)snprintf(by_link.path, sizeof by_link.path, "%s/y.db", p->folder);
+    heard h;
+    hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    assert_int_equal(ask(&by_link, "show", "default", "theirs", &h, &op), HF_OK);
+    hf_buf_deinit(&h.bytes);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(hf_peek_open(&op, hf_env_posix(), name, &peek, &holder), HF_OK);
+    assert_true(peek.has_log && peek.store->ops->last_commit(peek.store) > 0);
+    hf_peek_close(&peek);
+    assert_int_equal(hf_open(address, &service), HF_OK);
+    assert_int_equal(hf_start(service, "type", hf_payload_none(), NULL, .id = "theirs"), HF_ERR_EXISTS);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(place_count(p), 2); /* the file and the link */
 }
 
 static void tools_ask_the_owner(void **state)
@@ -597,6 +637,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(by_another_name_the_file_is_still_one_mans),
     TEST(another_process_is_named_and_its_death_frees_the_file),
     TEST(files_are_for_their_owner_only),
+    TEST(a_link_leads_to_the_file_and_all_that_lies_beside_it),
     TEST(tools_ask_the_owner),
     TEST(the_owner_lists_runs_newest_first_wherever_they_are),
     TEST(nonsense_does_no_harm),

@@ -1,0 +1,13 @@
+/* What lies beside a database. Whoever comes by a link must find the log that SQLite has put beside the file itself, and the
+ * lock of who came by the file's own name: a tool that finds neither takes the file for one at rest. */
+#include "open/open.h"
+
+#include <stdio.h>
+
+bool hf_beside(const char *path, const char *suffix, char *ret_name)
+{
+    char file[HF_PATH_LEN_MAX];
+    hf_sqlite_follow(path, file, sizeof file);
+    int len = snprintf(ret_name, HF_PATH_LEN_MAX, "%s%s", file, suffix);
+    return len > 0 && len < HF_PATH_LEN_MAX;
+}
