@@ -19,6 +19,11 @@ void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief
     };
 }
 
+void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    *ret_brief = (hf_pb_admin_run){.number = number, .damage = hf_arena_copy(arena, hf_str_of(why))};
+}
+
 /* ---- In memory ---------------------------------------------------------------------------------------------------------- */
 
 /* Puts a run where it belongs by its number; the oldest falls off the end. */
@@ -118,7 +123,14 @@ hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *s
 {
     for (size_t i = 0; i < scan->row_count && i < listing->count_max; i++) {
         hf_pb_admin_run run;
-        HF_TRY(brief_of_row(op, &scan->rows[i], listing->arena, &run));
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_status status = brief_of_row(&bad, &scan->rows[i], listing->arena, &run);
+        if (status == HF_ERR_INVALID) {
+            hf_run_brief_damaged(scan->rows[i].key.a, bad.message, listing->arena, &run);
+        } else if (status != HF_OK) {
+            return hf_fail(op, status, "%s", bad.message);
+        }
         merge(&listing->runs, &run);
     }
     if (scan->more && scan->row_count > 0 && scan->rows[scan->row_count - 1].key.a > listing->complete_from) {

@@ -17,11 +17,13 @@ typedef struct hf_listing {
 
 /* What a list says of a run; its texts are copied. */
 void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief);
+/* The same of one whose records cannot be read: its number, and why. Damage is one run's (D4), and no reason not to list the others. */
+void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief);
 /* 1: on the core's thread. */
 void hf_list_memory(hf_core *core, hf_listing *listing);
 /* 2: the request for rows ... */
 hf_store_request hf_list_scan(const hf_listing *listing);
-/* 3: ... and what came of it. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+/* 3: ... and what came of it. Fails: HF_ERR_NOMEM. */
 hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *scan);
 
 #endif

@@ -4,6 +4,8 @@
  *     order-2   order  Running    2026-11-16T07:25:52Z  15, 3.214 s ago    0f41...
  *     ... and 1203 more: --all lists them
  *
+ * One that cannot be read is listed as such (exit code 1).
+ *
  * From a file at rest, or from its owner, page by page. */
 #include "main/tool.h"
 
@@ -19,8 +21,9 @@ typedef struct listing {
     const hf_tool_args *args;
     int64_t now_ns;
     uint64_t listed;
-    uint64_t more; /* that are not */
-    hf_buf text;   /* of one line, or all of the JSON */
+    uint64_t more;    /* that are not */
+    uint64_t damaged; /* of those that are */
+    hf_buf text;      /* of one line, or all of the JSON */
     hf_json writer;
 } listing;
 
@@ -70,7 +73,18 @@ static void put_last_event(hf_buf *out, const hf_pb_admin_run *run, int64_t now_
     hf_buf_putf(out, "%*s  ", len < EVENT_WIDTH ? (int)(EVENT_WIDTH - len) : 0, "");
 }
 
-static void put_line(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
+/* Nothing is known of it but its number. */
+static void put_damaged(hf_buf *out, const hf_pb_admin_run *run)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "(run %lld)", (long long)run->number);
+    put_column(out, hf_str_of(name), ID_WIDTH);
+    put_column(out, HF_STR(""), TYPE_WIDTH);
+    put_column(out, HF_STR("DAMAGED"), STATE_WIDTH);
+    put_column(out, run->damage, 0);
+}
+
+static void put_known(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
 {
     put_column(out, run->workflow_id, ID_WIDTH);
     put_column(out, run->type, TYPE_WIDTH);
@@ -82,6 +96,15 @@ static void put_line(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
     if (!hf_str_equal(name_space, HF_STR("default"))) {
         hf_buf_puts(out, "  --namespace ");
         put_column(out, name_space, 0);
+    }
+}
+
+static void put_line(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
+{
+    if (run->damage.len > 0) {
+        put_damaged(out, run);
+    } else {
+        put_known(out, run, now_ns);
     }
     while (out->len > 0 && out->data[out->len - 1] == ' ') {
         out->len--;
@@ -107,6 +130,12 @@ static void key_time(hf_json *writer, const char *key, int64_t ns)
 static void put_object(hf_json *writer, const hf_pb_admin_run *run)
 {
     hf_json_object(writer);
+    if (run->damage.len > 0) {
+        hf_json_key_int(writer, "number", run->number);
+        key_text(writer, "damage", run->damage);
+        hf_json_end(writer);
+        return;
+    }
     key_text(writer, "namespace", run->namespace);
     key_text(writer, "workflowId", run->workflow_id);
     key_text(writer, "runId", run->run_id);
@@ -134,6 +163,7 @@ static void show(listing *l, const hf_pb_admin_run *run)
         (void)fputs(hf_buf_text(&l->text), stdout);
     }
     l->listed++;
+    l->damaged += run->damage.len > 0 ? 1 : 0;
 }
 
 /* ---- Pages -------------------------------------------------------------------------------------------------------------- */
@@ -157,9 +187,18 @@ static hf_status page_of_file(hf_op *op, hf_look *look, int64_t before, size_t c
         if (before == 0) {
             break;
         }
-        HF_TRY(hf_look_run(op, look, before, &run));
-        hf_run_brief(run, arena, &ret_page->runs.items[ret_page->runs.count++]);
-        hf_look_run_free(look, run);
+        hf_op bad;
+        hf_op_init(&bad);
+        hf_status status = hf_look_run(&bad, look, before, &run);
+        hf_pb_admin_run *brief = &ret_page->runs.items[ret_page->runs.count++];
+        if (status == HF_OK) {
+            hf_run_brief(run, arena, brief);
+            hf_look_run_free(look, run);
+        } else if (status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND) {
+            hf_run_brief_damaged(before, bad.message, arena, brief);
+        } else {
+            return hf_fail(op, status, "%s", bad.message);
+        }
     }
     return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the list");
 }
@@ -189,10 +228,11 @@ static hf_status page_of_owner(hf_op *op, hf_source *source, int64_t before, siz
     return status;
 }
 
-/* Shown, counted, or of another namespace. */
+/* Shown, counted, or of another namespace; whose a damaged one is nobody knows. */
 static void consider(listing *l, const hf_pb_admin_run *run)
 {
-    bool is_meant = !l->args->has_name_space || hf_str_equal(run->namespace, hf_str_of(l->args->name_space));
+    bool is_meant =
+        !l->args->has_name_space || run->damage.len > 0 || hf_str_equal(run->namespace, hf_str_of(l->args->name_space));
     if (is_meant && (l->args->all || l->listed < LIST_MAX)) {
         show(l, run);
     } else if (is_meant) {
@@ -273,5 +313,8 @@ int hf_list_runs(const hf_tool_args *args)
     hf_look_close(from.look);
     hf_buf_deinit(&l.text);
     hf_source_close(&source);
-    return status == HF_OK ? HF_EXIT_FINE : hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    if (status != HF_OK) {
+        return hf_complain(HF_EXIT_DAMAGED, "%s", op.message);
+    }
+    return l.damaged == 0 ? HF_EXIT_FINE : HF_EXIT_DAMAGED;
 }

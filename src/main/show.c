@@ -248,6 +248,7 @@ static int export_all(hf_source *source, const char *folder)
     hf_status status = hf_look_open(&op, hf_env_memory(source->env), source->peek.store, &look);
     int64_t number = 0;
     uint64_t count = 0;
+    uint64_t damaged = 0; /* told, and passed over */
     int code = HF_EXIT_FINE;
     while (status == HF_OK && code == HF_EXIT_FINE) {
         status = hf_look_next(&op, look, number, &number);
@@ -259,9 +260,14 @@ static int export_all(hf_source *source, const char *folder)
         status = take_run(&op, look, number, &s);
         if (status == HF_OK) {
             code = put_out(folder, &s);
+            count++;
+        } else if (status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND) {
+            (void)hf_complain(0, "%s", op.message);
+            hf_op_init(&op);
+            status = HF_OK;
+            damaged++;
         }
         shown_deinit(&s);
-        count++;
         hf_progress("%llu runs", (unsigned long long)count);
     }
     hf_progress(NULL);
@@ -271,6 +277,10 @@ static int export_all(hf_source *source, const char *folder)
     }
     if (code == HF_EXIT_FINE && folder != NULL) {
         (void)printf("%llu %s in %s\n", (unsigned long long)count, count == 1 ? "history" : "histories", folder);
+    }
+    if (damaged > 0) {
+        return hf_complain(HF_EXIT_DAMAGED, "%llu %s damaged and left out", (unsigned long long)damaged,
+                           damaged == 1 ? "run is" : "runs are");
     }
     return code;
 }

@@ -125,6 +125,21 @@ says "DAMAGED"
 run 1 db check --json hurt.db
 says '"sound":false'
 
+# One run of it is: it is named, and the others are there.
+LC_ALL=C sed 's/retry-1/rXtry-1/g' rest.db >one.db
+run 1 show one.db --all
+says "DAMAGED "
+says "its checksum does not fit"
+[[ $(wc -l <<<"$out") == 54 ]] || fail "a title and 53 runs were promised: $out"
+run 1 show one.db --all --json
+says '"damage":"'
+run 1 db export one.db -o rest
+says "52 histories"
+says "1 run is damaged and left out"
+[[ $(ls rest | wc -l) == 52 ]] || fail "52 histories were promised"
+run 1 db check one.db
+[[ $out != *"has no row"* ]] || fail "it has one: $out"
+
 # One that a program has open.
 # order_sleeps SECONDS: starts the order; it sleeps for so long before its last step, and is process $pid.
 order_sleeps()

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -541,6 +542,42 @@ static void the_owner_lists_runs_newest_first_wherever_they_are(void **state)
     assert_int_equal(hf_close(service), HF_OK);
 }
 
+/* A run that cannot be read is listed as that, and hides no other. */
+static void the_owner_lists_damaged_runs_among_the_others(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    start_many(service);
+    assert_int_equal(hf_close(service), HF_OK);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE run SET v=CAST(substr(v,1,60)||x'00' AS BLOB) WHERE id=1", NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1); /* it was terminated, so it has a row */
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    heard h;
+    hf_op op;
+    hf_arena arena;
+    hf_pb_admin_runs page = {0};
+    hf_buf_init(&h.bytes, hf_env_memory(hf_env_posix()), SIZE_MAX / 4);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    assert_int_equal(ask(p, "list", "9223372036854775807", "1000", &h, &op), HF_OK);
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_admin_runs_type, hf_str_of_len(h.bytes.data, h.bytes.len), &arena, &page),
+                     HF_OK);
+    assert_int_equal(page.runs.count, LISTED);
+    for (size_t i = 0; i < page.runs.count; i++) {
+        bool is_first = page.runs.items[i].number == 1;
+        assert_true((page.runs.items[i].damage.len > 0) == is_first);
+        assert_true((page.runs.items[i].workflow_id.len > 0) == !is_first);
+    }
+    hf_arena_deinit(&arena);
+    hf_buf_deinit(&h.bytes);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 static void nonsense_does_no_harm(void **state)
 {
     const place *p = *state;
@@ -640,6 +677,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_link_leads_to_the_file_and_all_that_lies_beside_it),
     TEST(tools_ask_the_owner),
     TEST(the_owner_lists_runs_newest_first_wherever_they_are),
+    TEST(the_owner_lists_damaged_runs_among_the_others),
     TEST(nonsense_does_no_harm),
     TEST(a_path_too_long_for_a_socket_works_without_one),
 };
