@@ -57,6 +57,9 @@ static void set_defaults(hf_core_options *options)
     if (options->batch_len_max == 0) {
         options->batch_len_max = 4u << 20;
     }
+    if (options->open_len_max == 0) {
+        options->open_len_max = options->mem_max / 8 > HF_OPEN_LEN_MIN ? options->mem_max / 8 : HF_OPEN_LEN_MIN;
+    }
     options->poll_span = options->poll_span > 0 ? options->poll_span : 60 * SECOND;
     options->history_span = options->history_span > 0 ? options->history_span : 20 * SECOND;
     options->due_window = options->due_window > 0 ? options->due_window : 60 * SECOND;
@@ -514,6 +517,11 @@ void hf_core_tick(hf_core *core, hf_clock now)
     hf_queues_tidy(core);
 }
 
+bool hf_core_is_full(const hf_core *core)
+{
+    return core->status == HF_OK && core->open_len >= core->options.open_len_max;
+}
+
 bool hf_core_is_late(const hf_core *core, hf_clock now)
 {
     const hf_heap_node *first = hf_heap_first(&core->due);
@@ -603,6 +611,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     core->commit_next++;
     core->ahead = 0;
     core->fired = 0;
+    core->open_len = 0;
     core->open_idx = 1 - core->open_idx;
     return &batch->request;
 }

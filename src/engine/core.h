@@ -55,6 +55,7 @@ typedef struct hf_core_options {
     size_t mem_max;            /* bytes of state in memory; 0 = HF_CORE_MEM_DEFAULT */
     size_t journal_len_max;    /* bytes of journal that a crash may have to read; 0 = by mem_max, at most 32 MiB */
     size_t batch_len_max;      /* bytes of old runs' rows in one commit; 0 = 4 MiB */
+    size_t open_len_max;       /* bytes of changes from which on the open batch is full; 0 = an eighth of mem_max */
     int64_t poll_span;         /* ns: a poll without a timeout of its own is answered empty; 0 = 60 s */
     int64_t history_span;      /* ns: the same for a history long poll; 0 = 20 s */
     int64_t due_window;        /* ns: deadlines on disk are read so far ahead; 0 = 60 s */
@@ -228,6 +229,7 @@ struct hf_core {
     hf_batch batches[2];
     int open_idx;         /* which of them collects */
     bool committing;      /* the other one is on its way */
+    size_t open_len;      /* bytes of changes in the open batch */
     uint64_t commit_next; /* number of the open batch */
     uint64_t commit_durable;
     size_t ahead; /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
@@ -277,6 +279,9 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
 /* Deadlines that have come, no more than tick_max at a time; polls that waited long enough. */
 void hf_core_tick(hf_core *core, hf_clock now);
+/* The open batch has so many changes that it is to be sealed before more calls come: what they bring is in memory three times
+ * until it is durable, and a store takes no commit of any length. The driver lets calls wait then. */
+bool hf_core_is_full(const hf_core *core);
 /* Deadlines have come that no tick has fired yet. */
 bool hf_core_is_late(const hf_core *core, hf_clock now);
 /* When hf_core_tick has something to do, as wall and monotonic time; INT64_MAX = never. Deadlines that are left over

@@ -8,11 +8,21 @@ static void applied(hf_core *core, const hf_run *run, hf_status status)
     }
 }
 
-/* The change that was just written from `start` on. */
-static void apply_last(hf_core *core, hf_run *run, size_t start)
+/* A change was written from `start` on; false: there was no memory for it. */
+static bool written(hf_core *core, const hf_run *run, size_t start)
 {
     if (run->log.status != HF_OK) {
         hf_core_break(core, run->log.status, "out of memory");
+        return false;
+    }
+    core->open_len += run->detached ? 0 : run->log.len - start;
+    return true;
+}
+
+/* The change that was just written from `start` on. */
+static void apply_last(hf_core *core, hf_run *run, size_t start)
+{
+    if (!written(core, run, start)) {
         return;
     }
     hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
@@ -74,8 +84,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         run->marks[0] = (hf_mark){event->event_id, start};
     }
     hf_pb_encode_field(HF_CHANGE_EVENT, &hf_pb_history_event_type, event, &run->log);
-    if (run->log.status != HF_OK) {
-        hf_core_break(core, run->log.status, "out of memory");
+    if (!written(core, run, start)) {
         return;
     }
     hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);

@@ -7,7 +7,8 @@
  *               store thread:                             +-> commit -+      while it commits, the next is decided
  *
  * A batch is sealed as soon as the store is free: one input when little happens, thousands when much does. Only workflow code
- * of this process that runs right now is waited for, and no longer than HOLD_BACK.
+ * of this process that runs right now is waited for, and no longer than HOLD_BACK. A batch that is full takes no more calls: they
+ * wait where they are, with their callers.
  *
  * L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
  * L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
@@ -185,14 +186,27 @@ static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
     }
 }
 
+static bool is_full(const hf_engine *engine)
+{
+    return engine->stopped == HF_OK && hf_core_is_full(engine->core);
+}
+
 /* Calls come in portions, so that a batch is sealed when the store is free and not behind thousands of them; in small ones
  * while deadlines that have come are waiting: what is due is late already. */
-static void take(hf_engine *engine, hf_taken *taken, bool is_late)
+static int portion(const hf_engine *engine, hf_clock now)
+{
+    if (is_full(engine)) {
+        return 0;
+    }
+    return engine->stopped == HF_OK && hf_core_is_late(engine->core, now) ? CALLS_WHEN_LATE : CALLS_MAX;
+}
+
+static void take(hf_engine *engine, hf_taken *taken, int calls_max)
 {
     hf_list_init(&taken->calls);
     hf_spin_lock(&engine->lock);
     hf_node *node = NULL;
-    for (int i = 0; i < (is_late ? CALLS_WHEN_LATE : CALLS_MAX); i++) {
+    for (int i = 0; i < calls_max; i++) {
         if ((node = hf_list_pop_front(&engine->calls_in)) == NULL) {
             break;
         }
@@ -202,6 +216,22 @@ static void take(hf_engine *engine, hf_taken *taken, bool is_late)
     hf_list_move_all(&engine->posts, &taken->posts);
     hf_list_move_all(&engine->completions, &taken->completions);
     taken->closing = engine->closing;
+    hf_spin_unlock(&engine->lock);
+}
+
+/* Calls that the batch had no room for are the next ones again. */
+static void put_back(hf_engine *engine, hf_taken *taken)
+{
+    hf_node *node = NULL;
+    if (hf_list_is_empty(&taken->calls)) {
+        return;
+    }
+    taken->more = true;
+    hf_spin_lock(&engine->lock);
+    while ((node = hf_list_last(&taken->calls)) != NULL) {
+        hf_list_remove(node);
+        hf_list_push_front(&engine->calls_in, node);
+    }
     hf_spin_unlock(&engine->lock);
 }
 
@@ -290,7 +320,7 @@ static void refuse(hf_engine *engine, hf_call *call)
 /* Its answers may still come in time. */
 static bool is_held_back(hf_engine *engine, hf_clock now)
 {
-    if (engine->core->ahead == 0 || engine->core->committing || engine->is_closing) {
+    if (engine->core->ahead == 0 || engine->core->committing || engine->is_closing || is_full(engine)) {
         engine->held_since = 0;
         return false;
     }
@@ -332,7 +362,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     while ((node = hf_list_pop_front(&taken->completions)) != NULL) {
         take_completion(engine, HF_CONTAINER(node, hf_store_request, link), now);
     }
-    while ((node = hf_list_pop_front(&taken->calls)) != NULL) {
+    while (!is_full(engine) && (node = hf_list_pop_front(&taken->calls)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, link);
         engine->calls_taken = call->number;
         if (engine->stopped != HF_OK) {
@@ -341,6 +371,7 @@ static void step(hf_engine *engine, hf_taken *taken)
             hf_core_call(engine->core, call, now);
         }
     }
+    put_back(engine, taken);
     hf_list early;
     hf_list_move_all(&engine->cancels_early, &early);
     while ((node = hf_list_pop_front(&early)) != NULL || (node = hf_list_pop_front(&taken->posts)) != NULL) {
@@ -366,12 +397,12 @@ static void engine_main(void *arg)
         hf_clock now = clock_of(engine);
         hf_instant deadline = next_deadline(engine, now);
         bool nap = engine->stopped == HF_OK && engine->core->committing;
-        if (nap && deadline.ns > now.mono + NAP) {
+        if (nap && deadline.ns > now.mono + NAP && !is_full(engine)) {
             deadline.ns = now.mono + NAP;
         }
         wait_for_work(engine, deadline, nap);
         hf_taken taken;
-        take(engine, &taken, engine->stopped == HF_OK && hf_core_is_late(engine->core, now));
+        take(engine, &taken, portion(engine, now));
         step(engine, &taken);
         if (taken.closing && !taken.more && engine->requests_out == 0) {
             break; /* what was decided has been committed, and its callers told */
