@@ -37,6 +37,11 @@ enum {
 /* Longest nap (ns) while a commit is on its way: workflow tasks that go out early wait so long for nothing. */
 #define NAP 60000
 
+/* Longest sleep (ns) while a deadline by the wall clock is to come. That clock may be set forward meanwhile, and while a machine is
+ * suspended it goes on alone: what is due by then is no later than this. (Simulated time passes from look to look: shorter ones
+ * make a year of it long.) */
+#define WALL_LOOK INT64_C(10000000000)
+
 static hf_clock clock_of(hf_engine *engine)
 {
     return (hf_clock){engine->env->ops->wall_now(engine->env).ns, engine->env->ops->now(engine->env).ns};
@@ -247,9 +252,7 @@ static hf_instant next_deadline(hf_engine *engine, hf_clock now)
     int64_t mono = next.mono;
     if (next.wall != INT64_MAX) {
         int64_t span = next.wall > now.wall ? next.wall - now.wall : 0;
-        if (span > INT64_C(3600) * 1000000000) {
-            span = INT64_C(3600) * 1000000000; /* the wall clock may be set meanwhile */
-        }
+        span = span < WALL_LOOK ? span : WALL_LOOK;
         if (now.mono + span < mono) {
             mono = now.mono + span;
         }
