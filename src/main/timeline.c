@@ -52,7 +52,7 @@ typedef struct writing {
 
 /* ---- Small texts ------------------------------------------------------------------------------------------------------ */
 
-/* Cut to one line of a bearable length. */
+/* What users have named: cut to one line of a bearable length, without what would disturb a terminal. */
 static void put_cut(writing *w, hf_str text, size_t len_max)
 {
     size_t len = text.len < len_max ? text.len : len_max;
@@ -100,7 +100,9 @@ static void put_payload(writing *w, const hf_pb_payload *payload)
     } else if (hf_str_equal(encoding, HF_ENCODING_NULL)) {
         hf_buf_puts(w->out, "null");
     } else {
-        hf_buf_putf(w->out, "<%zu bytes, %.*s>", payload->data.len, HF_STR_ARGS(encoding));
+        hf_buf_putf(w->out, "<%zu bytes, ", payload->data.len);
+        put_text(w, encoding);
+        hf_buf_putc(w->out, '>');
     }
 }
 
@@ -342,7 +344,8 @@ static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_ev
     const char *status = hf_pb_enum_brief(&hf_pb_workflow_execution_status_enum, view->status);
     char at[HF_TIME_TEXT_LEN_MAX] = "";
     (void)hf_timestamp_format(first->event_time, at);
-    hf_buf_putf(w->out, "%.*s  ", HF_STR_ARGS(view->workflow_id));
+    put_text(w, view->workflow_id);
+    hf_buf_puts(w->out, "  ");
     bool is_started = first->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED && first->attributes_case != 0;
     if (is_started && attrs->workflow_type != NULL) {
         put_text(w, attrs->workflow_type->name);
@@ -427,8 +430,9 @@ static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
         put_pending(w, &view->pending[i], view->is_at_rest, now_ns);
     }
     for (size_t i = 0; i < w->timer_count; i++) {
-        hf_buf_putf(w->out, "  timer %s, %s ", w->timers[i].id,
-                    w->timers[i].fires_at > now_ns ? "fires in" : "due for");
+        hf_buf_puts(w->out, "  timer ");
+        put_text(w, hf_str_of(w->timers[i].id));
+        hf_buf_puts(w->out, w->timers[i].fires_at > now_ns ? ", fires in " : ", due for ");
         int64_t span = w->timers[i].fires_at - now_ns;
         hf_put_span(w->out, span < 0 ? -span : span);
         hf_buf_putc(w->out, '\n');
