@@ -8,6 +8,8 @@
  * behind its last good page; wiping the head of the first page there takes all that follows with it, because each page's
  * checksum continues the one before. Wiping needs no space.
  *
+ * A commit to a file that has lost its name, or whose log has, would be gone with this process: that is looked at before each.
+ *
  * The number of the last commit is the greatest in the journal, so that it costs no page of its own. Where a commit brings no
  * journal, or empties it, it is kept in the table mark. That nobody else writes is ensured by the lock on the file (S4 is
  * checked against the number in memory, which only this connection can have changed). */
@@ -106,9 +108,34 @@ static bool wipe_unfinished(hf_sqlite *store)
            log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK;
 }
 
+/* Somebody has moved, replaced or deleted the file or its log: who opens it next would not find what is committed here. */
+static bool is_gone(hf_sqlite *store)
+{
+    int moved = 0;
+    const char *name = sqlite3_db_filename(store->db, "main");
+    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0 || (name != NULL && hf_shim_log_is_gone(&store->shim, sqlite3_filename_wal(name)));
+}
+
+/* What was answered for is moved from the log, which may have no name any more, into the file, which can be put back if that has
+ * none. */
+static hf_status give_up(hf_sqlite *store, hf_op *op)
+{
+    (void)sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    store->is_poisoned = true;
+    return hf_fail(
+        op, HF_ERR_STORE,
+        "%s or its log was moved, replaced or deleted while it is open: put back what is missing and open it "
+        "again",
+        sqlite3_db_filename(store->db, "main"));
+}
+
 hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
 {
     hf_op *op = &request->op;
+    if (is_gone(store)) {
+        return give_up(store, op);
+    }
     if (request->commit != store->last_commit + 1) {
         return hf_fail(op, HF_ERR_CONFLICT, "commit %llu cannot follow commit %llu",
                        (unsigned long long)request->commit, (unsigned long long)store->last_commit);

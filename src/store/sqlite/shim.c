@@ -69,6 +69,15 @@ int hf_shim_settle(hf_shim *shim)
     return shim->log != NULL ? settle(&shim->log->base) : SQLITE_OK;
 }
 
+bool hf_shim_log_is_gone(hf_shim *shim, const char *name)
+{
+    int exists = 1;
+    if (shim->log == NULL || shim->log->len == 0) {
+        return false; /* there is none yet */
+    }
+    return shim->inner->xAccess(shim->inner, name, SQLITE_ACCESS_EXISTS, &exists) == SQLITE_OK && exists == 0;
+}
+
 /* ---- Files --------------------------------------------------------------------------------------------------------- */
 
 static int shim_close(sqlite3_file *file)

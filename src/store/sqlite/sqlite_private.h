@@ -28,6 +28,8 @@ typedef struct hf_shim {
 hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
 /* What the log was given is written, though no sync followed. An SQLite code. */
 int hf_shim_settle(hf_shim *shim);
+/* Whether a log was written whose name, which is `name`, is no file's any more. */
+bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
 

@@ -521,6 +521,65 @@ static void sqlite_whose_file_is_gone_keeps_its_log(void **state)
     folder_free(&f);
 }
 
+/* What somebody may do to a file that is open; `kept` is where it is afterwards. */
+static void lose_file(const char *file, const char *log, const char *kept)
+{
+    (void)log;
+    assert_int_equal(rename(file, kept), 0);
+}
+
+static void lose_log(const char *file, const char *log, const char *kept)
+{
+    (void)file;
+    (void)kept;
+    assert_int_equal(unlink(log), 0);
+}
+
+static void lose_to_another(const char *file, const char *log, const char *kept)
+{
+    lose_file(file, log, kept);
+    FILE *another = fopen(file, "we");
+    assert_non_null(another);
+    assert_true(fputs("another", another) >= 0);
+    assert_int_equal(fclose(another), 0);
+}
+
+static void lose_both(const char *file, const char *log, const char *kept)
+{
+    lose_file(file, log, kept);
+    lose_log(file, log, kept);
+}
+
+/* After the loss nothing is answered for, and what was before is in the file that is left. */
+static void sqlite_whose_file_or_log_is_lost_answers_nothing_more(void **state)
+{
+    (void)state;
+    static void (*const LOSSES[])(const char *file, const char *log, const char *kept) = {lose_file, lose_log,
+                                                                                          lose_to_another, lose_both};
+    for (size_t i = 0; i < sizeof LOSSES / sizeof *LOSSES; i++) {
+        folder f = folder_new();
+        char kept[160];
+        char log[160];
+        (void)snprintf(kept, sizeof kept, "%s.copy", f.file);
+        (void)snprintf(log, sizeof log, "%s-wal", f.file);
+        hf_op op;
+        hf_op_init(&op);
+        place p = {.kind = "sqlite"};
+        assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+        COMMIT(&p, put(HF_TABLE_RUN, key_a(1), HF_STR("x")));
+        LOSSES[i](f.file, log, kept);
+        hf_write write = put(HF_TABLE_RUN, key_a(2), HF_STR("y"));
+        assert_int_equal(commit_as(&p, 2, &write, 1), HF_ERR_STORE);
+        assert_int_equal(commit_as(&p, 2, &write, 1), HF_ERR_STORE);
+        hf_store_close(p.store);
+        assert_true(rename(kept, f.file) == 0 || LOSSES[i] == lose_log);
+        assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+        assert_int_equal(p.store->ops->last_commit(p.store), 1);
+        hf_store_close(p.store);
+        folder_free(&f);
+    }
+}
+
 /* ---- Checkpoints --------------------------------------------------------------------------------------------------- */
 
 static hf_store_stats stats_of(place *p)
@@ -784,6 +843,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_that_is_only_read_shows_what_is_there_and_takes_nothing),
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
     cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
+    cmocka_unit_test(sqlite_whose_file_or_log_is_lost_answers_nothing_more),
     cmocka_unit_test(store_S6_checkpoints_keep_the_log_within_its_bound),
     cmocka_unit_test(store_S6_backup_under_commits_is_the_store_at_its_last_step),
     cmocka_unit_test(sqlite_backup_that_fails_leaves_no_file_and_the_store_well),
