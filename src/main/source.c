@@ -7,7 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+/* A program that is opening or closing its file is waited for: a recovery may take seconds. */
+enum { PATIENCE_S = 5, PAUSE_MS = 50 };
 
 int hf_complain(int code, const char *format, ...)
 {
@@ -42,17 +46,34 @@ void hf_progress(const char *format, ...)
     is_shown = true;
 }
 
+/* Nobody, and the file is open here; or a program that answers; or one that does not, for as long as it is waited for. */
+static hf_status find_owner(hf_op *op, hf_source *source)
+{
+    hf_env *env = source->env;
+    hf_instant until = {env->ops->now(env).ns + hf_seconds(PATIENCE_S).ns};
+    for (;;) {
+        hf_op_init(op);
+        hf_status status = hf_peek_open(op, env, source->path, &source->peek, &source->holder);
+        source->is_owned = status == HF_ERR_EXISTS;
+        bool is_program = source->is_owned && source->holder >= 0;
+        if (!is_program || hf_admin_listens(env, source->path) || env->ops->now(env).ns >= until.ns) {
+            hf_progress(NULL);
+            return status;
+        }
+        hf_progress("process %lld opens or closes %s ...", (long long)source->holder, source->path);
+        (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+}
+
 int hf_source_open(hf_source *source, const char *path)
 {
     *source = (hf_source){.env = hf_env_posix(), .path = path};
     hf_op op;
-    hf_op_init(&op);
-    hf_status status = hf_peek_open(&op, source->env, path, &source->peek, &source->holder);
-    source->is_owned = status == HF_ERR_EXISTS;
+    hf_status status = find_owner(&op, source);
     if (status == HF_OK && source->peek.has_log) {
         (void)hf_complain(0, "the program that used %s did not close it: its log is read as well", path);
     }
-    if (status == HF_OK || source->is_owned) {
+    if (status == HF_OK || (source->is_owned && source->holder >= 0)) {
         return HF_EXIT_FINE;
     }
     return hf_complain(HF_EXIT_CANNOT_OPEN, "%s", op.message);

@@ -61,6 +61,20 @@ static hf_status connect_to(hf_op *op, hf_wire *wire, const char *path)
                : hf_fail(op, HF_ERR_CLOSED, "the program that has %s open cannot be asked: %s", path, tried.message);
 }
 
+bool hf_admin_listens(hf_env *env, const char *path)
+{
+    hf_op op;
+    hf_op_init(&op);
+    int fd = -1;
+    char address[HF_PATH_LEN_MAX];
+    hf_admin_address(path, address);
+    hf_status status = env->ops->connect(env, &op, address, &fd);
+    if (status == HF_OK) {
+        env->ops->close(env, fd);
+    }
+    return status == HF_OK || status == HF_ERR_AGAIN; /* that is: others are before us */
+}
+
 hf_status hf_admin_ask(hf_op *op, hf_env *env, const char *path, const char *verb, const char *const *args,
                        size_t arg_count, hf_admin_chunk *chunk, void *state)
 {

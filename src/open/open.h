@@ -51,7 +51,7 @@ typedef struct hf_owner {
 
 /* Becomes the owner of the database at `path`, or says who is. `is_brief`: for a tool that only looks; for such ones others wait
  * a while. Blocks.
- * Fails: HF_ERR_EXISTS (somebody is: `*ret_holder` is its process, 0 = not known), HF_ERR_NOT_FOUND (no such folder),
+ * Fails: HF_ERR_EXISTS (somebody is: `*ret_holder` is its process, negative = a tool's, 0 = not known), HF_ERR_NOT_FOUND (no such folder),
  * HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO, HF_ERR_INVALID (the path is too long). */
 hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_owner *ret_owner,
                         int64_t *ret_holder);
@@ -82,7 +82,8 @@ typedef struct hf_peek {
 } hf_peek;
 
 /* Looks at the database at `path` without changing it; keeps others from opening it meanwhile.
- * Fails: HF_ERR_EXISTS (somebody has it open: `*ret_holder`, 0 = not known; ask that one), what hf_sqlite_open says. */
+ * Fails: HF_ERR_EXISTS (somebody has it open: `*ret_holder` as in hf_owner_take; a program can be asked), what hf_sqlite_open
+ * says. */
 hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder);
 void hf_peek_close(hf_peek *peek); /* fine on a zeroed one */
 
@@ -95,6 +96,10 @@ typedef void hf_admin_chunk(void *state, hf_str kind, hf_str chunk);
  * Fails: what the owner says; HF_ERR_CLOSED (nobody listens there), HF_ERR_TIMEOUT, HF_ERR_INVALID. */
 hf_status hf_admin_ask(hf_op *op, hf_env *env, const char *path, const char *verb, const char *const *args,
                        size_t arg_count, hf_admin_chunk *chunk, void *state);
+
+/* Whether anybody listens there. An owner opens its socket last and closes it first: while it opens or closes the file, nobody
+ * does. */
+bool hf_admin_listens(hf_env *env, const char *path);
 
 /* ---- frame.c: messages on a socket, for both sides ------------------------------------------------------------------------ */
 

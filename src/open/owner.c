@@ -58,7 +58,7 @@ hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief,
         hf_op_init(op);
         status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);
     }
-    *ret_holder = holder < 0 ? -holder : holder;
+    *ret_holder = holder;
     if (status != HF_OK) {
         return explain(op, status, path, holder);
     }

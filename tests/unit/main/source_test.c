@@ -1,0 +1,92 @@
+/* labels: threads */
+/* A database, whoever has it: a tool waits for a program that is just opening or closing it. */
+#include "unit/open/place.h"
+
+#include "main/source.c"
+
+#include <pthread.h>
+
+static void make_database(const place *p)
+{
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
+/* A program that has the lock and no socket, as long as it opens the file, and then gives up. */
+static void *give_up(void *arg)
+{
+    (void)usleep(150000);
+    hf_owner_release(hf_env_posix(), arg);
+    return NULL;
+}
+
+static void a_program_that_gives_up_opening_leaves_the_file_to_the_tool(void **state)
+{
+    const place *p = *state;
+    make_database(p);
+    hf_op op;
+    hf_op_init(&op);
+    hf_owner owner;
+    int64_t holder = 0;
+    assert_int_equal(hf_owner_take(&op, hf_env_posix(), p->path, false, &owner, &holder), HF_OK);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, give_up, &owner), 0);
+    hf_source source;
+    assert_int_equal(hf_source_open(&source, p->path), HF_EXIT_FINE);
+    assert_false(source.is_owned);
+    hf_source_close(&source);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+typedef struct opening {
+    hf_owner owner;
+    const place *place;
+    hf_admin *admin;
+    hf_service *engine; /* nobody asks for anything */
+} opening;
+
+/* ... or is done with it. */
+static void *listen_later(void *arg)
+{
+    opening *o = arg;
+    hf_op op;
+    hf_op_init(&op);
+    (void)usleep(150000);
+    (void)hf_admin_open(&op, hf_env_posix(), o->place->path, o->engine, &o->admin);
+    return NULL;
+}
+
+static void a_program_that_is_still_opening_is_asked_when_it_listens(void **state)
+{
+    const place *p = *state;
+    make_database(p);
+    hf_op op;
+    hf_op_init(&op);
+    opening o = {.place = p};
+    int64_t holder = 0;
+    assert_int_equal(hf_owner_take(&op, hf_env_posix(), p->path, false, &o.owner, &holder), HF_OK);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, listen_later, &o), 0);
+    hf_source source;
+    assert_int_equal(hf_source_open(&source, p->path), HF_EXIT_FINE);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(source.is_owned && source.holder == getpid());
+    assert_non_null(o.admin);
+    assert_true(hf_admin_listens(hf_env_posix(), p->path));
+    hf_source_close(&source);
+    hf_admin_close(o.admin);
+    assert_false(hf_admin_listens(hf_env_posix(), p->path));
+    hf_owner_release(hf_env_posix(), &o.owner);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
+static const struct CMUnitTest TESTS[] = {
+    TEST(a_program_that_gives_up_opening_leaves_the_file_to_the_tool),
+    TEST(a_program_that_is_still_opening_is_asked_when_it_listens),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("source", TESTS, HF_COUNT_OF(TESTS), argc, argv);
+}
