@@ -126,8 +126,8 @@ typedef struct opening {
     hf_runtime *runtime; /* may be NULL */
     hf_env *env;
     hf_place place;
-    hf_opened *opened; /* the result */
-    hf_op op;          /* how it went */
+    hf_opened *opened; /* the result; NULL = op says why there is none */
+    hf_op op;
 } opening;
 
 static hf_status open_now(void *arg)
@@ -169,7 +169,7 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     if (hf_place_parse(&o.op, address, &o.place) == HF_OK) {
         HF_TRY(hf_block(open_now, &o));
     }
-    if (o.op.status != HF_OK) {
+    if (o.opened == NULL) {
         return hf_raise(o.op.status, "%s", o.op.message);
     }
     *ret_service = &o.opened->service;

@@ -236,12 +236,16 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_
                    ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path)
                    : HF_OK;
     }
-    hf_status status = judge_form(op, &at);
+    hf_op form; /* what is mended is no failure */
+    hf_op_init(&form);
+    hf_status status = judge_form(&form, &at);
     if (status != HF_OK && (at.has_journal || at.has_log)) {
         *ret_probe = HF_PROBE_UNSURE;
         return HF_OK;
     }
-    HF_TRY(status);
+    if (status != HF_OK) {
+        return hf_fail(op, status, "%s", form.message);
+    }
     bool is_bare = false;
     HF_TRY(judge_kind(op, &at, &is_bare));
     HF_TRY(judge_log(op, &at));
