@@ -69,6 +69,24 @@ hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request)
     return status;
 }
 
+/* Whether a row belongs to the range that was asked for, behind the one before. Of a file whose pages are mixed up SQLite reads
+ * rows as they come, and who goes on from the last one would never end. */
+static bool is_in_order(const hf_store_request *request, const hf_key *key)
+{
+    if (hf_key_compare(key, &request->key) < 0 || hf_key_compare(key, &request->key_end) >= 0) {
+        return false;
+    }
+    int order = request->row_count > 0 ? hf_key_compare(key, &request->rows[request->row_count - 1].key) : 0;
+    return request->row_count == 0 || (request->backwards ? order < 0 : order > 0);
+}
+
+static hf_status fail_order(hf_store_request *request, const hf_key *key)
+{
+    char text[HF_KEY_FORMAT_LEN];
+    hf_key_format(request->table, key, text);
+    return hf_fail(&request->op, HF_ERR_INVALID, "%s is not where it belongs: pages of the file are damaged", text);
+}
+
 static hf_status scan_rows(hf_sqlite *store, hf_store_request *request, sqlite3_stmt *statement)
 {
     hf_scan scan = {.request = request};
@@ -86,6 +104,9 @@ static hf_status scan_rows(hf_sqlite *store, hf_store_request *request, sqlite3_
         hf_key key;
         hf_str value;
         hf_sqlite_read_row(statement, request->table, &key, &value);
+        if (!is_in_order(request, &key)) {
+            return fail_order(request, &key);
+        }
         HF_TRY(hf_scan_add(&scan, &key, value));
     }
 }

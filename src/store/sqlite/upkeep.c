@@ -31,17 +31,22 @@ hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request)
     return HF_OK;
 }
 
-/* The row that counting goes on with. */
-static void stop_before(hf_store_count *count, sqlite3_stmt *statement)
+/* The row that counting goes on with; it is behind the one that it went on with before, unless pages are mixed up. */
+static int stop_before(hf_store_count *count, sqlite3_stmt *statement)
 {
+    hf_key next;
     hf_str value;
+    hf_sqlite_read_row(statement, count->table, &next, &value);
+    if (next.text.len > sizeof count->text || (count->is_inside && hf_key_compare(&next, &count->next) <= 0)) {
+        return SQLITE_CORRUPT;
+    }
     count->is_inside = true;
-    hf_sqlite_read_row(statement, count->table, &count->next, &value);
-    hf_assert(count->next.text.len <= sizeof count->text);
+    count->next = next;
     if (count->next.text.len > 0) {
         memcpy(count->text, count->next.text.data, count->next.text.len);
         count->next.text.data = count->text;
     }
+    return SQLITE_OK;
 }
 
 /* Rows of one table, no more than `*left`. Their values are not read, only the pages their keys are on. */
@@ -61,8 +66,7 @@ static int count_table(hf_sqlite *store, hf_store_count *count, int *left)
         rc = sqlite3_step(statement);
     }
     if (rc == SQLITE_ROW) {
-        stop_before(count, statement);
-        rc = SQLITE_OK;
+        rc = stop_before(count, statement);
     } else if (rc == SQLITE_DONE) {
         count->table = (hf_table)(count->table + 1);
         count->is_inside = false;

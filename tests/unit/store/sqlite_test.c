@@ -580,6 +580,78 @@ static void sqlite_whose_file_or_log_is_lost_answers_nothing_more(void **state)
     }
 }
 
+/* Two leaves of the table of runs change places: SQLite reads its rows in another order. */
+static void swap_leaves(const char *path)
+{
+    enum { PAGE = 4096, PAGES_MAX = 64 };
+    static char pages[PAGES_MAX][PAGE];
+    FILE *file = fopen(path, "r+be");
+    assert_non_null(file);
+    size_t count = fread(pages, PAGE, PAGES_MAX, file);
+    size_t found[2] = {0, 0};
+    size_t leaves = 0;
+    for (size_t i = 1; i < count && leaves < 2; i++) { /* 13: a leaf of a table */
+        if (pages[i][0] == 13 && memmem(pages[i], PAGE, "a run's row", 11) != NULL) {
+            found[leaves++] = i;
+        }
+    }
+    assert_int_equal(leaves, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(fseek(file, (long)(found[i] * PAGE), SEEK_SET), 0);
+        assert_int_equal(fwrite(pages[found[1 - i]], PAGE, 1, file), 1);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static void sqlite_whose_pages_are_mixed_up_is_not_read_for_ever(void **state)
+{
+    (void)state;
+    enum { ROWS = 100, READS_MAX = 1000 };
+    folder f = folder_new();
+    hf_op op;
+    hf_op_init(&op);
+    place p = {.kind = "sqlite"};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+    char value[300] = "a run's row";
+    for (int64_t i = 1; i <= ROWS; i++) {
+        COMMIT(&p, put(HF_TABLE_RUN, key_a(i), hf_str_of_len(value, sizeof value)));
+    }
+    hf_store_close(p.store);
+    swap_leaves(f.file);
+    hf_sqlite_options options = {.read_only = true, .at_rest = true};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, &options, &p.store), HF_OK);
+    for (int backwards = 0; backwards < 2; backwards++) {
+        hf_arena arena;
+        hf_arena_init(&arena, HEAP);
+        hf_store_request scan = {.verb = HF_STORE_SCAN,
+                                 .table = HF_TABLE_RUN,
+                                 .key_end = key_a(ROWS + 1),
+                                 .backwards = backwards != 0,
+                                 .row_max = 1,
+                                 .arena = &arena};
+        int reads = 0;
+        do {
+            hf_arena_reset(&arena);
+            hf_store_execute(p.store, &scan);
+            if (scan.row_count > 0 && backwards != 0) {
+                scan.key_end = scan.rows[0].key;
+            } else if (scan.row_count > 0) {
+                scan.key = key_a(scan.rows[0].key.a + 1);
+            }
+        } while (++reads < READS_MAX && scan.status == HF_OK && scan.row_count > 0);
+        assert_in_range(reads, 1, READS_MAX - 1);
+        scan.key = key_a(0);
+        scan.key_end = key_a(ROWS + 1);
+        scan.row_max = 0;
+        hf_store_execute(p.store, &scan);
+        assert_int_equal(scan.status, HF_ERR_INVALID);
+        assert_non_null(strstr(scan.op.message, "not where it belongs"));
+        hf_arena_deinit(&arena);
+    }
+    hf_store_close(p.store);
+    folder_free(&f);
+}
+
 /* ---- Checkpoints --------------------------------------------------------------------------------------------------- */
 
 static hf_store_stats stats_of(place *p)
@@ -844,6 +916,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
     cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
     cmocka_unit_test(sqlite_whose_file_or_log_is_lost_answers_nothing_more),
+    cmocka_unit_test(sqlite_whose_pages_are_mixed_up_is_not_read_for_ever),
     cmocka_unit_test(store_S6_checkpoints_keep_the_log_within_its_bound),
     cmocka_unit_test(store_S6_backup_under_commits_is_the_store_at_its_last_step),
     cmocka_unit_test(sqlite_backup_that_fails_leaves_no_file_and_the_store_well),
