@@ -25,6 +25,7 @@ struct hf_admin {
     hf_poller *poller;             /* of the thread: listener and connection */
     int fd;                        /* listens */
     char address[HF_PATH_LEN_MAX]; /* "unix:PATH-sock" */
+    char socket[HF_PATH_LEN_MAX];  /* the same from the root on, to be removed; empty = that is too long */
     hf_thread *thread;
     atomic_bool stopping;
 };
@@ -311,7 +312,9 @@ static void remove_socket(hf_admin *admin)
 {
     hf_op op;
     hf_op_init(&op);
-    (void)admin->env->ops->file_remove(admin->env, &op, admin->address + strlen("unix:"));
+    if (admin->socket[0] != '\0') {
+        (void)admin->env->ops->file_remove(admin->env, &op, admin->socket);
+    }
 }
 
 static hf_status start(hf_op *op, hf_admin *admin)
@@ -333,6 +336,9 @@ hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *en
     }
     *admin = (hf_admin){.env = env, .engine = engine, .fd = -1};
     hf_admin_address(path, admin->address);
+    if (!hf_beside(path, "-sock", admin->socket)) {
+        admin->socket[0] = '\0';
+    }
     hf_status status = start(op, admin);
     if (status != HF_OK) {
         hf_admin_close(admin);

@@ -7,7 +7,7 @@
 bool hf_beside(const char *path, const char *suffix, char *ret_name)
 {
     char file[HF_PATH_LEN_MAX];
-    hf_sqlite_follow(path, file, sizeof file);
+    (void)hf_sqlite_follow(path, file, sizeof file);
     int len = snprintf(ret_name, HF_PATH_LEN_MAX, "%s%s", file, suffix);
     return len > 0 && len < HF_PATH_LEN_MAX;
 }

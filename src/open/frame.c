@@ -99,7 +99,7 @@ hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t
 
 void hf_admin_address(const char *path, char *ret_address)
 {
-    char name[HF_PATH_LEN_MAX];
-    (void)hf_beside(path, "-sock", name); /* what is too long for a path is too long for a socket */
-    (void)snprintf(ret_address, HF_PATH_LEN_MAX, "unix:%.*s", HF_PATH_LEN_MAX - 6, name);
+    char file[HF_PATH_LEN_MAX];
+    bool is_link = hf_sqlite_follow(path, file, sizeof file);
+    (void)snprintf(ret_address, HF_PATH_LEN_MAX, "unix:%.*s-sock", HF_PATH_LEN_MAX - 11, is_link ? file : path);
 }

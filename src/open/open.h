@@ -37,9 +37,9 @@ hf_shares hf_place_shares(const hf_place *place); /* zeros = defaults */
 
 /* ---- beside.c ---------------------------------------------------------------------------------------------------------- */
 
-/* The name of what lies beside the database at `path`, in a buffer of HF_PATH_LEN_MAX: `path` and `suffix`. A symbolic link is
- * followed first, as SQLite does for the log, so that all names of a file lead to the same lock, log and socket. False: that is
- * too long. */
+/* The name of what lies beside the database at `path`, in a buffer of HF_PATH_LEN_MAX: `path` from the root on, since a program
+ * may go to another folder, and `suffix`. A symbolic link is followed first, as SQLite does for the log, so that all names of a
+ * file lead to the same lock, log and socket. False: that is too long. */
 bool hf_beside(const char *path, const char *suffix, char *ret_name);
 
 /* ---- owner.c: one owner per file --------------------------------------------------------------------------------------- */
@@ -123,7 +123,8 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg);
 
-/* "unix:PATH-sock", in a buffer of HF_PATH_LEN_MAX. */
+/* "unix:PATH-sock", in a buffer of HF_PATH_LEN_MAX; as short as it was given if it is no link, for what fits a socket is not
+ * much. */
 void hf_admin_address(const char *path, char *ret_address);
 
 #endif

@@ -194,13 +194,14 @@ static hf_status judge_length(hf_op *op, const look *at)
     return HF_OK;
 }
 
-void hf_sqlite_follow(const char *path, char *ret_path, size_t len)
+bool hf_sqlite_follow(const char *path, char *ret_path, size_t len)
 {
     sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
     char *full = vfs != NULL ? sqlite3_malloc(vfs->mxPathname + 1) : NULL;
-    bool is_link = full != NULL && vfs->xFullPathname(vfs, path, vfs->mxPathname + 1, full) == SQLITE_OK_SYMLINK;
-    (void)snprintf(ret_path, len, "%s", is_link ? full : path);
+    int rc = full != NULL ? vfs->xFullPathname(vfs, path, vfs->mxPathname + 1, full) : SQLITE_NOMEM;
+    (void)snprintf(ret_path, len, "%s", (rc & 0xff) == SQLITE_OK ? full : path);
     sqlite3_free(full);
+    return rc == SQLITE_OK_SYMLINK;
 }
 
 hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,

@@ -32,9 +32,9 @@ hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const
                          hf_store **ret_store);
 
 /* The file that `path` leads to: SQLite follows symbolic links, and what lies beside a database (its log above all) lies beside
- * the file itself. `ret_path` has room for `len` bytes, and gets `path` as it is where there is no link, or none that can be
- * followed. */
-void hf_sqlite_follow(const char *path, char *ret_path, size_t len);
+ * the file itself. `ret_path` has room for `len` bytes and gets it from the root on; `path` as it is where it cannot be followed.
+ * True: there was a link. */
+bool hf_sqlite_follow(const char *path, char *ret_path, size_t len);
 
 /* SQLite's integrity_check: reads the whole file, calls `found` for what is wrong with it. `store` must be one of
  * hf_sqlite_open. Returns HF_OK when it could look. Fails: HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_INVALID (too damaged to look at). */

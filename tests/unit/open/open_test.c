@@ -345,6 +345,30 @@ static void a_first_page_that_was_torn_is_mended_from_the_log(void **state)
     assert_int_equal(place_count(p), 1);
 }
 
+/* A path that begins nowhere is meant where the program was then: another one's files of that name are left alone. */
+static void a_program_that_goes_elsewhere_closes_what_it_opened(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    char here[300];
+    char elsewhere[200];
+    char decoy[220];
+    struct stat info;
+    assert_non_null(getcwd(here, sizeof here));
+    (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", p->folder);
+    (void)snprintf(decoy, sizeof decoy, "%s/x.db-sock", elsewhere);
+    assert_int_equal(mkdir(elsewhere, 0700), 0);
+    file_put(decoy, 0, "x", 1);
+    assert_int_equal(chdir(p->folder), 0);
+    assert_int_equal(hf_open("sqlite:x.db", &service), HF_OK);
+    assert_int_equal(chdir(elsewhere), 0);
+    assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(chdir(here), 0);
+    assert_int_equal(stat(decoy, &info), 0);
+    assert_int_equal(unlink(decoy), 0);
+    assert_int_equal(place_count(p), 2); /* the file and the folder */
+}
+
 static void files_are_for_their_owner_only(void **state)
 {
     const place *p = *state;
@@ -692,6 +716,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(by_another_name_the_file_is_still_one_mans),
     TEST(another_process_is_named_and_its_death_frees_the_file),
     TEST(a_first_page_that_was_torn_is_mended_from_the_log),
+    TEST(a_program_that_goes_elsewhere_closes_what_it_opened),
     TEST(files_are_for_their_owner_only),
     TEST(a_link_leads_to_the_file_and_all_that_lies_beside_it),
     TEST(tools_ask_the_owner),
