@@ -287,5 +287,7 @@ void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, b
     scope->cancel_reason = reason;
     atomic_fetch_add(&scope->pending, 1);
     scope->cancel_msg.run = on_scope_cancel;
-    hf_sched_post_locked(scope->home, &scope->cancel_msg); /* the canceler may hold a thread's lock */
+    if (!hf_crew_post(scope, &scope->cancel_msg)) {
+        hf_sched_post_locked(scope->home, &scope->cancel_msg); /* the canceler may hold a thread's lock */
+    }
 }

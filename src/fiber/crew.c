@@ -9,7 +9,8 @@
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
  * W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
- *     other fibers wait. A turn is as short as the code between two waits.
+ *     other fibers wait. A turn is as short as the code between two waits. What a member posts to a scope of its own crew
+ *     does not go to the inbox, where it would come from outside and too late: the crew has a mailbox, read at each switch.
  * W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
  *     wakes a member from elsewhere makes the crew "disturbed".
  * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
@@ -31,6 +32,8 @@ struct hf_crew {
     hf_fiber *driver;     /* runs when no member is ready */
     hf_fiber *ready_head; /* members that can go on, first in first out */
     hf_fiber *ready_tail;
+    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: W1 */
+    hf_msg *mail_tail;
     hf_list members; /* fibers with a job of the crew */
     hf_list timers;  /* armed */
     hf_scope *root;  /* owned by the driver; holds the first member's job */
@@ -88,6 +91,30 @@ void hf_crew_ready(hf_fiber *member)
     push_ready(crew, member);
 }
 
+bool hf_crew_post(const hf_scope *scope, hf_msg *msg)
+{
+    hf_crew *crew = hf_crew_of_scope(scope);
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    if (HF_LIKELY(crew == NULL || self == NULL || !hf_crew_owns(crew, self))) {
+        return false;
+    }
+    msg->next = NULL;
+    *(crew->mail_tail != NULL ? &crew->mail_tail->next : &crew->mail_head) = msg;
+    crew->mail_tail = msg;
+    return true;
+}
+
+/* By the driver, or a member that is about to leave. */
+static void read_mail(hf_crew *crew)
+{
+    while (HF_UNLIKELY(crew->mail_head != NULL)) {
+        hf_msg *msg = crew->mail_head;
+        crew->mail_head = msg->next;
+        crew->mail_tail = msg->next != NULL ? crew->mail_tail : NULL;
+        msg->run(crew->sched, msg);
+    }
+}
+
 static hf_fiber *next_of(hf_crew *crew)
 {
     hf_fiber *next = pop_ready(crew);
@@ -96,6 +123,7 @@ static hf_fiber *next_of(hf_crew *crew)
 
 void hf_crew_leave(hf_fiber *self)
 {
+    read_mail(self->crew);
     hf_fiber *next = next_of(self->crew);
     if (next != self) {
         hf_sched_switch(self->sched, self, next, false);
@@ -105,6 +133,7 @@ void hf_crew_leave(hf_fiber *self)
 hf_fiber *hf_crew_dismiss(hf_fiber *self)
 {
     hf_crew *crew = self->crew;
+    read_mail(crew);
     hf_list_remove(&self->members);
     self->crew = NULL;
     self->kind = HF_FIBER_PLAIN;
@@ -116,6 +145,7 @@ bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && !crew->is_turning && !crew->is_lost);
+    read_mail(crew);
     hf_fiber *member = pop_ready(crew);
     if (member != NULL) {
         crew->is_turning = true;

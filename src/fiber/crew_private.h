@@ -11,6 +11,8 @@
 
 /* A woken member goes to the end of its crew's list. */
 void hf_crew_ready(hf_fiber *member);
+/* A message to the home of this scope. True: it is a crew's, and who posts is one of its fibers: the crew has taken it. */
+bool hf_crew_post(const hf_scope *scope, hf_msg *msg);
 /* Leaves a member that has parked, for the next one or the driver. Returns when it is resumed. */
 void hf_crew_leave(hf_fiber *self);
 /* The job of a member has ended: it is a plain stack again. Returns who runs next. */

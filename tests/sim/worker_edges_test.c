@@ -293,6 +293,40 @@ static void an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first(
     hf_each_seed("activities that take too long", 400, late);
 }
 
+/* ---- Flows -------------------------------------------------------------------------------------------------------------------- */
+
+static hf_status count_up(void *arg, hf_emitter *emitter)
+{
+    (void)arg;
+    for (int i = 0;; i++) {
+        HF_TRY(hf_sleep(hf_seconds(10)));
+        HF_TRY(hf_emit(emitter, &i));
+    }
+}
+
+static hf_status stop_at_two(void *ctx, const void *value)
+{
+    (void)ctx;
+    return *(const int *)value < 2 ? HF_OK : HF_ERR_FAILED;
+}
+
+static hf_status leave_flow(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = count_up));
+    hf_status stopped = hf_flow_collect(flow, stop_at_two, NULL);
+    HF_TRY(stopped == HF_ERR_FAILED ? HF_OK : stopped);
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    return note_end(hf_flow_collect(flow, stop_at_two, NULL, .timeout = hf_seconds(15)), ret_out);
+}
+
+static void a_workflow_leaves_a_flow_before_its_end(void **state)
+{
+    (void)state;
+    play_scene((scene){leave_flow, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
@@ -301,6 +335,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
     cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
     cmocka_unit_test(an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first),
+    cmocka_unit_test(a_workflow_leaves_a_flow_before_its_end),
 };
 
 int main(int argc, char **argv)
