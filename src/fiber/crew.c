@@ -298,7 +298,8 @@ hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
     }
     t->crew = crew;
     t->alarm = alarm;
-    hf_status status = crew->ops->timer_start(crew->state, &t->pub, hf_nanoseconds(when.ns - crew->now.ns));
+    int64_t left = when.ns > crew->now.ns ? when.ns - crew->now.ns : 0; /* a deadline may be older than the wait */
+    hf_status status = crew->ops->timer_start(crew->state, &t->pub, hf_nanoseconds(left));
     if (status != HF_OK) {
         hf_rt_free(crew->sched->rt, t, sizeof *t);
         return status;

@@ -310,6 +310,23 @@ static hf_status stop_at_two(void *ctx, const void *value)
     return *(const int *)value < 2 ? HF_OK : HF_ERR_FAILED;
 }
 
+static hf_status emit_once(void *arg, hf_emitter *emitter)
+{
+    const int value = 1;
+    (void)arg;
+    HF_TRY(hf_sleep(hf_seconds(10)));
+    HF_TRY(hf_emit(emitter, &value));
+    return hf_sleep(hf_hours(1));
+}
+
+/* Takes longer than the collection may. */
+static hf_status take_long(void *ctx, const void *value)
+{
+    (void)ctx;
+    (void)value;
+    return hf_sleep(hf_minutes(1));
+}
+
 static hf_status leave_flow(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
@@ -321,10 +338,24 @@ static hf_status leave_flow(hf_payload in, hf_payload *ret_out)
     return note_end(hf_flow_collect(flow, stop_at_two, NULL, .timeout = hf_seconds(15)), ret_out);
 }
 
+static hf_status leave_flow_late(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_once));
+    return note_end(hf_flow_collect(flow, take_long, NULL, .timeout = hf_seconds(15)), ret_out);
+}
+
 static void a_workflow_leaves_a_flow_before_its_end(void **state)
 {
     (void)state;
     play_scene((scene){leave_flow, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
+}
+
+static void a_workflows_deadline_may_be_over_before_the_wait(void **state)
+{
+    (void)state;
+    play_scene((scene){leave_flow_late, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
 }
 
 static const struct CMUnitTest TESTS[] = {
@@ -336,6 +367,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
     cmocka_unit_test(an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first),
     cmocka_unit_test(a_workflow_leaves_a_flow_before_its_end),
+    cmocka_unit_test(a_workflows_deadline_may_be_over_before_the_wait),
 };
 
 int main(int argc, char **argv)
