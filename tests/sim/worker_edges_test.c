@@ -293,6 +293,33 @@ static void an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first(
     hf_each_seed("activities that take too long", 400, late);
 }
 
+/* ---- An id that is in use ------------------------------------------------------------------------------------------------------- */
+
+static hf_status run_named(void *arg)
+{
+    (void)arg;
+    return hf_activity_run("act", hf_payload_none(), NULL, .start_to_close = hf_minutes(1), .id = "named");
+}
+
+/* The first one is given up, and its fiber has not had its turn yet. */
+static hf_status use_id_again(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    hf_job *first = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, run_named, NULL, .ret_job = &first));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    HF_TRY(hf_job_cancel(first));
+    return note_end(run_named(NULL), ret_out);
+}
+
+static void the_id_of_an_activity_that_was_just_given_up_is_in_use(void **state)
+{
+    (void)state;
+    play_scene((scene){use_id_again, nap, true, NULL, HF_OK, "\"HF_ERR_EXISTS\"", 0});
+}
+
 /* ---- Flows -------------------------------------------------------------------------------------------------------------------- */
 
 static hf_status count_up(void *arg, hf_emitter *emitter)
@@ -366,6 +393,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
     cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
     cmocka_unit_test(an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first),
+    cmocka_unit_test(the_id_of_an_activity_that_was_just_given_up_is_in_use),
     cmocka_unit_test(a_workflow_leaves_a_flow_before_its_end),
     cmocka_unit_test(a_workflows_deadline_may_be_over_before_the_wait),
 };
