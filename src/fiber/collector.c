@@ -1,5 +1,6 @@
 /* Collecting. The collector of a cold flow opens a scope on its own fiber, for the source, from open to close: such
  * collectors are closed in the reverse order of opening, and before any scope around them. */
+#include "fiber/crew_private.h"
 #include "fiber/flow.h"
 
 #include <string.h>
@@ -268,13 +269,25 @@ hf_status hf_collector_close(hf_collector *collector)
 
 /* ---- Collect ----------------------------------------------------------------------------------------------------- */
 
+static bool is_over(const hf_fiber *self, const hf_runtime *rt, hf_instant deadline)
+{
+    return deadline.ns != INT64_MAX && (self->crew != NULL ? hf_crew_now(self->crew) : hf_rt_now(rt)).ns >= deadline.ns;
+}
+
+/* The deadline is that of the whole collection: it also passes when there is always a value and never a wait. */
 static hf_status next_by(hf_collector *collector, void *value, hf_instant deadline, bool *ret_is_end)
 {
     hf_fiber *self = hf_enter(collector->run->flow->rt);
     if (self == NULL) {
         return hf_forked();
     }
-    HF_LEAVE(self, next_on(self, collector, value, deadline, ret_is_end));
+    bool was_over = is_over(self, collector->run->flow->rt, deadline);
+    hf_status status = next_on(self, collector, value, deadline, ret_is_end);
+    if (HF_UNLIKELY(was_over && status == HF_OK)) {
+        status = HF_ERR_TIMEOUT;
+        hf_self_note(self, status, "hf_flow_collect");
+    }
+    HF_LEAVE(self, status);
 }
 
 static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item item, void *ctx, hf_instant deadline)

@@ -378,6 +378,39 @@ static hf_status cold_by_hand(void *arg)
     return hf_collector_close(inner);
 }
 
+static hf_status endless_source(void *arg, hf_emitter *emitter)
+{
+    (void)arg;
+    for (int i = 0;; i++) {
+        HF_TRY(hf_emit(emitter, &i));
+    }
+}
+
+static hf_status take_a_while(void *ctx, const void *value)
+{
+    (void)value;
+    (*(int *)ctx)++;
+    return hf_sleep(hf_milliseconds(2));
+}
+
+static hf_status collect_endless(void *arg)
+{
+    int count = 0;
+    (void)arg;
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = endless_source));
+    HF_CHECK(hf_flow_collect(flow, take_a_while, &count, .capacity = 4, .timeout = hf_milliseconds(7)) ==
+             HF_ERR_TIMEOUT);
+    HF_CHECK(count > 0 && strstr(hf_error_text(), "hf_flow_collect") != NULL);
+    return HF_OK;
+}
+
+static void a_collection_ends_in_time_though_there_is_always_a_value(void **state)
+{
+    (void)state;
+    everywhere("endless", 50, collect_endless);
+}
+
 static void a_cold_flow_is_collected_by_hand(void **state)
 {
     (void)state;
@@ -704,6 +737,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(S14_a_cold_flow_runs_anew_for_each_collector_and_ends_with_it),
         cmocka_unit_test(S13_S18_S19_canceling_a_collector_cancels_its_source_and_cleans_up),
         cmocka_unit_test(a_cold_flow_is_collected_by_hand),
+        cmocka_unit_test(a_collection_ends_in_time_though_there_is_always_a_value),
         cmocka_unit_test(misuse_of_a_flow_is_told),
         cmocka_unit_test(values_larger_than_the_stack_buffer_are_collected),
         cmocka_unit_test(S15_three_collectors_of_one_key_get_every_update_from_one_fetch),
