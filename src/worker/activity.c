@@ -391,10 +391,29 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
     return status;
 }
 
+/* What the function left open inside its scope goes before anything else does: children in there may still use the activity.
+ * The same is done for jobs of a pool, and said of them. */
+static hf_status close_inner(activity *act, hf_status status)
+{
+    hf_fiber *self = hf_enter(NULL);
+    bool is_open = self->scope != act->work;
+    while (self->scope != act->work) {
+        hf_log(self->rt, HF_LOG_ERROR, "misuse", "message=activity_returned_with_open_scope activity=%s scope=%s",
+               act->facts.name, self->scope->name);
+        (void)hf_scope_close_on(self, self->scope);
+    }
+    if (is_open && status == HF_OK) {
+        status = hf_refuse_at(self, HF_ERR_MISUSE, act->facts.name,
+                              "the activity returned with a scope still open; close every scope it opens");
+    }
+    HF_LEAVE(self, status);
+}
+
 /* Right here, inside the scope. */
 static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
 {
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call_function, act);
+    status = close_inner(act, status);
     if (status != HF_OK) {
         const hf_failure *failure = hf_error();
         bool is_it = failure != NULL && failure->status == status; /* an old one tells of something else */

@@ -164,6 +164,39 @@ static void a_scope_left_open_is_closed_before_the_run_is(void **state)
     play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence", 0});
 }
 
+/* A child that does not care about its cancel, and tells that it is alive. */
+static hf_status beat_on(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+    HF_TRY(hf_sleep(hf_seconds(5)));
+    (void)hf_activity_heartbeat(hf_payload_none());
+    return hf_sleep(hf_seconds(5));
+}
+
+static hf_status leave_open_in_activity(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "forgotten"));
+    HF_TRY(hf_fork(scope, beat_on, NULL));
+    HF_TRY(hf_sleep(hf_seconds(1)));
+    return hf_payload_printf(ret_out, "1");
+}
+
+static hf_status try_act(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("act", in, ret_out, .start_to_close = hf_minutes(1), .attempts_max = 1);
+}
+
+static void a_scope_left_open_fails_an_activity_wherever_it_runs(void **state)
+{
+    (void)state;
+    play_scene((scene){try_act, leave_open_in_activity, false, NULL, HF_ERR_FAILED, "activity 'act' failed", 0});
+    play_scene((scene){try_act, leave_open_in_activity, true, NULL, HF_ERR_FAILED, "activity 'act' failed", 0});
+}
+
 /* ---- Bounds that no clock reaches ----------------------------------------------------------------------------------------- */
 
 static hf_status is_in_time(hf_payload in, hf_payload *ret_out)
@@ -388,6 +421,7 @@ static void a_workflows_deadline_may_be_over_before_the_wait(void **state)
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
+    cmocka_unit_test(a_scope_left_open_fails_an_activity_wherever_it_runs),
     cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
     cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
     cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
