@@ -18,6 +18,8 @@ typedef struct common {
     hf_chan *chan;
     hf_mutex *mutex;
     hf_sem *sem;
+    hf_cond *cond;
+    hf_keylock *keys;
 } common;
 
 /* One fiber of a program: what it was told so far decides what it does next. */
@@ -219,6 +221,55 @@ static hf_status with_permit(walk *w)
     return status;
 }
 
+static hf_status under_key(walk *w)
+{
+    HF_AUTO(hf_key_unlock) hf_key_guard *guard = NULL;
+    const char *key = draw(w, 2) == 0 ? "a" : "b";
+    HF_TRY(hear(w, hf_keylock_lock(w->all->keys, key, 1, &guard, .timeout = some_ticks(w, 8))));
+    return block(w, 1);
+}
+
+/* Waits for the condition, or makes it so. */
+static hf_status meet(walk *w)
+{
+    if (draw(w, 2) == 0) {
+        return hear(w, hf_cond_broadcast(w->all->cond));
+    }
+    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_ticks(w, 8)));
+    if (status == HF_OK) {
+        status = hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = some_ticks(w, 8)));
+        HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK); /* it is held, however the wait ended */
+    }
+    return status;
+}
+
+static hf_status spring(void *arg, hf_emitter *emitter)
+{
+    walk *w = arg;
+    for (uint64_t i = draw(w, 4); i > 0; i--) {
+        HF_TRY(block(w, 1));
+        HF_TRY(hear(w, hf_emit(emitter, &w->told)));
+    }
+    return HF_OK;
+}
+
+static hf_status drink(void *ctx, const void *value)
+{
+    walk *w = ctx;
+    w->told = hf_hash_mix(w->told, *(const uint64_t *)value);
+    return draw(w, 6) == 0 ? hf_raise(HF_ERR_FAILED, "enough") : nap(w);
+}
+
+static hf_status use_flow(walk *w)
+{
+    walk source = {hf_hash_mix(w->told, 1), w->depth + 1, w->all};
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    hf_flow_mode mode = (hf_flow_mode)draw(w, 3);
+    hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
+    HF_TRY(hear(w, hf_flow_new(&flow, sizeof(uint64_t), .source = spring, .arg = &source)));
+    return hear(w, hf_flow_collect(flow, drink, w, .mode = mode, .timeout = timeout));
+}
+
 static hf_status look_around(walk *w)
 {
     uint64_t chance = 0;
@@ -230,14 +281,13 @@ static hf_status look_around(walk *w)
 
 static hf_status one(walk *w)
 {
-    static hf_status (*const OPS[])(walk *) = {
-        run_activity,    run_activity,  nap,
-        wait_for_signal, look_around,   pass_on, /* then those with others inside */
-        under_lock,      with_permit,   fork_some,
-        fork_some,       bounded_block, shielded_block,
-    };
+    static hf_status (*const PLAIN[])(walk *) = {run_activity, run_activity, nap, wait_for_signal,
+                                                 look_around,  pass_on,      meet};
+    static hf_status (*const NESTED[])(walk *) = {under_lock, under_key,     with_permit,    fork_some,
+                                                  fork_some,  bounded_block, shielded_block, use_flow};
     w->depth++;
-    hf_status status = OPS[draw(w, w->depth < DEPTH_MAX ? HF_COUNT_OF(OPS) : 6)](w);
+    bool is_nested = w->depth < DEPTH_MAX && draw(w, 2) == 0;
+    hf_status status = is_nested ? NESTED[draw(w, HF_COUNT_OF(NESTED))](w) : PLAIN[draw(w, HF_COUNT_OF(PLAIN))](w);
     w->depth--;
     return status;
 }
@@ -275,8 +325,12 @@ hf_status storm_program(hf_payload in, hf_payload *ret_out)
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
     HF_TRY(hf_chan_new(&chan, sizeof(uint64_t), .capacity = 1));
     HF_TRY(hf_mutex_new(&mutex));
+    HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
+    HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
     HF_TRY(hf_sem_new(&sem, 2));
-    common all = {BUDGET, chan, mutex, sem};
+    HF_TRY(hf_cond_new(&cond));
+    HF_TRY(hf_keylock_new(&keys));
+    common all = {BUDGET, chan, mutex, sem, cond, keys};
     walk w = {strtoull(in.data, NULL, 10), 0, &all};
     hf_status status = block(&w, 12);
     if (status == HF_ERR_EVICTED) {
