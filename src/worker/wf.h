@@ -161,7 +161,14 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
 /* Nothing may be left once a completed task's events are over. Fails: HF_ERR_CONFLICT. */
 hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id);
 
-/* verbs.c: what workflows call, and what events do to it. */
+/* verbs.c, verbs_activity.c: what workflows call, and what events do to it. */
+hf_wf *hf_wf_self(void); /* of the running fiber; NULL = it is no workflow's */
+hf_str hf_wf_number_text(hf_arena *arena, uint64_t number);
+bool hf_wf_is_too_long(const char *text); /* for an id or a name; NULL is not */
+static inline hf_list *hf_wf_bucket(hf_list *buckets, uint64_t key)
+{
+    return &buckets[key % HF_WF_PENDING_BUCKETS];
+}
 extern const hf_crew_ops hf_wf_crew_ops;
 hf_status hf_wf_main(void *wf); /* body of the first fiber */
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);

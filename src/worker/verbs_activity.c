@@ -1,0 +1,451 @@
+/* Activities as a workflow sees them. Like verbs.c: on the crew's fibers, and what events call on the driver, between turns.
+ *
+ *     scheduling --> a bucket of activities --> gone: its end was seen, and its fiber woken
+ *         |                 |
+ *         |                 +--> given_up --> leftovers --> gone: its end was seen
+ *         +--> gone: nobody was told of it      (the fiber was canceled, has run, and has asked for the cancel) */
+#include "worker/wf.h"
+
+#include "base/limits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- The command --------------------------------------------------------------------------------------------------------- */
+
+static bool abort_activity(hf_wait *wait)
+{
+    hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
+    if (activity->is_given_up || !hf_node_is_linked(&activity->node)) {
+        return false;
+    }
+    activity->is_given_up = true;
+    hf_list_remove(&activity->node);
+    if (activity->scheduled_event_id != 0 &&
+        !activity->has_ended) { /* until its fiber comes to run, and leaves it over */
+        hf_list_push_back(&activity->wf->given_up, &activity->node);
+    }
+    return true;
+}
+
+static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
+
+static hf_pb_duration duration_of(hf_span span)
+{
+    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
+}
+
+static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
+{
+    size_t count = 0;
+    while (types != NULL && types[count] != NULL) {
+        count++;
+    }
+    hf_pb_str_list list = {count > 0 ? HF_ARENA_ARRAY(arena, hf_str, count) : NULL, 0};
+    while (list.items != NULL && list.count < count) {
+        list.items[list.count] = hf_arena_copy(arena, hf_str_of(types[list.count]));
+        list.count++;
+    }
+    return list;
+}
+
+static hf_span first_pause_of(const hf_activity_options *options)
+{
+    return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
+}
+
+/* 0 = as often as need be. */
+static int attempts_of(const hf_activity_options *options)
+{
+    if (options->attempts_max == HF_OFF) {
+        return 1;
+    }
+    return options->attempts_max > 0 ? options->attempts_max : 0;
+}
+
+static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *options)
+{
+    hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (retry != NULL) {
+        retry->initial_interval = hf_pb_duration_of(first_pause_of(options));
+        retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
+        retry->maximum_interval = duration_of(options->retry_max);
+        retry->maximum_attempts = attempts_of(options);
+        retry->non_retryable_error_types = final_types_of(arena, options->final_types);
+    }
+    return retry;
+}
+
+/* NULL: out of memory. */
+static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+                                        HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                        sizeof(hf_pb_schedule_activity_task_command_attributes), &room);
+    hf_pb_activity_type *type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+    hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (record == NULL || type == NULL || queue == NULL) {
+        return NULL;
+    }
+    uint64_t seq = wf->activity_seq; /* counted by now */
+    record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : hf_wf_number_text(arena, seq);
+    record->name = hf_arena_copy(arena, hf_str_of(name));
+    type->name = record->name;
+    queue->name =
+        hf_arena_copy(arena, options->task_queue != NULL ? hf_str_of(options->task_queue) : wf->worker->queue);
+    queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+    hf_pb_schedule_activity_task_command_attributes *a = room;
+    a->activity_id = record->id;
+    a->activity_type = type;
+    a->task_queue = queue;
+    a->input = hf_payload_encode(arena, in);
+    a->schedule_to_close_timeout = duration_of(options->schedule_to_close);
+    a->schedule_to_start_timeout = duration_of(options->schedule_to_start);
+    a->start_to_close_timeout = duration_of(options->start_to_close);
+    a->heartbeat_timeout = duration_of(options->heartbeat);
+    a->retry_policy = retry_of(arena, options);
+    return arena->status == HF_OK ? record : NULL;
+}
+
+/* Its id stays in use. */
+static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
+    hf_str id = hf_str_of(activity->id != NULL ? activity->id : number);
+    hf_allocator memory = wf->worker->memory;
+    hf_wf_leftover *leftover = memory.allocate(memory.state, sizeof *leftover + id.len, _Alignof(hf_wf_leftover));
+    if (leftover == NULL) {
+        return false;
+    }
+    *leftover = (hf_wf_leftover){.scheduled_event_id = activity->scheduled_event_id, .id_len = id.len};
+    memcpy(leftover->id, id.data, id.len);
+    hf_list_push_back(&wf->leftovers, &leftover->node);
+    return true;
+}
+
+void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
+{
+    hf_list_remove(&leftover->node);
+    wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
+}
+
+/* The waiting fiber was canceled: the activity is not wanted any more. */
+static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
+{
+    if (activity->scheduled_event_id == 0) {
+        activity->record->is_withdrawn = true;
+        activity->record->activity = NULL;
+        wf->activities_count--;
+        return;
+    }
+    if (activity->has_ended) { /* the service knows it no more, and would refuse the step */
+        wf->activities_count--;
+        return;
+    }
+    void *room = NULL;
+    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
+                                        HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                        sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
+    if (record == NULL || !leave_over(wf, activity)) {
+        wf->is_nomem = true;
+        return;
+    }
+    hf_pb_request_cancel_activity_task_command_attributes *a = room;
+    a->scheduled_event_id = activity->scheduled_event_id;
+    record->scheduled_event_id = activity->scheduled_event_id;
+}
+
+/* What a failure came with: of the failure itself, or of the one that the server wrapped. */
+static const hf_pb_payloads *details_of(const hf_pb_failure *failure)
+{
+    for (; failure != NULL; failure = failure->cause) {
+        if (failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
+            return failure->application_failure_info->details;
+        }
+        if (failure->failure_info_case == HF_PB_FAILURE_TIMEOUT_FAILURE_INFO) {
+            return failure->timeout_failure_info->last_heartbeat_details;
+        }
+    }
+    return NULL;
+}
+
+static const hf_pb_payloads *details_of_end(const hf_pb_history_event *end)
+{
+    switch (end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        return details_of(end->activity_task_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        return details_of(end->activity_task_timed_out_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCELED_EVENT_ATTRIBUTES:
+        return end->activity_task_canceled_event_attributes->details;
+    default:
+        return NULL;
+    }
+}
+
+/* What the end of an activity means for who waited. */
+static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out,
+                            hf_payload *ret_details)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    if (hf_payload_decode(details_of_end(end), &wf->payloads, ret_details) != HF_OK) {
+        wf->is_nomem = true;
+        return hf_raise(HF_ERR_NOMEM, "no memory for the details of activity '%s'", name);
+    }
+    switch (end->attributes_case) {
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_COMPLETED_EVENT_ATTRIBUTES:
+        if (hf_payload_decode(end->activity_task_completed_event_attributes->result, &wf->payloads, ret_out) != HF_OK) {
+            wf->is_nomem = true;
+            return hf_raise(HF_ERR_NOMEM, "no memory for the result of activity '%s'", name);
+        }
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_FAILED_EVENT_ATTRIBUTES:
+        (void)snprintf(text, sizeof text, "activity '%s' failed", name);
+        return hf_failure_raise(HF_ERR_FAILED, "ActivityFailed", hf_str_of(text),
+                                end->activity_task_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_ACTIVITY_TASK_TIMED_OUT_EVENT_ATTRIBUTES:
+        (void)snprintf(text, sizeof text, "activity '%s' timed out", name);
+        return hf_failure_raise(HF_ERR_TIMEOUT, "ActivityTimedOut", hf_str_of(text),
+                                end->activity_task_timed_out_event_attributes->failure);
+    default:
+        return hf_raise(HF_ERR_CANCELED, "activity '%s' was canceled", name);
+    }
+}
+
+/* `name` is the caller's, who waits here: what the record says goes before the wait does. */
+static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_record *record, const char *name)
+{
+    hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
+    activity->record = record;
+    record->activity = activity;
+    wf->activities_count++;
+    hf_list_push_back(&wf->scheduling, &activity->node);
+    hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
+    if (hf_node_is_linked(&activity->node)) {
+        hf_list_remove(&activity->node);
+    }
+    if (status == HF_ERR_CANCELED) {
+        withdraw_activity(wf, activity);
+    }
+    return status;
+}
+
+/* ---- What the service would refuse ---------------------------------------------------------------------------------------
+ *
+ * A command that the service does not take fails the whole workflow task, which is then tried again and fails again: so it is
+ * refused here, to the code that can do something about it. Only by what the code itself said, the events it has seen, and
+ * constants: a replay decides the same. And only what the service refuses: what it takes is in histories. */
+
+static hf_status check_names(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    if (name == NULL || name[0] == '\0' || hf_wf_is_too_long(name)) {
+        return hf_fail(op, HF_ERR_INVALID, "an activity's name has 1 to %d bytes", HF_ID_LEN_MAX);
+    }
+    if (options->id != NULL && (options->id[0] == '\0' || hf_wf_is_too_long(options->id))) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .id has 1 to %d bytes", name, HF_ID_LEN_MAX);
+    }
+    if (hf_wf_is_too_long(options->task_queue)) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has at most %d bytes", name, HF_ID_LEN_MAX);
+    }
+    return HF_OK;
+}
+
+static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
+        return hf_fail(op, HF_ERR_INVALID,
+                       "activity '%.100s' needs .start_to_close or .schedule_to_close: how long it may take", name);
+    }
+    bool is_endless = duration_of(options->start_to_close).has == 0 && duration_of(options->schedule_to_close).has == 0;
+    if (is_endless) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s' may take for ever: it needs a bound that passes one day",
+                       name);
+    }
+    if (options->retry_coefficient > 0 &&
+        !(options->retry_coefficient >= 1 && options->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_coefficient is %g, not 1 to %d: pauses grow",
+                       name, options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
+    }
+    hf_span first = first_pause_of(options);
+    if (duration_of(options->retry_max).has && options->retry_max.ns < first.ns) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_max is %g s, below .retry_initial of %g s%s",
+                       name, (double)options->retry_max.ns / 1e9, (double)first.ns / 1e9,
+                       options->retry_initial.ns > 0 ? "" : ", the default");
+    }
+    return HF_OK;
+}
+
+/* The words of a retry policy, all together. */
+static hf_status check_types(hf_op *op, const char *name, const char *const *types)
+{
+    size_t len = 0;
+    for (size_t i = 0; types != NULL && types[i] != NULL && len <= HF_PAYLOAD_LEN_MAX; i++) {
+        len += strlen(types[i]) + 1;
+    }
+    return len <= HF_PAYLOAD_LEN_MAX
+               ? HF_OK
+               : hf_fail(op, HF_ERR_TOO_BIG, "activity '%.100s': .final_types has more than %u bytes", name,
+                         HF_PAYLOAD_LEN_MAX);
+}
+
+/* Whether an activity that has not ended, as far as the history tells, has this id. */
+static bool has_id(const hf_wf_activity *activity, hf_str id)
+{
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
+    return hf_str_equal(id, hf_str_of(activity->id != NULL ? activity->id : number));
+}
+
+static bool is_among(const hf_list *activities, hf_str id)
+{
+    HF_LIST_EACH(node, activities)
+    {
+        if (has_id(HF_CONTAINER(node, hf_wf_activity, node), id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in_use(const hf_wf *wf, hf_str id)
+{
+    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
+        if (is_among(&wf->activities[i], id)) {
+            return true;
+        }
+    }
+    if (is_among(&wf->scheduling, id) || is_among(&wf->given_up, id)) {
+        return true;
+    }
+    HF_LIST_EACH(node, &wf->leftovers)
+    {
+        const hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
+        if (hf_str_equal(id, hf_str_of_len(leftover->id, leftover->id_len))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Against the others; `seq` is its number. */
+static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char *id, uint64_t seq)
+{
+    if (wf->activities_count >= HF_PENDING_MAX) {
+        return hf_fail(op, HF_ERR_LIMIT, "activity '%.100s': a workflow has at most %d activities at once", name,
+                       HF_PENDING_MAX);
+    }
+    char number[24];
+    (void)snprintf(number, sizeof number, "%" PRIu64, seq);
+    wf->has_names |= id != NULL;
+    if (wf->has_names && is_in_use(wf, hf_str_of(id != NULL ? id : number))) {
+        return hf_fail(op, HF_ERR_EXISTS, "activity '%.100s': another one with the id '%.100s' has not ended", name,
+                       id != NULL ? id : number);
+    }
+    return HF_OK;
+}
+
+static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
+                                const hf_activity_options *options)
+{
+    char what[HF_MESSAGE_LEN_MAX];
+    HF_TRY(check_names(op, name, options));
+    HF_TRY(check_bounds(op, name, options));
+    HF_TRY(check_types(op, name, options->final_types));
+    (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
+    HF_TRY(hf_payload_check_len(op, what, in));
+    return check_others(op, wf, name, options->id, wf->activity_seq + 1);
+}
+
+/* ---- hf_activity_run ----------------------------------------------------------------------------------------------------- */
+
+static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_payload in,
+                                const hf_activity_options *options, hf_wf_activity *activity)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (check_activity(&op, wf, name, in, options) != HF_OK) {
+        return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
+    }
+    HF_TRY(hf_may_wait(self, "hf_activity_run"));
+    activity->seq = ++wf->activity_seq;
+    activity->id = options->id;
+    hf_record *record = record_schedule(wf, name, in, options);
+    if (record == NULL) {
+        wf->is_nomem = true;
+        return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
+    }
+    return run_activity(self, wf, activity, record, name);
+}
+
+hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
+{
+    static const hf_activity_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_wf *wf = hf_wf_self();
+    if (wf == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
+    }
+    hf_wf_activity activity = {.wf = wf};
+    hf_status status = start_activity(self, wf, name, in, options, &activity);
+    hf_leave(self);
+    return status != HF_OK ? status : outcome_of(wf, name, activity.end, ret_out, options->ret_details);
+}
+
+void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id)
+{
+    hf_list_remove(&activity->node);
+    activity->scheduled_event_id = event_id;
+    activity->record = NULL;
+    hf_list_push_back(hf_wf_bucket(wf->activities, (uint64_t)event_id), &activity->node);
+}
+
+static hf_wf_activity *find_activity(hf_wf *wf, int64_t scheduled_event_id)
+{
+    HF_LIST_EACH(node, hf_wf_bucket(wf->activities, (uint64_t)scheduled_event_id))
+    {
+        hf_wf_activity *activity = HF_CONTAINER(node, hf_wf_activity, node);
+        if (activity->scheduled_event_id == scheduled_event_id) {
+            return activity;
+        }
+    }
+    return NULL;
+}
+
+void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id)
+{
+    hf_wf_activity *activity = find_activity(wf, scheduled_event_id);
+    if (activity != NULL) {
+        activity->has_ended = true;
+    }
+}
+
+void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_wf_activity *activity = find_activity(wf, scheduled_event_id);
+    if (activity != NULL) {
+        hf_list_remove(&activity->node);
+        wf->activities_count--;
+        activity->end = event;
+        hf_wake(&activity->wait, HF_OK);
+        hf_leave(self);
+        return;
+    }
+    HF_LIST_EACH(node, &wf->leftovers) /* nobody waits for it any more */
+    {
+        hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
+        if (leftover->scheduled_event_id == scheduled_event_id) {
+            wf->activities_count--;
+            hf_wf_leftover_free(wf, leftover);
+            break;
+        }
+    }
+    hf_leave(self);
+}
