@@ -20,13 +20,18 @@ enum { RUN_BYTES = 12 * 1024 }; /* the driver's stack and this struct: what a ru
 
 /* ---- Making and freeing -------------------------------------------------------------------------------------------------- */
 
+/* Whoever polls next gets it. */
+static void give_back(hf_worker *worker, hf_wtask *task)
+{
+    worker->service->ops->unwanted(worker->service, task->task->task_token);
+    hf_wtask_free(worker, task);
+}
+
 static void free_wf(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
-    while (!hf_list_is_empty(&wf->tasks)) { /* whoever polls next gets them */
-        hf_wtask *task = HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node);
-        worker->service->ops->unwanted(worker->service, task->task->task_token);
-        hf_wtask_free(worker, task);
+    while (!hf_list_is_empty(&wf->tasks)) {
+        give_back(worker, HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node));
         (void)hf_sem_release(worker->workflow_slots, 1);
     }
     while (!hf_list_is_empty(&wf->signals)) {
@@ -62,8 +67,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
     hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
-        worker->service->ops->unwanted(worker->service, task->task->task_token);
-        hf_wtask_free(worker, task);
+        give_back(worker, task);
         (void)hf_sem_release(worker->workflow_slots, 1);
         return HF_ERR_NOMEM;
     }
@@ -291,7 +295,9 @@ static hf_status drive(void *arg)
             hf_wf_cache_touch(wf, bytes_of(wf));
         }
     }
-    hf_wtask_free(worker, task); /* of a run that has closed: there is none */
+    if (task != NULL) { /* it came with an answer behind which there was no memory left */
+        give_back(worker, task);
+    }
     if (wf->is_lost) { /* it stays in the table until it is back, lest its tasks take one thread after another */
         hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
