@@ -81,7 +81,7 @@ HF_API hf_status hf_file_sync(hf_file *file);
 HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
- * Each signal can be open once per process: HF_ERR_EXISTS. */
+ * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
 HF_API hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count,
                                       const hf_io_options *options);
 HF_API hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);

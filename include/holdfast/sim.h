@@ -45,8 +45,8 @@ HF_API hf_status hf_sim_file_put(hf_env *env, const char *path, const void *byte
 HF_API hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
 /* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
 HF_API hf_status hf_sim_restart(hf_env *env);
-/* Delivers a signal of the operating system to who opened it with hf_signals_open. Fails: HF_ERR_NOT_FOUND when nobody
- * did, HF_ERR_LIMIT when too many wait there to be read. */
+/* Delivers a signal of the operating system to who opened it with hf_signals_open, and to workers that stop on it. Fails:
+ * HF_ERR_NOT_FOUND when there is nobody, HF_ERR_LIMIT when too many wait there to be read. */
 HF_API hf_status hf_sim_raise(hf_env *env, int number);
 
 HF_END_DECLS

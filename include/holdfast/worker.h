@@ -20,7 +20,7 @@ typedef struct hf_worker hf_worker;
 typedef struct hf_worker_options {
     size_t size;              /* set by the macro */
     hf_runtime *runtime;      /* whose threads to use; NULL = that of the calling fiber, else one of its own */
-    int stop_on;              /* a signal that stops it, such as SIGTERM; for one worker of a process; 0 = none */
+    int stop_on;              /* a signal that stops it, such as SIGTERM, and all who asked for the same; 0 = none */
     const char *namespace_;   /* "default" */
     const char *identity;     /* in histories; "worker@<queue>" */
     int workflows_max;        /* steps of workflows at once; 200, HF_UNLIMITED */
@@ -69,8 +69,8 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of
  * another runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
  *
- * Once per worker. Fails also: HF_ERR_INVALID and HF_ERR_EXISTS when .stop_on cannot be had, HF_ERR_MISUSE, HF_ERR_CLOSED or
- * HF_ERR_STORE when the service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
+ * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_signals_open or a watchdog
+ * has it, HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);

@@ -149,6 +149,8 @@ typedef struct hf_env_ops {
 
     /* Signals that a host asked to receive. The descriptor is readable when one is queued. */
     hf_status (*signals_open)(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd);
+    /* The same for one signal, which others may share: each of them gets it. HF_ERR_EXISTS: somebody has it for himself. */
+    hf_status (*signals_share)(hf_env *env, hf_op *op, int number, int *ret_fd);
     hf_status (*signals_read)(hf_env *env, hf_op *op, int fd, int *ret_number);
     void (*signals_close)(hf_env *env, const int *numbers, size_t count, int fd);
 

@@ -28,7 +28,8 @@ static void release(hf_signals *signals)
     hf_rt_free(rt, signals, size_of(signals->count));
 }
 
-static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t count, hf_signals **ret_signals)
+static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t count, bool is_shared,
+                         hf_signals **ret_signals)
 {
     hf_env *env = rt->env;
     hf_signals *signals = hf_rt_alloc(rt, size_of(count));
@@ -36,7 +37,8 @@ static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t c
         return hf_fail(op, HF_ERR_NOMEM, "no memory to receive signals");
     }
     int fd = -1;
-    hf_status status = env->ops->signals_open(env, op, numbers, count, &fd);
+    hf_status status = is_shared ? env->ops->signals_share(env, op, numbers[0], &fd)
+                                 : env->ops->signals_open(env, op, numbers, count, &fd);
     if (status != HF_OK) {
         hf_rt_free(rt, signals, size_of(count));
         return status;
@@ -65,9 +67,21 @@ hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, siz
         status = hf_fail(&op, HF_ERR_MISUSE, "hf_signals_open needs 1 to %d signals and a place for the result",
                          NUMBERS_MAX);
     } else if (rt != NULL) {
-        status = open_on(rt, &op, numbers, count, ret_signals);
+        status = open_on(rt, &op, numbers, count, false, ret_signals);
     }
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_signals_open", "%s", op.message));
+}
+
+hf_status hf_signals_share(hf_signals **ret_signals, int number)
+{
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = open_on(self->rt, &op, &number, 1, true, ret_signals);
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_signals_share", "%s", op.message));
 }
 
 static hf_status next(hf_fiber *self, hf_signals *signals, int *ret_number, const hf_wait_options *options)

@@ -174,16 +174,17 @@ static void set_signals(hf_worker *worker, hf_signals *signals)
     hf_leave(self);
 }
 
-/* A signal that cannot be heard is a reason not to begin. */
+/* The workers of a process share it. A signal that cannot be heard is a reason not to begin. */
 static hf_status open_signals(hf_worker *worker, hf_signals **ret_signals)
 {
     int number = worker->options.stop_on;
-    hf_status status = hf_signals_open(ret_signals, &number, 1);
+    hf_status status = hf_signals_share(ret_signals, number);
     if (status == HF_ERR_EXISTS) {
-        return hf_raise(status,
-                        "signal %d is received already in this process, maybe for another worker: let one have it, and "
-                        "stop the others with hf_worker_stop",
-                        number);
+        return hf_raise(
+            status,
+            "signal %d has another use in this process (hf_signals_open, or the watchdog): let that one have "
+            "it, and stop the worker with hf_worker_stop",
+            number);
     }
     HF_TRY(status);
     set_signals(worker, *ret_signals);

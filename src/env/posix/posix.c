@@ -63,6 +63,7 @@ static const hf_env_ops OPS = {
     .lock_close = hf_posix_lock_close,
 
     .signals_open = hf_posix_signals_open,
+    .signals_share = hf_posix_signals_share,
     .signals_read = hf_posix_signals_read,
     .signals_close = hf_posix_signals_close,
 

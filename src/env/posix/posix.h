@@ -54,6 +54,7 @@ hf_status hf_posix_interrupt_open(hf_env *env, hf_op *op, int number, void (*on_
 void hf_posix_interrupt_close(hf_env *env, int number);
 bool hf_posix_interrupt_is_open(int number);
 hf_status hf_posix_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd);
+hf_status hf_posix_signals_share(hf_env *env, hf_op *op, int number, int *ret_fd);
 hf_status hf_posix_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number);
 void hf_posix_signals_close(hf_env *env, const int *numbers, size_t count, int fd);
 /* The signals a thread of the library leaves to the host's threads: all but faults and open interrupts. */

@@ -1,7 +1,7 @@
 /* Signals, in two roles: those a host asked to receive, and those a host granted for interrupting our own threads.
  *
  * A slot per signal number says who has it. Handlers only read slots; open and close change them under one lock. A
- * received signal becomes a byte in a pipe. Closing waits until no handler is between looking at the slot and
+ * received signal becomes a byte in a pipe, or in that of each who shares it. Closing waits until no handler is between looking at the slot and
  * writing, else a late one could write into whatever got the pipe's number next.
  *
  * A process that the host forked inherits handlers and pipes but is not ours: there a received signal is given back
@@ -15,14 +15,26 @@
 #include <unistd.h>
 
 #define SIGNAL_MAX 64 /* the kernel's highest number; fits a byte */
+#define EARS_MAX 64   /* who shares a signal: each has two descriptors, and a handler looks at all of them */
 
-typedef enum hf_signal_role { HF_SIGNAL_FREE, HF_SIGNAL_RECEIVED, HF_SIGNAL_INTERRUPT } hf_signal_role;
+typedef enum hf_signal_role {
+    HF_SIGNAL_FREE,
+    HF_SIGNAL_RECEIVED, /* by one */
+    HF_SIGNAL_SHARED,   /* by everybody who shares it */
+    HF_SIGNAL_INTERRUPT
+} hf_signal_role;
+
+/* One pipe. */
+typedef struct hf_signal_ear {
+    atomic_int write_end; /* its descriptor and one, 0 = nobody's */
+    int read_fd;          /* says whose it is; under the lock */
+} hf_signal_ear;
 
 typedef struct hf_signal_slot {
     hf_signal_role role;             /* who has it; under the lock */
     int use_count;                   /* interrupt: how many opened it; under the lock */
     struct sigaction before;         /* what to put back; written before the handler is in place */
-    atomic_int write_fd;             /* received: the pipe, -1 = closed */
+    hf_signal_ear ears[EARS_MAX];    /* received: who is told */
     atomic_int running_count;        /* received: handlers at work */
     atomic_int owner_pid;            /* received: the process that opened it */
     void (*_Atomic on_signal)(void); /* interrupt: what to call */
@@ -31,20 +43,27 @@ typedef struct hf_signal_slot {
 static hf_signal_slot slots[SIGNAL_MAX + 1];
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void tell(hf_signal_ear *ear, int number)
+{
+    int end = atomic_load(&ear->write_end);
+    unsigned char byte = (unsigned char)number;
+    /* A full pipe holds thousands already: one more of the same would not be news. */
+    ssize_t put = end > 0 ? write(end - 1, &byte, 1) : 0;
+    (void)put;
+}
+
 static void on_received(int number)
 {
     int error = errno;
     hf_signal_slot *slot = &slots[number];
     atomic_fetch_add(&slot->running_count, 1);
-    int fd = atomic_load(&slot->write_fd);
     if (atomic_load(&slot->owner_pid) != (int)getpid()) {
         (void)sigaction(number, &slot->before, NULL);
         (void)raise(number); /* delivered when this handler returns */
-    } else if (fd >= 0) {
-        unsigned char byte = (unsigned char)number;
-        /* A full pipe holds thousands already: one more of the same would not be news. */
-        ssize_t put = write(fd, &byte, 1);
-        (void)put;
+    } else {
+        for (int i = 0; i < EARS_MAX; i++) {
+            tell(&slot->ears[i], number);
+        }
     }
     atomic_fetch_sub(&slot->running_count, 1);
     errno = error;
@@ -89,69 +108,121 @@ static void put_back(int number)
     }
 }
 
-/* Under the lock. */
-static hf_status receive(hf_op *op, int number, int write_fd)
+/* Under the lock. The ear with this reader, or for -1 one that is nobody's; NULL = there is none. */
+static hf_signal_ear *ear_of(hf_signal_slot *slot, int read_fd)
 {
-    HF_TRY(check_number(op, number));
-    hf_signal_slot *slot = &slots[number];
-    if (slot->role != HF_SIGNAL_FREE) {
-        return hf_fail(op, HF_ERR_EXISTS, "signal %d is open already in this process", number);
+    for (int i = 0; i < EARS_MAX; i++) {
+        hf_signal_ear *ear = &slot->ears[i];
+        bool is_free = atomic_load(&ear->write_end) == 0;
+        if (read_fd < 0 ? is_free : !is_free && ear->read_fd == read_fd) {
+            return ear;
+        }
     }
+    return NULL;
+}
+
+/* Under the lock. Nobody has it yet: the handler is put in place. */
+static hf_status receive_first(hf_op *op, int number)
+{
+    hf_signal_slot *slot = &slots[number];
     if (sigaction(number, NULL, &slot->before) != 0) {
         return hf_fail_errno(op, errno, "cannot read the action of signal %d", number);
     }
     atomic_store(&slot->owner_pid, (int)getpid());
-    atomic_store(&slot->write_fd, write_fd);
     struct sigaction action = {.sa_handler = on_received, .sa_flags = SA_RESTART | SA_ONSTACK};
     (void)sigfillset(&action.sa_mask);
     if (sigaction(number, &action, NULL) != 0) {
         return hf_fail_errno(op, errno, "cannot catch signal %d", number);
     }
-    slot->role = HF_SIGNAL_RECEIVED;
     return HF_OK;
 }
 
-/* Under the lock. Returns the pipe's write end. */
-static int receive_no_more(int number)
+/* Under the lock. */
+static hf_status receive(hf_op *op, int number, hf_signal_role role, const int ends[2])
+{
+    HF_TRY(check_number(op, number));
+    hf_signal_slot *slot = &slots[number];
+    bool is_joined = role == HF_SIGNAL_SHARED && slot->role == role && atomic_load(&slot->owner_pid) == (int)getpid();
+    if (slot->role != HF_SIGNAL_FREE && !is_joined) {
+        return hf_fail(op, HF_ERR_EXISTS, "signal %d is open already in this process", number);
+    }
+    hf_signal_ear *ear = ear_of(slot, -1);
+    if (ear == NULL) {
+        return hf_fail(op, HF_ERR_LIMIT, "signal %d is shared by %d in this process, and more cannot be", number,
+                       EARS_MAX);
+    }
+    ear->read_fd = ends[0];
+    atomic_store(&ear->write_end, ends[1] + 1);
+    hf_status status = is_joined ? HF_OK : receive_first(op, number);
+    if (status != HF_OK) {
+        atomic_store(&ear->write_end, 0);
+        return status;
+    }
+    slot->role = role;
+    return HF_OK;
+}
+
+/* Under the lock. Returns the pipe's write end, -1 = it was not received there. */
+static int receive_no_more(int number, int read_fd)
 {
     hf_signal_slot *slot = &slots[number];
-    put_back(number);
-    int fd = atomic_exchange(&slot->write_fd, -1);
+    hf_signal_ear *ear = ear_of(slot, read_fd);
+    if (ear == NULL) {
+        return -1;
+    }
+    int others = 0;
+    for (int i = 0; i < EARS_MAX; i++) {
+        others += &slot->ears[i] != ear && atomic_load(&slot->ears[i].write_end) != 0 ? 1 : 0;
+    }
+    if (others == 0) {
+        put_back(number);
+    }
+    int end = atomic_exchange(&ear->write_end, 0);
     while (atomic_load(&slot->running_count) != 0) {
         (void)sched_yield();
     }
-    slot->role = HF_SIGNAL_FREE;
-    return fd;
+    slot->role = others == 0 ? HF_SIGNAL_FREE : slot->role;
+    return end - 1;
 }
 
-hf_status hf_posix_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+static hf_status signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, hf_signal_role role,
+                              int *ret_fd)
 {
     if (count == 0) {
         return hf_fail(op, HF_ERR_INVALID, "no signals were named");
     }
-    int read_fd = -1;
-    int write_fd = -1;
-    HF_TRY(hf_posix_pipe(env, op, &read_fd, &write_fd));
+    int ends[2] = {-1, -1};
+    HF_TRY(hf_posix_pipe(env, op, &ends[0], &ends[1]));
     (void)pthread_mutex_lock(&slots_lock);
     hf_status status = HF_OK;
     size_t open_count = 0;
     while (status == HF_OK && open_count < count) {
-        status = receive(op, numbers[open_count], write_fd);
+        status = receive(op, numbers[open_count], role, ends);
         open_count += status == HF_OK ? 1 : 0;
     }
     if (status != HF_OK) {
         for (size_t i = 0; i < open_count; i++) {
-            (void)receive_no_more(numbers[i]);
+            (void)receive_no_more(numbers[i], ends[0]);
         }
     }
     (void)pthread_mutex_unlock(&slots_lock);
     if (status != HF_OK) {
-        hf_posix_close(env, read_fd);
-        hf_posix_close(env, write_fd);
+        hf_posix_close(env, ends[0]);
+        hf_posix_close(env, ends[1]);
         return status;
     }
-    *ret_fd = read_fd;
+    *ret_fd = ends[0];
     return HF_OK;
+}
+
+hf_status hf_posix_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+{
+    return signals_open(env, op, numbers, count, HF_SIGNAL_RECEIVED, ret_fd);
+}
+
+hf_status hf_posix_signals_share(hf_env *env, hf_op *op, int number, int *ret_fd)
+{
+    return signals_open(env, op, &number, 1, HF_SIGNAL_SHARED, ret_fd);
 }
 
 hf_status hf_posix_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
@@ -172,9 +243,8 @@ void hf_posix_signals_close(hf_env *env, const int *numbers, size_t count, int f
     (void)pthread_mutex_lock(&slots_lock);
     for (size_t i = 0; i < count; i++) {
         hf_assert(numbers[i] >= 1 && numbers[i] <= SIGNAL_MAX);
-        if (slots[numbers[i]].role == HF_SIGNAL_RECEIVED) {
-            write_fd = receive_no_more(numbers[i]);
-        }
+        int end = receive_no_more(numbers[i], fd);
+        write_fd = end >= 0 ? end : write_fd;
     }
     (void)pthread_mutex_unlock(&slots_lock);
     hf_posix_close(env, write_fd);

@@ -4,7 +4,20 @@
 
 enum { SIGNAL_NUMBER_MAX = 63 }; /* what fits the mask; SIGRTMAX is 64 and nobody's favourite */
 
-hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+/* Whether somebody has one of them, and would not share it with who asks. */
+static bool is_taken(const hf_sim *sim, uint64_t mask, bool is_shared)
+{
+    for (uint32_t i = 0; i < sim->desc_capacity; i++) {
+        const hf_sim_desc *desc = sim->descs[i];
+        if (desc != NULL && desc->kind == HF_SIM_SIGNALS && (desc->as.signals.mask & mask) != 0 &&
+            !(is_shared && desc->as.signals.is_shared)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, bool is_shared, int *ret_fd)
 {
     hf_sim *sim = hf_sim_of(env);
     uint64_t mask = 0;
@@ -14,15 +27,25 @@ hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t
         }
         mask |= UINT64_C(1) << numbers[i];
     }
-    if ((mask & sim->signals_mask) != 0) {
+    if (is_taken(sim, mask, is_shared)) {
         return hf_fail(op, HF_ERR_EXISTS, "one of the signals is received elsewhere already");
     }
     hf_sim_desc *desc = NULL;
     HF_TRY(hf_sim_desc_new(sim, op, HF_SIM_SIGNALS, &desc));
     desc->as.signals.mask = mask;
-    sim->signals_mask |= mask;
+    desc->as.signals.is_shared = is_shared;
     *ret_fd = desc->fd;
     return HF_OK;
+}
+
+hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd)
+{
+    return signals_open(env, op, numbers, count, false, ret_fd);
+}
+
+hf_status hf_sim_signals_share(hf_env *env, hf_op *op, int number, int *ret_fd)
+{
+    return signals_open(env, op, &number, 1, true, ret_fd);
 }
 
 hf_status hf_sim_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
@@ -57,6 +80,7 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number)
         return hf_fail(op, HF_ERR_INVALID, "%d is no signal", number);
     }
     hf_sim *sim = hf_sim_of(env);
+    hf_status status = HF_ERR_NOT_FOUND;
     for (uint32_t i = 0; i < sim->desc_capacity; i++) {
         hf_sim_desc *desc = sim->descs[i];
         if (desc == NULL || desc->kind != HF_SIM_SIGNALS || (desc->as.signals.mask >> number & 1) == 0) {
@@ -68,7 +92,7 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number)
         uint32_t slot = (desc->as.signals.first + desc->as.signals.count++) % HF_SIM_SIGNALS_MAX;
         desc->as.signals.numbers[slot] = (uint8_t)number;
         hf_sim_desc_notify(sim, desc, HF_READABLE);
-        return HF_OK;
+        status = HF_OK;
     }
-    return hf_fail(op, HF_ERR_NOT_FOUND, "nobody has signal %d open", number);
+    return status == HF_OK ? HF_OK : hf_fail(op, status, "nobody has signal %d open", number);
 }

@@ -176,6 +176,7 @@ static const hf_env_ops SIM_OPS = {
     .lock_open = hf_sim_lock_open,
     .lock_close = hf_sim_lock_close,
     .signals_open = hf_sim_signals_open,
+    .signals_share = hf_sim_signals_share,
     .signals_read = hf_sim_signals_read,
     .signals_close = hf_sim_signals_close,
     .pipe = hf_sim_pipe,

@@ -102,7 +102,8 @@ typedef struct hf_sim_desc {
             bool is_lock;        /* nobody else may lock the file while it is open */
         } file;
         struct {
-            uint64_t mask; /* bit n: signal n */
+            uint64_t mask;  /* bit n: signal n */
+            bool is_shared; /* others may have the same */
             uint32_t first;
             uint32_t count;
             uint8_t numbers[HF_SIM_SIGNALS_MAX]; /* a ring */
@@ -258,7 +259,6 @@ struct hf_sim {
     uint32_t heap_capacity;
     uint64_t delivery_serial;
     int port_next;
-    uint64_t signals_mask; /* numbers that are open in some set */
 
     hf_list files;
     int64_t disk_len;
@@ -400,6 +400,7 @@ void hf_sim_stale_remove(hf_sim *sim, const char *path);
 
 /* signals.c */
 hf_status hf_sim_signals_open(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd);
+hf_status hf_sim_signals_share(hf_env *env, hf_op *op, int number, int *ret_fd);
 hf_status hf_sim_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number);
 void hf_sim_signals_close(hf_env *env, const int *numbers, size_t count, int fd);
 

@@ -235,8 +235,6 @@ void hf_sim_close(hf_env *env, int fd)
         hf_sim_listener_close(sim, desc);
         break;
     case HF_SIM_SIGNALS:
-        sim->signals_mask &= ~desc->as.signals.mask;
-        break;
     case HF_SIM_FILE:
         break;
     }

@@ -72,6 +72,37 @@ static void a_signal_is_open_once(void **state)
     assert_true(is_handler(SIGUSR1, SIG_DFL));
 }
 
+static void a_signal_that_is_shared_reaches_everybody(void **state)
+{
+    enum { MANY = 64 };
+    (void)state;
+    static const int NUMBERS[] = {SIGUSR1};
+    int fds[MANY];
+    int other = -1;
+    int number = 0;
+    for (int i = 0; i < MANY; i++) {
+        ASSERT_STATUS(HF_OK, ops()->signals_share(posix(), &op, SIGUSR1, &fds[i]));
+    }
+    ASSERT_STATUS(HF_ERR_LIMIT, ops()->signals_share(posix(), &op, SIGUSR1, &other));
+    ASSERT_STATUS(HF_ERR_EXISTS, ops()->signals_open(posix(), &op, NUMBERS, 1, &other));
+    ASSERT_STATUS(HF_ERR_EXISTS, ops()->interrupt_open(posix(), &op, SIGUSR1, abort));
+    ops()->signals_close(posix(), NUMBERS, 1, fds[0]);
+    assert_int_equal(raise(SIGUSR1), 0);
+    ASSERT_STATUS(HF_OK, ops()->signals_share(posix(), &op, SIGUSR1, &fds[0]));
+    ASSERT_STATUS(HF_ERR_AGAIN, ops()->signals_read(posix(), &op, fds[0], &number)); /* it came later */
+    for (int i = 1; i < MANY; i++) {
+        ASSERT_STATUS(HF_OK, ops()->signals_read(posix(), &op, fds[i], &number));
+        ASSERT_STATUS(HF_ERR_AGAIN, ops()->signals_read(posix(), &op, fds[i], &number));
+        ops()->signals_close(posix(), NUMBERS, 1, fds[i]);
+    }
+    assert_false(is_handler(SIGUSR1, SIG_DFL)); /* the last one still has it */
+    ops()->signals_close(posix(), NUMBERS, 1, fds[0]);
+    assert_true(is_handler(SIGUSR1, SIG_DFL));
+    ASSERT_STATUS(HF_OK, ops()->signals_open(posix(), &op, NUMBERS, 1, &fds[0]));
+    ASSERT_STATUS(HF_ERR_EXISTS, ops()->signals_share(posix(), &op, SIGUSR1, &other));
+    ops()->signals_close(posix(), NUMBERS, 1, fds[0]);
+}
+
 static void a_forked_process_gets_its_signals_as_if_we_were_not_there(void **state)
 {
     (void)state;
@@ -254,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(signals_queue_up_in_a_descriptor),
         cmocka_unit_test(a_signal_is_open_once),
+        cmocka_unit_test(a_signal_that_is_shared_reaches_everybody),
         cmocka_unit_test(a_forked_process_gets_its_signals_as_if_we_were_not_there),
         cmocka_unit_test(a_fault_on_a_guard_is_reported_and_then_crashes_as_before),
         cmocka_unit_test(a_hosts_own_handler_is_left_alone),

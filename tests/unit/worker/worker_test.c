@@ -509,11 +509,98 @@ static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
     assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK);
     assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGTERM), HF_OK);
     assert_int_equal(hf_worker_run(worker), HF_ERR_EXISTS);
-    assert_non_null(strstr(hf_error_text(), "signal 15 is received already in this process, maybe for another worker"));
+    assert_non_null(strstr(hf_error_text(), "signal 15 has another use in this process"));
     assert_int_equal(hf_worker_free(worker), HF_OK);
     assert_int_equal(hf_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
     fake_free(fake);
+}
+
+/* A worker for a queue of its own, on a thread of its own. When this returns it listens: it has run a workflow. */
+typedef struct listener {
+    hf_worker *worker;
+    pthread_t thread;
+} listener;
+
+static void listener_begin(listener *l, hf_service *service, const char *queue, hf_runtime *rt)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    assert_int_equal(hf_worker_new(service, queue, &l->worker, .runtime = rt, .stop_on = SIGUSR2), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(l->worker, "main", sum_up), HF_OK);
+    assert_int_equal(hf_worker_add_activity(l->worker, "twice", twice), HF_OK);
+    assert_int_equal(pthread_create(&l->thread, NULL, run_worker, l->worker), 0);
+    assert_int_equal(hf_start(service, "main", hf_payload_none(), &execution, .task_queue = queue), HF_OK);
+    assert_int_equal(hf_result(execution, NULL, .timeout = hf_minutes(1)), HF_OK);
+}
+
+static void listener_end(listener *l)
+{
+    assert_int_equal(pthread_join(l->thread, NULL), 0);
+    assert_int_equal(hf_worker_free(l->worker), HF_OK);
+}
+
+/* Workers that come and go, two of them on one runtime, the others with their own. */
+static void one_signal_stops_every_worker_that_asked_for_it(void **state)
+{
+    (void)state;
+    fake_service *fake = fake_new(&(fake_options){.auto_timers = true});
+    hf_service *service = fake_as_service(fake);
+    hf_runtime *rt = NULL;
+    listener all[4];
+    assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
+    listener_begin(&all[0], service, "a", NULL);
+    listener_begin(&all[1], service, "b", rt);
+    listener_begin(&all[2], service, "c", rt);
+    assert_int_equal(hf_worker_stop(all[0].worker), HF_OK); /* the first one to ask does not take it away */
+    listener_end(&all[0]);
+    listener_begin(&all[3], service, "d", NULL);
+
+    hf_signals *signals = NULL;
+    int number = SIGUSR2;
+    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_ERR_EXISTS);
+    assert_int_equal(kill(getpid(), SIGUSR2), 0);
+    for (int i = 1; i < 4; i++) {
+        listener_end(&all[i]);
+    }
+    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK); /* the last one gave it back */
+    assert_int_equal(hf_signals_close(signals), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+    fake_free(fake);
+}
+
+static hf_status run_beside(void *arg)
+{
+    return hf_worker_run(arg);
+}
+
+static hf_status add_sum(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", sum_up));
+    return hf_worker_add_activity(worker, "twice", twice);
+}
+
+static hf_status raise_for_two(play *p)
+{
+    HF_AUTO(hf_worker_free) hf_worker *one = NULL;
+    HF_AUTO(hf_worker_free) hf_worker *two = NULL;
+    HF_TRY(hf_worker_new(p->service, "ones", &one, .stop_on = SIGTERM));
+    HF_TRY(hf_worker_new(p->service, "twos", &two, .stop_on = SIGTERM));
+    HF_TRY(add_sum(one));
+    HF_TRY(add_sum(two));
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "two"));
+    HF_TRY(hf_fork(scope, run_beside, one));
+    HF_TRY(hf_fork(scope, run_beside, two));
+    HF_TRY(hf_sleep(hf_seconds(1))); /* of virtual time: both listen by now */
+    HF_TRY(hf_sim_raise(hf_runtime_current()->env, SIGTERM));
+    HF_TRY(hf_join(scope)); /* else the simulation stands still, and says so */
+    return run_one(p);      /* who did not ask goes on */
+}
+
+static void one_signal_stops_two_workers_in_a_simulation(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_sum, .body = raise_for_two, .fake = {.auto_timers = true}, .result = "56"});
 }
 
 int main(int argc, char **argv)
@@ -534,6 +621,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_bounds),
         cmocka_unit_test(twenty_workflows_share_a_small_cache_until_the_signal),
         cmocka_unit_test(a_worker_that_cannot_hear_its_signal_does_not_begin),
+        cmocka_unit_test(one_signal_stops_every_worker_that_asked_for_it),
+        cmocka_unit_test(one_signal_stops_two_workers_in_a_simulation),
     };
     return hf_test_main("worker", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
