@@ -347,6 +347,16 @@ static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
     hf_list_push_back(waiting, &call->link);
 }
 
+/* The name's text is both of them. */
+static void refuse_unknown(hf_core *core, hf_call *call, const hf_name *name)
+{
+    const char *end = memchr(name->text.data, '\x1f', name->text.len);
+    hf_str namespace_ = {name->text.data, (size_t)(end - name->text.data)};
+    hf_str id = {end + 1, name->text.len - namespace_.len - 1};
+    hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow '%.*s' in the namespace '%.*s'", HF_STR_ARGS(id),
+                 HF_STR_ARGS(namespace_));
+}
+
 static void refuse_bad(hf_core *core, hf_call *call, int64_t run)
 {
     hf_call_fail(core, call, HF_ERR_STORE, "the records of run %lld are damaged; see holdfast db check",
@@ -380,7 +390,7 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         return;
     }
     if (run == NULL) {
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow with this id");
+        refuse_unknown(core, call, name);
         return;
     }
     hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no run %.*s of this workflow id", HF_STR_ARGS(run_id));

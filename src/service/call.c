@@ -64,7 +64,7 @@ static const hf_wait_kind ASK = {"hf_service_ask", abort_ask};
 
 hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
 {
-    const char *name = hf_method_info_of(call->method)->name;
+    const char *name = call->verb != NULL ? call->verb : hf_method_info_of(call->method)->name;
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         (void)hf_forked();

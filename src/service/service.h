@@ -75,6 +75,7 @@ struct hf_call {
     hf_arena *arena;             /* the caller's: the response and its strings; untouched by the caller until done */
     void (*done)(hf_call *call); /* from a thread of the service, once; must not wait */
     void *state;                 /* the caller's own */
+    const char *verb;            /* what a program called, in failures; a constant; NULL = the method's name */
     hf_span timeout;             /* long polls: answer without a task after so long; 0 = the method's default */
     bool in_process;             /* the caller dies with this process: what it holds is handed out again at open */
     bool run_ahead;              /* a workflow task may be given out before its commit; only with in_process */

@@ -9,7 +9,11 @@
 
 #include <stdio.h>
 
-enum { POLL_SECONDS = 20, TEXT_LEN_MAX = HF_KEY_LEN_MAX };
+enum {
+    POLL_SECONDS = 20,
+    TEXT_LEN_MAX = HF_KEY_LEN_MAX,
+    SHOWN_LEN_MAX = 120 /* of an id in a sentence: the reason must fit, too */
+};
 
 struct hf_execution {
     hf_service *service;
@@ -24,12 +28,16 @@ typedef struct errand {
     hf_arena arena;
     hf_op op;
     hf_call call;
+    const char *verb;             /* what the program called, for its failure ... */
+    hf_str id;                    /* ... and of which workflow */
     hf_span timeout;              /* of a long poll; 0 = none */
     _Alignas(16) char room[1536]; /* for the arena: what most errands need */
 } errand;
 
-static void begin(errand *e)
+static void begin(errand *e, const char *verb, hf_str id)
 {
+    e->verb = verb;
+    e->id = id;
     hf_arena_init_in(&e->arena, hf_data_memory(), e->room, sizeof e->room);
     hf_op_init(&e->op);
     e->timeout = hf_nanoseconds(0);
@@ -42,15 +50,35 @@ static hf_status end(errand *e)
     return e->op.status == HF_OK ? HF_OK : hf_data_give_up(&e->op);
 }
 
+/* A failure begins with the verb; here the workflow comes behind it. */
+static hf_status name_workflow(errand *e)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    size_t len = strlen(e->verb);
+    if (strncmp(e->op.message, e->verb, len) != 0) {
+        return e->op.status;
+    }
+    (void)snprintf(text, sizeof text, "%s", e->op.message + len);
+    int shown = e->id.len > SHOWN_LEN_MAX ? SHOWN_LEN_MAX : (int)e->id.len;
+    bool is_cut = (size_t)shown < e->id.len;
+    while (is_cut && shown > 0 && ((unsigned char)e->id.data[shown] & 0xc0) == 0x80) {
+        shown--; /* not within a character */
+    }
+    return hf_fail_at(&e->op, e->op.status, e->verb, "%s of workflow '%.*s%s'%s", e->verb, shown, e->id.data,
+                      is_cut ? "..." : "", text);
+}
+
 static hf_status ask(errand *e, hf_service *service, hf_method method, const void *request)
 {
     if (e->arena.status != HF_OK) {
-        return hf_fail(&e->op, HF_ERR_NOMEM, "no memory to ask for %s", hf_method_info_of(method)->name);
+        (void)hf_fail(&e->op, HF_ERR_NOMEM, "%s: no memory to ask", e->verb);
+        return name_workflow(e);
     }
     hf_call_init(&e->call, method, request, &e->arena, NULL);
     e->call.timeout = e->timeout;
     e->call.in_process = true;
-    return hf_service_ask(&e->op, service, &e->call);
+    e->call.verb = e->verb;
+    return hf_service_ask(&e->op, service, &e->call) == HF_OK ? HF_OK : name_workflow(e);
 }
 
 static hf_str text_or(const char *text, const char *by_default)
@@ -199,6 +227,7 @@ static hf_status start(errand *e, hf_service *service, const char *type, hf_payl
     request.request_id =
         o->id == NULL && o->request_id == NULL ? request.workflow_id : id_or_random(&e->op, o->request_id, request_id);
     HF_TRY(e->op.status);
+    e->id = request.workflow_id;
     HF_TRY(ask(e, service, HF_METHOD_START_WORKFLOW_EXECUTION, &request));
     const hf_pb_start_workflow_execution_response *response = e->call.response;
     if (ret_execution == NULL) {
@@ -224,7 +253,7 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
                         options->attempts_max);
     }
     errand e;
-    begin(&e);
+    begin(&e, "hf_start", HF_STR(""));
     if (hf_payload_check(&e.op, "the input of the workflow", in) == HF_OK) {
         (void)start(&e, service, type, in, ret_execution, options);
     }
@@ -365,7 +394,7 @@ hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_
     int64_t now = hf_now(NULL).ns;
     int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
     errand e;
-    begin(&e);
+    begin(&e, "hf_result", execution->id);
     hf_status status = HF_OK;
     bool is_told = wait_for_close(&e, execution, until, ret_out, &status);
     hf_status ended = end(&e);
@@ -388,7 +417,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     }
     errand e;
     char request_id[HF_UUID_LEN];
-    begin(&e);
+    begin(&e, "hf_signal", execution->id);
     if (hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
         return end(&e);
     }
@@ -416,7 +445,7 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
     }
     errand e;
     char request_id[HF_UUID_LEN];
-    begin(&e);
+    begin(&e, "hf_cancel", execution->id);
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_request_cancel_workflow_execution_request request = {
         .namespace = execution->name_space,
@@ -439,7 +468,7 @@ hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *o
         return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
     }
     errand e;
-    begin(&e);
+    begin(&e, "hf_terminate", execution->id);
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_terminate_workflow_execution_request request = {
         .namespace = execution->name_space,

@@ -701,6 +701,68 @@ static void a_path_too_long_for_a_socket_works_without_one(void **state)
     assert_int_equal(place_count(p), 1);
 }
 
+static hf_status wait_in_vain(void *arg)
+{
+    HF_CHECK(hf_result(arg, NULL) == HF_ERR_CANCELED);
+    HF_CHECK_SAY(strcmp(hf_error_text(), "hf_result of workflow 'order-1': the caller went away") == 0, "%s",
+                 hf_error_text());
+    HF_CHECK(hf_result(arg, NULL) == HF_ERR_CANCELED);
+    HF_CHECK_SAY(strncmp(hf_error_text(), "hf_result of workflow 'order-1' was not asked: ", 47) == 0, "%s",
+                 hf_error_text());
+    return HF_OK;
+}
+
+static hf_status ask_in_vain(void *arg)
+{
+    static const char NO_ORDER[] = "there is no workflow 'order-2' in the namespace 'default'";
+    (void)arg;
+    hf_service *service = NULL;
+    hf_execution *one = NULL;
+    hf_execution *two = NULL;
+    HF_TRY(hf_open("memory:", &service));
+    HF_TRY(hf_start(service, "type", hf_payload_none(), &one, .id = "order-1"));
+    HF_CHECK(hf_start(service, "type", hf_payload_none(), NULL, .id = "order-1") == HF_ERR_EXISTS);
+    HF_CHECK_SAY(strstr(hf_error_text(), "hf_start of workflow 'order-1': ") == hf_error_text(), "%s", hf_error_text());
+    HF_TRY(hf_execution_new(service, "order-2", &two));
+    for (int i = 0; i < 4; i++) {
+        static const char *const VERBS[] = {"hf_result", "hf_signal", "hf_cancel", "hf_terminate"};
+        char text[200];
+        (void)snprintf(text, sizeof text, "%s of workflow 'order-2': %s", VERBS[i], NO_ORDER);
+        hf_status status = i == 0   ? hf_result(two, NULL)
+                           : i == 1 ? hf_signal(two, "s", hf_payload_none())
+                           : i == 2 ? hf_cancel(two)
+                                    : hf_terminate(two);
+        HF_CHECK(status == HF_ERR_NOT_FOUND);
+        HF_CHECK_SAY(strcmp(hf_error_text(), text) == 0, "%s", hf_error_text());
+    }
+    hf_execution_free(two);
+    char long_id[601] = "";
+    for (int i = 0; i < 200; i++) {
+        memcpy(&long_id[3 * i], "\xe2\x82\xac", 3); /* a euro sign has three bytes */
+    }
+    long_id[0] = long_id[1] = long_id[2] = 'x';
+    HF_TRY(hf_execution_new(service, long_id + 1, &two));
+    HF_CHECK(hf_cancel(two) == HF_ERR_NOT_FOUND);
+    HF_CHECK_SAY(strstr(hf_error_text(), "\xe2\x82\xac...': there is no workflow 'xx") != NULL, "%s", hf_error_text());
+    hf_execution_free(two);
+    {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .name = "waits", .join = HF_JOIN_COLLECT));
+        HF_TRY(hf_fork(scope, wait_in_vain, one));
+        HF_TRY(hf_sleep(hf_seconds(1)));
+        (void)hf_scope_cancel(scope);
+        (void)hf_join(scope);
+    }
+    hf_execution_free(one);
+    return hf_close(service);
+}
+
+static void what_a_client_is_told_names_the_verb_and_the_workflow(void **state)
+{
+    (void)state;
+    HF_CHECK(hf_sim_run(1, 1, ask_in_vain, NULL, NULL) == HF_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 static const struct CMUnitTest TESTS[] = {
     TEST(what_was_started_is_there_after_closing_and_opening),
@@ -724,6 +786,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_owner_lists_damaged_runs_among_the_others),
     TEST(nonsense_does_no_harm),
     TEST(a_path_too_long_for_a_socket_works_without_one),
+    TEST(what_a_client_is_told_names_the_verb_and_the_workflow),
 };
 
 int main(int argc, char **argv)
