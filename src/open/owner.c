@@ -38,6 +38,13 @@ static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t 
     }
 }
 
+static hf_status refuse_kind(hf_op *op)
+{
+    char what[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(what, sizeof what, "%s", op->message);
+    return hf_fail(op, op->status, "%s, and a database is one: name another file", what);
+}
+
 static void sleep_ms(hf_env *env, int64_t ms)
 {
     hf_word nobody = 0;
@@ -51,6 +58,9 @@ hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief,
     int64_t holder = 0;
     if (!hf_beside(path, "-owner", owner.path)) {
         return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
+    }
+    if (env->ops->file_check(env, op, path) != HF_OK) { /* before something is made beside it */
+        return refuse_kind(op);
     }
     hf_status status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);
     for (int tries = 0; status == HF_ERR_EXISTS && holder <= 0 && tries < TRIES_MAX; tries++) {

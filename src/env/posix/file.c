@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int open_flags(hf_file_mode mode)
@@ -79,4 +80,17 @@ hf_status hf_posix_file_close(hf_env *env, hf_op *op, int fd)
         return hf_fail_errno(op, errno, "cannot close descriptor %d", fd);
     }
     return HF_OK;
+}
+
+hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path)
+{
+    struct stat info;
+    (void)env;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
+        return HF_OK;
+    }
+    return hf_fail(op, HF_ERR_INVALID, "%s is a %s, no regular file", path,
+                   S_ISFIFO(info.st_mode)   ? "fifo"
+                   : S_ISSOCK(info.st_mode) ? "socket"
+                                            : "device");
 }

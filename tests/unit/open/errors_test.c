@@ -5,6 +5,8 @@
 #include "support/vfs.h"
 
 #include <sqlite3.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* ---- Ways to spoil a file. Offsets: SQLite's header ------------------------------------------------------------------ */
@@ -53,6 +55,28 @@ static void spoil_unfinished(const place *p)
     file_put(p->path, 68, "HFSP", 4);
 }
 
+static void spoil_fifo(const place *p)
+{
+    assert_int_equal(unlink(p->path), 0);
+    assert_int_equal(mkfifo(p->path, 0600), 0); /* whoever opens it waits for a writer */
+}
+
+static void spoil_socket(const place *p)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    assert_int_equal(unlink(p->path), 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.100s", p->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    (void)close(fd);
+}
+
+static void spoil_device(const place *p)
+{
+    assert_int_equal(unlink(p->path), 0);
+    assert_int_equal(symlink("/dev/null", p->path), 0);
+}
+
 static void spoil_folder(const place *p)
 {
     assert_int_equal(unlink(p->path), 0);
@@ -84,6 +108,21 @@ static const struct {
     {"foreign", spoil_foreign, "", HF_ERR_INVALID, {"of another program", "name another file"}},
     {"unfinished", spoil_unfinished, "", HF_ERR_INVALID, {"not finished", "delete it and make another"}},
     {"folder", spoil_folder, "", HF_ERR_INVALID, {"is a folder", "name a file in it"}},
+    {"fifo",
+     spoil_fifo,
+     "",
+     HF_ERR_INVALID,
+     {"x.db is a fifo", "no regular file, and a database is one: name another file"}},
+    {"socket",
+     spoil_socket,
+     "",
+     HF_ERR_INVALID,
+     {"x.db is a socket", "no regular file, and a database is one: name another file"}},
+    {"device",
+     spoil_device,
+     "",
+     HF_ERR_INVALID,
+     {"x.db is a device", "no regular file, and a database is one: name another file"}},
     {"pages", spoil_pages, "", HF_ERR_INVALID, {"is damaged", "restore it from a backup"}},
     {"no folder", spoil_nothing, "/there/y.db", HF_ERR_NOT_FOUND, {"there is no such folder", "make it first"}},
     {"key", spoil_nothing, "?memory=5", HF_ERR_INVALID, {"no key \"memory\"", "mem=SIZE"}},

@@ -69,12 +69,12 @@ static inline int place_close(void **state)
 /* The whole file; freed by the caller. NULL: there is none. */
 static inline char *file_bytes(const char *path, size_t *ret_len)
 {
-    FILE *file = fopen(path, "rbe");
+    struct stat info;
+    FILE *file = stat(path, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) ? fopen(path, "rbe") : NULL;
     if (file == NULL) {
         *ret_len = 0;
         return NULL;
     }
-    struct stat info;
     assert_int_equal(fstat(fileno(file), &info), 0);
     char *bytes = malloc((size_t)info.st_size + 1);
     assert_non_null(bytes);
