@@ -314,6 +314,26 @@ static void warn_of_caller(hf_worker *worker)
     }
 }
 
+static void say_what_is_left(hf_worker *worker, int jobs, int runs)
+{
+    char who[80];
+    int len = 0;
+    if (jobs > 0 || runs == 0) {
+        len =
+            snprintf(who, sizeof who, "%d %s%s", jobs, jobs == 1 ? "activity" : "activities", runs > 0 ? " and " : "");
+    }
+    if (runs > 0) {
+        (void)snprintf(who + len, sizeof who - (size_t)len, "%d %s", runs, runs == 1 ? "workflow" : "workflows");
+    }
+    (void)snprintf(worker->left, sizeof worker->left,
+                   jobs + runs == 1
+                       ? "%s ignored its cancel and was left behind: it keeps its thread and the runtime's memory; the "
+                         "log has its name"
+                       : "%s ignored their cancel and were left behind: they keep their threads and the runtime's "
+                         "memory; the log has their names",
+                   who);
+}
+
 /* K4: what runs goes on, but the worker is no longer waited for. */
 static void leave_behind(hf_worker *worker)
 {
@@ -330,11 +350,7 @@ static void leave_behind(hf_worker *worker)
     atomic_store(&worker->door.is_shut, true);
     hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
     hf_world_start(worker->rt);
-    (void)snprintf(
-        worker->left, sizeof worker->left,
-        "%d activities and %d workflows ignored their cancel and were left behind: they keep their threads and "
-        "the runtime's memory; the log has their names",
-        jobs, runs);
+    say_what_is_left(worker, jobs, runs);
     let_go(worker);
 }
 
