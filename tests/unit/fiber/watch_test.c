@@ -213,6 +213,7 @@ static void N1_fibers_of_a_stuck_thread_run_again_once_it_is_replaced(void **sta
     end(rt, scope, chan);
     check_order("name=\"spinner\"", ORDER);
     assert_null(strstr(lines[find_line("fiber_stuck", "", 0)], "stack=\"\""));
+    assert_null(strstr(lines[find_line("fiber_stuck", "", 0)], "message="));
     assert_null(strstr(lines[find_line("zombie", "", 0)], "stack=\"\""));
 }
 
@@ -236,6 +237,10 @@ static void T18_without_a_signal_it_is_only_reported(void **state)
     assert_int_equal(atomic_load(&neighbours), 1);
     check_order("thread=0", ORDER);
     assert_int_equal(count_lines("thread_replaced"), 0);
+    assert_true(find_line("fiber_stuck",
+                          "stack=\"\" message=no stack: only a signal can read it, and none was given; set "
+                          ".watchdog.signal, for example to SIGURG",
+                          0) >= 0);
 }
 
 static int pipe_fds[2];
