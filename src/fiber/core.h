@@ -217,9 +217,9 @@ struct hf_fiber {
 /* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
 typedef struct hf_thread_fiber {
     hf_fiber fiber;
-    hf_failure_box box;
-    hf_runtime *home; /* of a pool thread: whose pool; NULL for foreign threads */
-    hf_sched *near;   /* home of the scopes that it opens; NULL = any */
+    hf_failure_box box; /* its last failure; not counted; with a cause only while it runs a job */
+    hf_runtime *home;   /* of a pool thread: whose pool; NULL for foreign threads */
+    hf_sched *near;     /* home of the scopes that it opens; NULL = any */
 } hf_thread_fiber;
 
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */

@@ -155,6 +155,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
         job->failure = hf_self_take_failure(thread, rt, status, job->name);
     }
+    hf_self_drop_cause(thread);
     hf_spin_lock(&pool->lock);
     job->fiber = NULL;
     hf_spin_unlock(&pool->lock);

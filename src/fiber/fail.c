@@ -116,6 +116,15 @@ void hf_hook_restore(hf_fiber *self)
     kept->is_kept = false;
 }
 
+void hf_self_drop_cause(hf_fiber *self)
+{
+    hf_failure_box *own = &HF_CONTAINER(self, hf_thread_fiber, fiber)->box;
+    hf_failure_box *cause = own->cause;
+    own->cause = NULL;
+    own->failure.cause = NULL;
+    hf_box_unref(cause);
+}
+
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 {
     keep_aside(self);
@@ -125,6 +134,7 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
         hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
         char text[HF_MESSAGE_LEN_MAX];
         flatten(&box->failure, text, sizeof text);
+        hf_self_drop_cause(self);
         fill(&thread->box, box->failure.status, box->failure.type, box->failure.where, text);
         self->failure = &thread->box;
         hf_box_unref(box);
@@ -151,6 +161,7 @@ hf_status hf_refuse_at(hf_fiber *self, hf_status status, const char *where, cons
     va_end(args);
     if (self->kind == HF_FIBER_THREAD || self->rt == NULL) {
         hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
+        hf_self_drop_cause(self);
         fill(&thread->box, status, NULL, where, message);
         self->failure = &thread->box;
         self->last_status = status;
@@ -184,7 +195,7 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
     if (!is_noted && self->failure != NULL && self->failure->failure.status == status) {
         if (self->kind == HF_FIBER_THREAD) {
             const hf_failure *flat = &self->failure->failure;
-            return hf_box_new(rt, status, flat->type, flat->where, flat->message, NULL);
+            return hf_box_new(rt, status, flat->type, flat->where, flat->message, hf_box_ref(self->failure->cause));
         }
         hf_failure_box *box = self->failure;
         self->failure = NULL;
@@ -251,11 +262,30 @@ const char *hf_error_text(void)
     }
     char text[HF_MESSAGE_LEN_MAX];
     flatten(failure, text, sizeof text);
-    if (atomic_load_explicit(&box->refs, memory_order_relaxed) == 1) {
+    if (atomic_load_explicit(&box->refs, memory_order_relaxed) <= 1) { /* 0: the thread's own */
         copy_text(box->message, sizeof box->message, text);
         return failure->message;
     }
     return tell_apart(box, text);
+}
+
+/* A thread has one box. While it runs a job that may have causes, in the memory of the job's runtime; they go with the
+ * job. */
+static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
+                            const char *message, hf_failure_box *cause)
+{
+    if (depth_of(cause) >= HF_CAUSE_DEPTH_MAX) {
+        hf_box_unref(cause);
+        cause = NULL;
+    }
+    hf_failure_box *old = thread->box.cause;
+    fill(&thread->box, status, type, where, message);
+    thread->box.cause = cause;
+    thread->box.failure.cause = cause != NULL ? &cause->failure : NULL;
+    thread->fiber.failure = &thread->box;
+    thread->fiber.last_status = status;
+    thread->fiber.last_where = NULL;
+    hf_box_unref(old);
 }
 
 static HF_PRINTF(4, 0) hf_status
@@ -271,17 +301,14 @@ static HF_PRINTF(4, 0) hf_status
         return status;
     }
     const char *where = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    hf_failure_box *cause = NULL;
+    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->job != NULL)) {
+        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->job->scope->rt;
+        cause = hf_self_take_failure(self, rt, self->last_status, where);
+    }
     if (self->kind == HF_FIBER_THREAD) {
-        hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
-        fill(&thread->box, status, type, where, message);
-        self->failure = &thread->box;
-        self->last_status = status;
-        self->last_where = NULL;
+        raise_on_thread(HF_CONTAINER(self, hf_thread_fiber, fiber), status, type, where, message, cause);
     } else {
-        hf_failure_box *cause = NULL;
-        if (with_cause && self->last_status != HF_OK) {
-            cause = hf_self_take_failure(self, self->rt, self->last_status, where);
-        }
         hf_self_fail(self, hf_box_new(self->rt, status, type, where, message, cause));
     }
     HF_LEAVE(self, status);

@@ -33,6 +33,8 @@ static inline hf_failure_box *hf_box_of(const hf_failure *failure)
 
 /* Makes `box` the last failure of self (takes it); a thread copies it flat. */
 void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
+/* A thread has ended a job: the causes of its last failure are in the memory of the job's runtime, which it may leave. */
+void hf_self_drop_cause(struct hf_fiber *self);
 /* Remembers a failure that needs no sentence of its own: a canceled or timed-out wait. Costs nothing. */
 void hf_self_note(struct hf_fiber *self, hf_status status, const char *where);
 /* After a hook of a scope that failed: the fiber it ran on gets its own last failure back. */

@@ -369,6 +369,47 @@ static hf_status add_decline(hf_worker *worker)
     return add_main(worker, try_to_pay);
 }
 
+static hf_status decline_with_reasons(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    (void)hf_raise_typed(HF_ERR_FAILED, "Other", "of something else"); /* what was raised last counts */
+    (void)hf_raise(HF_ERR_NOT_FOUND, "no such row");
+    (void)hf_raise_typed(HF_ERR_FAILED, "NoCard", "no such card");
+    HF_CHECK(strcmp(hf_error()->cause->message, "no such row") == 0 && hf_error()->cause->cause == NULL);
+    if (hf_activity_info()->attempt == 1) {
+        HF_CHECK(strcmp(hf_error_text(), "no such card; because no such row") == 0 && hf_error()->cause != NULL);
+        return hf_raise(HF_ERR_FAILED, "flat"); /* which has no cause */
+    }
+    return hf_raise_typed(HF_ERR_FAILED, hf_error()->type, "attempt 2: no money");
+}
+
+static hf_status try_with_reasons(hf_payload in, hf_payload *ret_out)
+{
+    hf_status status = hf_activity_run("decline", in, ret_out, .start_to_close = hf_seconds(5), .attempts_max = 2);
+    HF_CHECK(status == HF_ERR_EVICTED || strcmp(hf_error()->cause->cause->message, "no such card") == 0);
+    return status;
+}
+
+static hf_status add_reasons(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_activity(worker, "decline", decline_with_reasons));
+    return add_main(worker, try_with_reasons);
+}
+
+/* An activity's thread keeps what led to its failure, as a fiber does. */
+static void a_failure_of_a_thread_arrives_with_its_causes(void **state)
+{
+    (void)state;
+    play_all_ways((play_options){
+        .add = add_reasons,
+        .body = run_one,
+        .result =
+            "HF_ERR_FAILED ActivityFailed: activity 'decline' failed < NoCard: attempt 2: no money < NoCard: no such "
+            "card < HF_ERR_NOT_FOUND: no such row",
+    });
+}
+
 static void a_failure_arrives_with_its_causes(void **state)
 {
     (void)state;
@@ -553,6 +594,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_canceled_workflow_cleans_up_inside_a_shield),
         cmocka_unit_test(a_terminated_workflow_says_so),
         cmocka_unit_test(a_failure_arrives_with_its_causes),
+        cmocka_unit_test(a_failure_of_a_thread_arrives_with_its_causes),
         cmocka_unit_test(an_activity_that_nobody_knows_fails),
         cmocka_unit_test(time_and_chance_are_the_same_in_a_replay),
         cmocka_unit_test(a_workflow_cannot_ask_the_service),
