@@ -157,7 +157,7 @@ order_sleeps()
 order_sleeps 3600 # nothing here depends on how long the rest takes
 run 0 show orders.db order-1
 says "timer 1, fires in"
-says "of 5 charge  attempt 2, after BankBusy: the bank does not answer"
+says "charge  attempt 2, after BankBusy: the bank does not answer"
 run 0 show orders.db
 says "order-1                   order             Running "
 run 0 show orders.db --json
