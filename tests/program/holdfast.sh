@@ -7,6 +7,9 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 
+pid=
+trap '[[ -z $pid ]] || kill -9 "$pid" 2>/dev/null || true' EXIT # ctest waits for what is left
+
 fail()
 {
     printf 'FAILED: %s\n' "$*"
