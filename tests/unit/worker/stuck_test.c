@@ -65,17 +65,65 @@ static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
     return hf_activity_run("echo", in, ret_out, .start_to_close = hf_seconds(60));
 }
 
+/* A worker of the queue "orders", on a runtime and a service of its own. */
+typedef struct stage {
+    fake_service *fake;
+    hf_service *service;
+    hf_runtime *rt;
+    hf_worker *worker;
+    pthread_t thread; /* runs it */
+} stage;
+
+static void stage_open(stage *s, int threads, int watchdog_signal, hf_worker_options options)
+{
+    *s = (stage){.fake = fake_new(NULL)};
+    s->service = fake_as_service(s->fake);
+    atomic_store(&may_go_on, false);
+    atomic_store(&cleaned_up, 0);
+    memset(lines, 0, sizeof lines);
+    lines_len = 0;
+    assert_int_equal(hf_runtime_new(&s->rt, .threads = threads, .log = keep_line,
+                                    .watchdog = {.stuck_after = hf_milliseconds(20), .signal = watchdog_signal}),
+                     HF_OK);
+    options.size = sizeof options;
+    options.runtime = s->rt;
+    assert_int_equal(hf_worker_new_with(s->service, "orders", &s->worker, &options), HF_OK);
+}
+
+static void stage_run(stage *s, void *(*body)(void *stage))
+{
+    assert_int_equal(pthread_create(&s->thread, NULL, body, s), 0);
+}
+
+/* A workflow that keeps its thread, until the worker has noticed. */
+static void stage_keep_thread(stage *s, hf_execution **ret_execution)
+{
+    assert_int_equal(
+        hf_start(s->service, "loop", hf_payload_none(), ret_execution, .id = "stuck", .task_queue = "orders"), HF_OK);
+    await_line("workflow_task_failed workflow=stuck");
+}
+
+static void stage_close(stage *s)
+{
+    fake_close(s->fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_worker_free(s->worker), HF_OK);
+    atomic_store(&may_go_on, true);
+    while (hf_runtime_free(s->rt) != HF_OK) { /* until what was left behind has ended */
+        (void)sched_yield();
+    }
+    fake_free(s->fake);
+}
+
 static void *run_worker(void *arg)
 {
-    hf_worker *worker = arg;
-    HF_CHECK(hf_worker_run(worker) == HF_OK);
+    const stage *s = arg;
+    HF_CHECK(hf_worker_run(s->worker) == HF_OK);
     return NULL;
 }
 
-static void expect_result(hf_service *service, hf_execution *execution, const char *wanted)
+static void expect_result(hf_execution *execution, const char *wanted)
 {
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    (void)service;
     assert_int_equal(hf_result(execution, &out), HF_OK);
     assert_string_equal((const char *)out.data, wanted);
 }
@@ -84,46 +132,31 @@ static void expect_result(hf_service *service, hf_execution *execution, const ch
 static void stuck_with(int threads, int signal_number)
 {
     static const char SAID[] = "stuck: FAILED 14 the workflow's code does not yield";
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
+    stage s;
     hf_execution *stuck = NULL;
     hf_execution *other = NULL;
-    pthread_t thread;
-    atomic_store(&may_go_on, false);
-    atomic_store(&cleaned_up, 0);
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(hf_runtime_new(&rt, .threads = threads, .log = keep_line,
-                                    .watchdog = {.stuck_after = hf_milliseconds(20), .signal = signal_number}),
-                     HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
-    assert_int_equal(hf_worker_add_activity(worker, "echo", echo), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, run_worker, worker), 0);
-    assert_int_equal(hf_start(service, "loop", hf_payload_none(), &stuck, .id = "stuck", .task_queue = "orders"),
-                     HF_OK);
-    await_line("workflow_task_failed workflow=stuck");
+    stage_open(&s, threads, signal_number, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(s.worker, "echo", echo), HF_OK);
+    stage_run(&s, run_worker);
+    stage_keep_thread(&s, &stuck);
     if (signal_number != 0) { /* its thread was replaced: the others go on while it loops */
         assert_int_equal(
-            hf_start(service, "main", hf_payload_of_json("7"), &other, .id = "other", .task_queue = "orders"), HF_OK);
-        expect_result(service, other, "7");
+            hf_start(s.service, "main", hf_payload_of_json("7"), &other, .id = "other", .task_queue = "orders"), HF_OK);
+        expect_result(other, "7");
         hf_execution_free(other);
     }
     atomic_store(&may_go_on, true);
     await_line("workflow_came_back workflow=stuck");
     assert_int_equal(atomic_load(&cleaned_up), 1);
     assert_int_equal(hf_signal(stuck, "go", hf_payload_none()), HF_OK); /* a new task: the run is made again */
-    expect_result(service, stuck, "\"went on\"");
-    assert_int_equal(hf_worker_stop(worker), HF_OK);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_memory_equal(fake_log(fake), SAID, sizeof SAID - 1);
+    expect_result(stuck, "\"went on\"");
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    assert_memory_equal(fake_log(s.fake), SAID, sizeof SAID - 1);
     hf_execution_free(stuck);
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    assert_int_equal(hf_runtime_free(rt), HF_OK);
-    fake_free(fake);
+    stage_close(&s);
 }
 
 static void a_workflow_that_loops_is_answered_and_evicted_while_others_go_on(void **state)
@@ -144,9 +177,33 @@ static void a_workflow_that_loops_is_answered_on_a_runtime_without_threads(void 
     stuck_with(HF_OFF, 0);
 }
 
-static void *run_worker_that_is_left(void *arg)
+static hf_worker_options impatient(int stop_on)
 {
-    HF_CHECK(hf_worker_run(arg) == HF_ERR_TIMEOUT);
+    return (hf_worker_options){
+        .stop_on = stop_on, .shutdown_grace = hf_milliseconds(1), .shutdown_force = hf_milliseconds(1)};
+}
+
+static hf_status be_left(void *arg)
+{
+    const stage *s = arg;
+    HF_CHECK(hf_worker_run(s->worker) == HF_ERR_TIMEOUT);
+    return HF_OK;
+}
+
+static void *call_on_thread(void *arg)
+{
+    HF_CHECK(be_left(arg) == HF_OK);
+    return NULL;
+}
+
+static void *call_on_fiber(void *arg)
+{
+    const stage *s = arg;
+    hf_scope *scope = NULL;
+    HF_CHECK(hf_scope_open(&scope, .runtime = s->rt) == HF_OK);
+    HF_CHECK(hf_fork(scope, be_left, arg) == HF_OK);
+    HF_CHECK(hf_join(scope) == HF_OK);
+    HF_CHECK(hf_scope_close(scope) == HF_OK);
     return NULL;
 }
 
@@ -154,99 +211,33 @@ static void *run_worker_that_is_left(void *arg)
 static void a_worker_that_was_left_behind_does_not_complain_of_its_service(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
-    pthread_t thread;
-    atomic_store(&may_go_on, false);
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(
-        hf_runtime_new(&rt, .threads = 1, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}), HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .shutdown_grace = hf_milliseconds(1),
-                                   .shutdown_force = hf_milliseconds(1)),
-                     HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, run_worker_that_is_left, worker), 0);
-    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
-    await_line("workflow_task_failed workflow=stuck");
-    assert_int_equal(hf_worker_stop(worker), HF_OK);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    fake_close(fake, HF_ERR_CLOSED);
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    atomic_store(&may_go_on, true);
-    await_line("workflow_came_back workflow=stuck");
-    while (hf_runtime_free(rt) != HF_OK) {
-        (void)sched_yield();
-    }
+    stage s;
+    stage_open(&s, 1, 0, impatient(0));
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    stage_run(&s, call_on_thread);
+    stage_keep_thread(&s, NULL);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    stage_close(&s);
+    assert_non_null(strstr(lines, "workflow_came_back workflow=stuck"));
     assert_null(strstr(lines, "worker_gave_up"));
-    fake_free(fake);
-}
-
-typedef struct called {
-    hf_runtime *rt;
-    hf_worker *worker;
-} called;
-
-static hf_status be_left(void *arg)
-{
-    HF_CHECK(hf_worker_run(arg) == HF_ERR_TIMEOUT);
-    return HF_OK;
-}
-
-static void *call_on_thread(void *arg)
-{
-    const called *c = arg;
-    HF_CHECK(be_left(c->worker) == HF_OK);
-    return NULL;
-}
-
-static void *call_on_fiber(void *arg)
-{
-    const called *c = arg;
-    hf_scope *scope = NULL;
-    HF_CHECK(hf_scope_open(&scope, .runtime = c->rt) == HF_OK);
-    HF_CHECK(hf_fork(scope, be_left, c->worker) == HF_OK);
-    HF_CHECK(hf_join(scope) == HF_OK);
-    HF_CHECK(hf_scope_close(scope) == HF_OK);
-    return NULL;
 }
 
 /* The thread that runs the workflow is the one that called hf_worker_run: it cannot return, and the log says why. */
 static void keep_caller(int threads, void *(*call)(void *))
 {
     static const char SAID[] = "worker_cannot_return queue=orders message=";
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
-    pthread_t thread;
-    atomic_store(&may_go_on, false);
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(
-        hf_runtime_new(&rt, .threads = threads, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}),
-        HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .shutdown_grace = hf_milliseconds(1),
-                                   .shutdown_force = hf_milliseconds(1)),
-                     HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
-    called who = {rt, worker};
-    assert_int_equal(pthread_create(&thread, NULL, call, &who), 0);
-    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
-    await_line("workflow_task_failed workflow=stuck");
-    assert_int_equal(hf_worker_stop(worker), HF_OK);
+    stage s;
+    stage_open(&s, threads, 0, impatient(0));
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    stage_run(&s, call);
+    stage_keep_thread(&s, NULL);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
     await_line("worker_left_behind");
     assert_non_null(strstr(lines, SAID));
     atomic_store(&may_go_on, true); /* now it does */
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    fake_close(fake, HF_ERR_CLOSED);
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    while (hf_runtime_free(rt) != HF_OK) {
-        (void)sched_yield();
-    }
-    fake_free(fake);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    stage_close(&s);
 }
 
 static void a_worker_whose_caller_is_kept_by_a_workflow_says_so(void **state)
@@ -258,37 +249,29 @@ static void a_worker_whose_caller_is_kept_by_a_workflow_says_so(void **state)
 
 static void *run_worker_without_its_store(void *arg)
 {
-    HF_CHECK(hf_worker_run(arg) == HF_ERR_STORE);
+    const stage *s = arg;
+    HF_CHECK(hf_worker_run(s->worker) == HF_ERR_STORE);
     return NULL;
 }
 
 static void a_worker_says_once_that_its_service_is_gone(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
+    stage s;
     hf_execution *execution = NULL;
-    pthread_t thread;
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line), HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
-    assert_int_equal(hf_worker_add_activity(worker, "echo", echo), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, run_worker_without_its_store, worker), 0);
-    assert_int_equal(hf_start(service, "main", hf_payload_of_json("7"), &execution, .task_queue = "orders"), HF_OK);
-    expect_result(service, execution, "7");
+    stage_open(&s, 1, 0, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(s.worker, "echo", echo), HF_OK);
+    stage_run(&s, run_worker_without_its_store);
+    assert_int_equal(hf_start(s.service, "main", hf_payload_of_json("7"), &execution, .task_queue = "orders"), HF_OK);
+    expect_result(execution, "7");
     hf_execution_free(execution);
-    fake_close(fake, HF_ERR_STORE); /* all of its polls fail */
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    fake_close(s.fake, HF_ERR_STORE); /* all of its polls fail */
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
     const char *first = strstr(lines, "worker_gave_up");
     assert_non_null(first);
     assert_null(strstr(first + 1, "worker_gave_up"));
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    assert_int_equal(hf_runtime_free(rt), HF_OK);
-    fake_free(fake);
+    stage_close(&s);
 }
 
 /* ---- Activities that ignore their cancel ----------------------------------------------------------------------------- */
@@ -446,58 +429,31 @@ static void hf_run_says_what_was_left_behind_and_what_to_do(void **state)
 static void the_signal_is_heard_while_a_workflow_keeps_the_thread(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
-    pthread_t thread;
-    atomic_store(&may_go_on, false);
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(
-        hf_runtime_new(&rt, .threads = 1, .log = keep_line, .watchdog = {.stuck_after = hf_milliseconds(20)}), HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt, .stop_on = SIGUSR1,
-                                   .shutdown_grace = hf_milliseconds(1), .shutdown_force = hf_milliseconds(1)),
-                     HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "loop", loop), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, run_worker_that_is_left, worker), 0);
-    assert_int_equal(hf_start(service, "loop", hf_payload_none(), NULL, .id = "stuck", .task_queue = "orders"), HF_OK);
-    await_line("workflow_task_failed workflow=stuck");
+    stage s;
+    stage_open(&s, 1, 0, impatient(SIGUSR1));
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    stage_run(&s, call_on_thread);
+    stage_keep_thread(&s, NULL);
     assert_int_equal(kill(getpid(), SIGUSR1), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    fake_close(fake, HF_ERR_CLOSED);
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    atomic_store(&may_go_on, true);
-    while (hf_runtime_free(rt) != HF_OK) {
-        (void)sched_yield();
-    }
-    fake_free(fake);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    stage_close(&s);
 }
 
 /* It is asked for again and again, as its policy says: whoever forgot to add it must find out why nothing happens. */
 static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(NULL);
-    hf_service *service = fake_as_service(fake);
-    hf_runtime *rt = NULL;
-    hf_worker *worker = NULL;
-    pthread_t thread;
-    memset(lines, 0, sizeof lines);
-    lines_len = 0;
-    assert_int_equal(hf_runtime_new(&rt, .threads = 1, .log = keep_line), HF_OK);
-    assert_int_equal(hf_worker_new(service, "orders", &worker, .runtime = rt), HF_OK);
-    assert_int_equal(hf_worker_add_workflow(worker, "main", ask_for_echo), HF_OK);
-    assert_int_equal(hf_worker_add_activity(worker, "ehco", echo), HF_OK);
-    assert_int_equal(pthread_create(&thread, NULL, run_worker, worker), 0);
-    assert_int_equal(hf_start(service, "main", hf_payload_none(), NULL, .id = "asks", .task_queue = "orders"), HF_OK);
+    stage s;
+    stage_open(&s, 1, 0, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
+    assert_int_equal(hf_worker_add_activity(s.worker, "ehco", echo), HF_OK);
+    stage_run(&s, run_worker);
+    assert_int_equal(hf_start(s.service, "main", hf_payload_none(), NULL, .id = "asks", .task_queue = "orders"), HF_OK);
     await_line("activity_unknown activity=echo queue=orders workflow=asks attempt=1 "
                "message=this worker does not have it: add it with hf_worker_add_activity");
-    assert_int_equal(hf_worker_stop(worker), HF_OK);
-    assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(hf_worker_free(worker), HF_OK);
-    assert_int_equal(hf_runtime_free(rt), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    stage_close(&s);
 }
 
 int main(int argc, char **argv)
