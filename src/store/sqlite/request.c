@@ -26,7 +26,8 @@ hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what)
     if (error != 0 && (rc & 0xff) == SQLITE_CANTOPEN) {
         return hf_fail_errno(op, error, "%s", what);
     }
-    if (rc == SQLITE_FULL) {
+    if (rc == SQLITE_FULL ||
+        ((rc & 0xff) == SQLITE_IOERR && hf_shim_no_room(error))) { /* as where a log has its index */
         return hf_fail(op, HF_ERR_FULL, "%s: the disk is full: make room", what);
     }
     /* The connection's own sentence may be about something else when the call never reached it. */

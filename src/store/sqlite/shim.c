@@ -13,6 +13,7 @@
  * shared memory of a WAL is, for tools that read: the store itself locks the file for itself and needs none. */
 #include "store/sqlite/sqlite_private.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum {
@@ -42,9 +43,20 @@ static sqlite3_file *inner_of(sqlite3_file *file)
     return ((shim_file *)file)->inner;
 }
 
+bool hf_shim_no_room(int error)
+{
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+/* For SQLite a disk is full when the device is. Who has used up a quota, or the size that a file may have, is in the same place:
+ * nothing was lost, and there is room again when somebody makes it. */
 static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
 {
+    sqlite3_vfs *vfs = self->shim->inner;
     int rc = self->inner->pMethods->xWrite(self->inner, bytes, len, offset);
+    if (rc == SQLITE_IOERR_WRITE && vfs->xGetLastError != NULL && hf_shim_no_room(vfs->xGetLastError(vfs, 0, NULL))) {
+        return SQLITE_FULL;
+    }
     if (rc == SQLITE_OK) {
         self->shim->bytes_written += (uint64_t)len;
         self->len = offset + len > self->len ? offset + len : self->len;

@@ -32,6 +32,8 @@ int hf_shim_settle(hf_shim *shim);
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
+/* Whether this errno says that there is no room: on the disk, in a quota, or in the size that a file may have. */
+bool hf_shim_no_room(int error);
 
 /* ---- probe.c: a look at a file before SQLite may touch it ------------------------------------------------------------ */
 

@@ -4,8 +4,10 @@
 
 #include "store/sqlite/sqlite_private.h"
 
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -365,6 +367,50 @@ static void sqlite_files_are_for_their_owner_only_whatever_their_name(void **sta
     (void)umask(mask);
     hf_store_close(p.store);
     assert_int_equal(access(f.file, F_OK), 0);
+    folder_free(&f);
+}
+
+static void limit_files(rlim_t len)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = len < limit.rlim_max ? len : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* A quota looks the same, but needs a file system that has some. */
+static void sqlite_whose_files_may_not_grow_is_full_and_goes_on_when_they_may(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    hf_op op;
+    hf_op_init(&op);
+    place p = {.kind = "sqlite"};
+    void (*was)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(1), HF_STR("x")));
+    hf_write write = put(HF_TABLE_RUN, key_a(2), HF_STR("y"));
+    for (rlim_t len = 0; len < 20000; len += 2500) { /* none of it, a part of it */
+        limit_files(len);
+        hf_status status = commit_as(&p, p.commit + 1, &write, 1);
+        limit_files(RLIM_INFINITY);
+        assert_int_equal(status, len < 10000 ? HF_ERR_FULL : status);
+        p.commit += status == HF_OK ? 1 : 0;
+    }
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(3), HF_STR("z")));
+    ((hf_sqlite *)p.store)->is_poisoned = true; /* closing leaves the log, as a crash would */
+    hf_store_close(p.store);
+    hf_sqlite_options options = {.read_only = true};
+    limit_files(1); /* reading a log takes an index of it */
+    hf_status status = hf_sqlite_open(&op, HEAP, f.file, &options, &p.store);
+    limit_files(RLIM_INFINITY);
+    assert_int_equal(status, HF_ERR_FULL);
+    assert_non_null(strstr(op.message, "the disk is full: make room"));
+    hf_op_init(&op);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, &options, &p.store), HF_OK);
+    assert_int_equal(p.store->ops->last_commit(p.store), p.commit);
+    hf_store_close(p.store);
+    (void)signal(SIGXFSZ, was);
     folder_free(&f);
 }
 
@@ -911,6 +957,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(store_S5_sqlite_whose_sync_failed_answers_nothing_more),
     cmocka_unit_test(store_S5_sqlite_whose_checkpoint_could_not_sync_answers_nothing_more),
     cmocka_unit_test(sqlite_files_are_for_their_owner_only_whatever_their_name),
+    cmocka_unit_test(sqlite_whose_files_may_not_grow_is_full_and_goes_on_when_they_may),
     cmocka_unit_test(sqlite_says_what_a_real_disk_denies),
     cmocka_unit_test(sqlite_that_is_only_read_shows_what_is_there_and_takes_nothing),
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
