@@ -6,6 +6,18 @@
 
 enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
 
+/* What one poller hears all of them do: it is said once in as long as the pause of who says it. */
+static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
+{
+    int64_t now = hf_now(worker->rt).ns;
+    int64_t quiet = atomic_load(&worker->quiet_ns);
+    int64_t next = now + hf_milliseconds(pause_ms).ns;
+    if (now >= quiet && atomic_compare_exchange_strong(&worker->quiet_ns, &quiet, next)) {
+        hf_log(worker->rt, HF_LOG_WARN, "poll_failed", "queue=%.*s pause_ms=%lld message=%s",
+               HF_STR_ARGS(worker->queue), (long long)pause_ms, op->message);
+    }
+}
+
 /* After a failed poll. HF_OK: try again. */
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
@@ -18,8 +30,7 @@ static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_
     if (op->status == HF_ERR_CANCELED) {
         return HF_ERR_CANCELED;
     }
-    hf_log(worker->rt, HF_LOG_WARN, "poll_failed", "queue=%.*s pause_ms=%lld message=%s", HF_STR_ARGS(worker->queue),
-           (long long)*pause_ms, op->message);
+    tell(worker, op, *pause_ms);
     hf_status status = hf_sleep(hf_milliseconds(*pause_ms));
     *pause_ms = *pause_ms * 2 < PAUSE_MAX_MS ? *pause_ms * 2 : PAUSE_MAX_MS;
     return status;

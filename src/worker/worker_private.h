@@ -99,6 +99,7 @@ struct hf_worker {
     hf_chan *over;                 /* hf_worker_run may return */
     hf_status status;              /* why it stopped by itself */
     atomic_bool has_given_up;      /* that was logged */
+    _Atomic(int64_t) quiet_ns;     /* mono: until then a poll that fails is no news */
     hf_status result;              /* what hf_worker_run returns */
     char why[HF_MESSAGE_LEN_MAX];  /* its sentence */
     char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */

@@ -68,6 +68,51 @@ static void whoever_waits_for_months_needs_no_more_memory(void **state)
     hf_execution_free(execution);
 }
 
+/* ---- A service in trouble ------------------------------------------------------------------------------------------- */
+
+static void count_failed_polls(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    (void)level;
+    (void)fields;
+    *(int *)state += strcmp(event, "poll_failed") == 0 ? 1 : 0;
+}
+
+static hf_status have_no_disk(play *p)
+{
+    int lines = 0;
+    hf_runtime *rt = hf_runtime_current();
+    hf_log_sink log = rt->log;
+    void *log_state = rt->log_state;
+    rt->log = count_failed_polls;
+    rt->log_state = &lines;
+    fake_close(p->fake, HF_ERR_FULL);
+    HF_TRY(hf_sleep(hf_minutes(10)));
+    play_note(p, "%s", lines >= 60 && lines <= 150 ? "a line now and then" : "too few or too many lines");
+    rt->log = log;
+    rt->log_state = log_state;
+    return HF_OK;
+}
+
+static hf_status do_nothing(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    return HF_OK;
+}
+
+static hf_status add_nothing(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", do_nothing));
+    return hf_worker_add_activity(worker, "count", do_nothing);
+}
+
+/* Each of its 128 pollers fails once in five seconds. */
+static void a_service_in_trouble_does_not_fill_the_log(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_nothing, .body = have_no_disk, .result = "a line now and then"});
+}
+
 /* ---- Heartbeats -------------------------------------------------------------------------------------------------- */
 
 /* Beats ten times in its first attempt, fails, and goes on where it was in the second. */
@@ -607,6 +652,7 @@ int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(whoever_waits_for_months_needs_no_more_memory),
+        cmocka_unit_test(a_service_in_trouble_does_not_fill_the_log),
         cmocka_unit_test(heartbeats_are_throttled_and_the_last_one_arrives),
         cmocka_unit_test(heartbeats_go_on_after_one_that_found_no_memory),
         cmocka_unit_test(an_activity_learns_by_its_heartbeat_that_it_is_not_wanted),
