@@ -13,18 +13,29 @@ static hf_instant patience(hf_env *env)
     return (hf_instant){env->ops->now(env).ns + hf_seconds(PATIENCE_S).ns};
 }
 
-static hf_status converse(hf_op *op, hf_wire *wire, const hf_pb_admin_request *request, hf_admin_chunk *chunk,
-                          void *state)
+/* Who closes the file meanwhile, or dies, hangs up. */
+static hf_status unless_gone(hf_op *op, hf_status status, const char *path)
+{
+    return status == HF_ERR_RESET || status == HF_ERR_CLOSED
+               ? hf_fail(op, HF_ERR_CLOSED, "the program that had %s open has closed it meanwhile, or ended: try again",
+                         path)
+               : status;
+}
+
+static hf_status converse(hf_op *op, hf_wire *wire, const char *path, const hf_pb_admin_request *request,
+                          hf_admin_chunk *chunk, void *state)
 {
     hf_arena arena;
     hf_arena_init(&arena, hf_env_memory(wire->env));
     hf_status status = hf_frame_write(op, wire, &hf_pb_admin_request_type, request, arena.memory);
+    status = unless_gone(op, status, path);
     bool is_last = false;
     while (status == HF_OK && !is_last) {
         hf_arena_reset(&arena);
         hf_pb_admin_response response = {0};
         wire->deadline = patience(wire->env);
         status = hf_frame_read(op, wire, &hf_pb_admin_response_type, HF_FRAME_RESPONSE_MAX, &arena, &response);
+        status = unless_gone(op, status, path);
         if (status == HF_OK && response.status != HF_OK) {
             status = hf_fail(op, (hf_status)response.status, "%.*s", HF_STR_ARGS(response.message));
         } else if (status == HF_OK) {
@@ -88,7 +99,7 @@ hf_status hf_admin_ask(hf_op *op, hf_env *env, const char *path, const char *ver
     HF_TRY(env->ops->poller_open(env, op, &wire.poller));
     hf_status status = connect_to(op, &wire, path);
     if (status == HF_OK) {
-        status = converse(op, &wire, &request, chunk, state);
+        status = converse(op, &wire, path, &request, chunk, state);
     }
     if (wire.fd >= 0) {
         env->ops->close(env, wire.fd);

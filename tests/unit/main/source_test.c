@@ -5,6 +5,8 @@
 #include "main/source.c"
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static void make_database(const place *p)
 {
@@ -80,10 +82,44 @@ static void a_program_that_is_still_opening_is_asked_when_it_listens(void **stat
     hf_owner_release(hf_env_posix(), &o.owner);
 }
 
+/* A program that closes the file while the tool's question is on its way. */
+static void *hang_up(void *arg)
+{
+    int fd = accept(*(const int *)arg, NULL, NULL);
+    (void)close(fd);
+    return NULL;
+}
+
+static void ignore(void *state, hf_str kind, hf_str chunk)
+{
+    (void)state;
+    (void)kind;
+    (void)chunk;
+}
+
+static void a_program_that_hangs_up_is_said_to_have_closed_the_file(void **state)
+{
+    const place *p = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.90s-sock", p->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hang_up, &fd), 0);
+    hf_op op;
+    hf_op_init(&op);
+    assert_int_equal(hf_admin_ask(&op, hf_env_posix(), p->path, "stats", NULL, 0, ignore, NULL), HF_ERR_CLOSED);
+    assert_non_null(strstr(op.message, "has closed it meanwhile, or ended: try again"));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 static const struct CMUnitTest TESTS[] = {
     TEST(a_program_that_gives_up_opening_leaves_the_file_to_the_tool),
     TEST(a_program_that_is_still_opening_is_asked_when_it_listens),
+    TEST(a_program_that_hangs_up_is_said_to_have_closed_the_file),
 };
 
 int main(int argc, char **argv)
