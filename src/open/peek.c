@@ -47,13 +47,14 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     bool is_ours = status == HF_OK;
     status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);
     if (status != HF_OK) {
+        bool is_torn = is_ours && has_beside(env, path, "-journal"); /* before somebody else may begin */
         hf_peek_close(&peek);
-        if (is_ours && has_beside(env, path, "-journal")) {
+        if (is_torn) {
             return hf_fail(op, status,
                            "%s was being made or changed when its program was stopped: let that program open it again",
                            path);
         }
-        return !is_ours && peek.has_log
+        return !is_ours && peek.has_log && status != HF_ERR_CONFLICT
                    ? hf_fail(
                          op, status,
                          "the program that used %s did not close it, and its log can only be read where this user may "

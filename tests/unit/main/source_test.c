@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 static void make_database(const place *p)
 {
@@ -115,11 +116,42 @@ static void a_program_that_hangs_up_is_said_to_have_closed_the_file(void **state
     (void)close(fd);
 }
 
+/* Somebody else's program has it open, with a lock that we may not even read: there is a log, and it is in use. */
+static void a_file_in_use_by_another_user_is_not_said_to_be_left(void **state)
+{
+    const place *p = *state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    assert_int_equal(hf_start(service, "x", hf_payload_none(), NULL), HF_OK);
+    char log[160];
+    (void)snprintf(log, sizeof log, "%s-wal", p->path);
+    assert_int_equal(chmod(p->folder, 0755) | chmod(p->path, 0644) | chmod(log, 0644), 0);
+    hf_op op;
+    hf_op_init(&op);
+    hf_peek peek = {0};
+    int64_t holder = 0;
+    pid_t pid = fork(); /* SQLite's locks are between processes */
+    if (pid == 0) {
+        bool is_so = seteuid(65534) == 0 &&
+                     hf_peek_open(&op, hf_env_posix(), p->path, &peek, &holder) == HF_ERR_CONFLICT &&
+                     strstr(op.message, "is open") != NULL;
+        _exit(is_so ? 0 : 1);
+    }
+    int code = 0;
+    assert_int_equal(waitpid(pid, &code, 0), pid);
+    assert_int_equal(code, 0);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 static const struct CMUnitTest TESTS[] = {
     TEST(a_program_that_gives_up_opening_leaves_the_file_to_the_tool),
     TEST(a_program_that_is_still_opening_is_asked_when_it_listens),
     TEST(a_program_that_hangs_up_is_said_to_have_closed_the_file),
+    TEST(a_file_in_use_by_another_user_is_not_said_to_be_left),
 };
 
 int main(int argc, char **argv)
