@@ -68,8 +68,12 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
         backup->copy = sqlite3_backup_init(backup->db, "main", store->db, "main");
         rc = backup->copy != NULL ? SQLITE_OK : sqlite3_extended_errcode(backup->db);
     }
-    if (rc != SQLITE_OK) {
+    if ((rc & 0xff) == SQLITE_CANTOPEN) { /* errno is of SQLite's second try, to read it */
+        status = hf_fail(op, HF_ERR_DENIED, "cannot make %s: its folder is not there, or may not be written", path);
+    } else if (rc != SQLITE_OK) {
         status = hf_sqlite_fail(op, backup->db, rc, "cannot begin the backup");
+    }
+    if (status != HF_OK) {
         drop(store, false);
     }
     return status;

@@ -429,6 +429,10 @@ static void sqlite_says_what_a_real_disk_denies(void **state)
     COMMIT(&p, put(HF_TABLE_RUN, key_a(1), HF_STR("x")));
     hf_store *second = NULL;
     assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &second), HF_ERR_CONFLICT);
+    hf_store_request backup = {.verb = HF_STORE_BACKUP, .path = missing};
+    hf_store_execute(p.store, &backup);
+    assert_int_equal(backup.status, HF_ERR_DENIED);
+    assert_non_null(strstr(backup.op.message, "no/such.db: its folder is not there, or may not be written"));
     hf_store_close(p.store);
     bool is_root = geteuid() == 0;
     assert_int_equal(chmod(f.path, 0755), 0);
