@@ -92,7 +92,8 @@ HF_BEGIN_DECLS
  * file that cannot be opened is left as it is. */
 HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options);
 /* Waits until everything accepted is stored. Executions and workers of it must be freed before. Accepts NULL.
- * Fails: HF_ERR_MISUSE while a worker runs on it; HF_ERR_IO and others: what could not be stored at last. */
+ * Fails: HF_ERR_MISUSE while a worker runs on it, and in a process that fork() made, where every call with it is misuse: it goes on
+ * in the parent; HF_ERR_IO and others: what could not be stored at last. */
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may

@@ -22,6 +22,7 @@ enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the stor
 typedef struct hf_opened {
     hf_service service; /* first: what the caller sees */
     hf_env *env;        /* where everything comes from */
+    hf_word *marker;    /* reads 0 in a process that fork() made, which has none of our threads */
     hf_service *engine; /* who does the work */
     hf_owner owner;     /* the file is ours */
     hf_admin *admin;    /* NULL = nobody can ask from outside */
@@ -29,33 +30,58 @@ typedef struct hf_opened {
     void *log_state;    /* of it */
 } hf_opened;
 
+#define FORKED_TEXT \
+    "this process is a fork() of the one that opened the service, which goes on there: leave it alone here"
+
 /* ---- The service ------------------------------------------------------------------------------------------------------ */
+
+/* A child must not wait for threads that it does not have; and what it closed would be the log and the lock of its parent. */
+static bool is_forked(const hf_opened *opened)
+{
+    return opened->marker != NULL && atomic_load_explicit(opened->marker, memory_order_relaxed) == 0;
+}
 
 static void submit(hf_service *service, hf_call *call)
 {
-    hf_service *engine = ((hf_opened *)(void *)service)->engine;
-    engine->ops->submit(engine, call);
+    const hf_opened *opened = (hf_opened *)(void *)service;
+    if (is_forked(opened)) {
+        call->status = HF_ERR_MISUSE;
+        (void)snprintf(call->message, sizeof call->message, "%s", FORKED_TEXT);
+        call->done(call);
+        return;
+    }
+    opened->engine->ops->submit(opened->engine, call);
 }
 
 static void cancel(hf_service *service, hf_call *call)
 {
-    hf_service *engine = ((hf_opened *)(void *)service)->engine;
-    engine->ops->cancel(engine, call);
+    const hf_opened *opened = (hf_opened *)(void *)service;
+    if (!is_forked(opened)) {
+        opened->engine->ops->cancel(opened->engine, call);
+    }
 }
 
 static void unwanted(hf_service *service, hf_str task_token)
 {
-    hf_service *engine = ((hf_opened *)(void *)service)->engine;
-    engine->ops->unwanted(engine, task_token);
+    const hf_opened *opened = (hf_opened *)(void *)service;
+    if (!is_forked(opened)) {
+        opened->engine->ops->unwanted(opened->engine, task_token);
+    }
 }
 
 static hf_status close_opened(hf_op *op, hf_service *service)
 {
     hf_opened *opened = (hf_opened *)(void *)service;
     hf_env *env = opened->env;
+    if (is_forked(opened)) {
+        return hf_fail(op, HF_ERR_MISUSE, FORKED_TEXT);
+    }
     hf_admin_close(opened->admin);
     hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
     hf_owner_release(env, &opened->owner);
+    if (opened->marker != NULL) {
+        env->ops->fork_marker_close(env, opened->marker);
+    }
     env->ops->release(env, opened, sizeof *opened);
     return status;
 }
@@ -108,6 +134,10 @@ static void open_admin(hf_opened *opened, const hf_place *place)
 static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
 {
     hf_store *store = NULL;
+    opened->marker = opened->env->ops->fork_marker_open(opened->env);
+    if (opened->marker == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
+    }
     HF_TRY(open_store(op, opened, place, &store));
     hf_shares shares = hf_place_shares(place);
     hf_engine_options options = {

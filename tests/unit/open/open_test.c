@@ -39,6 +39,29 @@ static void what_was_started_is_there_after_closing_and_opening(void **state)
     assert_int_equal(hf_close(NULL), HF_OK);
 }
 
+/* As one does who becomes a daemon after it has opened its file, or whose child returns from main. */
+static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void **state)
+{
+    const place *p = *state;
+    hf_service *service = NULL;
+    assert_int_equal(hf_open(p->address, &service), HF_OK);
+    start_one(service, "a");
+    int files = place_count(p);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)alarm(20); /* it has none of the threads that it would wait for */
+        bool is_so = hf_start(service, "type", hf_payload_none(), NULL, .id = "b") == HF_ERR_MISUSE &&
+                     hf_close(service) == HF_ERR_MISUSE && strstr(hf_error_text(), "is a fork()") != NULL;
+        _exit(is_so ? 0 : 1);
+    }
+    int code = -1;
+    assert_int_equal(waitpid(pid, &code, 0), pid);
+    assert_int_equal(code, 0);
+    assert_int_equal(place_count(p), files);
+    start_one(service, "b");
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 static atomic_int answered;
 
 static void on_answer(hf_call *call)
@@ -766,6 +789,7 @@ static void what_a_client_is_told_names_the_verb_and_the_workflow(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, place_open, place_close)
 static const struct CMUnitTest TESTS[] = {
     TEST(what_was_started_is_there_after_closing_and_opening),
+    TEST(a_process_that_fork_made_leaves_the_service_of_its_parent_alone),
     TEST(closing_answers_every_call_however_many_there_are),
     TEST(every_key_of_an_address_is_taken),
     TEST(a_budget_is_shared_out_within_itself),
