@@ -108,20 +108,31 @@ static bool wipe_unfinished(hf_sqlite *store)
            log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK;
 }
 
+static bool is_file_gone(hf_sqlite *store)
+{
+    int moved = 0;
+    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0;
+}
+
 /* Somebody has moved, replaced or deleted the file or its log: who opens it next would not find what is committed here. */
 static bool is_gone(hf_sqlite *store)
 {
-    int moved = 0;
     const char *name = sqlite3_db_filename(store->db, "main");
-    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved != 0 || (name != NULL && hf_shim_log_is_gone(&store->shim, sqlite3_filename_wal(name)));
+    return is_file_gone(store) || (name != NULL && hf_shim_log_is_gone(&store->shim, sqlite3_filename_wal(name)));
 }
 
 /* What was answered for is moved from the log, which may have no name any more, into the file, which can be put back if that has
- * none. */
+ * none. A log that was put in the place of ours goes: played over a file that has everything, an older one would destroy it. */
 static hf_status give_up(hf_sqlite *store, hf_op *op)
 {
-    (void)sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int in_log = 0;
+    int done = -1;
+    int rc = sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &done);
+    if (rc == SQLITE_OK && done == in_log && !is_file_gone(store)) {
+        const char *log = sqlite3_filename_wal(sqlite3_db_filename(store->db, "main"));
+        (void)store->shim.inner->xDelete(store->shim.inner, log, 1);
+    }
     store->is_poisoned = true;
     return hf_fail(
         op, HF_ERR_STORE,

@@ -81,11 +81,48 @@ int hf_shim_settle(hf_shim *shim)
     return shim->log != NULL ? settle(&shim->log->base) : SQLITE_OK;
 }
 
+/* ---- The name of the log --------------------------------------------------------------------------------------------- */
+
+/* SQLite compares a name with its file for databases only, not for logs: so the log is opened once more, as a database that
+ * nobody reads or locks. */
+static void open_witness(hf_shim *shim, const char *name)
+{
+    sqlite3_file *witness = sqlite3_malloc(shim->inner->szOsFile);
+    if (witness == NULL) {
+        return;
+    }
+    memset(witness, 0, (size_t)shim->inner->szOsFile);
+    int rc = shim->inner->xOpen(shim->inner, name, witness, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, NULL);
+    if (rc == SQLITE_OK) {
+        shim->witness = witness;
+        return;
+    }
+    if (witness->pMethods != NULL) {
+        (void)witness->pMethods->xClose(witness);
+    }
+    sqlite3_free(witness);
+}
+
+static void close_witness(hf_shim *shim)
+{
+    if (shim->witness != NULL) {
+        (void)shim->witness->pMethods->xClose(shim->witness);
+        sqlite3_free(shim->witness);
+        shim->witness = NULL;
+    }
+}
+
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name)
 {
     int exists = 1;
+    int moved = 0;
+    sqlite3_file *witness = shim->witness;
     if (shim->log == NULL || shim->log->len == 0) {
         return false; /* there is none yet */
+    }
+    if (witness != NULL && witness->pMethods->xFileControl(witness, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+        moved != 0) {
+        return true;
     }
     return shim->inner->xAccess(shim->inner, name, SQLITE_ACCESS_EXISTS, &exists) == SQLITE_OK && exists == 0;
 }
@@ -98,6 +135,7 @@ static int shim_close(sqlite3_file *file)
     shim_file *self = (shim_file *)file;
     if (self->shim->log == self) {
         self->shim->log = NULL;
+        close_witness(self->shim);
     }
     sqlite3_file *inner = inner_of(file);
     int rc = inner->pMethods->xClose(inner);
@@ -298,6 +336,8 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
     if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
         if (self->is_log) {
+            close_witness(shim);
+            open_witness(shim, name);
             shim->log = self;
             (void)self->inner->pMethods->xFileSize(self->inner, &self->len); /* 0 gathers nothing */
         }

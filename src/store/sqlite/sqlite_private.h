@@ -20,6 +20,7 @@ typedef struct hf_shim {
     uint64_t bytes_written; /* of writes that succeeded */
     bool sync_failed;       /* a sync reported an error: nobody knows what is on the disk */
     struct shim_file *log;  /* the write-ahead log, while it is open */
+    sqlite3_file *witness;  /* opened with it: knows whether its name means it; NULL = nobody does */
     bool unfinished;        /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
     char late[65536];       /* writes to the log that are gathered: fifteen pages */
 } hf_shim;
@@ -28,7 +29,7 @@ typedef struct hf_shim {
 hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
 /* What the log was given is written, though no sync followed. An SQLite code. */
 int hf_shim_settle(hf_shim *shim);
-/* Whether a log was written whose name, which is `name`, is no file's any more. */
+/* Whether a log was written whose name, which is `name`, is no file's any more, or another's. */
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);

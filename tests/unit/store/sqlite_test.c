@@ -630,6 +630,45 @@ static void sqlite_whose_file_or_log_is_lost_answers_nothing_more(void **state)
     }
 }
 
+static void copy_file(const char *from_path, const char *to_path)
+{
+    char bytes[4096];
+    size_t len = 0;
+    FILE *from = fopen(from_path, "re");
+    FILE *to = fopen(to_path, "we");
+    assert_true(from != NULL && to != NULL);
+    while ((len = fread(bytes, 1, sizeof bytes, from)) > 0) {
+        assert_int_equal(fwrite(bytes, 1, len, to), len);
+    }
+    assert_int_equal(fclose(from) | fclose(to), 0);
+}
+
+/* As who restores file by file under a running program does. The older log must not be played over what is newer. */
+static void sqlite_whose_log_is_replaced_by_an_older_one_loses_nothing(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    char kept[160];
+    char log[160];
+    (void)snprintf(kept, sizeof kept, "%s.copy", f.file);
+    (void)snprintf(log, sizeof log, "%s-wal", f.file);
+    hf_op op;
+    hf_op_init(&op);
+    place p = {.kind = "sqlite"};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(1), HF_STR("x")));
+    copy_file(log, kept);
+    COMMIT(&p, put(HF_TABLE_RUN, key_a(2), HF_STR("y")));
+    assert_int_equal(rename(kept, log), 0);
+    hf_write write = put(HF_TABLE_RUN, key_a(3), HF_STR("z"));
+    assert_int_equal(commit_as(&p, 3, &write, 1), HF_ERR_STORE);
+    hf_store_close(p.store);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_OK);
+    assert_int_equal(p.store->ops->last_commit(p.store), 2);
+    hf_store_close(p.store);
+    folder_free(&f);
+}
+
 /* Two leaves of the table of runs change places: SQLite reads its rows in another order. */
 static void swap_leaves(const char *path)
 {
@@ -967,6 +1006,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
     cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
     cmocka_unit_test(sqlite_whose_file_or_log_is_lost_answers_nothing_more),
+    cmocka_unit_test(sqlite_whose_log_is_replaced_by_an_older_one_loses_nothing),
     cmocka_unit_test(sqlite_whose_pages_are_mixed_up_is_not_read_for_ever),
     cmocka_unit_test(store_S6_checkpoints_keep_the_log_within_its_bound),
     cmocka_unit_test(store_S6_backup_under_commits_is_the_store_at_its_last_step),
