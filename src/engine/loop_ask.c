@@ -20,6 +20,9 @@ void hf_loop_answer(hf_engine *engine, hf_ask *ask)
     if (ask->runs != NULL && engine->core != NULL) {
         hf_list_memory(engine->core, ask->runs);
     }
+    if (engine->core == NULL) {
+        memcpy(ask->why, engine->why, sizeof ask->why);
+    }
     hf_word *word = &ask->done;
     atomic_store(word, 1);
     engine->env->ops->word_wake(engine->env, word, 1);
@@ -85,7 +88,8 @@ hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t 
     hf_loop_post(engine, &ask.post);
     wait_for(engine, &ask.done); /* first: what leaves memory afterwards is in the rows by then */
     if (!listing.is_there) {
-        return hf_fail(op, HF_ERR_AGAIN, "the engine cannot list its runs at the moment");
+        return hf_fail(op, HF_ERR_AGAIN, "the runs cannot be listed at the moment: %s",
+                       ask.why[0] != '\0' ? ask.why : "the service is being closed");
     }
     hf_direct direct = {.request = hf_list_scan(&listing)};
     HF_TRY(ask_store(op, engine, &direct));

@@ -22,8 +22,9 @@ typedef struct hf_post {
 /* A question that the engine thread answers to a thread that blocks. */
 typedef struct hf_ask {
     hf_post post;
-    hf_engine_stats *stats;  /* what it wants to know ... */
-    struct hf_listing *runs; /* ... or this */
+    hf_engine_stats *stats;       /* what it wants to know ... */
+    struct hf_listing *runs;      /* ... or this */
+    char why[HF_MESSAGE_LEN_MAX]; /* there is no core to ask; empty = there is, or nobody can say */
     hf_word done;
 } hf_ask;
 

@@ -161,6 +161,13 @@ static void come_back(uint64_t seed)
     uint64_t tries = hf_sim_allocations(w.env) - before;
     assert_true(tries >= 10 && tries <= 20); /* one in a second, each of which fails at its first allocation */
     assert_int_equal(w.logged_waits, 1);
+    hf_arena arena;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_pb_admin_runs runs = {0};
+    assert_int_equal(hf_engine_list(&op, w.service, INT64_MAX, 10, &arena, &runs), HF_ERR_AGAIN);
+    assert_non_null(strstr(op.message, "memory")); /* who looks at it is told what is missing */
+    hf_arena_deinit(&arena);
+    hf_op_init(&op);
     hf_sim_fail_allocation(w.env, 0, false);
     pass(&w, 1000 * MS);
     assert_int_equal(w.logged_reopened, 1); /* also when nobody calls */
