@@ -91,10 +91,6 @@ void hf_run_drop_pending(hf_core *core, hf_run *run)
     }
     run->buffered.count = 0;
     run->buffered_len = 0;
-    for (size_t i = 0; i < run->request_ids.count; i++) {
-        hf_owned_free(core, &run->request_ids.items[i]);
-    }
-    run->request_ids.count = 0;
     hf_owned_free(core, &run->sticky_queue);
     hf_owned_free(core, &run->wft.identity);
     hf_owned_free(core, &run->wft.request_id);
@@ -110,6 +106,9 @@ void hf_run_free(hf_core *core, hf_run *run)
     }
     VEC_FREE(core, &run->externals);
     VEC_FREE(core, &run->buffered);
+    for (size_t i = 0; i < run->request_ids.count; i++) {
+        hf_owned_free(core, &run->request_ids.items[i]);
+    }
     VEC_FREE(core, &run->request_ids);
     for (size_t i = 0; i < run->rows_written.count; i++) {
         hf_owned_free(core, &run->rows_written.items[i].queue);

@@ -230,7 +230,7 @@ static inline bool hf_run_is_open(const hf_run *run)
 hf_run *hf_run_new(hf_core *core, int64_t number);
 void hf_run_free(hf_core *core, hf_run *run);
 /* A run that closes: its tasks, activities, timers and buffers go. Messages that are on their way stay until they have
- * arrived. */
+ * arrived, and request ids for ever: a signal that is repeated has come, whatever the run did since. */
 void hf_run_drop_pending(hf_core *core, hf_run *run);
 void hf_activity_free(hf_core *core, hf_activity *activity);
 void hf_timer_free(hf_core *core, hf_timer *timer);

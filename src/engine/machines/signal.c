@@ -76,14 +76,14 @@ static bool buffer_is_full(hf_core *core, hf_call *call, hf_run *run)
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_signal_workflow_execution_request *request = call->request;
-    if (!hf_run_is_open(run)) {
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
-        return;
-    }
-    if (hf_request_is_known(run, request->request_id)) {
+    if (hf_request_is_known(run, request->request_id)) { /* also when the run has ended since */
         HF_PROBE(core, HF_PROBE_SIGNAL_DEDUPED);
         hf_call_response(core, call);
         hf_call_reply(core, call);
+        return;
+    }
+    if (!hf_run_is_open(run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
     if (has_all_signals(core, run)) {

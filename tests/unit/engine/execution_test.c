@@ -145,6 +145,24 @@ GOLDEN(a_repeated_signal_is_known_after_a_crash,
        "start wf; poll; signal wf s request=r1; crash; signal wf s request=r1; complete; crash; signal wf s request=r1",
        FIRST_TASK "5 WorkflowExecutionSignaled s\n6 WorkflowTaskScheduled attempt=1\n")
 
+/* Its sender did not hear the first answer; what the run did with it is no reason to say that it never came. */
+static void a_repeated_signal_is_known_also_after_the_end(void **state)
+{
+    (void)state;
+    static const char *const ENDS[] = {"poll; complete done", "terminate wf", "time 1m", "poll; terminate wf"};
+    for (size_t i = 0; i < HF_COUNT_OF(ENDS); i++) {
+        char text[200];
+        print_message("%s\n", ENDS[i]);
+        (void)snprintf(text, sizeof text, "start wf run=1m; signal wf s request=r1; %s; signal wf s request=r1;",
+                       ENDS[i]);
+        hf_rig_do(&rig, text);
+        hf_rig_do(&rig, "signal wf s request=r2 => not_found; signal wf s => not_found");
+        hf_rig_do(&rig, "crash; signal wf s request=r1; signal wf s request=r2 => not_found");
+    }
+    hf_rig_do(&rig, "start wf; signal wf s request=r1"); /* another run, another signal */
+    hf_rig_history(&rig, "wf", START "3 WorkflowExecutionSignaled s\n");
+}
+
 /* ---- Timeouts ------------------------------------------------------------------------------------------------------- */
 
 GOLDEN(the_nearer_of_run_and_execution_timeout_counts, "start wf run=1h exec=30s; time 29999ms; crash; time 1ms",
@@ -189,6 +207,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_id_that_nobody_has_is_asked_for_once_and_forgotten),
     TEST(a_repeated_start_is_known_also_after_the_end_and_a_crash),
     TEST(a_repeated_signal_is_known_after_a_crash),
+    TEST(a_repeated_signal_is_known_also_after_the_end),
     TEST(the_nearer_of_run_and_execution_timeout_counts),
     TEST(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered),
     TEST(nothing_follows_the_end),
