@@ -38,6 +38,10 @@ static void put_failure(hf_buf *out, const hf_pb_failure *failure)
     } else if (failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO) {
         hf_buf_putf(out, " server='%.*s'", HF_STR_ARGS(failure->message));
     }
+    if (failure->cause != NULL) {
+        hf_buf_puts(out, " because");
+        put_failure(out, failure->cause);
+    }
 }
 
 #define ATTRS(stem) const hf_pb_##stem##_event_attributes *a = event->stem##_event_attributes

@@ -10,7 +10,7 @@
  * with the outcome, at the end. Attempts, back-off and heartbeats are state only.
  *
  * Four timeouts: schedule-to-start (no worker took it), start-to-close (one attempt), heartbeat (silence of a started one),
- * schedule-to-close (everything together). The first three of them can be retried, but for schedule-to-start. */
+ * schedule-to-close (everything together). Start-to-close and heartbeat end one attempt, and another may follow. */
 #include "engine/core.h"
 
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))

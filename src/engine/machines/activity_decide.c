@@ -157,30 +157,51 @@ bool hf_activities_cancel_early(hf_core *core, hf_run *run)
 
 /* ---- Retries --------------------------------------------------------------------------------------------------------- */
 
-static bool is_non_retryable(const hf_pb_retry_policy *policy, const hf_pb_failure *failure)
+static bool names_type(const hf_pb_retry_policy *policy, hf_str type)
 {
-    if (failure == NULL) {
-        return false;
-    }
-    if (failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO) {
-        return failure->server_failure_info->non_retryable;
-    }
-    if (failure->failure_info_case == HF_PB_FAILURE_TERMINATED_FAILURE_INFO ||
-        failure->failure_info_case == HF_PB_FAILURE_CANCELED_FAILURE_INFO) {
-        return true;
-    }
-    if (failure->failure_info_case != HF_PB_FAILURE_APPLICATION_FAILURE_INFO) {
-        return false;
-    }
-    if (failure->application_failure_info->non_retryable) {
-        return true;
-    }
-    for (size_t i = 0; policy != NULL && i < policy->non_retryable_error_types.count; i++) {
-        if (hf_str_equal(policy->non_retryable_error_types.items[i], failure->application_failure_info->type)) {
+    for (size_t i = 0; i < policy->non_retryable_error_types.count; i++) {
+        if (hf_str_equal(policy->non_retryable_error_types.items[i], type)) {
             return true;
         }
     }
     return false;
+}
+
+/* The timeout of one attempt, which a policy may name like a type of failure. */
+static bool is_non_retryable_timeout(const hf_pb_retry_policy *policy, int32_t type)
+{
+    if (type == HF_TIMEOUT_TYPE_START_TO_CLOSE) {
+        return names_type(policy, HF_STR("TemporalTimeout:StartToClose"));
+    }
+    return type != HF_TIMEOUT_TYPE_HEARTBEAT || names_type(policy, HF_STR("TemporalTimeout:Heartbeat"));
+}
+
+static bool is_non_retryable(const hf_pb_retry_policy *policy, const hf_pb_failure *failure)
+{
+    switch (failure->failure_info_case) {
+    case HF_PB_FAILURE_SERVER_FAILURE_INFO:
+        return failure->server_failure_info->non_retryable;
+    case HF_PB_FAILURE_TERMINATED_FAILURE_INFO:
+    case HF_PB_FAILURE_CANCELED_FAILURE_INFO:
+        return true;
+    case HF_PB_FAILURE_TIMEOUT_FAILURE_INFO:
+        return is_non_retryable_timeout(policy, failure->timeout_failure_info->timeout_type);
+    case HF_PB_FAILURE_APPLICATION_FAILURE_INFO:
+        return failure->application_failure_info->non_retryable ||
+               names_type(policy, failure->application_failure_info->type);
+    default:
+        return false;
+    }
+}
+
+/* A timeout of the whole, or of the wait for a worker: no further attempt would help. */
+static bool is_out_of_time(const hf_pb_failure *failure)
+{
+    if (failure->failure_info_case != HF_PB_FAILURE_TIMEOUT_FAILURE_INFO) {
+        return false;
+    }
+    int32_t type = failure->timeout_failure_info->timeout_type;
+    return type == HF_TIMEOUT_TYPE_SCHEDULE_TO_START || type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
 }
 
 /* Initial interval times coefficient to the power of the attempts that failed, no more than the longest. */
@@ -211,6 +232,9 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     if (activity->cancel_requested_id != 0) {
         return HF_RETRY_STATE_CANCEL_REQUESTED;
     }
+    if (is_out_of_time(failure)) {
+        return HF_RETRY_STATE_TIMEOUT;
+    }
     if (is_non_retryable(policy, failure)) {
         return HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
     }
@@ -218,7 +242,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
         return HF_RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED;
     }
     int64_t pause = at_once ? 0 : backoff(policy, activity->attempt);
-    if (failure != NULL && failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO &&
+    if (failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO &&
         failure->application_failure_info->next_retry_delay.has) {
         pause = hf_pb_duration_span(failure->application_failure_info->next_retry_delay).ns;
     }
@@ -228,9 +252,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     }
     hf_buf bytes;
     hf_buf_init(&bytes, core->memory, SIZE_MAX / 4);
-    if (failure != NULL) {
-        hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
-    }
+    hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
     if (bytes.status != HF_OK) {
         hf_core_break(core, bytes.status, "out of memory");
     }
@@ -297,25 +319,6 @@ int64_t hf_activity_deadline(const hf_activity *activity)
     return INT64_MAX;
 }
 
-static hf_pb_failure *timeout_failure(hf_core *core, const hf_activity *activity, int32_t type)
-{
-    hf_pb_payloads *details = NULL;
-    if (activity->heartbeat_details.len > 0) {
-        details = HF_ARENA_NEW(&core->scratch, hf_pb_payloads);
-        hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&activity->heartbeat_details));
-        if (details != NULL) {
-            (void)hf_pb_decode(&core->op, &hf_pb_payloads_type, bytes, &core->scratch, details);
-        }
-    }
-    hf_pb_failure *failure = hf_failure_timeout(&core->scratch, type, HF_STR("activity timeout"));
-    if (failure == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
-    }
-    failure->timeout_failure_info->last_heartbeat_details = details;
-    return failure;
-}
-
 /* Which timeout has passed, 0 = none. The whole goes first: it allows no retry. */
 static int32_t passed(const hf_core *core, const hf_activity *activity)
 {
@@ -350,13 +353,15 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
         hf_activity_enqueue(core, run, activity);
         return false;
     }
-    hf_pb_failure *failure = timeout_failure(core, activity, type);
-    int32_t retry_state = type == HF_TIMEOUT_TYPE_START_TO_CLOSE || type == HF_TIMEOUT_TYPE_HEARTBEAT
-                              ? retry(core, run, activity, failure, false)
-                          : type == HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE ? HF_RETRY_STATE_TIMEOUT
-                                                                      : HF_RETRY_STATE_NON_RETRYABLE_FAILURE;
+    hf_pb_failure *failure = hf_activity_timeout_failure(core, type, NULL);
+    int32_t retry_state = failure != NULL ? retry(core, run, activity, failure, false) : 0;
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
+    }
+    bool of_attempt = type == HF_TIMEOUT_TYPE_START_TO_CLOSE || type == HF_TIMEOUT_TYPE_HEARTBEAT;
+    if (of_attempt && retry_state == HF_RETRY_STATE_TIMEOUT) { /* what ends it is that another one has no time left */
+        failure = hf_activity_timeout_failure(core, HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE,
+                                              "activity ScheduleToClose timeout: no time is left for another attempt");
     }
     hf_activity_emit_timed_out(core, run, activity, failure, retry_state);
     return true;

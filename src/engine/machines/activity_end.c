@@ -2,6 +2,11 @@
  * again are not in the history. */
 #include "engine/core.h"
 
+#include "base/limits.h"
+#include "history/payload.h"
+
+#include <stdio.h>
+
 /* ActivityTaskStarted, just before the outcome; its id, 0 when it is buffered. */
 static int64_t emit_started(hf_core *core, hf_run *run, const hf_activity *activity)
 {
@@ -63,11 +68,52 @@ void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *acti
     hf_event_emit_or_buffer(core, run, &event);
 }
 
+hf_pb_failure *hf_activity_timeout_failure(hf_core *core, int32_t type, const char *why)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "activity %s timeout", hf_pb_enum_brief(&hf_pb_timeout_type_enum, type));
+    hf_str message = hf_arena_copy(&core->scratch, hf_str_of(why != NULL ? why : text));
+    hf_pb_failure *failure = hf_failure_timeout(&core->scratch, type, message);
+    if (failure == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    return failure;
+}
+
+/* Of an outcome, not of an attempt that is tried again: how far it got, and what went wrong before. */
+static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity, hf_pb_failure *failure)
+{
+    hf_arena *arena = &core->scratch;
+    if (failure != NULL && activity->heartbeat_details.len > 0) {
+        hf_pb_payloads *details = HF_ARENA_NEW(arena, hf_pb_payloads);
+        hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->heartbeat_details));
+        if (details != NULL && hf_pb_decode(&core->op, &hf_pb_payloads_type, bytes, arena, details) == HF_OK) {
+            failure->timeout_failure_info->last_heartbeat_details = details;
+        }
+    }
+    if (failure != NULL && activity->last_failure.len > 0) {
+        hf_pb_failure *last = HF_ARENA_NEW(arena, hf_pb_failure);
+        hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->last_failure));
+        if (last != NULL && hf_pb_decode(&core->op, &hf_pb_failure_type, bytes, arena, last) == HF_OK) {
+            failure->cause = last;
+        }
+    }
+    if (failure == NULL || arena->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    hf_pb_failure *each = failure; /* it has one more cause than the last one, which may have had all there may be */
+    for (int depth = 1; each != NULL; depth++, each = each->cause) {
+        each->cause = depth < HF_FAILURE_DEPTH_MAX ? each->cause : NULL;
+    }
+    return failure;
+}
+
 void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                                 int32_t retry_state)
 {
     hf_pb_activity_task_timed_out_event_attributes body = {
-        .failure = failure,
+        .failure = add_last_words(core, activity, failure),
         .scheduled_event_id = activity->scheduled_id,
         .retry_state = retry_state,
     };

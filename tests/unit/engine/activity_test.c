@@ -7,7 +7,7 @@
 
 GOLDEN(schedule_to_start_ends_an_activity_nobody_takes,
        "start wf; poll; complete activity a1 start=5s each=1m; time 5s",
-       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToStart NonRetryableFailure\n"
+       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToStart Timeout\n"
                       "7 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(
@@ -30,8 +30,35 @@ GOLDEN(schedule_to_close_bounds_everything,
 
 GOLDEN(schedule_to_close_ends_an_activity_between_attempts,
        "start wf; poll; complete activity a1 close=5s initial=3s; apoll; time 1s; afail; time 4s",
-       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToClose Timeout\n"
+       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToClose because failure=Oops Timeout\n"
                       "7 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(schedule_to_start_of_a_later_attempt_tells_what_went_wrong_before,
+       "start wf; poll; complete activity a1 start=5s each=1m; apoll; afail; time 1s; crash; time 5s",
+       FIRST_ACTIVITY "6 ActivityTaskTimedOut scheduled=5 timeout=ScheduleToStart because failure=Oops Timeout\n"
+                      "7 WorkflowTaskScheduled attempt=1\n")
+
+/* The last attempt timed out, but what ended the activity is that there is no time for another. */
+GOLDEN(an_attempt_that_times_out_without_time_for_another_is_schedule_to_close,
+       "start wf; poll; complete activity a1 close=10s each=6s initial=5s; apoll; time 6s",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=ScheduleToClose Timeout\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(the_last_attempts_timeout_tells_of_the_one_before,
+       "start wf; poll; complete activity a1 each=5s retries=2; apoll; afail; time 1s; apoll; time 5s",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
+                      "7 ActivityTaskTimedOut scheduled=5 started=6 timeout=StartToClose because failure=Oops "
+                      "MaximumAttemptsReached\n"
+                      "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_timeout_of_an_activity_that_is_to_be_canceled_says_so,
+       "start wf; poll; complete activity a1 close=5s; apoll; signal wf s; poll; complete unactivity 5; time 5s",
+       FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
+                      "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                      "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskStarted scheduled=5 attempt=1\n"
+                      "12 ActivityTaskTimedOut scheduled=5 started=11 timeout=ScheduleToClose CancelRequested\n"
+                      "13 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_retry_that_would_come_too_late_is_not_made,
        "start wf; poll; complete activity a1 close=5s initial=5s; apoll; time 1s; afail",
@@ -87,6 +114,14 @@ GOLDEN(a_type_that_the_policy_names_is_not_retried,
        FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Good\n"
                       "7 ActivityTaskFailed scheduled=5 started=6 failure=Bad NonRetryableFailure\n"
                       "8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(
+    a_timeout_that_the_policy_names_is_not_retried,
+    "start wf; poll; complete activity a1 each=5s never=TemporalTimeout:StartToClose, "
+    "activity a2 each=1m beat=5s never=TemporalTimeout:StartToClose; apoll; apoll as=b; time 5s; time 1s; apoll as=c",
+    FIRST_ACTIVITY "6 ActivityTaskScheduled a2\n7 ActivityTaskStarted scheduled=5 attempt=1\n"
+                   "8 ActivityTaskTimedOut scheduled=5 started=7 timeout=StartToClose NonRetryableFailure\n"
+                   "9 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_failure_that_says_so_is_not_retried, "start wf; poll; complete activity a1; apoll; afail final",
        FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=1\n"
@@ -156,6 +191,50 @@ static void the_next_attempt_gets_the_last_details(void **state)
     hf_rig_do(&rig, "afail details=three; time 2s; crash; apoll");
     assert_true(hf_str_equal(details_of(hf_rig_activity(&rig, "a")), HF_STR("three")));
     assert_int_equal(hf_rig_activity(&rig, "a")->attempt, 3);
+}
+
+/* The failure of the last event. */
+static const hf_pb_failure *last_timeout(hf_arena *arena)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_history history;
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, hf_rig_history_bytes(&rig, "wf"), arena, &history), HF_OK);
+    const hf_pb_failure *failure = NULL;
+    for (size_t i = 0; i < history.events.count; i++) {
+        if (history.events.items[i].event_type == HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT) {
+            failure = history.events.items[i].activity_task_timed_out_event_attributes->failure;
+        }
+    }
+    return failure;
+}
+
+static void a_timeout_carries_the_last_details_and_its_own_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *activity;
+        const char *message;
+    } CASES[] = {
+        {"close=5s", "activity ScheduleToClose timeout"},
+        {"each=5s retries=1", "activity StartToClose timeout"},
+        {"each=1m beat=5s retries=1", "activity Heartbeat timeout"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char text[200];
+        hf_arena arena;
+        hf_arena_init(&arena, hf_rig_heap);
+        (void)snprintf(text, sizeof text,
+                       "start wf; poll; complete activity a1 %s; apoll; heartbeat details=half; time 5s",
+                       CASES[i].activity);
+        hf_rig_do(&rig, text);
+        const hf_pb_failure *failure = last_timeout(&arena);
+        assert_true(failure != NULL && hf_str_equal(failure->message, hf_str_of(CASES[i].message)));
+        const hf_pb_payloads *details = failure->timeout_failure_info->last_heartbeat_details;
+        assert_true(details != NULL && hf_str_equal(details->payloads.items[0].data, HF_STR("half")));
+        hf_arena_deinit(&arena);
+        hf_rig_do(&rig, "terminate wf");
+    }
 }
 
 /* ---- Times ---------------------------------------------------------------------------------------------------------- */
@@ -321,12 +400,17 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_last_attempt_that_times_out_is_the_outcome),
     TEST(schedule_to_close_bounds_everything),
     TEST(schedule_to_close_ends_an_activity_between_attempts),
+    TEST(schedule_to_start_of_a_later_attempt_tells_what_went_wrong_before),
+    TEST(an_attempt_that_times_out_without_time_for_another_is_schedule_to_close),
+    TEST(the_last_attempts_timeout_tells_of_the_one_before),
+    TEST(a_timeout_of_an_activity_that_is_to_be_canceled_says_so),
     TEST(a_retry_that_would_come_too_late_is_not_made),
     TEST(silence_ends_an_attempt_that_promised_heartbeats),
     TEST(timeouts_as_long_as_the_wire_can_say_never_come),
     TEST(the_pause_doubles_and_stays_below_its_bound),
     TEST(a_failure_may_name_its_own_pause),
     TEST(a_type_that_the_policy_names_is_not_retried),
+    TEST(a_timeout_that_the_policy_names_is_not_retried),
     TEST(a_failure_that_says_so_is_not_retried),
     TEST(the_last_attempt_is_the_last),
     TEST(an_activity_that_is_to_be_canceled_is_not_retried),
@@ -335,6 +419,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_activity_that_is_canceled_before_it_started_ends_with_its_run),
     TEST(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late),
     TEST(the_next_attempt_gets_the_last_details),
+    TEST(a_timeout_carries_the_last_details_and_its_own_name),
     TEST(the_started_event_tells_when_the_attempt_began),
     TEST(the_started_event_tells_it_also_when_it_was_buffered),
     TEST(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open),

@@ -106,7 +106,7 @@ static void an_activity_that_says_too_much_fails(void **state)
         const char *script, *failure;
     } CASES[] = {
         {"acomplete input=101", "server='Complete result exceeds size limit.'"},
-        {"afail input=101", "server='Failure exceeds size limit.'"},
+        {"afail input=101", "server='Failure exceeds size limit.' because failure=Oops"},
         {"afail " LONG_DETAILS, "server='Heartbeat details exceed size limit.'"},
         {"heartbeat asked " LONG_DETAILS "; heartbeat => not_found", "server='Heartbeat details exceed size limit.'"},
     };

@@ -60,6 +60,31 @@ static void an_activity_that_fails_with_too_many_causes_keeps_the_first(void **s
     hf_rig_do(&rig, "crash; complete timer t 1h; poll; complete done");
 }
 
+/* The failure before is the cause of the timeout: one more than there may be. */
+static void an_activity_that_times_out_after_too_many_causes_keeps_the_first(void **state)
+{
+    (void)state;
+    hf_arena arena;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_op op;
+    hf_op_init(&op);
+    hf_rig_do(&rig, "start wf; poll; complete activity a each=1h retries=2; apoll");
+    fail_deeply();
+    hf_rig_do(&rig, "time 1s; apoll; time 1h; crash");
+    hf_pb_history history;
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, hf_rig_history_bytes(&rig, "wf"), &arena, &history), HF_OK);
+    const hf_pb_history_event *event = &history.events.items[history.events.count - 2];
+    assert_int_equal(event->event_type, HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT);
+    int count = 0;
+    const hf_pb_failure *each = event->activity_task_timed_out_event_attributes->failure;
+    for (; each != NULL; each = each->cause) {
+        count++;
+    }
+    assert_int_equal(count, HF_FAILURE_DEPTH_MAX);
+    hf_rig_do(&rig, "poll; complete done; crash");
+    hf_arena_deinit(&arena);
+}
+
 /* ---- A core that breaks ---------------------------------------------------------------------------------------------- */
 
 static void an_answer_that_is_durable_is_given_though_the_core_is_broken(void **state)
@@ -254,6 +279,7 @@ static void namespaces_are_apart_whatever_is_in_their_names(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(a_start_with_too_many_causes_is_refused),
     TEST(an_activity_that_fails_with_too_many_causes_keeps_the_first),
+    TEST(an_activity_that_times_out_after_too_many_causes_keeps_the_first),
     TEST(an_answer_that_is_durable_is_given_though_the_core_is_broken),
     TEST(a_page_that_cannot_be_read_stops_one_run),
     TEST(a_history_whose_rows_cannot_be_read_fails_its_caller_alone),
