@@ -106,8 +106,11 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     } else if (wants_close(call)) {
         if (open && request->wait_new_event) {
             park(core, call, run->number);
-        } else { /* of an open run the last event there is, as Temporal does it */
-            answer_one(core, call, run, open ? run->event_count : run->close_event_id);
+        } else if (open) { /* any other event would be taken for the end */
+            hf_call_response(core, call);
+            hf_call_reply(core, call);
+        } else {
+            answer_one(core, call, run, run->close_event_id);
         }
     } else if (page.next > run->event_count && open && request->wait_new_event) {
         park(core, call, run->number);

@@ -203,6 +203,19 @@ static void a_poll_for_the_end_gets_exactly_the_closing_event(void **state)
     assert_int_equal(count_of(response->history), 1);
 }
 
+/* Who asks for the end takes every event that comes for it. */
+static void a_look_for_the_end_of_an_open_run_gets_nothing(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete timer t 1s");
+    const hf_pb_get_workflow_execution_history_response *response = history("h", CLOSE, false, 0, HF_STR(""));
+    assert_non_null(response);
+    assert_int_equal(count_of(response->history), 0);
+    assert_int_equal(response->next_page_token.len, 0);
+    hf_rig_do(&rig, "terminate wf");
+    assert_int_equal(count_of(history("h", CLOSE, false, 0, HF_STR(""))->history), 1);
+}
+
 static void a_poll_for_the_end_is_answered_without_events_when_its_time_is_over(void **state)
 {
     (void)state;
@@ -321,6 +334,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(missing_timeouts_of_an_activity_come_from_the_others),
     TEST(an_empty_answer_has_no_token),
     TEST(a_poll_for_the_end_gets_exactly_the_closing_event),
+    TEST(a_look_for_the_end_of_an_open_run_gets_nothing),
     TEST(a_poll_for_the_end_is_answered_without_events_when_its_time_is_over),
     TEST(pages_give_every_event_once),
     TEST(a_poll_for_new_events_is_woken_by_them),
