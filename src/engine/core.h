@@ -453,6 +453,8 @@ bool hf_fits(hf_core *core, size_t len);                                       /
 /* The failure, or one that says that it is too long, with the beginning of it as its cause. In core->scratch; NULL: E2. */
 bool hf_failure_is_deep(const hf_pb_failure *failure); /* more causes than a record may hold */
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
+/* One that says that it is too long, with the beginning of it: shorter than HF_FAILURE_KEPT_LEN_MAX. The same memory. */
+hf_pb_failure *hf_failure_cut(hf_core *core, const hf_pb_failure *failure, bool non_retryable);
 hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why);
 
 /* commands.c */

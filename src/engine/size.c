@@ -102,6 +102,21 @@ static hf_pb_failure *cut_causes(hf_core *core, const hf_pb_failure *failure)
     return first;
 }
 
+hf_pb_failure *hf_failure_cut(hf_core *core, const hf_pb_failure *failure, bool non_retryable)
+{
+    hf_str why = HF_STR("Failure exceeds size limit.");
+    hf_pb_failure *instead = hf_failure_server(&core->scratch, why, non_retryable);
+    if (instead != NULL) {
+        instead->cause =
+            hf_failure_application(&core->scratch, cut(hf_failure_type(failure)), cut(failure->message), non_retryable);
+    }
+    if (instead == NULL || instead->cause == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    return instead;
+}
+
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
 {
     if (hf_failure_is_deep(failure)) {
@@ -113,10 +128,5 @@ hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
     if (hf_fits(core, hf_message_len(core, &hf_pb_failure_type, failure))) {
         return failure;
     }
-    hf_pb_failure *instead = hf_failure_too_big(core, "Failure exceeds size limit.");
-    if (instead != NULL) {
-        instead->cause =
-            hf_failure_application(&core->scratch, cut(hf_failure_type(failure)), cut(failure->message), true);
-    }
-    return instead;
+    return hf_failure_cut(core, failure, true);
 }

@@ -252,7 +252,12 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     }
     hf_buf bytes;
     hf_buf_init(&bytes, core->memory, SIZE_MAX / 4);
-    hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
+    if (hf_message_len(core, &hf_pb_failure_type, failure) > HF_FAILURE_KEPT_LEN_MAX) {
+        failure = hf_failure_cut(core, failure, false);
+    }
+    if (failure != NULL) {
+        hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
+    }
     if (bytes.status != HF_OK) {
         hf_core_break(core, bytes.status, "out of memory");
     }
@@ -261,7 +266,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
         .scheduled_id = activity->scheduled_id,
         .attempt = activity->attempt + (HF_CANARY(HF_BUG_ATTEMPT_NOT_COUNTED) ? 0 : 1),
         .time = time,
-        .failure = hf_str_of_len(bytes.data, bytes.len > HF_FAILURE_KEPT_LEN_MAX ? 0 : bytes.len),
+        .failure = hf_str_of_len(bytes.data, bytes.len),
     };
     hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
     hf_buf_deinit(&bytes);

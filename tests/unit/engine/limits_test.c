@@ -123,6 +123,18 @@ static void an_activity_that_says_too_much_fails(void **state)
     }
 }
 
+/* What is kept of an attempt that is tried again is shorter than what a history takes. */
+static void a_long_failure_of_an_attempt_is_cut_and_not_forgotten(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf; poll; complete activity a1 retries=3; apoll; afail input=3500; time 1s; apoll;"
+                    "afail input=5000; crash; time 2s; apoll; acomplete");
+    hf_rig_history(&rig, "wf",
+                   FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=3 server='Failure exceeds size limit.' "
+                                  "because failure=Oops\n7 ActivityTaskCompleted scheduled=5 started=6\n"
+                                  "8 WorkflowTaskScheduled attempt=1\n");
+}
+
 static void a_canceled_activity_that_says_too_much_fails(void **state)
 {
     (void)state;
@@ -580,6 +592,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_history_that_nobody_works_on_has_a_longest_too),
     TEST(long_metadata_counts_like_data),
     TEST(an_activity_that_says_too_much_fails),
+    TEST(a_long_failure_of_an_attempt_is_cut_and_not_forgotten),
     TEST(a_canceled_activity_that_says_too_much_fails),
     TEST(what_an_activity_says_may_be_as_long_as_that),
     TEST(a_command_that_says_too_much_fails_its_task),
