@@ -143,6 +143,13 @@ static void put_rest(const hf_pb_history_event *event, hf_buf *out)
         hf_buf_putf(out, " %.*s", HF_STR_ARGS(a->signal_name));
         break;
     }
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: {
+        ATTRS(workflow_execution_timed_out);
+        if (a->retry_state != HF_RETRY_STATE_RETRY_POLICY_NOT_SET) {
+            hf_buf_putf(out, " %s", brief(&hf_pb_retry_state_enum, a->retry_state));
+        }
+        break;
+    }
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: {
         ATTRS(workflow_execution_terminated);
         hf_buf_putf(out, " '%.*s'", HF_STR_ARGS(a->reason));

@@ -69,6 +69,14 @@ static hf_str new_run_id(hf_core *core, int64_t number)
     return hf_run_id_make(core, &core->scratch, chance, number);
 }
 
+/* The shorter of two spans; 0 = there is no bound. */
+static hf_pb_duration nearer(hf_pb_duration a, hf_pb_duration b)
+{
+    int64_t ns = hf_pb_duration_span(a).ns;
+    int64_t other = hf_pb_duration_span(b).ns;
+    return hf_pb_duration_of((hf_span){ns == 0 || (other > 0 && other < ns) ? other : ns});
+}
+
 static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_execution_request *request)
 {
     hf_str run_id = hf_owned_str(&run->run_id);
@@ -79,7 +87,7 @@ static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_
         .task_queue = &queue,
         .input = request->input,
         .workflow_execution_timeout = request->workflow_execution_timeout,
-        .workflow_run_timeout = request->workflow_run_timeout,
+        .workflow_run_timeout = nearer(request->workflow_run_timeout, request->workflow_execution_timeout),
         .workflow_task_timeout = request->workflow_task_timeout,
         .original_execution_run_id = run_id,
         .first_execution_run_id = run_id,
@@ -98,7 +106,8 @@ static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_
     if (!body.workflow_task_timeout.has || hf_pb_duration_span(body.workflow_task_timeout).ns == 0) {
         body.workflow_task_timeout = hf_pb_duration_of(hf_seconds(10));
     }
-    body.workflow_execution_timeout.has = body.workflow_run_timeout.has = true;
+    body.workflow_task_timeout = nearer(body.workflow_task_timeout, body.workflow_run_timeout);
+    body.workflow_execution_timeout.has = true;
     if (hf_pb_duration_span(body.workflow_execution_timeout).ns > 0) {
         int64_t ends = 0;
         if (__builtin_add_overflow(core->now.wall, hf_pb_duration_span(body.workflow_execution_timeout).ns, &ends)) {
@@ -251,7 +260,12 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run)
 void hf_execution_time_out(hf_core *core, hf_run *run)
 {
     end_task(core, run);
-    hf_pb_workflow_execution_timed_out_event_attributes body = {.retry_state = HF_RETRY_STATE_RETRY_POLICY_NOT_SET};
+    int64_t ends = 0;
+    bool is_last = run->execution_timeout > 0 &&
+                   !__builtin_add_overflow(run->start_time, run->execution_timeout, &ends) && ends <= core->now.wall;
+    hf_pb_workflow_execution_timed_out_event_attributes body = {
+        .retry_state = is_last ? HF_RETRY_STATE_TIMEOUT : HF_RETRY_STATE_RETRY_POLICY_NOT_SET,
+    };
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES,

@@ -166,9 +166,59 @@ static void a_repeated_signal_is_known_also_after_the_end(void **state)
 /* ---- Timeouts ------------------------------------------------------------------------------------------------------- */
 
 GOLDEN(the_nearer_of_run_and_execution_timeout_counts, "start wf run=1h exec=30s; time 29999ms; crash; time 1ms",
+       START "3 WorkflowExecutionTimedOut Timeout\n")
+
+/* No retry could follow: the time of all runs together is over, and not only of this one. */
+GOLDEN(the_end_of_the_execution_timeout_says_so, "start wf exec=30s; time 1h",
+       START "3 WorkflowExecutionTimedOut Timeout\n")
+
+GOLDEN(the_end_of_the_run_timeout_says_nothing_of_the_execution, "start wf run=29s exec=30s; time 29s",
        START "3 WorkflowExecutionTimedOut\n")
 
-GOLDEN(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered, "start wf run=5s; poll; signal wf s; time 5s",
+static void a_run_has_no_more_time_than_its_execution_and_its_task_no_more_than_the_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *start;
+        int run, task; /* seconds */
+    } CASES[] = {
+        {"start wf", 0, 10},
+        {"start wf exec=30s", 30, 10},
+        {"start wf exec=30s run=1h", 30, 10},
+        {"start wf exec=30s run=20s", 20, 10},
+        {"start wf exec=8s", 8, 8},
+        {"start wf run=3s task=4s", 3, 3},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        print_message("%s\n", CASES[i].start);
+        hf_arena arena;
+        hf_arena_init(&arena, hf_rig_heap);
+        hf_op op;
+        hf_op_init(&op);
+        hf_pb_history history;
+        hf_rig_do(&rig, CASES[i].start);
+        hf_str bytes = hf_rig_history_bytes(&rig, "wf");
+        assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, bytes, &arena, &history), HF_OK);
+        const hf_pb_workflow_execution_started_event_attributes *started =
+            history.events.items[0].workflow_execution_started_event_attributes;
+        assert_int_equal(hf_pb_duration_span(started->workflow_run_timeout).ns, hf_seconds(CASES[i].run).ns);
+        assert_int_equal(hf_pb_duration_span(started->workflow_task_timeout).ns, hf_seconds(CASES[i].task).ns);
+        hf_rig_do(&rig, "terminate wf");
+        hf_arena_deinit(&arena);
+    }
+}
+
+/* As with a run timeout: an activity has no more time than its workflow. */
+static void an_activity_has_no_more_time_than_the_execution(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf exec=30s; poll; complete activity a1 each=1h; apoll");
+    const hf_pb_poll_activity_task_queue_response *task = hf_rig_activity(&rig, "a");
+    assert_int_equal(hf_pb_duration_span(task->schedule_to_close_timeout).ns, hf_seconds(30).ns);
+    assert_int_equal(hf_pb_duration_span(task->start_to_close_timeout).ns, hf_seconds(30).ns);
+}
+
+GOLDEN(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered, "start wf run=10s; poll; signal wf s; time 10s",
        START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 ForceCloseCommand\n"
              "5 WorkflowExecutionSignaled s\n6 WorkflowExecutionTimedOut\n")
 
@@ -209,6 +259,10 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_repeated_signal_is_known_after_a_crash),
     TEST(a_repeated_signal_is_known_also_after_the_end),
     TEST(the_nearer_of_run_and_execution_timeout_counts),
+    TEST(the_end_of_the_execution_timeout_says_so),
+    TEST(the_end_of_the_run_timeout_says_nothing_of_the_execution),
+    TEST(a_run_has_no_more_time_than_its_execution_and_its_task_no_more_than_the_run),
+    TEST(an_activity_has_no_more_time_than_the_execution),
     TEST(a_run_timeout_ends_a_started_task_and_keeps_what_was_buffered),
     TEST(nothing_follows_the_end),
     TEST(requests_without_what_they_need_are_refused),
