@@ -161,6 +161,18 @@ static bool signal_is_good(hf_core *core, hf_call *call)
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
 
+/* One policy is for an id that is in use, the other for one that was: where both speak of the first, they must agree. */
+static bool policies_agree(const hf_pb_start_workflow_execution_request *request)
+{
+    int32_t reuse = request->workflow_id_reuse_policy;
+    int32_t conflict = request->workflow_id_conflict_policy;
+    if (reuse == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
+        return conflict == HF_WORKFLOW_ID_CONFLICT_POLICY_UNSPECIFIED;
+    }
+    return reuse != HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE ||
+           conflict != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
+}
+
 static bool start_is_good(hf_core *core, hf_call *call)
 {
     REQUEST(start_workflow_execution);
@@ -180,6 +192,9 @@ static bool start_is_good(hf_core *core, hf_call *call)
         hf_pb_duration_span(request->workflow_run_timeout).ns < 0 ||
         hf_pb_duration_span(request->workflow_task_timeout).ns < 0) {
         return refuse(core, call, "A timeout of the request is negative.");
+    }
+    if (!policies_agree(request)) {
+        return refuse(core, call, "WorkflowIdReusePolicy and WorkflowIdConflictPolicy contradict each other.");
     }
     if (hf_failure_is_deep(request->continued_failure)) {
         return refuse(core, call, "ContinuedFailure has too many causes.");

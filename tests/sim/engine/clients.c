@@ -378,6 +378,12 @@ static void next_operation(sim_world *world, sim_client *client)
         op->reuse = (int)hf_rng_below(&world->rng, 8);
         op->reuse = op->reuse > 4 ? 0 : op->reuse; /* most starts may use an id again */
         op->conflict = (int)hf_rng_below(&world->rng, 4);
+        if (op->reuse == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
+            op->conflict = 0; /* it says that itself */
+        } else if (op->reuse == HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE &&
+                   op->conflict == HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
+            op->reuse = 0; /* both are not to be had */
+        }
     }
     op->is_large = kind != SIM_OP_CANCEL && sim_evil(world, world->knobs.large);
     if (op->is_large) {

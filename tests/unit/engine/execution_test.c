@@ -49,6 +49,17 @@ static void an_id_in_use_may_be_taken_over(void **state)
     }
 }
 
+/* "Never a second run of this id" and "in place of the one that runs" are not both to be had. */
+static void policies_that_contradict_each_other_are_refused(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf reuse=3 conflict=3 => invalid; start wf");
+    hf_rig_do(&rig, "start wf reuse=3 conflict=3 => invalid; start wf reuse=4 conflict=1 => invalid;"
+                    "start wf reuse=4 conflict=2 => invalid; start wf reuse=4 conflict=3 => invalid");
+    hf_rig_history(&rig, "wf", START);
+    hf_rig_do(&rig, "start wf reuse=3 conflict=2; start wf reuse=2 conflict=3");
+}
+
 static void the_run_that_was_taken_over_is_still_there(void **state)
 {
     (void)state;
@@ -251,6 +262,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(an_id_in_use_is_refused_and_its_run_is_named),
     TEST(an_id_in_use_may_be_joined),
     TEST(an_id_in_use_may_be_taken_over),
+    TEST(policies_that_contradict_each_other_are_refused),
     TEST(the_run_that_was_taken_over_is_still_there),
     TEST(a_closed_run_lets_its_id_be_used_as_the_policy_says),
     TEST(ids_of_other_namespaces_are_other_ids),
