@@ -131,8 +131,9 @@ typedef struct hf_message {
     int64_t source;       /* run that sent it */
     int64_t initiated_id; /* event of that run */
     bool cancel;
-    hf_pb_history_event event; /* that event, in the arena */
-    hf_pb_workflow_execution execution;
+    hf_pb_history_event event;          /* that event, in the arena */
+    hf_pb_workflow_execution execution; /* it is for */
+    hf_pb_workflow_execution sender;
     hf_pb_signal_workflow_execution_request signal;
     hf_pb_request_cancel_workflow_execution_request request_cancel;
 } hf_message;
@@ -237,6 +238,16 @@ static void message_done(hf_call *call)
     hf_core_free_mem(core, message, sizeof *message);
 }
 
+hf_pb_workflow_execution *hf_external_sender(hf_call *call, int64_t *ret_initiated_id)
+{
+    if (!call->internal) {
+        return NULL;
+    }
+    hf_message *message = (hf_message *)(void *)call;
+    *ret_initiated_id = message->initiated_id;
+    return &message->sender;
+}
+
 /* Fills the request from the event that initiated it. */
 static void address(hf_message *message, const hf_run *run)
 {
@@ -245,6 +256,8 @@ static void address(hf_message *message, const hf_run *run)
         snprintf(id, sizeof id, "%.*s/%lld", HF_STR_ARGS(hf_owned_str(&run->run_id)), (long long)message->initiated_id);
     hf_str request_id = hf_arena_copy(&message->arena, hf_str_of_len(id, len > 0 ? (size_t)len : 0));
     hf_str home = hf_arena_copy(&message->arena, hf_owned_str(&run->namespace));
+    message->sender.workflow_id = hf_arena_copy(&message->arena, hf_owned_str(&run->workflow_id));
+    message->sender.run_id = hf_arena_copy(&message->arena, hf_owned_str(&run->run_id));
     if (message->cancel) {
         const hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes *asked =
             message->event.request_cancel_external_workflow_execution_initiated_event_attributes;

@@ -99,11 +99,13 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
     if (buffered) {
         HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
     }
+    int64_t initiated_id = 0;
     hf_pb_workflow_execution_signaled_event_attributes body = {
         .signal_name = request->signal_name,
         .input = request->input,
         .identity = request->identity,
         .header = request->header,
+        .external_workflow_execution = hf_external_sender(call, &initiated_id),
         .request_id = request->request_id,
     };
     hf_pb_history_event event = {
@@ -138,6 +140,7 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
         .cause = request->reason,
         .identity = request->identity,
     };
+    body.external_workflow_execution = hf_external_sender(call, &body.external_initiated_event_id);
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,

@@ -47,6 +47,33 @@ static void a_cancel_request_to_another_run_arrives(void **state)
     hf_rig_history(&rig, "other", START "3 WorkflowExecutionCancelRequested\n");
 }
 
+/* Who gets a message can tell which run sent it. */
+static void a_message_names_its_sender(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start other queue=o; start wf; poll; complete xsignal other hello, xcancel other; signal other s");
+    hf_arena arena;
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_history history;
+    hf_str bytes = hf_arena_copy(&arena, hf_rig_history_bytes(&rig, "other"));
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, bytes, &arena, &history), HF_OK);
+    assert_int_equal(history.events.count, 5);
+    const hf_pb_workflow_execution *of_signal =
+        history.events.items[2].workflow_execution_signaled_event_attributes->external_workflow_execution;
+    const hf_pb_workflow_execution_cancel_requested_event_attributes *cancel =
+        history.events.items[3].workflow_execution_cancel_requested_event_attributes;
+    hf_str run_id = hf_rig_task(&rig, "w")->workflow_execution->run_id;
+    assert_true(of_signal != NULL && hf_str_equal(of_signal->workflow_id, HF_STR("wf")));
+    assert_true(hf_str_equal(of_signal->run_id, run_id));
+    assert_true(cancel->external_workflow_execution != NULL);
+    assert_true(hf_str_equal(cancel->external_workflow_execution->run_id, run_id));
+    assert_int_equal(cancel->external_initiated_event_id, 6);
+    assert_null(history.events.items[4].workflow_execution_signaled_event_attributes->external_workflow_execution);
+    hf_arena_deinit(&arena);
+}
+
 static void a_cancel_request_to_nobody_fails(void **state)
 {
     (void)state;
@@ -300,6 +327,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_signal_to_nobody_fails),
     TEST(a_signal_to_a_closed_run_fails),
     TEST(a_cancel_request_to_another_run_arrives),
+    TEST(a_message_names_its_sender),
     TEST(a_cancel_request_to_nobody_fails),
     TEST(a_run_may_signal_itself),
     TEST(a_message_of_a_run_that_closes_still_arrives),
