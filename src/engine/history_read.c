@@ -165,6 +165,30 @@ void hf_watch_wake(hf_core *core, hf_run *run)
 
 /* ---- DescribeWorkflowExecution --------------------------------------------------------------------------------------- */
 
+/* When a span that begins at `time` is over; none, if it never is. */
+static hf_pb_timestamp end_of(int64_t time, int64_t span)
+{
+    int64_t end = 0;
+    bool ends = span > 0 && !__builtin_add_overflow(time, span, &end);
+    return ends ? hf_pb_timestamp_of((hf_time){end}) : (hf_pb_timestamp){0};
+}
+
+/* What its attempts are bounded by. */
+static void describe_retries(hf_core *core, hf_arena *arena, const hf_activity *activity,
+                             hf_pb_pending_activity_info *info)
+{
+    hf_pb_history_event event = {0};
+    hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->scheduled));
+    if (hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, arena, &event) == HF_OK) {
+        const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
+        info->maximum_attempts = attrs->retry_policy != NULL ? attrs->retry_policy->maximum_attempts : 0;
+    }
+    info->expiration_time = end_of(activity->first_time, activity->schedule_to_close);
+    if (activity->state == HF_ACTIVITY_BACKOFF) {
+        info->next_attempt_schedule_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+    }
+}
+
 static void describe_activity(hf_core *core, hf_arena *arena, const hf_activity *activity,
                               hf_pb_pending_activity_info *info)
 {
@@ -178,6 +202,7 @@ static void describe_activity(hf_core *core, hf_arena *arena, const hf_activity 
                   : started                          ? HF_PENDING_ACTIVITY_STATE_STARTED
                                                      : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
     info->attempt = activity->attempt;
+    describe_retries(core, arena, activity, info);
     info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
     if (started) {
         info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
@@ -218,11 +243,13 @@ static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_exe
 {
     info->execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
     info->type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    info->root_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
     if (arena->status != HF_OK) {
         return;
     }
     info->execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
     info->execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    *info->root_execution = *info->execution; /* nobody has parents so far */
     info->type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
     info->start_time = info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
     info->status = run->status;
@@ -255,6 +282,16 @@ static void describe_task(hf_arena *arena, const hf_wft *wft, hf_pb_describe_wor
     }
 }
 
+static void describe_times(const hf_run *run, hf_pb_workflow_execution_extended_info *info)
+{
+    info->cancel_requested = run->cancel_requested;
+    info->original_start_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    info->execution_expiration_time = end_of(run->start_time, run->execution_timeout);
+    if (run->run_deadline != 0) {
+        info->run_expiration_time = hf_pb_timestamp_of((hf_time){run->run_deadline});
+    }
+}
+
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run)
 {
     hf_arena *arena = call->arena;
@@ -270,10 +307,7 @@ void hf_describe_call(hf_core *core, hf_call *call, hf_run *run)
         describe_config(arena, run, response->execution_config);
         describe_info(arena, run, response->workflow_execution_info);
         describe_task(arena, &run->wft, response);
-        response->workflow_extended_info->cancel_requested = run->cancel_requested;
-        if (run->run_deadline != 0) {
-            response->workflow_extended_info->run_expiration_time = hf_pb_timestamp_of((hf_time){run->run_deadline});
-        }
+        describe_times(run, response->workflow_extended_info);
         for (size_t i = 0; i < run->activities.count; i++) {
             if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
                 describe_activity(core, arena, run->activities.items[i],

@@ -299,11 +299,8 @@ static void a_page_token_that_was_not_given_out_is_refused(void **state)
 
 /* ---- Describe -------------------------------------------------------------------------------------------------------- */
 
-static void describe_tells_of_attempts_and_of_the_pending_task(void **state)
+static const hf_pb_describe_workflow_execution_response *describe(void)
 {
-    (void)state;
-    hf_rig_do(&rig, "start wf run=1h; poll; complete activity a1, activity a2; apoll; heartbeat details=half; afail;"
-                    "apoll as=b; signal wf s");
     hf_rig_call *slot = hf_rig_slot(&rig, NULL);
     hf_pb_describe_workflow_execution_request *request = HF_RIG_REQUEST(slot, describe_workflow_execution);
     request->namespace = HF_STR(HF_RIG_NS);
@@ -311,7 +308,40 @@ static void describe_tells_of_attempts_and_of_the_pending_task(void **state)
     request->execution->workflow_id = HF_STR("wf");
     hf_rig_send(&rig, slot, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, request);
     assert_int_equal(slot->call.status, HF_OK);
-    const hf_pb_describe_workflow_execution_response *d = slot->call.response;
+    return slot->call.response;
+}
+
+static int64_t ns_of(hf_pb_timestamp time)
+{
+    return time.has ? hf_pb_timestamp_time(time).ns : -1;
+}
+
+static void describe_tells_what_is_left_to_an_activity_and_to_the_run(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf run=1h exec=2h; poll;"
+                    "complete activity a1 close=1m each=5s retries=7 initial=4s; time 1s; apoll; time 2s; afail");
+    const hf_pb_describe_workflow_execution_response *d = describe();
+    int64_t start = ns_of(d->workflow_execution_info->start_time);
+    const hf_pb_pending_activity_info *activity = &d->pending_activities.items[0];
+    assert_int_equal(activity->maximum_attempts, 7);
+    assert_int_equal(ns_of(activity->expiration_time) - start, hf_seconds(60).ns);
+    assert_int_equal(ns_of(activity->next_attempt_schedule_time) - start, hf_seconds(7).ns);
+    assert_int_equal(ns_of(d->workflow_extended_info->run_expiration_time) - start, hf_seconds(3600).ns);
+    assert_int_equal(ns_of(d->workflow_extended_info->execution_expiration_time) - start, hf_seconds(7200).ns);
+    assert_int_equal(ns_of(d->workflow_extended_info->original_start_time), start);
+    const hf_pb_workflow_execution *root = d->workflow_execution_info->root_execution;
+    assert_true(root != NULL && hf_str_equal(root->run_id, d->workflow_execution_info->execution->run_id));
+    hf_rig_do(&rig, "time 4s; apoll");
+    assert_false(describe()->pending_activities.items[0].next_attempt_schedule_time.has);
+}
+
+static void describe_tells_of_attempts_and_of_the_pending_task(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start wf run=1h; poll; complete activity a1, activity a2; apoll; heartbeat details=half; afail;"
+                    "apoll as=b; signal wf s");
+    const hf_pb_describe_workflow_execution_response *d = describe();
     const hf_pb_workflow_execution_info *info = d->workflow_execution_info;
     assert_true(info != NULL && info->execution != NULL && info->type != NULL && info->start_time.has);
     assert_int_equal(info->history_length, 8);
@@ -340,6 +370,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_poll_for_new_events_is_woken_by_them),
     TEST(a_page_token_that_was_not_given_out_is_refused),
     TEST(describe_tells_of_attempts_and_of_the_pending_task),
+    TEST(describe_tells_what_is_left_to_an_activity_and_to_the_run),
 };
 
 int main(int argc, char **argv)
