@@ -47,39 +47,64 @@ void hf_due_at(hf_core *core, hf_run *run, int64_t time)
     }
 }
 
-/* Activities and timers leave their lists when they end: goes by id, not by place. */
-static bool fire_activities(hf_core *core, hf_run *run)
+/* Activities and timers leave their lists when they end: known by their event, not by their place. */
+typedef struct hf_due_item {
+    int64_t time;
+    int64_t id; /* of the event that began it */
+    bool is_timer;
+} hf_due_item;
+
+/* Into the order of their times; equal ones in the order in which they began. */
+static void insert(hf_due_item *items, size_t count, hf_due_item item)
 {
-    bool news = false;
-    int64_t last = 0;
-    for (size_t i = 0; i < run->activities.count && core->status == HF_OK;) {
-        hf_activity *activity = run->activities.items[i];
-        if (activity->scheduled_id <= last) {
-            i++;
-            continue;
+    size_t at = count;
+    for (; at > 0; at--) {
+        const hf_due_item *before = &items[at - 1];
+        if (before->time < item.time || (before->time == item.time && before->id < item.id)) {
+            break;
         }
-        last = activity->scheduled_id;
-        news = hf_activity_fire(core, run, activity) || news;
+        items[at] = *before;
     }
-    return news;
+    items[at] = item;
 }
 
-static bool fire_timers(hf_core *core, hf_run *run)
+static hf_due_item *find_due(hf_core *core, const hf_run *run, size_t *ret_count)
+{
+    size_t count = 0;
+    hf_due_item *items = HF_ARENA_ARRAY(&core->scratch, hf_due_item, run->timers.count + run->activities.count);
+    if (core->scratch.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
+    }
+    for (size_t i = 0; i < run->timers.count; i++) {
+        const hf_timer *timer = run->timers.items[i];
+        if (hf_timer_is_due(core, timer)) {
+            insert(items, count++, (hf_due_item){timer->fire_time, timer->started_id, true});
+        }
+    }
+    for (size_t i = 0; i < run->activities.count; i++) {
+        int64_t deadline = hf_activity_deadline(run->activities.items[i]);
+        if (deadline <= core->now.wall) {
+            insert(items, count++, (hf_due_item){deadline, run->activities.items[i]->scheduled_id, false});
+        }
+    }
+    *ret_count = count;
+    return items;
+}
+
+/* In the order of their times, as if each had been seen in time: a workflow may wait for the first of them. */
+static bool fire_all(hf_core *core, hf_run *run)
 {
     bool news = false;
-    for (;;) { /* in the order of their times; equal ones in the order of their start */
-        hf_timer *first = NULL;
-        for (size_t i = 0; i < run->timers.count; i++) {
-            hf_timer *timer = run->timers.items[i];
-            if (timer->state == HF_TIMER_STARTED && (first == NULL || timer->fire_time < first->fire_time)) {
-                first = timer;
-            }
-        }
-        if (first == NULL || core->status != HF_OK || !hf_timer_fire(core, run, first)) {
-            return news;
-        }
-        news = true;
+    size_t count = 0;
+    const hf_due_item *items = find_due(core, run, &count);
+    for (size_t i = 0; i < count && core->status == HF_OK; i++) {
+        hf_timer *timer = items[i].is_timer ? hf_run_timer(run, items[i].id) : NULL;
+        hf_activity *activity = items[i].is_timer ? NULL : hf_run_activity(run, items[i].id);
+        news = (timer != NULL && hf_timer_fire(core, run, timer)) || news;
+        news = (activity != NULL && hf_activity_fire(core, run, activity)) || news;
     }
+    return news;
 }
 
 void hf_due_fire(hf_core *core, hf_run *run)
@@ -93,8 +118,7 @@ void hf_due_fire(hf_core *core, hf_run *run)
         hf_execution_time_out(core, run);
     }
     if (hf_run_is_open(run)) {
-        bool news = fire_timers(core, run);
-        news = fire_activities(core, run) || news;
+        bool news = fire_all(core, run);
         hf_wft_time_out(core, run);
         if (news) {
             hf_wft_schedule(core, run);

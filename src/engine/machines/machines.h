@@ -114,6 +114,7 @@ hf_status hf_activity_apply_heartbeat(hf_op *op, hf_core *core, hf_run *run, hf_
 hf_timer *hf_timer_add(hf_core *core, hf_run *run, int64_t started_id, hf_str timer_id, int64_t fire_time);
 void hf_timer_start(hf_core *core, hf_run *run, const hf_pb_start_timer_command_attributes *attrs);
 void hf_timer_cancel(hf_core *core, hf_run *run, hf_str timer_id, hf_str identity);
+bool hf_timer_is_due(const hf_core *core, const hf_timer *timer);
 /* True: it was due and an event was made. */
 bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer);
 hf_status hf_timer_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);

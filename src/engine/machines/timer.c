@@ -159,10 +159,15 @@ void hf_timer_cancel(hf_core *core, hf_run *run, hf_str timer_id, hf_str identit
     hf_event_emit(core, run, &event);
 }
 
-bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer)
+bool hf_timer_is_due(const hf_core *core, const hf_timer *timer)
 {
     int64_t early = HF_CANARY(HF_BUG_TIMER_EARLY) ? 500000000 : 0;
-    if (timer->state != HF_TIMER_STARTED || timer->fire_time - early > core->now.wall) {
+    return timer->state == HF_TIMER_STARTED && timer->fire_time - early <= core->now.wall;
+}
+
+bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer)
+{
+    if (!hf_timer_is_due(core, timer)) {
         return false;
     }
     hf_pb_timer_fired_event_attributes body = {

@@ -163,7 +163,16 @@ static void deadlines_on_disk_take_a_share_of_the_memory(void **state)
     hf_rig_do(&rig, "poll => parked");
 }
 
+/* A workflow that waits for the first of them must see the same first one, whether or not the engine was there in time. */
+GOLDEN(what_is_found_due_together_comes_in_the_order_of_its_time,
+       "start wf; poll; complete timer t 10s, activity a1 start=8s, activity a2 start=5s, timer u 5s; time 1m",
+       FIRST_TASK "5 TimerStarted t after=10s\n6 ActivityTaskScheduled a1\n7 ActivityTaskScheduled a2\n"
+                  "8 TimerStarted u after=5s\n9 ActivityTaskTimedOut scheduled=7 timeout=ScheduleToStart Timeout\n"
+                  "10 TimerFired u started=8\n11 ActivityTaskTimedOut scheduled=6 timeout=ScheduleToStart Timeout\n"
+                  "12 TimerFired t started=5\n13 WorkflowTaskScheduled attempt=1\n")
+
 static const struct CMUnitTest TESTS[] = {
+    TEST(what_is_found_due_together_comes_in_the_order_of_its_time),
     TEST(deadlines_that_come_at_once_are_shared_out_to_batches),
     TEST(deadlines_on_disk_take_a_share_of_the_memory),
     TEST(a_batch_goes_on_growing_while_the_last_one_is_committed),
