@@ -15,8 +15,8 @@
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
  *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q,
- *                         unactivity EVENT, xsignal ID NAME ns=N, xcancel ID ns=N, marker NAME, done, failed TEXT, canceled;
- *                         input=BYTES and header=BYTES in those that take data
+ *                         unactivity EVENT, xsignal ID NAME ns=N child, xcancel ID ns=N child, marker NAME, done, failed TEXT,
+ *                         canceled; input=BYTES and header=BYTES in those that take data
  *     fail                of=SLOT cause=N input=BYTES
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked

@@ -190,6 +190,8 @@ static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *
             hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
         command->request_cancel_external_workflow_execution_command_attributes->namespace =
             hf_arena_copy(arena, hf_words_str(w, "ns", ""));
+        command->request_cancel_external_workflow_execution_command_attributes->child_workflow_only =
+            hf_words_has(w, "child");
         return;
     }
     command->command_type = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION;
@@ -202,6 +204,7 @@ static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     attrs->input = hf_words_input(arena, w);
     attrs->header = hf_words_header(arena, w);
     attrs->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", ""));
+    attrs->child_workflow_only = hf_words_has(w, "child");
     command->signal_external_workflow_execution_command_attributes = attrs;
 }
 

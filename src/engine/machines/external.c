@@ -248,6 +248,18 @@ hf_pb_workflow_execution *hf_external_sender(hf_call *call, int64_t *ret_initiat
     return &message->sender;
 }
 
+bool hf_external_is_for_child(const hf_call *call)
+{
+    if (!call->internal) {
+        return false;
+    }
+    const hf_message *message = (const hf_message *)(const void *)call;
+    return message->cancel
+               ? message->event.request_cancel_external_workflow_execution_initiated_event_attributes
+                     ->child_workflow_only
+               : message->event.signal_external_workflow_execution_initiated_event_attributes->child_workflow_only;
+}
+
 /* Fills the request from the event that initiated it. */
 static void address(hf_message *message, const hf_run *run)
 {

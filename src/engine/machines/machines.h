@@ -129,6 +129,8 @@ void hf_external_cancel(hf_core *core, hf_run *run,
                         const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
 /* The run that sent a signal or cancel request, and its event that says so; NULL: a client did. */
 hf_pb_workflow_execution *hf_external_sender(hf_call *call, int64_t *ret_initiated_id);
+/* It may only go to a child of the run that sent it, and no run has children so far. */
+bool hf_external_is_for_child(const hf_call *call);
 /* After a restart: what is on its way is sent again. */
 void hf_external_post_all(hf_core *core, hf_run *run);
 /* There is no room in the buffer of the message's run: it waits there. Sent on when the workflow task or the run ends. */

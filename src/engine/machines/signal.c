@@ -86,6 +86,10 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
+    if (hf_external_is_for_child(call)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is no child of the one that sent the signal");
+        return;
+    }
     if (has_all_signals(core, run)) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         hf_call_fail(core, call, HF_ERR_LIMIT, "run %.*s has had %lld signals already, the most one run may get",
@@ -125,6 +129,10 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_request_cancel_workflow_execution_request *request = call->request;
+    if (hf_run_is_open(run) && hf_external_is_for_child(call)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is no child of the one that sent the request");
+        return;
+    }
     bool again =
         run->cancel_requested || hf_run_has_buffered(core, run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
     if (again || !hf_run_is_open(run)) {

@@ -74,6 +74,20 @@ static void a_message_names_its_sender(void **state)
     hf_arena_deinit(&arena);
 }
 
+/* Nobody has children so far: the workflow of that id is another's. */
+static void a_message_for_a_child_does_not_go_to_others(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start other queue=o; start wf; poll; complete xsignal other hello child, xcancel other child");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
+                              "6 RequestCancelExternalWorkflowExecutionInitiated\n"
+                              "7 SignalExternalWorkflowExecutionFailed ExternalWorkflowExecutionNotFound\n"
+                              "8 WorkflowTaskScheduled attempt=1\n"
+                              "9 RequestCancelExternalWorkflowExecutionFailed ExternalWorkflowExecutionNotFound\n");
+    hf_rig_history(&rig, "other", START);
+}
+
 static void a_cancel_request_to_nobody_fails(void **state)
 {
     (void)state;
@@ -328,6 +342,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_signal_to_a_closed_run_fails),
     TEST(a_cancel_request_to_another_run_arrives),
     TEST(a_message_names_its_sender),
+    TEST(a_message_for_a_child_does_not_go_to_others),
     TEST(a_cancel_request_to_nobody_fails),
     TEST(a_run_may_signal_itself),
     TEST(a_message_of_a_run_that_closes_still_arrives),
