@@ -69,7 +69,8 @@ static void long_metadata_counts_like_data(void **state)
 {
     (void)state;
     static char bytes[HF_PAYLOAD_LEN_MAX + 1024];
-    hf_pb_payload_metadata_entry entry = {.key = HF_STR("note"), .value = {bytes, sizeof bytes - 4 - HF_ELEMENT_LEN_MIN}};
+    hf_pb_payload_metadata_entry entry = {.key = HF_STR("note"),
+                                          .value = {bytes, sizeof bytes - 4 - HF_ELEMENT_LEN_MIN}};
     hf_rig_do(&rig, "start wf");
     assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}}), HF_OK);
     assert_int_equal(signal_with((hf_pb_payload){.metadata = {&entry, 1}, .data = HF_STR("x")}), HF_ERR_TOO_BIG);
