@@ -97,20 +97,21 @@ typedef struct hf_sqlite_backup {
 } hf_sqlite_backup;
 
 typedef struct hf_sqlite {
-    hf_store base;                       /* the interface */
-    hf_allocator memory;                 /* for this struct and names; SQLite has its own */
-    sqlite3 *db;                         /* the connection */
-    hf_shim shim;                        /* what it reads and writes through */
-    uint64_t last_commit;                /* number of the last commit that is there */
-    bool is_poisoned;                    /* S5: nobody knows what the file holds */
-    int page_size;                       /* bytes */
-    uint64_t log_frames;                 /* pages in the write-ahead log that are not yet in the file, once known */
-    bool log_is_known;                   /* false until the first commit where an earlier process left a log */
-    size_t log_len_max;                  /* bytes of log from which a checkpoint is due */
-    uint64_t commits;                    /* since open */
-    uint64_t checkpoints;                /* since open */
-    hf_sqlite_backup backup;             /* the one under way */
-    sqlite3_stmt *plain[HF_PLAIN_COUNT]; /* prepared when first used */
+    hf_store base;           /* the interface */
+    hf_allocator memory;     /* for this struct and names; SQLite has its own */
+    sqlite3 *db;             /* the connection */
+    hf_shim shim;            /* what it reads and writes through */
+    uint64_t last_commit;    /* number of the last commit that is there */
+    bool is_poisoned;        /* S5: nobody knows what the file holds */
+    int page_size;           /* bytes */
+    uint64_t log_frames;     /* pages in the write-ahead log that are not yet in the file, once known */
+    sqlite3_int64 looked_ms; /* when a commit last looked whether file and log have their names, by SQLite's clock */
+    bool log_is_known;       /* false until the first commit where an earlier process left a log */
+    size_t log_len_max;      /* bytes of log from which a checkpoint is due */
+    uint64_t commits;        /* since open */
+    uint64_t checkpoints;    /* since open */
+    hf_sqlite_backup backup; /* the one under way */
+    sqlite3_stmt *plain[HF_PLAIN_COUNT];                          /* prepared when first used */
     sqlite3_stmt *statements[HF_TABLE_COUNT][HF_STATEMENT_COUNT]; /* the same */
 } hf_sqlite;
 
