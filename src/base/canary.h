@@ -34,6 +34,7 @@
     X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                       \
     X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")                      \
     X(HF_BUG_REPLY_BEFORE_COMMIT, "engine", "an answer is given before its commit")                              \
+    X(HF_BUG_CRASH_NOT_COUNTED, "engine", "a process that ended with a task in hand is not counted")             \
     X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                  \
     X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                                \
     X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                              \

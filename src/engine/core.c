@@ -95,7 +95,8 @@ hf_core *hf_core_new(const hf_core_options *options)
     }
     hf_list *const lists[] = {&core->runs_all, &core->lru,           &core->ended,      &core->dirty,
                               &core->touched,  &core->queues_all,    &core->reads,      &core->calls_all,
-                              &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls};
+                              &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls,
+                              &core->suspects};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -276,7 +277,7 @@ void hf_core_use(hf_core *core, hf_run *run)
 void hf_core_unuse(hf_core *core, hf_run *run)
 {
     if (run->detached || run->loading || hf_node_is_linked(&run->lru_link) || hf_node_is_linked(&run->dirty_link) ||
-        run->externals.count > 0) {
+        run->externals.count > 0 || run->suspects > 0) {
         return;
     }
     run->is_ended = !hf_run_is_open(run);
@@ -367,7 +368,7 @@ void hf_call_reply(hf_core *core, hf_call *call)
     if (call->holds == 0) {
         call->holds = 1;
     }
-    bool ahead = call->run_ahead && call->in_process && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
+    bool ahead = hf_core_runs_ahead(core, call) && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
     if ((ahead || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)) && call->holds == 1) {
         HF_PROBE(core, HF_PROBE_RUN_AHEAD);
         call->place = HF_PLACE_ELSEWHERE;
@@ -458,6 +459,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
         hf_queues_tidy(core);
     }
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
+    hf_suspects_tick(core);
     hf_inbox_pump(core);
 }
 
@@ -513,6 +515,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
     }
     hf_polls_expire(core);
     hf_due_tick(core);
+    hf_suspects_tick(core);
     hf_inbox_pump(core);
     hf_queues_tidy(core);
 }
@@ -544,7 +547,8 @@ hf_clock hf_core_next(const hf_core *core)
     }
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
-    if (poll != NULL) {
+    next.mono = hf_suspects_next(core);
+    if (poll != NULL && poll->deadline.key < next.mono) {
         next.mono = poll->deadline.key;
     }
     if (queue != NULL) {

@@ -71,6 +71,7 @@ typedef struct hf_core_options {
     size_t queues_max;    /* task queues kept though nobody uses them; 0 = 10,000 */
     uint64_t trim_count;  /* commits that leave the journal at once, unless it is long; 0 = 64 */
     uint64_t incarnation; /* of a process that opens its store again; 0 = a new process */
+    bool was_left_open;   /* the process that had the store before did not close it: U2 in suspect.c */
     hf_core_limits limits;
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;
@@ -92,12 +93,13 @@ struct hf_name {
 /* A task queue: namespace, kind and name. */
 struct hf_queue {
     hf_map_node by_text;
-    hf_node all_link; /* of core->queues_all, by used_at */
-    hf_owned text;    /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
-    hf_list tasks;    /* hf_task, by order */
-    hf_list cold;     /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
-    hf_list polls;    /* hf_call that wait here, first come first served */
-    size_t task_count;
+    hf_node all_link;     /* of core->queues_all, by used_at */
+    hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
+    hf_list tasks;        /* hf_task, by order */
+    hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
+    hf_list polls;        /* hf_call that wait here, first come first served */
+    size_t task_count;    /* of `tasks` */
+    size_t suspect_count; /* tasks of this queue in core->suspects */
     size_t poll_count;
     bool disk;          /* the table may have tasks beyond `disk_after` */
     bool reading;       /* a page of it is being read */
@@ -117,6 +119,15 @@ typedef struct hf_cold {
     int64_t scheduled_id;
     int64_t order;
 } hf_cold;
+
+/* The suspect that a worker of this process has, as long as that worker gets nothing else (suspect.c). */
+typedef struct hf_alone {
+    int64_t run;          /* 0 = there is none */
+    int64_t scheduled_id; /* of the activity; 0 = the workflow task */
+    int64_t stamp;        /* its started_time */
+    int32_t attempt;
+    int64_t until; /* mono ns */
+} hf_alone;
 
 /* A deadline of a run that is not in memory. */
 typedef struct hf_cold_due {
@@ -232,6 +243,7 @@ struct hf_core {
     size_t open_len;      /* bytes of changes in the open batch */
     uint64_t commit_next; /* number of the open batch */
     uint64_t commit_durable;
+    uint64_t commit_first; /* of this opening */
     size_t ahead; /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
                               back for a moment, so that their answers come with it */
     uint64_t journal_hash; /* of the last commit, for the chain */
@@ -251,6 +263,9 @@ struct hf_core {
 
     hf_list reads;
     hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
+    hf_list suspects;                                       /* hf_task that waits to be handed out last: U3 */
+    hf_alone alone;                                         /* the one that was */
+    int64_t suspects_look;                                  /* mono ns: when to look at them next */
     hf_list inbox;                                          /* messages that were not looked at yet */
     hf_list calls_all;                                      /* not done, in order of arrival */
     hf_buf row;                                             /* scratch for a row */
@@ -338,6 +353,14 @@ void hf_core_unuse(hf_core *core, hf_run *run);
 void hf_core_use(hf_core *core, hf_run *run);
 void hf_core_evict(hf_core *core); /* down to the budget */
 
+/* Whether a task may be given to this poll before the commit that starts it. Not after an unclean end, and not before the first
+ * commit of this opening, which is what the next one sees of an unclean end (U2). */
+static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
+{
+    return call->run_ahead && call->in_process && !core->options.was_left_open &&
+           core->commit_durable >= core->commit_first;
+}
+
 /* Answers. `reply` waits for the open batch; a failed call too, since what it says was decided on uncommitted state. */
 void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: E2 */
 void hf_call_reply(hf_core *core, hf_call *call);
@@ -355,6 +378,20 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
+/* Gives a waiting task to a poll, which is not parked. */
+void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
+
+/* ---- suspect.c: tasks that may take the process down, U1-U3 there ------------------------------------------------------ */
+
+uint32_t hf_suspect_count(hf_core *core, const hf_task *task); /* of a task whose process has ended: one more */
+int64_t hf_suspect_pause(uint32_t crashes);                    /* ns; 0 = none */
+bool hf_task_is_suspect(const hf_task *task);
+void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
+void hf_suspect_remove(hf_core *core, hf_task *task);               /* of those that wait */
+/* Gives one that has waited too long to a poll that would find another task: true. */
+bool hf_suspect_poll(hf_core *core, const hf_queue *queue, hf_call *call);
+void hf_suspects_tick(hf_core *core);          /* whose turn it is */
+int64_t hf_suspects_next(const hf_core *core); /* mono ns; INT64_MAX = not by time */
 
 /* ---- poll.c ---------------------------------------------------------------------------------------------------------- */
 

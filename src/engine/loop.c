@@ -448,6 +448,7 @@ static const hf_service_ops OPS = {submit, cancel, unwanted, close_engine};
 static hf_status start(hf_op *op, hf_engine *engine)
 {
     hf_env *env = engine->env;
+    engine->core_options.was_left_open = engine->store->was_left_open;
     HF_TRY(env->ops->random(env, op, engine->core_options.seed, sizeof engine->core_options.seed));
     HF_TRY(hf_core_open(op, &engine->core_options, engine->store, clock_of(engine), &engine->core));
     engine->core_options.incarnation = engine->core->incarnation; /* our workers outlive a core */

@@ -119,7 +119,8 @@ void hf_queues_tidy(hf_core *core)
         if (core->status != HF_OK || (!old && core->queues.count <= core->options.queues_max)) {
             return;
         }
-        if (queue->task_count > 0 || queue->poll_count > 0 || queue->reading || queue->loads > 0) {
+        if (queue->task_count > 0 || queue->suspect_count > 0 || queue->poll_count > 0 || queue->reading ||
+            queue->loads > 0) {
             use(core, queue);
             continue;
         }
@@ -154,15 +155,27 @@ static void start(hf_core *core, hf_task *task, hf_call *call)
     }
 }
 
+/* Workers of this process get nothing while one of them has a suspect (suspect.c). */
+static bool may_have_task(hf_core *core, const hf_call *call)
+{
+    bool may = core->alone.run == 0 || !call->in_process;
+    if (!may) {
+        HF_PROBE(core, HF_PROBE_SUSPECT_WAITED_FOR);
+    }
+    return may;
+}
+
 static hf_call *take_poll(hf_core *core, hf_queue *queue)
 {
-    hf_node *node = hf_list_first(&queue->polls);
-    if (node == NULL) {
-        return NULL;
+    HF_LIST_EACH(node, &queue->polls)
+    {
+        hf_call *call = HF_CONTAINER(node, hf_call, link);
+        if (may_have_task(core, call)) {
+            hf_match_unpark(core, call);
+            return call;
+        }
     }
-    hf_call *call = HF_CONTAINER(node, hf_call, link);
-    hf_match_unpark(core, call);
-    return call;
+    return NULL;
 }
 
 /* By order; nearly always the last. */
@@ -183,6 +196,10 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         return;
     }
     hf_assert(task->queue == NULL);
+    if (hf_task_is_suspect(task)) {
+        hf_suspect_add(core, task, queue);
+        return;
+    }
     hf_call *call = queue->task_count == 0 ? take_poll(core, queue) : NULL;
     if (call != NULL) {
         start(core, task, call);
@@ -193,8 +210,9 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
 
 void hf_match_remove(hf_core *core, hf_task *task)
 {
-    (void)core;
-    if (task->queue != NULL) {
+    if (task->is_last) {
+        hf_suspect_remove(core, task);
+    } else if (task->queue != NULL) {
         hf_list_remove(&task->link);
         task->queue->task_count--;
         task->queue = NULL;
@@ -251,13 +269,23 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
 void hf_match_pump(hf_core *core, hf_queue *queue)
 {
     while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
+        hf_call *call = take_poll(core, queue);
+        if (call == NULL) {
+            return;
+        }
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_match_remove(core, task);
-        start(core, task, take_poll(core, queue));
+        start(core, task, call);
     }
     if (core->status == HF_OK && (queue->poll_count > 0 || queue->shut)) {
         fetch_cold(core, queue);
     }
+}
+
+void hf_match_start(hf_core *core, hf_task *task, hf_call *call)
+{
+    hf_match_remove(core, task);
+    start(core, task, call);
 }
 
 void hf_queue_shut(hf_core *core, hf_queue *queue)
@@ -291,7 +319,10 @@ void hf_match_poll(hf_core *core, hf_call *call)
     if (queue->disk || !hf_list_is_empty(&queue->cold)) {
         fetch_cold(core, queue);
     }
-    if (queue->task_count > 0 && core->status == HF_OK) {
+    if (queue->suspect_count > 0 && hf_suspect_poll(core, queue, call)) {
+        return;
+    }
+    if (queue->task_count > 0 && core->status == HF_OK && may_have_task(core, call)) {
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_match_remove(core, task);
         start(core, task, call);

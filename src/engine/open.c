@@ -317,8 +317,7 @@ static void hand_out_again(hf_core *core, hf_run *run)
         }
     }
     if (run->wft.state == HF_WFT_STARTED && is_of_dead(core, run->wft.incarnation)) {
-        HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
-        hf_wft_again(core, run);
+        hf_wft_lost(core, run);
     }
     if (news) {
         hf_wft_schedule(core, run);
@@ -583,6 +582,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
         hand_out_again(core, HF_CONTAINER(node, hf_run, all_link));
     }
     core->due_until = 0;
+    core->commit_first = core->commit_next;
     return core->status;
 }
 

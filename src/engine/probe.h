@@ -31,6 +31,9 @@
     X(HF_PROBE_TASK_AGAIN, "a started task went to another poller")                        \
     X(HF_PROBE_WORKER_LOST, "an activity of a dead incarnation was retried")               \
     X(HF_PROBE_WFT_OF_DEAD, "a workflow task of a dead incarnation was handed out again")  \
+    X(HF_PROBE_SUSPECT, "a third process ended with the same task in hand")                \
+    X(HF_PROBE_SUSPECT_ALONE, "a suspect was handed out alone")                            \
+    X(HF_PROBE_SUSPECT_WAITED_FOR, "a poll got no task because a suspect was in hand")     \
     X(HF_PROBE_ACTIVITY_RETRIED, "an activity failed and was scheduled again")             \
     X(HF_PROBE_ACTIVITY_CANCELED_EARLY, "an activity was canceled before it was started")  \
     X(HF_PROBE_HEARTBEAT_CANCEL, "a heartbeat told of a cancel request")                   \

@@ -137,6 +137,11 @@ uint64_t hf_core_hash(hf_core *core)
 {
     uint64_t hash = hf_hash_mix(core->commit_next, (uint64_t)core->run_next);
     hash = hf_hash_mix(hash, (uint64_t)core->order_next);
+    hash = hf_hash_mix(hash, (uint64_t)core->alone.run);
+    HF_LIST_EACH(node, &core->suspects)
+    {
+        hash = hf_hash_mix(hash, (uint64_t)HF_CONTAINER(node, hf_task, link)->order);
+    }
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = HF_CONTAINER(node, hf_run, all_link);

@@ -48,6 +48,9 @@ typedef struct hf_task {
     hf_run *run;          /* whose it is */
     int64_t scheduled_id; /* of the activity; 0 = the workflow task */
     int64_t order;        /* place among all tasks of the store: first come, first served, also over restarts */
+    uint32_t crashes;     /* processes that ended with it in hand: U1 in suspect.c */
+    bool is_last;         /* it waits in core->suspects instead of the queue's list */
+    int64_t last_since;   /* mono ns: since when it waits there */
 } hf_task;
 
 typedef enum hf_wft_state { HF_WFT_NONE, HF_WFT_SCHEDULED, HF_WFT_STARTED } hf_wft_state;
@@ -68,6 +71,7 @@ typedef struct hf_wft {
         last_started_id;  /* started event of the last completed task: history before it is known to a sticky worker */
     int64_t completed_id; /* the last WorkflowTaskCompleted event */
     uint64_t incarnation; /* of the in-process holder, 0 = elsewhere */
+    int64_t pause_until;  /* ns: it does not enter its queue before this, 0 = no pause (suspect.c) */
     hf_owned identity;    /* of the holder */
     hf_owned request_id;
     hf_task task;
@@ -180,6 +184,7 @@ struct hf_run {
     HF_VEC(hf_task_key) rows_written;
     bool is_written; /* it has rows */
     bool spill_now;  /* closed: its rows are written with the open batch */
+    size_t suspects; /* its tasks in core->suspects: they keep it in memory */
 
     /* Identity. */
     int64_t number;

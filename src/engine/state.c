@@ -25,6 +25,8 @@ static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
         msg.order = wft->task.order;
         msg.is_transient = wft->is_transient;
         msg.again = wft->again;
+        msg.crashes = wft->task.crashes;
+        msg.pause_until = wft->pause_until;
         msg.identity = hf_owned_str(&wft->identity);
         msg.request_id = hf_owned_str(&wft->request_id);
     }
@@ -50,6 +52,7 @@ static hf_pb_activity_state encode_activity(const hf_activity *activity, bool re
         msg.incarnation = activity->incarnation;
         msg.order = activity->task.order;
         msg.again = activity->again;
+        msg.crashes = activity->task.crashes;
     }
     return msg;
 }
@@ -168,6 +171,8 @@ static void decode_wft(hf_core *core, hf_wft *wft, const hf_pb_workflow_task_sta
     wft->task.order = msg->order;
     wft->is_transient = msg->is_transient;
     wft->again = msg->again;
+    wft->task.crashes = msg->crashes;
+    wft->pause_until = msg->pause_until;
     hf_owned_set(core, &wft->identity, msg->identity);
     hf_owned_set(core, &wft->request_id, msg->request_id);
 }
@@ -195,6 +200,7 @@ static hf_status decode_activity(hf_op *op, hf_core *core, hf_run *run, const hf
     activity->incarnation = msg->incarnation;
     activity->task.order = msg->order;
     activity->again = msg->again;
+    activity->task.crashes = msg->crashes;
     hf_owned_set(core, &activity->heartbeat_details, msg->heartbeat_details);
     hf_owned_set(core, &activity->last_failure, msg->last_failure);
     hf_owned_set(core, &activity->identity, msg->identity);

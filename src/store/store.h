@@ -159,6 +159,7 @@ typedef struct hf_store_ops {
 /* Backends embed this as their first member. */
 struct hf_store {
     const hf_store_ops *ops;
+    bool was_left_open; /* whoever had it before ended without closing it, as far as the backend can tell */
 };
 
 /* Does one request and sets its results. May block; one thread at a time.

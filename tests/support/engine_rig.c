@@ -199,6 +199,14 @@ static void end_core(hf_rig *rig)
 void hf_rig_crash(hf_rig *rig)
 {
     end_core(rig);
+    rig->options.was_left_open = true;
+    (void)hf_rig_reopen(rig);
+}
+
+void hf_rig_restart(hf_rig *rig)
+{
+    end_core(rig);
+    rig->options.was_left_open = false;
     (void)hf_rig_reopen(rig);
 }
 

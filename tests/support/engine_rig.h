@@ -95,6 +95,8 @@ bool hf_rig_read(hf_rig *rig);
 bool hf_rig_commit(hf_rig *rig, bool lost);
 /* The core goes without a word and comes back from the store. Parked polls are gone; answers in slots stay. */
 void hf_rig_crash(hf_rig *rig);
+/* The same, but the store was closed well. */
+void hf_rig_restart(hf_rig *rig);
 hf_status hf_rig_reopen(hf_rig *rig);
 /* While there is no core: a store of hf_rig_open_on(HF_RIG_SQLITE) is closed and opened again. */
 void hf_rig_reopen_store(hf_rig *rig);

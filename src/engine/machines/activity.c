@@ -218,6 +218,7 @@ hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str 
     activity->task.order = msg.order;
     if (!back) {
         activity->attempt = msg.attempt;
+        activity->task.crashes = msg.crashes;
         activity->started_time = 0;
         activity->incarnation = 0;
         hf_owned_set(core, &activity->last_failure, msg.failure);

@@ -218,8 +218,15 @@ static int64_t backoff(const hf_pb_retry_policy *policy, int32_t attempt)
     return interval < 9e18 ? (int64_t)interval : INT64_MAX / 4;
 }
 
-/* Tries the activity again after `failure`, or says why not. `at_once`: nobody is to blame, so without a pause. */
-static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure, bool at_once)
+/* An attempt whose process ended: how often in a row that has been so, and the pause (ns) that follows. */
+typedef struct hf_loss {
+    uint32_t crashes;
+    int64_t pause;
+} hf_loss;
+
+/* Tries the activity again after `failure`, or says why not. The pause is the policy's, or that of `loss` if there is one. */
+static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure,
+                     const hf_loss *loss)
 {
     const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
     if (decode_scheduled(core, activity, &core->scratch, &attrs) != HF_OK) {
@@ -241,13 +248,18 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     if (policy->maximum_attempts > 0 && activity->attempt >= policy->maximum_attempts) {
         return HF_RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED;
     }
-    int64_t pause = at_once ? 0 : backoff(policy, activity->attempt);
+    int64_t pause = loss != NULL ? loss->pause : backoff(policy, activity->attempt);
     if (failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO &&
         failure->application_failure_info->next_retry_delay.has) {
         pause = hf_pb_duration_span(failure->application_failure_info->next_retry_delay).ns;
     }
     int64_t time = pause > 0 ? after(core->now.wall, pause) : core->now.wall;
-    if (time >= after(activity->first_time, activity->schedule_to_close)) {
+    int64_t whole = after(activity->first_time, activity->schedule_to_close);
+    if (loss != NULL && time >= whole) { /* a pause that the policy did not ask for costs no attempt */
+        pause = 0;
+        time = core->now.wall;
+    }
+    if (time >= whole) {
         return HF_RETRY_STATE_TIMEOUT;
     }
     hf_buf bytes;
@@ -267,6 +279,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
         .attempt = activity->attempt + (HF_CANARY(HF_BUG_ATTEMPT_NOT_COUNTED) ? 0 : 1),
         .time = time,
         .failure = hf_str_of_len(bytes.data, bytes.len),
+        .crashes = loss != NULL ? loss->crashes : 0,
     };
     hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
     hf_buf_deinit(&bytes);
@@ -286,7 +299,9 @@ bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return false;
     }
-    int32_t retry_state = retry(core, run, activity, failure, true);
+    hf_loss loss = {.crashes = hf_suspect_count(core, &activity->task)};
+    loss.pause = hf_suspect_pause(loss.crashes);
+    int32_t retry_state = retry(core, run, activity, failure, &loss);
     if (retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
@@ -359,7 +374,7 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
         return false;
     }
     hf_pb_failure *failure = hf_activity_timeout_failure(core, type, NULL);
-    int32_t retry_state = failure != NULL ? retry(core, run, activity, failure, false) : 0;
+    int32_t retry_state = failure != NULL ? retry(core, run, activity, failure, NULL) : 0;
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
@@ -396,7 +411,7 @@ static void record_heartbeat(hf_core *core, hf_run *run, const hf_activity *acti
 /* True: for good. */
 static bool fail(hf_core *core, hf_run *run, hf_activity *activity, hf_pb_failure *failure, hf_str identity)
 {
-    int32_t retry_state = retry(core, run, activity, failure, false);
+    int32_t retry_state = retry(core, run, activity, failure, NULL);
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }

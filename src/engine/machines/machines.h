@@ -48,10 +48,14 @@ void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failu
 void hf_wft_materialise(hf_core *core, hf_run *run);
 void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
-int64_t hf_wft_deadline(const hf_run *run);       /* INT64_MAX = none */
+int64_t hf_wft_deadline(const hf_run *run);       /* its timeout, or the end of its pause; INT64_MAX = none */
+int64_t hf_wft_timeout_at(const hf_run *run);     /* INT64_MAX = none */
+bool hf_wft_waits(const hf_wft *wft);             /* for a poller */
 /* The holder is gone: the same task goes to the next poller. */
 void hf_wft_again(hf_core *core, hf_run *run);
-/* Puts a waiting task into its queue. */
+/* Its holder ended with an earlier process. The same, and the task is counted (suspect.c). */
+void hf_wft_lost(hf_core *core, hf_run *run);
+/* Puts a waiting task into its queue, once its pause is over. */
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */

@@ -42,7 +42,7 @@ static int64_t after(int64_t time, int64_t span)
     return __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
 }
 
-int64_t hf_wft_deadline(const hf_run *run)
+int64_t hf_wft_timeout_at(const hf_run *run)
 {
     const hf_wft *wft = &run->wft;
     switch (wft->state) {
@@ -54,6 +54,19 @@ int64_t hf_wft_deadline(const hf_run *run)
         break;
     }
     return INT64_MAX;
+}
+
+bool hf_wft_waits(const hf_wft *wft)
+{
+    return wft->state == HF_WFT_SCHEDULED || (wft->state == HF_WFT_STARTED && wft->again);
+}
+
+int64_t hf_wft_deadline(const hf_run *run)
+{
+    const hf_wft *wft = &run->wft;
+    int64_t timeout = hf_wft_timeout_at(run);
+    bool is_paused = wft->pause_until != 0 && wft->task.queue == NULL && hf_wft_waits(wft);
+    return is_paused && wft->pause_until < timeout ? wft->pause_until : timeout;
 }
 
 /* ---- Apply ----------------------------------------------------------------------------------------------------------- */
@@ -119,6 +132,8 @@ hf_status hf_wft_completed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hi
     }
     run->wft.last_started_id = attrs->started_event_id;
     run->wft.completed_id = event->event_id;
+    run->wft.task.crashes = 0; /* U1 */
+    run->wft.pause_until = 0;
     forget(core, run, 1);
     return HF_OK;
 }
@@ -218,6 +233,11 @@ hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str byte
     } else {
         run->wft.task.order = msg.order;
         run->wft.again = true;
+        if (msg.crashes != 0) {
+            run->wft.task.crashes = msg.crashes;
+            run->wft.pause_until = msg.pause_until;
+            hf_due_at(core, run, hf_wft_deadline(run));
+        }
     }
     return HF_OK;
 }

@@ -89,8 +89,11 @@ void hf_wft_schedule(hf_core *core, hf_run *run)
 void hf_wft_enqueue(hf_core *core, hf_run *run)
 {
     hf_wft *wft = &run->wft;
-    if (core->status != HF_OK || wft->task.queue != NULL ||
-        !(wft->state == HF_WFT_SCHEDULED || (wft->state == HF_WFT_STARTED && wft->again))) {
+    if (core->status != HF_OK || wft->task.queue != NULL || !hf_wft_waits(wft)) {
+        return;
+    }
+    if (wft->pause_until > core->now.wall) {
+        hf_due_at(core, run, wft->pause_until); /* hf_wft_time_out comes back here */
         return;
     }
     bool sticky = wft->sticky && wft->state == HF_WFT_SCHEDULED && run->sticky_queue.len > 0;
@@ -113,6 +116,20 @@ void hf_wft_again(hf_core *core, hf_run *run)
     }
     HF_PROBE(core, HF_PROBE_TASK_AGAIN);
     hf_pb_task_moved msg = {.order = hf_order_next(core)};
+    hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
+    hf_wft_enqueue(core, run);
+}
+
+void hf_wft_lost(hf_core *core, hf_run *run)
+{
+    hf_wft *wft = &run->wft;
+    if (wft->state != HF_WFT_STARTED || wft->again) {
+        return; /* nobody had it in hand */
+    }
+    HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
+    hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task)};
+    int64_t pause = hf_suspect_pause(msg.crashes);
+    msg.pause_until = pause > 0 ? core->now.wall + pause : 0;
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
     hf_wft_enqueue(core, run);
 }
@@ -276,7 +293,7 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
     };
     hf_record(core, run, HF_CHANGE_TASK_STARTED, &hf_pb_workflow_task_started_type, &msg);
     if (core->status == HF_OK) {
-        if (call->run_ahead && call->in_process && run->commit_ahead != core->commit_next) {
+        if (hf_core_runs_ahead(core, call) && run->commit_ahead != core->commit_next) {
             run->commit_ahead = core->commit_next;
             core->ahead++;
         }
@@ -369,7 +386,10 @@ void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run)
 void hf_wft_time_out(hf_core *core, hf_run *run)
 {
     hf_wft *wft = &run->wft;
-    if (core->status != HF_OK || hf_wft_deadline(run) > core->now.wall) {
+    if (wft->pause_until != 0 && wft->pause_until <= core->now.wall) {
+        hf_wft_enqueue(core, run); /* if it waits, and is not there yet */
+    }
+    if (core->status != HF_OK || hf_wft_timeout_at(run) > core->now.wall) {
         return;
     }
     bool sticky = wft->state == HF_WFT_SCHEDULED;

@@ -277,6 +277,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     }
     HF_TRY(recognise(op, store, path, options));
     HF_TRY(make_ready(op, store, path, options));
+    store->base.was_left_open = store->shim.had_log;
     if (!options->read_only) { /* from here on closing tidies up */
         look_at_log(store);
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);

@@ -340,6 +340,7 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
             open_witness(shim, name);
             shim->log = self;
             (void)self->inner->pMethods->xFileSize(self->inner, &self->len); /* 0 gathers nothing */
+            shim->had_log = shim->had_log || self->len > 0;
         }
         self->base.pMethods = self->inner->pMethods->iVersion >= 2 ? &METHODS_2 : &METHODS_1;
     }

@@ -21,6 +21,7 @@ typedef struct hf_shim {
     bool sync_failed;       /* a sync reported an error: nobody knows what is on the disk */
     struct shim_file *log;  /* the write-ahead log, while it is open */
     sqlite3_file *witness;  /* opened with it: knows whether its name means it; NULL = nobody does */
+    bool had_log;           /* the log had something in it when it was opened: its file was not closed */
     bool unfinished;        /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
     char late[65536];       /* writes to the log that are gathered: fifteen pages */
 } hf_shim;

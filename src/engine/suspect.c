@@ -1,0 +1,237 @@
+/* Suspects: tasks that were in the hands of a process each time it ended.
+ *
+ * Workflow or activity code that crashes takes its process down, and every other run of that process with it. At the next start
+ * the same task would be handed out again, and so on for ever. The engine cannot tell such a crash from a kill or a power cut,
+ * but it can count: a task of an in-process worker that is started and not answered when the store is opened by the next
+ * process was in hand when the last one ended.
+ *
+ *     counted once or twice    handed out again at once, like any other
+ *     three times or more      a suspect: after a pause that doubles each time, last, and alone
+ *
+ * Most suspects are innocent, because they happened to be in hand, too. They are answered when their turn comes, which clears
+ * their count. The guilty one crashes alone and is the only one that is counted; meanwhile the others had the time of its
+ * pause to themselves.
+ *
+ *     paused      in no queue; the run's deadline is the end of the pause (hf_wft_deadline, the back-off of an activity)
+ *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
+ *     alone       core->alone: with an in-process worker, which gets no other task until this one is answered, or for ALONE_SPAN
+ *
+ * U1  hf_task.crashes is the number of processes that ended with the task in hand: of a workflow task since the run last
+ *     completed one, of an activity in a row (an attempt that ended in any other way begins anew).
+ * U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
+ *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
+ *     change of the run, in the commit that is the next anyway.
+ * U3  At most one suspect is alone, and a suspect is in core->suspects exactly while hf_task.is_last. */
+#include "engine/core.h"
+
+#include "base/canary.h"
+
+#define SUSPECT_FROM 3
+#define PAUSE_FIRST INT64_C(1000000000) /* ns, after the third time ... */
+#define PAUSE_MAX (INT64_C(600) * 1000000000)
+#define ALONE_SPAN INT64_C(1000000000)       /* mono ns: nobody is kept waiting longer for the sake of a suspect */
+#define LAST_SPAN (INT64_C(60) * 1000000000) /* mono ns: a queue that is never empty does not keep one out for ever */
+#define LOOK_SPAN INT64_C(10000000) /* mono ns between two looks at who is in hand: they visit every run in memory */
+
+uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
+{
+    uint32_t crashes = task->crashes + (task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED) ? 1 : 0);
+    if (crashes == SUSPECT_FROM) {
+        HF_PROBE(core, HF_PROBE_SUSPECT);
+    }
+    return crashes;
+}
+
+int64_t hf_suspect_pause(uint32_t crashes)
+{
+    int64_t pause = crashes >= SUSPECT_FROM ? PAUSE_FIRST : 0;
+    for (uint32_t i = SUSPECT_FROM; i < crashes && pause < PAUSE_MAX; i++) {
+        pause *= 2;
+    }
+    return pause < PAUSE_MAX ? pause : PAUSE_MAX;
+}
+
+bool hf_task_is_suspect(const hf_task *task)
+{
+    return task->crashes >= SUSPECT_FROM;
+}
+
+/* ---- Waiting --------------------------------------------------------------------------------------------------------- */
+
+void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue)
+{
+    hf_assert(task->queue == NULL && !task->is_last);
+    task->queue = queue;
+    task->is_last = true;
+    task->last_since = core->now.mono;
+    queue->suspect_count++;
+    task->run->suspects++;
+    hf_core_use(core, task->run);
+    hf_list_push_back(&core->suspects, &task->link);
+    core->suspects_look = core->now.mono;
+}
+
+void hf_suspect_remove(hf_core *core, hf_task *task)
+{
+    hf_assert(task->is_last && task->queue->suspect_count > 0 && task->run->suspects > 0); /* U3 */
+    hf_list_remove(&task->link);
+    task->queue->suspect_count--;
+    task->queue = NULL;
+    task->is_last = false;
+    task->run->suspects--;
+    hf_core_unuse(core, task->run);
+}
+
+/* ---- Alone ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_hand(const hf_core *core, const hf_run *run)
+{
+    if (run->loading || run->bad || !hf_run_is_open(run)) {
+        return false;
+    }
+    const hf_wft *wft = &run->wft;
+    if (wft->state == HF_WFT_STARTED && !wft->again && wft->incarnation == core->incarnation) {
+        return true;
+    }
+    for (size_t i = 0; i < run->activities.count; i++) {
+        const hf_activity *activity = run->activities.items[i];
+        if (activity->state == HF_ACTIVITY_STARTED && !activity->again && activity->incarnation == core->incarnation) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs that had to leave memory meanwhile are not asked: then a suspect is less alone than it could be. */
+static bool is_anything_in_hand(const hf_core *core)
+{
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        if (is_in_hand(core, HF_CONTAINER(node, hf_run, all_link))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the one that is alone has not been answered yet. */
+static bool is_out(hf_core *core)
+{
+    const hf_alone *alone = &core->alone;
+    const hf_run *run = hf_run_find(core, alone->run);
+    if (run == NULL || run->loading || run->bad) {
+        return run != NULL && run->loading;
+    }
+    if (!hf_run_is_open(run)) {
+        return false;
+    }
+    if (alone->scheduled_id == 0) {
+        const hf_wft *wft = &run->wft;
+        return wft->state == HF_WFT_STARTED && !wft->again && wft->started_time == alone->stamp &&
+               wft->attempt == alone->attempt;
+    }
+    const hf_activity *activity = hf_run_activity(run, alone->scheduled_id);
+    return activity != NULL && activity->state == HF_ACTIVITY_STARTED && !activity->again &&
+           activity->started_time == alone->stamp && activity->attempt == alone->attempt;
+}
+
+static void end_alone(hf_core *core)
+{
+    core->alone = (hf_alone){0};
+    HF_LIST_EACH(node, &core->queues_all)
+    {
+        hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
+        if (queue->task_count > 0 && queue->poll_count > 0) {
+            hf_match_pump(core, queue);
+        }
+    }
+}
+
+static bool is_its_turn(const hf_core *core, const hf_task *task)
+{
+    const hf_queue *queue = task->queue;
+    const hf_node *first = hf_list_first(&queue->polls);
+    int64_t waited = core->now.mono - task->last_since;
+    if (first == NULL) {
+        return false;
+    }
+    bool is_last = queue->task_count == 0 && hf_list_is_empty(&queue->cold) && !queue->disk && !queue->reading &&
+                   queue->loads == 0;
+    if (!is_last && waited < LAST_SPAN) {
+        return false; /* what is on its way from the disk comes first, too */
+    }
+    const hf_call *call = HF_CONTAINER_CONST(first, hf_call, link);
+    return !call->in_process || waited >= ALONE_SPAN || !is_anything_in_hand(core);
+}
+
+static void hand_out(hf_core *core, hf_task *task, hf_call *call)
+{
+    const hf_run *run = task->run;
+    int64_t scheduled_id = task->scheduled_id;
+    bool in_process = call->in_process;
+    hf_match_start(core, task, call);
+    if (core->status != HF_OK || !in_process) {
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_SUSPECT_ALONE);
+    const hf_activity *activity = scheduled_id != 0 ? hf_run_activity(run, scheduled_id) : NULL;
+    core->alone = (hf_alone){
+        .run = run->number,
+        .scheduled_id = scheduled_id,
+        .stamp = activity != NULL ? activity->started_time : run->wft.started_time,
+        .attempt = activity != NULL ? activity->attempt : run->wft.attempt,
+        .until = core->now.mono + ALONE_SPAN,
+    };
+}
+
+bool hf_suspect_poll(hf_core *core, const hf_queue *queue, hf_call *call)
+{
+    if (core->status != HF_OK || core->alone.run != 0) {
+        return false;
+    }
+    HF_LIST_EACH(node, &core->suspects)
+    {
+        hf_task *task = HF_CONTAINER(node, hf_task, link);
+        if (task->queue == queue && core->now.mono - task->last_since >= LAST_SPAN) {
+            hand_out(core, task, call);
+            return true;
+        }
+    }
+    return false;
+}
+
+void hf_suspects_tick(hf_core *core)
+{
+    if (core->alone.run != 0 && (core->now.mono >= core->alone.until || !is_out(core))) {
+        end_alone(core);
+    }
+    if (hf_list_is_empty(&core->suspects) || core->alone.run != 0 || core->now.mono < core->suspects_look) {
+        return;
+    }
+    core->suspects_look = core->now.mono + LOOK_SPAN;
+    HF_LIST_EACH(node, &core->suspects)
+    {
+        hf_task *task = HF_CONTAINER(node, hf_task, link);
+        if (core->status == HF_OK && is_its_turn(core, task)) {
+            hf_call *call = HF_CONTAINER(hf_list_first(&task->queue->polls), hf_call, link);
+            hf_core_reset_scratch(core);
+            hf_match_unpark(core, call);
+            hand_out(core, task, call);
+            return;
+        }
+    }
+}
+
+int64_t hf_suspects_next(const hf_core *core)
+{
+    if (core->alone.run != 0) {
+        return core->alone.until;
+    }
+    HF_LIST_EACH(node, &core->suspects)
+    {
+        if (HF_CONTAINER_CONST(node, hf_task, link)->queue->poll_count > 0) {
+            return core->suspects_look;
+        }
+    }
+    return INT64_MAX;
+}
