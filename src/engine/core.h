@@ -126,6 +126,7 @@ typedef struct hf_alone {
     int64_t scheduled_id; /* of the activity; 0 = the workflow task */
     int64_t stamp;        /* its started_time */
     int32_t attempt;
+    int64_t since; /* ns: when it was handed out */
     int64_t until; /* mono ns */
 } hf_alone;
 

@@ -271,7 +271,7 @@ void hf_match_pump(hf_core *core, hf_queue *queue)
     while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
         hf_call *call = take_poll(core, queue);
         if (call == NULL) {
-            return;
+            break; /* a suspect is in hand */
         }
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_match_remove(core, task);

@@ -141,7 +141,7 @@ static void end_alone(hf_core *core)
     HF_LIST_EACH(node, &core->queues_all)
     {
         hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->task_count > 0 && queue->poll_count > 0) {
+        if (queue->poll_count > 0) { /* tasks that waited may have left memory */
             hf_match_pump(core, queue);
         }
     }
@@ -180,6 +180,7 @@ static void hand_out(hf_core *core, hf_task *task, hf_call *call)
         .scheduled_id = scheduled_id,
         .stamp = activity != NULL ? activity->started_time : run->wft.started_time,
         .attempt = activity != NULL ? activity->attempt : run->wft.attempt,
+        .since = core->now.wall,
         .until = core->now.mono + ALONE_SPAN,
     };
 }

@@ -57,6 +57,7 @@ static void log_answer(sim_world *world, sim_slot *slot, hf_method method)
         .scheduled_id = slot->scheduled_id != 0 ? slot->scheduled_id : slot->started_id,
         .run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id)),
     };
+    sim_suspect_answered(world, &world->answers.items[world->answers.count - 1]); /* it may count from now on */
 }
 
 static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *commands)

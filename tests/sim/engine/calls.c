@@ -43,7 +43,8 @@ static bool says_nothing(const sim_call *call)
     switch ((int)call->call.method) {
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE: {
         const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
-        return response->task_token.len == 0 || (call->call.run_ahead && call->call.in_process);
+        return response->task_token.len == 0 ||
+               (call->call.run_ahead && call->call.in_process && !call->world->was_left_open);
     }
     case HF_METHOD_POLL_ACTIVITY_TASK_QUEUE: {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;

@@ -9,6 +9,7 @@
     X(HF_SIM_CRASH_UNCOMMITTED, "it died with a commit on its way that did not happen")          \
     X(HF_SIM_CRASH_IDLE, "it died with nothing on its way")                                      \
     X(HF_SIM_CRASH_AT_OPEN, "it died again before its first commit")                             \
+    X(HF_SIM_CRASH_OF_TASK, "it died of the task that a worker had in hand")                     \
     X(HF_SIM_COMMIT_FAILED, "a commit failed and did not happen")                                \
     X(HF_SIM_COMMIT_LIED, "a commit happened and was reported as failed")                        \
     X(HF_SIM_COMMIT_UNKNOWN, "a commit ended with HF_ERR_STORE: the store was opened again")     \

@@ -213,10 +213,11 @@ void sim_check_rest(sim_world *world)
     HF_LIST_EACH(node, &core->queues_all)
     {
         const hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->task_count > 0 && queue->poll_count > 0) {
+        if (queue->task_count > 0 && queue->poll_count > 0 && core->alone.run == 0) {
             sim_fail(world, "I16: a task waits in queue %.*s beside a free poller", HF_STR_ARGS(queue->text));
         }
     }
+    sim_check_alone(world);
     bool at_rest = world->requests.count == world->requests_first && !core->committing &&
                    hf_list_is_empty(&core->touched) && !core->meta_dirty && world->answered == NULL;
     if (!at_rest || world->steps % 2 != 0) {
@@ -225,14 +226,14 @@ void sim_check_rest(sim_world *world)
     HF_LIST_EACH(node, &core->queues_all)
     {
         const hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->poll_count > 0) {
+        if (queue->poll_count > 0 && core->alone.run == 0) {
             check_queue(world, queue);
         }
     }
     HF_LIST_EACH(node, &core->runs_all)
     {
         const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->loading && !run->bad && !hf_node_is_linked(&run->dirty_link) &&
+        if (!run->loading && !run->bad && !hf_node_is_linked(&run->dirty_link) && run->suspects == 0 &&
             rows_of(run) != run->rows_written.count) {
             sim_fail(world, "W3: run %lld has %zu rows for %zu tasks", (long long)run->number, run->rows_written.count,
                      rows_of(run));

@@ -129,6 +129,7 @@ static void choose(sim_world *world)
     choose_limits(world, &knobs->core.limits);
     /* Where names are alike, a damaged run takes those of others with it. */
     knobs->has_damage = sim_chance(world, 250) && knobs->core.name_bits_off == 0;
+    knobs->poison = sim_chance(world, 250) ? (int)sim_upto(world, 1000) : 0;
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 

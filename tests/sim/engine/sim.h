@@ -73,6 +73,7 @@ typedef struct sim_knobs {
     int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
     int sticky_reset, shutdown, large, task_heartbeat;
     int client_twice, stale_signal;
+    int poison;      /* a task of some workflows ends the process */
     int over_limit;  /* a worker sends more commands than may be pending */
     int nomem;       /* an allocation fails */
     bool has_damage; /* records go bad */
@@ -139,6 +140,14 @@ typedef struct sim_answer {
     int64_t scheduled_id;
     size_t run; /* index of the run's log */
 } sim_answer;
+
+/* A task that has ended the process. */
+typedef struct sim_suspect {
+    bool is_activity;
+    size_t run;           /* index of the run's log */
+    int64_t scheduled_id; /* of the activity; 0 = the workflow task */
+    int crashes;          /* since it was answered */
+} sim_suspect;
 
 /* Tasks that were handed out. */
 typedef struct sim_delivery {
@@ -226,7 +235,8 @@ typedef struct sim_slot {
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;
-    int64_t due; /* mono ns: when its attempt times out */
+    bool is_poison; /* its task is about to end the process */
+    int64_t due;    /* mono ns: when its attempt times out */
     int32_t attempt;
     int64_t scheduled_id, started_id;
     int64_t previous_id; /* previous_started_event_id of the task */
@@ -305,6 +315,7 @@ struct sim_world {
     uint64_t opened;    /* lives so far */
     uint64_t executed;  /* last commit that the store took */
     bool is_told_wrong; /* a store request of this life failed by intent */
+    bool was_left_open; /* the life before ended without closing the store */
     bool is_healed;
     bool is_sealing; /* a seal is planned */
     bool is_over;
@@ -324,6 +335,7 @@ struct sim_world {
     SIM_VEC(sim_op) ops;
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
+    SIM_VEC(sim_suspect) suspects;
     SIM_VEC(sim_run_log) runs;
     SIM_VEC(sim_damage) damages;
     uint64_t damage_met;        /* times a damaged record was read */
@@ -417,6 +429,9 @@ size_t sim_log_run(sim_world *world, hf_str run_id, hf_str workflow_id);
 void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, int tail);
 sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id, int32_t attempt);
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);
+/* suspects.c */
+void sim_suspect_answered(sim_world *world, const sim_answer *answer); /* or is about to be */
+void sim_check_alone(sim_world *world);                                /* U3 */
 /* judge.c: after the world has come to rest, reads all histories through the engine and judges. */
 void sim_judge(sim_world *world);
 /* I16 and W3, when nothing is on its way. */

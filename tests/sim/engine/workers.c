@@ -147,8 +147,9 @@ static void begin_workflow(sim_world *world, sim_slot *slot)
         sim_fault(world, HF_SIM_ANSWER_LATE);
         span = 11 * SIM_SECOND + sim_upto(world, 10 * SIM_SECOND);
     }
+    slot->is_poison = sim_is_poison(world, slot);
     slot->state = SIM_WORKING;
-    sim_wake_in(world, &slot->actor, span);
+    sim_wake_in(world, &slot->actor, slot->is_poison ? sim_upto(world, 2 * SIM_MS) : span);
 }
 
 static void fetch(sim_world *world, sim_slot *slot);
@@ -253,12 +254,13 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     sim_trace(world, "worker %d.%d got workflow task of %s %.8s, event %lld, attempt %d", slot->worker->index,
               slot->kind, slot->workflow_id, slot->run_id, (long long)slot->started_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-    bool ahead = slot->worker->run_ahead && slot->worker->in_process;
+    bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open;
     sim_delivery *delivery = sim_saw_task(world, false, run, slot->started_id, slot->attempt);
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
     }
+    sim_check_counted(world, slot);
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
     int64_t first = first_id(response->history);
     const sim_cached *entry = cached(slot->worker, slot->run_id);
@@ -286,8 +288,7 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
 
 /* ---- Activities --------------------------------------------------------------------------------------------------------- */
 
-/* "a2-1" as a number that stands for its event. */
-static int64_t item_number(hf_str activity_id)
+int64_t sim_item_number(hf_str activity_id)
 {
     return (activity_id.data[1] - '0') * SIM_ITEMS_MAX + (activity_id.data[3] - '0') + 1;
 }
@@ -302,7 +303,7 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
     copy_text(slot->run_id, sizeof slot->run_id, response->workflow_execution->run_id);
     copy_text(slot->workflow_id, sizeof slot->workflow_id, response->workflow_execution->workflow_id);
     slot->attempt = response->attempt;
-    slot->scheduled_id = item_number(response->activity_id);
+    slot->scheduled_id = sim_item_number(response->activity_id);
     sim_trace(world, "worker %d.%d got activity %.*s of %s %.8s, attempt %d", slot->worker->index, slot->kind,
               HF_STR_ARGS(response->activity_id), slot->workflow_id, slot->run_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
@@ -315,6 +316,7 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
     }
+    sim_check_counted(world, slot);
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
     int64_t timeout = hf_pb_duration_span(response->start_to_close_timeout).ns;
     int64_t beat = hf_pb_duration_span(response->heartbeat_timeout).ns;
@@ -325,8 +327,9 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
         sim_fault(world, HF_SIM_ANSWER_LATE);
         span = timeout + sim_upto(world, 3 * SIM_SECOND);
     }
+    slot->is_poison = sim_is_poison(world, slot);
     slot->state = SIM_WORKING;
-    sim_wake_in(world, &slot->actor, span);
+    sim_wake_in(world, &slot->actor, slot->is_poison ? sim_upto(world, 2 * SIM_MS) : span);
 }
 
 /* ---- Polls ---------------------------------------------------------------------------------------------------------------- */
@@ -342,7 +345,7 @@ static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *ca
         if (response->task_token.len > 0) {
             size_t run =
                 sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-            (void)sim_saw_task(world, true, run, item_number(response->activity_id), response->attempt);
+            (void)sim_saw_task(world, true, run, sim_item_number(response->activity_id), response->attempt);
         }
         return;
     }
@@ -498,6 +501,10 @@ static void wake(sim_world *world, sim_actor *actor)
         }
         return;
     case SIM_WORKING:
+        if (slot->is_poison && !world->is_healed) {
+            sim_poison(world, slot);
+            return;
+        }
         sim_answer_task(world, slot);
         return;
     default:

@@ -18,5 +18,13 @@ void sim_remember(sim_worker *worker, const sim_slot *slot);
 void sim_forget(sim_worker *worker, const char *run_id);
 
 void sim_answer_task(sim_world *world, sim_slot *slot);
+/* "a2-1" as a number that stands for its event. */
+int64_t sim_item_number(hf_str activity_id);
+
+/* suspects.c */
+bool sim_is_poison(sim_world *world, const sim_slot *slot); /* its task will end the process */
+void sim_poison(sim_world *world, sim_slot *slot);          /* it does */
+/* U1, when the slot has got a task. */
+void sim_check_counted(sim_world *world, const sim_slot *slot);
 
 #endif

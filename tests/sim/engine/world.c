@@ -229,6 +229,7 @@ static hf_status open_core(sim_world *world, hf_op *op)
     hf_op_init(op);
     hf_core_options options = world->knobs.core;
     options.memory = world->core_memory;
+    options.was_left_open = world->was_left_open;
     uint64_t words[2] = {hf_rng_next(&world->rng), hf_rng_next(&world->rng)};
     memcpy(options.seed, words, sizeof options.seed);
     return hf_core_open(op, &options, &world->view, sim_now(world), &world->core);
@@ -270,6 +271,7 @@ void sim_world_restart(sim_world *world)
 {
     if (world->core != NULL) {
         end_core(world);
+        world->was_left_open = sim_chance(world, 500);
         sim_workers_crashed(world);
         plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
     }
@@ -302,6 +304,7 @@ void sim_world_crash(sim_world *world)
     }
     sim_trace(world, "crash");
     end_core(world);
+    world->was_left_open = true;
     sim_store_crash(world);
     sim_workers_crashed(world);
     plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
@@ -501,6 +504,7 @@ void sim_world_free(sim_world *world)
     free(world->ops.items);
     free(world->answers.items);
     free(world->deliveries.items);
+    free(world->suspects.items);
     free(world->unhealthy.items);
     free(world->damages.items);
     free(world->events.items);

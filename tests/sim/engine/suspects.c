@@ -1,0 +1,129 @@
+/* Workflows whose tasks take the process down, and what the engine must make of that.
+ *
+ * U1  It has counted every end of the process that a task was the cause of, since the task was last answered.
+ * U3  While a suspect is alone, no other task is started for a worker of its process.
+ *
+ * Both hold exactly only while the clock is not set: a jump ends attempts that nobody has answered. */
+#include "sim/engine/workers.h"
+
+bool sim_is_poison(sim_world *world, const sim_slot *slot)
+{
+    hf_str id = hf_str_of(slot->workflow_id);
+    return slot->worker->in_process && hf_hash_bytes(world->seed, id.data, id.len) % 4 == 0 &&
+           sim_evil(world, world->knobs.poison);
+}
+
+static sim_suspect *find(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id)
+{
+    for (size_t i = 0; i < world->suspects.count; i++) {
+        sim_suspect *each = &world->suspects.items[i];
+        if (each->is_activity == is_activity && each->run == run && each->scheduled_id == scheduled_id) {
+            return each;
+        }
+    }
+    return NULL;
+}
+
+static sim_suspect *find_task(sim_world *world, const sim_slot *slot)
+{
+    size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+    bool is_activity = slot->kind == SIM_ACTIVITY;
+    return find(world, is_activity, run, is_activity ? slot->scheduled_id : 0);
+}
+
+void sim_poison(sim_world *world, sim_slot *slot)
+{
+    sim_fault(world, HF_SIM_CRASH_OF_TASK);
+    sim_trace(world, "worker %d.%d: the task of %s ends the process", slot->worker->index, slot->kind,
+              slot->workflow_id);
+    bool is_activity = slot->kind == SIM_ACTIVITY;
+    bool is_durable = is_activity || !slot->worker->run_ahead || world->was_left_open;
+    sim_suspect *suspect = find_task(world, slot);
+    if (suspect == NULL) {
+        suspect = SIM_PUSH(&world->suspects);
+        suspect->is_activity = is_activity;
+        suspect->run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
+        suspect->scheduled_id = is_activity ? slot->scheduled_id : 0;
+    }
+    if (is_durable) { /* else nothing is left of it */
+        suspect->crashes++;
+    }
+    sim_world_crash(world);
+}
+
+void sim_suspect_answered(sim_world *world, const sim_answer *answer)
+{
+    bool is_activity = answer->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED &&
+                       answer->method != HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED;
+    sim_suspect *suspect = find(world, is_activity, answer->run, is_activity ? answer->scheduled_id : 0);
+    if (suspect != NULL && answer->method != HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {
+        suspect->crashes = 0;
+    }
+}
+
+/* What the engine has counted; -1 = the run is not in memory. */
+static int64_t counted(const sim_world *world, const sim_slot *slot)
+{
+    HF_LIST_EACH(node, &world->core->runs_all)
+    {
+        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (run->loading || run->bad || !hf_str_equal(hf_owned_str(&run->run_id), hf_str_of(slot->run_id))) {
+            continue;
+        }
+        if (slot->kind != SIM_ACTIVITY) {
+            return run->wft.task.crashes;
+        }
+        for (size_t i = 0; i < run->activities.count; i++) {
+            const hf_activity *activity = run->activities.items[i];
+            if (sim_item_number(activity->activity_id) == slot->scheduled_id) {
+                return activity->attempt == slot->attempt ? (int64_t)activity->task.crashes : -1;
+            }
+        }
+    }
+    return -1;
+}
+
+void sim_check_counted(sim_world *world, const sim_slot *slot)
+{
+    const sim_suspect *suspect = find_task(world, slot);
+    if (suspect == NULL || world->core == NULL || world->knobs.has_clock_steps || !slot->worker->in_process) {
+        return;
+    }
+    int64_t count = counted(world, slot);
+    if (count >= 0 && count < suspect->crashes) {
+        sim_fail(world, "U1: a task of run %s has ended %d processes, the engine has counted %lld", slot->run_id,
+                 suspect->crashes, (long long)count);
+    }
+}
+
+static bool is_after(const hf_core *core, bool is_started, bool again, uint64_t incarnation, int64_t started_time)
+{
+    return is_started && !again && incarnation == core->incarnation && started_time > core->alone.since;
+}
+
+void sim_check_alone(sim_world *world)
+{
+    const hf_core *core = world->core;
+    if (core->alone.run == 0 || world->knobs.has_clock_steps || core->alone.until <= world->mono) {
+        return;
+    }
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (run->loading || run->bad || !hf_run_is_open(run)) {
+            continue;
+        }
+        const hf_wft *wft = &run->wft;
+        bool is_after_it =
+            is_after(core, wft->state == HF_WFT_STARTED, wft->again, wft->incarnation, wft->started_time);
+        for (size_t i = 0; i < run->activities.count; i++) {
+            const hf_activity *each = run->activities.items[i];
+            is_after_it = is_after_it || is_after(core, each->state == HF_ACTIVITY_STARTED, each->again,
+                                                  each->incarnation, each->started_time);
+        }
+        if (is_after_it) {
+            sim_fail(world, "U3: a task of run %lld was started while one of run %lld was to be alone",
+                     (long long)run->number, (long long)core->alone.run);
+        }
+    }
+}
