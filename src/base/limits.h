@@ -37,6 +37,7 @@
 #define HF_HISTORY_PAGE_LEN (2u << 20)     /* bytes of history in one answer: half of what gRPC clients take */
 #define HF_HISTORY_PAGE_COUNT 65536        /* events of one page unless the caller wants fewer */
 #define HF_JOURNAL_LEN_MAX (32u << 20)     /* bytes that a crash may have to read */
+#define HF_SUSPECT_FROM 3 /* processes that ended with a task in hand: from here on it is handed out last and alone */
 #define HF_OPEN_LEN_MIN (64u << 10) /* bytes of changes that one commit may have however little memory there is */
 
 #endif

@@ -386,6 +386,7 @@ void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
 
 uint32_t hf_suspect_count(hf_core *core, const hf_task *task); /* of a task whose process has ended: one more */
 int64_t hf_suspect_pause(uint32_t crashes);                    /* ns; 0 = none */
+bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
 bool hf_task_is_suspect(const hf_task *task);
 void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
 void hf_suspect_remove(hf_core *core, hf_task *task);               /* of those that wait */

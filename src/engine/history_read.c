@@ -202,6 +202,7 @@ static void describe_activity(hf_core *core, hf_arena *arena, const hf_activity 
                   : started                          ? HF_PENDING_ACTIVITY_STATE_STARTED
                                                      : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
     info->attempt = activity->attempt;
+    info->holdfast_crashes = activity->task.crashes;
     describe_retries(core, arena, activity, info);
     info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
     if (started) {
@@ -276,6 +277,10 @@ static void describe_task(hf_arena *arena, const hf_wft *wft, hf_pb_describe_wor
     response->pending_workflow_task->state =
         started ? HF_PENDING_WORKFLOW_TASK_STATE_STARTED : HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED;
     response->pending_workflow_task->attempt = wft->attempt;
+    response->pending_workflow_task->holdfast_crashes = wft->task.crashes;
+    if (wft->pause_until != 0) {
+        response->pending_workflow_task->holdfast_pause_until = hf_pb_timestamp_of((hf_time){wft->pause_until});
+    }
     response->pending_workflow_task->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
     if (started) {
         response->pending_workflow_task->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});

@@ -454,6 +454,7 @@ static hf_status start(hf_op *op, hf_engine *engine)
     engine->core_options.incarnation = engine->core->incarnation; /* our workers outlive a core */
     engine->core->submit = hf_loop_ask_store;
     engine->core->submit_state = engine;
+    hf_loop_log_suspects(engine);
     hf_store *store = engine->store;
     engine->store = NULL; /* the queue takes it, also on failure */
     HF_TRY(hf_store_queue_open(op, env, store, &engine->queue));

@@ -70,6 +70,8 @@ typedef struct hf_engine {
 /* loop.c */
 void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer comes back to the engine thread */
 void hf_loop_post(hf_engine *engine, hf_post *item);
+/* suspect_log.c: a warning for each task that ended a third process or more. */
+void hf_loop_log_suspects(hf_engine *engine);
 /* loop_reopen.c: L3. All requests of the core are back. */
 void hf_loop_reopen(hf_engine *engine, hf_clock now);
 /* While it is stopped: opens another core, if it is time to try. */

@@ -25,8 +25,8 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
+#include "base/limits.h"
 
-#define SUSPECT_FROM 3
 #define PAUSE_FIRST INT64_C(1000000000) /* ns, after the third time ... */
 #define PAUSE_MAX (INT64_C(600) * 1000000000)
 #define ALONE_SPAN INT64_C(1000000000)       /* mono ns: nobody is kept waiting longer for the sake of a suspect */
@@ -36,7 +36,7 @@
 uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
 {
     uint32_t crashes = task->crashes + (task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED) ? 1 : 0);
-    if (crashes == SUSPECT_FROM) {
+    if (crashes == HF_SUSPECT_FROM) {
         HF_PROBE(core, HF_PROBE_SUSPECT);
     }
     return crashes;
@@ -44,16 +44,22 @@ uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
 
 int64_t hf_suspect_pause(uint32_t crashes)
 {
-    int64_t pause = crashes >= SUSPECT_FROM ? PAUSE_FIRST : 0;
-    for (uint32_t i = SUSPECT_FROM; i < crashes && pause < PAUSE_MAX; i++) {
+    int64_t pause = crashes >= HF_SUSPECT_FROM ? PAUSE_FIRST : 0;
+    for (uint32_t i = HF_SUSPECT_FROM; i < crashes && pause < PAUSE_MAX; i++) {
         pause *= 2;
     }
     return pause < PAUSE_MAX ? pause : PAUSE_MAX;
 }
 
+/* More is left than the whole pause when the clock was set back meanwhile: then it is over. */
+bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until)
+{
+    return until > core->now.wall && until - core->now.wall <= hf_suspect_pause(task->crashes);
+}
+
 bool hf_task_is_suspect(const hf_task *task)
 {
-    return task->crashes >= SUSPECT_FROM;
+    return task->crashes >= HF_SUSPECT_FROM;
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------------------------------- */

@@ -47,6 +47,7 @@ static hf_status view_activity(hf_op *op, hf_arena *arena, const hf_activity *ac
     info->activity_type->name = hf_arena_copy(arena, activity->activity_type);
     info->state = is_started ? HF_PENDING_ACTIVITY_STATE_STARTED : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
     info->attempt = activity->attempt;
+    info->holdfast_crashes = activity->task.crashes;
     info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
     info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
     return info->last_failure != NULL ? hf_pb_decode(op, &hf_pb_failure_type, failure, arena, info->last_failure)
@@ -75,6 +76,8 @@ static hf_status view_run(hf_op *op, const hf_run *run, shown *s)
         .pending = pending,
         .pending_count = count,
         .buffered_count = run->buffered.count,
+        .crashes = run->wft.state != HF_WFT_NONE ? run->wft.task.crashes : 0,
+        .pause_until = run->wft.pause_until,
     };
     return HF_OK;
 }
@@ -140,6 +143,10 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
         .pending = response->pending_activities.items,
         .pending_count = response->pending_activities.count,
     };
+    if (response->pending_workflow_task != NULL) {
+        s->view.crashes = response->pending_workflow_task->holdfast_crashes;
+        s->view.pause_until = hf_pb_timestamp_time(response->pending_workflow_task->holdfast_pause_until).ns;
+    }
     return HF_OK;
 }
 

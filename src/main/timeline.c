@@ -9,6 +9,7 @@
  *       activity 1 charge, attempt 3, begins in 2.100 s; the last one failed: BankBusy: the bank does not answer */
 #include "main/tool.h"
 
+#include "base/limits.h"
 #include "history/history.h"
 #include "history/payload.h"
 #include "wire/time_text.h"
@@ -365,6 +366,19 @@ static void put_head(writing *w, const hf_run_view *view, const hf_pb_history_ev
     hf_buf_puts(w->out, "\n\n");
 }
 
+/* A task that was in hand when its program ended: its code may be the reason. */
+static void put_crashes(writing *w, uint32_t crashes)
+{
+    if (crashes == 0) {
+        return;
+    }
+    hf_buf_putf(w->out, "    the program ended %u %s in a row while it had this task in hand", (unsigned)crashes,
+                crashes == 1 ? "time" : "times");
+    hf_buf_puts(w->out, crashes < HF_SUSPECT_FROM ? "\n"
+                                                  : ": its code may crash; the task is handed out alone, when no other "
+                                                    "task waits\n");
+}
+
 static void put_pending(writing *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
 {
     bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
@@ -387,10 +401,11 @@ static void put_pending(writing *w, const hf_pb_pending_activity_info *info, boo
         put_failure(w, info->last_failure);
     }
     hf_buf_putc(w->out, '\n');
+    put_crashes(w, info->holdfast_crashes);
 }
 
 /* What its code waits for before it can go on; true = something was written. */
-static bool put_task(writing *w, const hf_run_view *view)
+static bool put_task(writing *w, const hf_run_view *view, int64_t now_ns)
 {
     switch (w->task) {
     case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
@@ -414,7 +429,13 @@ static bool put_task(writing *w, const hf_run_view *view)
     default:
         return false;
     }
+    if (view->pause_until > now_ns) {
+        hf_buf_puts(w->out, ", not before ");
+        hf_put_span(w->out, view->pause_until - now_ns);
+        hf_buf_puts(w->out, " from now");
+    }
     hf_buf_putc(w->out, '\n');
+    put_crashes(w, view->crashes);
     return true;
 }
 
@@ -424,7 +445,7 @@ static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
         return;
     }
     hf_buf_puts(w->out, "\nwaits for\n");
-    bool any = put_task(w, view) || view->pending_count + w->timer_count + view->buffered_count > 0;
+    bool any = put_task(w, view, now_ns) || view->pending_count + w->timer_count + view->buffered_count > 0;
     hf_buf_puts(w->out, any ? "" : "  a signal\n");
     for (size_t i = 0; i < view->pending_count; i++) {
         put_pending(w, &view->pending[i], view->is_at_rest, now_ns);

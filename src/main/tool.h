@@ -81,6 +81,8 @@ typedef struct hf_run_view {
     size_t pending_count;
     size_t buffered_count; /* events that wait for the end of a workflow task */
     bool is_at_rest;       /* no program has the file open: nobody is at work */
+    uint32_t crashes;      /* programs that ended with its workflow task in hand */
+    int64_t pause_until;   /* ns: that task is not handed out before this; 0 = no pause */
 } hf_run_view;
 
 /* "3 d 4 h", "0.103 s". */

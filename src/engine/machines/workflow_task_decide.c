@@ -92,7 +92,7 @@ void hf_wft_enqueue(hf_core *core, hf_run *run)
     if (core->status != HF_OK || wft->task.queue != NULL || !hf_wft_waits(wft)) {
         return;
     }
-    if (wft->pause_until > core->now.wall) {
+    if (hf_suspect_is_paused(core, &wft->task, wft->pause_until)) {
         hf_due_at(core, run, wft->pause_until); /* hf_wft_time_out comes back here */
         return;
     }

@@ -226,7 +226,8 @@ void sim_check_rest(sim_world *world)
     HF_LIST_EACH(node, &core->queues_all)
     {
         const hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->poll_count > 0 && core->alone.run == 0) {
+        /* A clock that was set back may let the pause of a suspect begin again. */
+        if (queue->poll_count > 0 && core->alone.run == 0 && !world->knobs.has_clock_steps) {
             check_queue(world, queue);
         }
     }

@@ -146,6 +146,7 @@ typedef struct sim_suspect {
     bool is_activity;
     size_t run;           /* index of the run's log */
     int64_t scheduled_id; /* of the activity; 0 = the workflow task */
+    int32_t attempt;      /* the last one that did */
     int crashes;          /* since it was answered */
 } sim_suspect;
 
@@ -235,8 +236,9 @@ typedef struct sim_slot {
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;
-    bool is_poison; /* its task is about to end the process */
-    int64_t due;    /* mono ns: when its attempt times out */
+    bool is_poison;       /* its task is about to end the process */
+    int64_t started_time; /* wall ns: of its task, which may be older than its being here */
+    int64_t due;          /* mono ns: when its attempt times out */
     int32_t attempt;
     int64_t scheduled_id, started_id;
     int64_t previous_id; /* previous_started_event_id of the task */

@@ -248,6 +248,7 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     copy_text(slot->run_id, sizeof slot->run_id, response->workflow_execution->run_id);
     copy_text(slot->workflow_id, sizeof slot->workflow_id, response->workflow_execution->workflow_id);
     slot->attempt = response->attempt;
+    slot->started_time = hf_pb_timestamp_time(response->started_time).ns;
     slot->started_id = response->started_event_id;
     slot->previous_id = response->previous_started_event_id;
     slot->scheduled_id = 0;
@@ -303,6 +304,7 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
     copy_text(slot->run_id, sizeof slot->run_id, response->workflow_execution->run_id);
     copy_text(slot->workflow_id, sizeof slot->workflow_id, response->workflow_execution->workflow_id);
     slot->attempt = response->attempt;
+    slot->started_time = hf_pb_timestamp_time(response->started_time).ns;
     slot->scheduled_id = sim_item_number(response->activity_id);
     sim_trace(world, "worker %d.%d got activity %.*s of %s %.8s, attempt %d", slot->worker->index, slot->kind,
               HF_STR_ARGS(response->activity_id), slot->workflow_id, slot->run_id, (int)slot->attempt);

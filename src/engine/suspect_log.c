@@ -1,0 +1,53 @@
+/* What the log says of suspects (suspect.c) when a store is opened. Their runs are in memory then: they were held by the process that
+ * ended, so opening has loaded them. */
+#include "engine/loop_private.h"
+
+#include "base/limits.h"
+
+#include <stdio.h>
+
+enum { NAME_LEN_MAX = 100 }; /* bytes of an id or a type in a line of the log */
+
+static int cut(hf_str text)
+{
+    return text.len < NAME_LEN_MAX ? (int)text.len : NAME_LEN_MAX;
+}
+
+static void log_suspect(hf_engine *engine, const hf_run *run, hf_str activity, const hf_task *task, int64_t from)
+{
+    hf_str id = hf_owned_str(&run->workflow_id);
+    hf_str type = hf_owned_str(&run->workflow_type);
+    int64_t pause = from > engine->core->now.wall ? from - engine->core->now.wall : 0;
+    char fields[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(fields, sizeof fields,
+                   "workflow=%.*s type=%.*s %s%.*s times=%u next_in_ms=%lld why=\"the program ended each time while it "
+                   "had this task in hand, so its code may crash: repair it, or end the run with hf_terminate; it is "
+                   "handed out last and alone\"",
+                   cut(id), id.data, cut(type), type.data, activity.len > 0 ? "activity=" : "task=workflow",
+                   cut(activity), activity.len > 0 ? activity.data : "", (unsigned)task->crashes,
+                   (long long)(pause / 1000000));
+    engine->options.log(engine->options.log_state, HF_LOG_WARN, "task_ends_program", fields);
+}
+
+void hf_loop_log_suspects(hf_engine *engine)
+{
+    if (engine->options.log == NULL) {
+        return;
+    }
+    HF_LIST_EACH(node, &engine->core->runs_all)
+    {
+        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        if (run->loading || run->bad || !hf_run_is_open(run)) {
+            continue;
+        }
+        if (run->wft.task.crashes >= HF_SUSPECT_FROM) {
+            log_suspect(engine, run, HF_STR(""), &run->wft.task, run->wft.pause_until);
+        }
+        for (size_t i = 0; i < run->activities.count; i++) {
+            const hf_activity *activity = run->activities.items[i];
+            if (activity->task.crashes >= HF_SUSPECT_FROM) {
+                log_suspect(engine, run, activity->activity_type, &activity->task, activity->scheduled_time);
+            }
+        }
+    }
+}
