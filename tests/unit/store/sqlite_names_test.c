@@ -197,7 +197,33 @@ static void sqlite_whose_log_is_replaced_by_an_older_one_loses_nothing(void **st
     folder_free(&f);
 }
 
+/* ---- How it was left -------------------------------------------------------------------------------------------------- */
+
+static bool was_left_open(const char *path)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_store *store = NULL;
+    assert_int_equal(hf_sqlite_open(&op, HEAP, path, NULL, &store), HF_OK);
+    bool was = store->was_left_open;
+    hf_store_close(store);
+    return was;
+}
+
+static void sqlite_tells_whether_the_last_program_closed_it(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    assert_false(was_left_open(f.file)); /* new */
+    assert_false(was_left_open(f.file));
+    leave_log(f.file, 1);
+    assert_true(was_left_open(f.file));
+    assert_false(was_left_open(f.file)); /* by now it was closed */
+    folder_free(&f);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(sqlite_tells_whether_the_last_program_closed_it),
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
     cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
     cmocka_unit_test(sqlite_whose_file_or_log_is_lost_answers_nothing_more),
