@@ -73,7 +73,7 @@ static const hf_store_ops PROXY_OPS = {
 
 static hf_status open_core(hf_op *op, hf_engine *engine, hf_clock now)
 {
-    hf_proxy proxy = {.store = {&PROXY_OPS}, .engine = engine};
+    hf_proxy proxy = {.store = {.ops = &PROXY_OPS}, .engine = engine};
     HF_TRY(engine->env->ops->random(engine->env, op, engine->core_options.seed, sizeof engine->core_options.seed));
     HF_TRY(hf_core_open(op, &engine->core_options, &proxy.store, now, &engine->core));
     engine->core->submit = hf_loop_ask_store;
