@@ -389,7 +389,7 @@ int64_t hf_suspect_pause(uint32_t crashes);                    /* ns; 0 = none *
 bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
 bool hf_task_is_suspect(const hf_task *task);
 void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
-void hf_suspect_remove(hf_core *core, hf_task *task);               /* of those that wait */
+void hf_suspect_remove(hf_task *task);                              /* of those that wait */
 /* Gives one that has waited too long to a poll that would find another task: true. */
 bool hf_suspect_poll(hf_core *core, const hf_queue *queue, hf_call *call);
 void hf_suspects_tick(hf_core *core);          /* whose turn it is */

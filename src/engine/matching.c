@@ -210,8 +210,9 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
 
 void hf_match_remove(hf_core *core, hf_task *task)
 {
+    (void)core;
     if (task->is_last) {
-        hf_suspect_remove(core, task);
+        hf_suspect_remove(task);
     } else if (task->queue != NULL) {
         hf_list_remove(&task->link);
         task->queue->task_count--;

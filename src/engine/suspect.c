@@ -77,15 +77,15 @@ void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue)
     core->suspects_look = core->now.mono;
 }
 
-void hf_suspect_remove(hf_core *core, hf_task *task)
+void hf_suspect_remove(hf_task *task)
 {
     hf_assert(task->is_last && task->queue->suspect_count > 0 && task->run->suspects > 0); /* U3 */
     hf_list_remove(&task->link);
     task->queue->suspect_count--;
     task->queue = NULL;
     task->is_last = false;
-    task->run->suspects--;
-    hf_core_unuse(core, task->run);
+    task->run
+        ->suspects--; /* whatever removes the task changes the run: once that is written it may leave memory again */
 }
 
 /* ---- Alone ----------------------------------------------------------------------------------------------------------- */
