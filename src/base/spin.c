@@ -3,8 +3,9 @@
 #include <sched.h>
 
 /* The holder may have lost its processor: after a while give it ours. */
-void hf_spin_lock_slow(hf_spin *spin)
+void hf_spin_lock_slow(hf_spin *spin, unsigned was)
 {
+    hf_assert(was == 1); /* else the object around the lock was freed, or overwritten */
     for (unsigned round = 0;; round++) {
         while (atomic_load_explicit(&spin->held, memory_order_relaxed) != 0) {
             if (round < 64) {

@@ -8,12 +8,14 @@ typedef struct hf_spin {
     atomic_uint held;
 } hf_spin;
 
-void hf_spin_lock_slow(hf_spin *spin);
+/* `was`: what the lock held when it was tried. */
+void hf_spin_lock_slow(hf_spin *spin, unsigned was);
 
 static inline void hf_spin_lock(hf_spin *spin)
 {
-    if (HF_UNLIKELY(atomic_exchange_explicit(&spin->held, 1, memory_order_acquire) != 0)) {
-        hf_spin_lock_slow(spin);
+    unsigned was = atomic_exchange_explicit(&spin->held, 1, memory_order_acquire);
+    if (HF_UNLIKELY(was != 0)) {
+        hf_spin_lock_slow(spin, was);
     }
 }
 

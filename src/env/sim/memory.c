@@ -1,17 +1,25 @@
 /* Memory of a simulated run: the host's malloc and mmap, with a switch that makes the nth request fail, and a table of
  * what is not released yet. The table costs a few nanoseconds per call and buys three things: a release of something
  * unknown, or with another length than it was asked with, stops at once; a test can ask whether anything leaked; and a
- * run that was called off can be swept away whole. */
+ * run that was called off can be swept away whole.
+ *
+ * Released memory is filled with POISON and kept for a while (scrap). A thread that still reads it finds pointers that
+ * fault and locks that are neither free nor held; one that writes to it is found out when the block is given back to the
+ * host. AddressSanitizer does the same and names the very access, so its builds leave this to it. */
 #include "env/sim/sim_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
 
-enum { BLOCKS_FIRST = 256 };
+enum { BLOCKS_FIRST = 256, POISON = 0xdb };
+
+/* ---- The table ---------------------------------------------------------------------------------------------------- */
 
 bool hf_sim_may_allocate(hf_sim *sim)
 {
@@ -87,6 +95,61 @@ static void block_remove(hf_sim *sim, const void *ptr, size_t len, bool is_pages
     sim->block_count--;
 }
 
+/* ---- Scrap -------------------------------------------------------------------------------------------------------- */
+
+static void check_untouched(const hf_sim_block *block)
+{
+    const unsigned char *bytes = (const unsigned char *)block->ptr;
+    bool is_untouched = block->len == 0 || (bytes[0] == POISON && memcmp(bytes, bytes + 1, block->len - 1) == 0);
+    if (HF_UNLIKELY(!is_untouched)) {
+        size_t at = 0;
+        while (bytes[at] == POISON) {
+            at++;
+        }
+        char text[128];
+        (void)snprintf(text, sizeof text, "byte %zu of a block of %zu bytes was written to after its release", at,
+                       block->len);
+        hf_panic(text, __FILE__, __LINE__);
+    }
+}
+
+/* Gives the oldest back to the host. */
+static void scrap_drop_first(hf_sim *sim)
+{
+    hf_sim_block *block = &sim->scrap[sim->scrap_first];
+    check_untouched(block);
+    free(block->ptr);
+    sim->scrap_len -= block->len;
+    sim->scrap_first = (sim->scrap_first + 1) % HF_SIM_SCRAP_COUNT_MAX;
+    sim->scrap_count--;
+}
+
+void hf_sim_scrap(hf_sim *sim, void *ptr, size_t len)
+{
+    if (HF_ASAN) {
+        free(ptr);
+        return;
+    }
+    memset(ptr, POISON, len);
+    while (sim->scrap_count > 0 &&
+           (sim->scrap_count == HF_SIM_SCRAP_COUNT_MAX || sim->scrap_len + len > HF_SIM_SCRAP_LEN_MAX)) {
+        scrap_drop_first(sim);
+    }
+    uint32_t last = (sim->scrap_first + sim->scrap_count) % HF_SIM_SCRAP_COUNT_MAX;
+    sim->scrap[last] = (hf_sim_block){ptr, len, false};
+    sim->scrap_count++;
+    sim->scrap_len += len;
+}
+
+void hf_sim_scrap_drop(hf_sim *sim)
+{
+    while (sim->scrap_count > 0) {
+        scrap_drop_first(sim);
+    }
+}
+
+/* ---- Blocks and pages --------------------------------------------------------------------------------------------- */
+
 void *hf_sim_allocate(hf_env *env, size_t len, size_t align)
 {
     hf_sim *sim = hf_sim_of(env);
@@ -110,8 +173,9 @@ void *hf_sim_allocate(hf_env *env, size_t len, size_t align)
 void hf_sim_release(hf_env *env, void *ptr, size_t len)
 {
     if (ptr != NULL) {
-        block_remove(hf_sim_of(env), ptr, len, false);
-        free(ptr);
+        hf_sim *sim = hf_sim_of(env);
+        block_remove(sim, ptr, len, false);
+        hf_sim_scrap(sim, ptr, len);
     }
 }
 

@@ -160,7 +160,6 @@ hf_status hf_sim_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller)
 
 void hf_sim_poller_close(hf_env *env, hf_poller *poller)
 {
-    (void)env;
     if (poller == NULL) {
         return;
     }
@@ -169,7 +168,7 @@ void hf_sim_poller_close(hf_env *env, hf_poller *poller)
         watch_free(HF_CONTAINER(node, hf_sim_watch, in_poller));
     }
     hf_list_remove(&poller->node);
-    free(poller);
+    hf_sim_scrap(hf_sim_of(env), poller, sizeof *poller);
 }
 
 static hf_sim_watch *watch_find(hf_poller *poller, hf_sim_desc *desc)

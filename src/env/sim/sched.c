@@ -47,7 +47,7 @@ static void thread_free(hf_sim *sim, hf_thread *thread)
     hf_sim_stack_put(&thread->stack);
     hf_list_remove(&thread->node);
     sim->thread_count--;
-    free(thread);
+    hf_sim_scrap(sim, thread, sizeof *thread);
 }
 
 /* What a thread does first when it runs again, or for the first time. */

@@ -309,6 +309,7 @@ void hf_sim_free(hf_env *env)
     hf_sim_stales_drop(sim);
     hf_sim_files_drop(sim);
     hf_sim_blocks_drop(sim);
+    hf_sim_scrap_drop(sim);
     free(sim->report);
     free(sim);
 }

@@ -19,8 +19,10 @@ enum {
     HF_SIM_FD_COUNT_MAX = 100000,  /* open at once */
     HF_SIM_STACK_LEN = 256 * 1024, /* of a simulated thread, without its guard */
     HF_SIM_NAME_LEN_MAX = 32,
-    HF_SIM_SIGNALS_MAX = 64,      /* queued in one set */
-    HF_SIM_SPURIOUS_PERMILLE = 2, /* wake-ups and events for nothing, which kernels are allowed too */
+    HF_SIM_SIGNALS_MAX = 64,           /* queued in one set */
+    HF_SIM_SPURIOUS_PERMILLE = 2,      /* wake-ups and events for nothing, which kernels are allowed too */
+    HF_SIM_SCRAP_COUNT_MAX = 128,      /* released blocks that are kept, poisoned ... */
+    HF_SIM_SCRAP_LEN_MAX = 512 * 1024, /* ... and their bytes */
     HF_SIM_HANGUP = 4 /* beside HF_READABLE and HF_WRITABLE: broken, or ended both ways; reported whatever is watched */
 };
 
@@ -267,6 +269,10 @@ struct hf_sim {
     hf_sim_block *blocks; /* open addressing, a power of two */
     uint32_t block_count;
     uint32_t block_capacity;
+    hf_sim_block scrap[HF_SIM_SCRAP_COUNT_MAX]; /* a ring: released, poisoned, not given back yet */
+    uint32_t scrap_first;
+    uint32_t scrap_count;
+    size_t scrap_len; /* bytes in it */
     uint64_t allocations;
     uint64_t fail_at; /* the allocation that fails; 0 = none */
     bool fail_forever;
@@ -324,6 +330,9 @@ void hf_sim_give_up(hf_sim *sim) __attribute__((noreturn));
 /* memory.c */
 bool hf_sim_may_allocate(hf_sim *sim); /* false = this one fails by order */
 void hf_sim_blocks_drop(hf_sim *sim);
+/* Instead of free: whoever still uses it is noticed. */
+void hf_sim_scrap(hf_sim *sim, void *ptr, size_t len);
+void hf_sim_scrap_drop(hf_sim *sim); /* at the end */
 void *hf_sim_allocate(hf_env *env, size_t len, size_t align);
 void hf_sim_release(hf_env *env, void *ptr, size_t len);
 void *hf_sim_pages_reserve(hf_env *env, size_t len);

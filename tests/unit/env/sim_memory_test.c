@@ -1,7 +1,13 @@
 /* Options, memory and randomness of a simulated environment. */
 #include "sim_check.h"
 
+#include "base/spin.h"
+
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void options_are_checked(void **state)
 {
@@ -90,6 +96,77 @@ static void many_blocks_come_and_go(void **state)
     sim_finish(env, 1);
 }
 
+/* ---- Use after release ---------------------------------------------------------------------------------------------- */
+
+enum { BLOCK_LEN = 200 };
+
+static void use_nothing(unsigned char *block)
+{
+    (void)block;
+}
+
+static void write_first_byte(unsigned char *block)
+{
+    *(volatile unsigned char *)block = 0;
+}
+
+static void write_last_byte(unsigned char *block)
+{
+    ((volatile unsigned char *)block)[BLOCK_LEN - 1] = 0;
+}
+
+static void take_lock(unsigned char *block)
+{
+    hf_spin_lock((hf_spin *)(void *)block);
+}
+
+static void follow_pointer(unsigned char *block)
+{
+    volatile unsigned char *volatile *at = (volatile unsigned char *volatile *)(void *)block;
+    (void)**at;
+}
+
+/* Whether a process that uses a released block in this way, and then goes on for a while, ends as it should. */
+static bool ends_well(void (*use)(unsigned char *block))
+{
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit none = {0, 0};
+        (void)setrlimit(RLIMIT_CORE, &none);
+        (void)dup2(open("/dev/null", O_WRONLY), STDERR_FILENO); /* it says what it noticed */
+        hf_env *env = NULL;
+        bool is_made = hf_sim_new(&env, .seed = 1) == HF_OK;
+        unsigned char *block = is_made ? env->ops->allocate(env, BLOCK_LEN, 16) : NULL;
+        if (block == NULL) {
+            _exit(0);
+        }
+        memset(block, 0, BLOCK_LEN);
+        env->ops->release(env, block, BLOCK_LEN);
+        use(block);
+        for (int i = 0; i < 1000; i++) {
+            env->ops->release(env, env->ops->allocate(env, 10, 0), 10);
+        }
+        hf_sim_free(env);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status == 0;
+}
+
+static void use_after_release_is_noticed(void **state)
+{
+    (void)state;
+    assert_true(ends_well(use_nothing));
+    assert_false(ends_well(write_first_byte));
+    assert_false(ends_well(write_last_byte));
+    assert_false(ends_well(take_lock));
+    assert_false(ends_well(follow_pointer));
+}
+
+/* ---- The rest ------------------------------------------------------------------------------------------------------- */
+
 static void pages_are_zeroed_and_guarded(void **state)
 {
     (void)state;
@@ -129,11 +206,9 @@ static void randomness_comes_from_the_seed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_checked),
-        cmocka_unit_test(the_nth_allocation_fails),
-        cmocka_unit_test(many_blocks_come_and_go),
-        cmocka_unit_test(pages_are_zeroed_and_guarded),
-        cmocka_unit_test(randomness_comes_from_the_seed),
+        cmocka_unit_test(options_are_checked),          cmocka_unit_test(the_nth_allocation_fails),
+        cmocka_unit_test(many_blocks_come_and_go),      cmocka_unit_test(use_after_release_is_noticed),
+        cmocka_unit_test(pages_are_zeroed_and_guarded), cmocka_unit_test(randomness_comes_from_the_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
