@@ -3,7 +3,7 @@
  *                 thread_start            chosen by the seed
  *        (none) --------------> RUNNABLE <------------------ runs until it waits, or until a
  *                                 ^   |                      scheduling point where the dice say so
- *         woken, deadline, ended  |   | word_wait, poller_wait, thread_join, a slow operation
+ *         woken, deadline, ended  |   | word_wait, poller_wait, thread_join, a slow operation, held at a point
  *                                 |   v
  *                               waiting
  *
@@ -103,6 +103,18 @@ void hf_sim_wake(hf_sim *sim, hf_thread *thread)
     }
 }
 
+static void release_held(hf_sim *sim)
+{
+    HF_LIST_EACH(node, &sim->threads)
+    {
+        hf_thread *thread = HF_CONTAINER(node, hf_thread, node);
+        if (thread->state == HF_SIM_HELD) {
+            hf_sim_wake(sim, thread);
+        }
+    }
+    sim->held_count = 0;
+}
+
 /* Moves the clock to what happens next. False = nothing ever will. */
 static bool advance(hf_sim *sim)
 {
@@ -138,6 +150,9 @@ static bool advance(hf_sim *sim)
 static void count_step(hf_sim *sim)
 {
     sim->steps++;
+    if (HF_UNLIKELY(sim->held_count > 0 && sim->steps >= sim->held_until)) {
+        release_held(sim);
+    }
     if (HF_UNLIKELY(sim->steps > (uint64_t)sim->options.steps_max && !sim->is_over)) {
         give_up(sim, HF_SIM_ENDLESS);
     }
@@ -147,7 +162,9 @@ static void count_step(hf_sim *sim)
 static void run_another(hf_sim *sim)
 {
     while (sim->runnable_count == 0) {
-        if (!advance(sim)) {
+        if (sim->held_count > 0) {
+            release_held(sim);
+        } else if (!advance(sim)) {
             give_up(sim, HF_SIM_STUCK);
         }
     }
@@ -168,11 +185,29 @@ void hf_sim_step(hf_sim *sim)
     switch_to(sim, sim->runnable[idx]);
 }
 
+/* The others go on without the current thread. */
+static void hold(hf_sim *sim)
+{
+    hf_thread *me = sim->current;
+    count_step(sim);
+    runnable_remove(sim, me);
+    me->state = HF_SIM_HELD;
+    sim->held_count++;
+    sim->held_until = sim->steps + 1 + hf_rng_below(&sim->rng, HF_SIM_HELD_STEPS_MAX);
+    run_another(sim);
+    hf_assert(me->state == HF_SIM_RUNNABLE); /* C1 */
+}
+
 void hf_sim_point(hf_env *env, hf_point point, uint64_t detail)
 {
     hf_sim *sim = hf_sim_of(env);
     hf_sim_trace(sim, (uint64_t)point + 1, detail);
-    hf_sim_step(sim);
+    if (HF_UNLIKELY(sim->hold_permille > 0) && sim->runnable_count > 1 &&
+        hf_rng_permille(&sim->rng, sim->hold_permille)) {
+        hold(sim);
+    } else {
+        hf_sim_step(sim);
+    }
 }
 
 bool hf_sim_wait(hf_sim *sim, hf_sim_state state, hf_instant deadline)

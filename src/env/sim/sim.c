@@ -331,6 +331,11 @@ void hf_sim_on_stuck(hf_env *env, void (*hook)(void *state, const char *report),
     sim->on_stuck_state = state;
 }
 
+void hf_sim_hold(hf_env *env, int permille)
+{
+    hf_sim_of(env)->hold_permille = permille;
+}
+
 void hf_sim_limit_descriptors(hf_env *env, uint32_t count_max)
 {
     hf_sim_of(env)->desc_count_max = count_max;

@@ -23,6 +23,11 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number);
  * environment is freed. A main thread that turns a runtime itself may be on a fiber's stack: exit, do not longjmp. */
 void hf_sim_on_stuck(hf_env *env, void (*hook)(void *state, const char *report), void *state);
 
+/* From now on a thread that comes to a point (hf_point) is held there with this chance, in 1/1000: as if it had lost its
+ * processor, it does not run while others can, for up to some thousand of their steps. Meanwhile they get further than by
+ * switches alone: the object that it has just let go of may be freed. */
+void hf_sim_hold(hf_env *env, int permille);
+
 /* Fails the nth allocation from now, counted from 1 (0 = none any more), and with `forever` all that follow. What may
  * fail for want of memory counts as one: allocate, pages_reserve, fork_marker_open, thread_start, poller_open. */
 void hf_sim_fail_allocation(hf_env *env, uint64_t nth, bool forever);

@@ -20,6 +20,7 @@ enum {
     HF_SIM_STACK_LEN = 256 * 1024, /* of a simulated thread, without its guard */
     HF_SIM_NAME_LEN_MAX = 32,
     HF_SIM_SIGNALS_MAX = 64,           /* queued in one set */
+    HF_SIM_HELD_STEPS_MAX = 2000,      /* of the others, while a thread is held at a point */
     HF_SIM_SPURIOUS_PERMILLE = 2,      /* wake-ups and events for nothing, which kernels are allowed too */
     HF_SIM_SCRAP_COUNT_MAX = 128,      /* released blocks that are kept, poisoned ... */
     HF_SIM_SCRAP_LEN_MAX = 512 * 1024, /* ... and their bytes */
@@ -40,6 +41,7 @@ typedef enum hf_sim_state {
     HF_SIM_ON_POLLER, /* in poller_wait */
     HF_SIM_ON_JOIN,   /* waits for `target`, or, when that is NULL, for all forgotten threads */
     HF_SIM_ASLEEP,    /* a slow operation: only its deadline wakes it */
+    HF_SIM_HELD,      /* at a point: runs again when nobody else can, or after many steps */
     HF_SIM_ENDED
 } hf_sim_state;
 
@@ -241,6 +243,9 @@ struct hf_sim {
     uint32_t thread_count; /* main included, ended ones that were not joined too */
     uint32_t live_count;   /* started and not ended */
     uint64_t thread_serial;
+    int hold_permille;   /* chance that a thread is held at a point */
+    uint32_t held_count; /* HF_SIM_HELD */
+    uint64_t held_until; /* step at which they go on in any case */
     hf_sim_verdict verdict;
     bool is_over; /* the verdict was given: only the main thread goes on */
     char *report;

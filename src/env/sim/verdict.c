@@ -62,6 +62,9 @@ static void tell_thread(FILE *out, const hf_sim *sim, const hf_thread *thread)
     case HF_SIM_ASLEEP:
         (void)fputs("is in a slow operation", out);
         break;
+    case HF_SIM_HELD:
+        (void)fputs("is held at a point", out);
+        break;
     }
     tell_deadline(out, sim, thread);
 }
