@@ -52,6 +52,7 @@
     X(HF_BUG_NAMES_CUT, "engine", "names are cut with the journal and not kept elsewhere")                       \
     X(HF_BUG_NOT_KEPT, "engine", "changes of a run that cannot be read are cut with the journal")                \
     X(HF_BUG_NAME_NOT_COMPARED, "engine", "a name is taken for another with the same hash")                      \
+    X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                    \
     X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")
 
 typedef enum hf_bug {

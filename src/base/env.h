@@ -29,6 +29,7 @@ typedef enum hf_point {
     HF_POINT_HANDOFF, /* a call goes to or comes from a pool */
     HF_POINT_SWITCH,  /* a scheduler picked its next fiber */
     HF_POINT_LOCK,    /* a lock of the library is about to be taken */
+    HF_POINT_LET_GO,  /* an object was let go of, and may be freed by whoever waited for that (latch.h) */
     HF_POINT_COUNT
 } hf_point;
 

@@ -52,27 +52,21 @@ static hf_clock clock_of(hf_engine *engine)
 /* Under the lock, which it lets go. */
 static void unlock_and_ring(hf_engine *engine, bool from_store)
 {
-    hf_env *env = engine->env;
-    hf_word *word = &engine->word;
     bool ring = engine->asleep || (from_store && engine->napping);
     if (ring) {
         engine->asleep = engine->napping = false;
     }
-    if (ring) {
-        atomic_store(word, 1);
-    }
-    hf_spin_unlock(&engine->lock);
-    if (ring) {
-        env->ops->word_wake(env, word, 1);
-    }
+    hf_unlock_and_ring(engine->env, &engine->lock, &engine->word, ring);
 }
 
 static void request_done(hf_store_request *request)
 {
     hf_engine *engine = (hf_engine *)request->owner;
+    hf_env *env = engine->env;
     hf_spin_lock(&engine->lock);
     hf_list_push_back(&engine->completions, &request->link);
     unlock_and_ring(engine, true);
+    hf_point_let_go(env);
 }
 
 void hf_loop_ask_store(void *state, hf_store_request *request)
@@ -87,13 +81,15 @@ void hf_loop_ask_store(void *state, hf_store_request *request)
 static void submit(hf_service *service, hf_call *call)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
+    hf_env *env = engine->env;
     hf_spin_lock(&engine->lock);
     bool closing = engine->closing;
     if (!closing) {
         call->number = ++engine->calls;
         hf_list_push_back(&engine->calls_in, &call->link);
     }
-    unlock_and_ring(engine, false);
+    unlock_and_ring(engine, false); /* from here on the call may be done, and the engine closed */
+    hf_point_let_go(env);
     if (closing) {
         call->status = HF_ERR_CLOSED;
         (void)snprintf(call->message, sizeof call->message, "the service is closed");
@@ -107,9 +103,7 @@ static void drop_post(hf_engine *engine, hf_post *item)
         engine->env->ops->release(engine->env, item, item->len);
         return;
     }
-    hf_word *word = &HF_CONTAINER(item, hf_ask, post)->done;
-    atomic_store(word, 1);
-    engine->env->ops->word_wake(engine->env, word, 1);
+    hf_latch_open(engine->env, &HF_CONTAINER(item, hf_ask, post)->done);
 }
 
 /* After the engine thread has ended nobody reads: then the message is dropped here. */

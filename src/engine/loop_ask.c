@@ -23,31 +23,19 @@ void hf_loop_answer(hf_engine *engine, hf_ask *ask)
     if (engine->core == NULL) {
         memcpy(ask->why, engine->why, sizeof ask->why);
     }
-    hf_word *word = &ask->done;
-    atomic_store(word, 1);
-    engine->env->ops->word_wake(engine->env, word, 1);
-}
-
-static void wait_for(hf_engine *engine, hf_word *word)
-{
-    while (atomic_load(word) == 0) {
-        (void)engine->env->ops->word_wait(engine->env, word, 0, HF_INSTANT_NEVER);
-    }
+    hf_latch_open(engine->env, &ask->done);
 }
 
 typedef struct hf_direct {
     hf_store_request request;
-    hf_word done;
+    hf_latch done;
     hf_env *env;
 } hf_direct;
 
 static void direct_done(hf_store_request *request)
 {
     hf_direct *direct = HF_CONTAINER(request, hf_direct, request);
-    hf_env *env = direct->env;
-    hf_word *word = &direct->done;
-    atomic_store(word, 1);
-    env->ops->word_wake(env, word, 1);
+    hf_latch_open(direct->env, &direct->done);
 }
 
 /* Between two commits: the queue takes requests in order. */
@@ -55,10 +43,10 @@ static hf_status ask_store(hf_op *op, hf_engine *engine, hf_direct *direct)
 {
     direct->env = engine->env;
     direct->request.done = direct_done;
-    atomic_store(&direct->done, 0);
+    hf_latch_shut(&direct->done);
     hf_op_init(&direct->request.op);
     hf_store_queue_submit(engine->queue, &direct->request);
-    wait_for(engine, &direct->done);
+    hf_latch_wait(engine->env, &direct->done);
     return direct->request.status == HF_OK ? HF_OK
                                            : hf_fail(op, direct->request.status, "%s", direct->request.op.message);
 }
@@ -69,7 +57,7 @@ hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, h
     *ret_stats = (hf_engine_stats){0};
     hf_ask ask = {.post = {.kind = HF_POST_ASK}, .stats = ret_stats};
     hf_loop_post(engine, &ask.post);
-    wait_for(engine, &ask.done);
+    hf_latch_wait(engine->env, &ask.done);
     hf_store_count count = {0};
     hf_direct direct = {.request = {.verb = HF_STORE_STATS, .count = count_rows ? &count : NULL}};
     do {
@@ -86,7 +74,7 @@ hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t 
     hf_listing listing = {.before = before, .count_max = count_max, .arena = arena};
     hf_ask ask = {.post = {.kind = HF_POST_ASK}, .runs = &listing};
     hf_loop_post(engine, &ask.post);
-    wait_for(engine, &ask.done); /* first: what leaves memory afterwards is in the rows by then */
+    hf_latch_wait(engine->env, &ask.done); /* first: what leaves memory afterwards is in the rows by then */
     if (!listing.is_there) {
         return hf_fail(op, HF_ERR_AGAIN, "the runs cannot be listed at the moment: %s",
                        ask.why[0] != '\0' ? ask.why : "the service is being closed");

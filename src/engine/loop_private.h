@@ -2,8 +2,8 @@
 #ifndef HF_ENGINE_LOOP_PRIVATE_H
 #define HF_ENGINE_LOOP_PRIVATE_H
 
+#include "base/latch.h"
 #include "base/slab.h"
-#include "base/spin.h"
 #include "engine/core.h"
 #include "engine/engine.h"
 
@@ -25,7 +25,7 @@ typedef struct hf_ask {
     hf_engine_stats *stats;       /* what it wants to know ... */
     struct hf_listing *runs;      /* ... or this */
     char why[HF_MESSAGE_LEN_MAX]; /* there is no core to ask; empty = there is, or nobody can say */
-    hf_word done;
+    hf_latch done;
 } hf_ask;
 
 typedef struct hf_engine {

@@ -28,16 +28,13 @@ static void log_reopen(hf_engine *engine, const char *event)
 typedef struct hf_proxy {
     hf_store store;
     hf_engine *engine;
-    hf_word done;
+    hf_latch done;
 } hf_proxy;
 
 static void proxy_done(hf_store_request *request)
 {
     hf_proxy *proxy = request->owner;
-    hf_env *env = proxy->engine->env;
-    hf_word *word = &proxy->done;
-    atomic_store(word, 1);
-    env->ops->word_wake(env, word, 1);
+    hf_latch_open(proxy->engine->env, &proxy->done);
 }
 
 static hf_status proxy_execute(hf_store *store, hf_store_request *request)
@@ -45,11 +42,9 @@ static hf_status proxy_execute(hf_store *store, hf_store_request *request)
     hf_proxy *proxy = (hf_proxy *)(void *)store;
     request->owner = proxy;
     request->done = proxy_done;
-    atomic_store(&proxy->done, 0);
+    hf_latch_shut(&proxy->done);
     hf_store_queue_submit(proxy->engine->queue, request);
-    while (atomic_load(&proxy->done) == 0) {
-        (void)proxy->engine->env->ops->word_wait(proxy->engine->env, &proxy->done, 0, HF_INSTANT_NEVER);
-    }
+    hf_latch_wait(proxy->engine->env, &proxy->done);
     return request->status;
 }
 

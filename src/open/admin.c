@@ -13,6 +13,7 @@
  * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
 #include "open/open.h"
 
+#include "base/latch.h"
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -132,16 +133,13 @@ static hf_status answer_backup(talk *t, hf_str path)
 typedef struct waiting {
     hf_call call;
     hf_env *env;
-    hf_word done;
+    hf_latch done;
 } waiting;
 
 static void on_done(hf_call *call)
 {
     waiting *w = HF_CONTAINER(call, waiting, call);
-    hf_env *env = w->env;
-    hf_word *word = &w->done;
-    atomic_store(word, 1);
-    env->ops->word_wake(env, word, 1);
+    hf_latch_open(w->env, &w->done);
 }
 
 static hf_status ask(talk *t, hf_method method, const void *request, void **ret_response)
@@ -149,9 +147,7 @@ static hf_status ask(talk *t, hf_method method, const void *request, void **ret_
     waiting w = {.env = t->wire.env};
     hf_call_init(&w.call, method, request, &t->arena, on_done);
     hf_service_submit(t->admin->engine, &w.call);
-    while (atomic_load(&w.done) == 0) {
-        (void)w.env->ops->word_wait(w.env, &w.done, 0, HF_INSTANT_NEVER);
-    }
+    hf_latch_wait(w.env, &w.done);
     *ret_response = w.call.response;
     return w.call.status == HF_OK ? HF_OK : hf_fail(&t->op, w.call.status, "%s", w.call.message);
 }

@@ -9,14 +9,15 @@
  * of the cancel of that call: who tells is about to leave, and waits for nobody. */
 #include "service/call.h"
 
+#include "base/latch.h"
 #include "fiber/wait.h"
 
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
     bool is_done;
-    bool is_told;    /* the service knows that the caller has lost interest */
-    hf_word telling; /* 1 = it is just being told ... */
-    uint64_t teller; /* ... by this thread */
+    bool is_told;    /* the service knows that the caller has lost interest, or is being told ... */
+    hf_latch told;   /* ... and has heard it, once this is open */
+    uint64_t teller; /* by this thread */
     hf_env *env;
     hf_service *service;
     hf_call *call;
@@ -29,33 +30,30 @@ static void on_done(hf_call *call)
     hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
     ask->is_done = true;
-    bool is_told_now = atomic_load(&ask->telling) != 0;
+    bool is_told = ask->is_told;
     hf_spin_unlock(&ask->lock);
-    if (HF_UNLIKELY(is_told_now) && ask->teller != env->ops->thread_id(env)) { /* else this is what telling came to */
-        while (atomic_load(&ask->telling) != 0) {
-            (void)env->ops->word_wait(env, &ask->telling, 1, HF_INSTANT_NEVER);
-        }
+    if (HF_UNLIKELY(is_told) && ask->teller != env->ops->thread_id(env)) { /* else this is what telling came to */
+        hf_latch_wait(env, &ask->told);
     }
     hf_wake(&ask->wait, HF_OK); /* from here on the call may be gone */
 }
 
-/* The waiter does not go on before this has returned, so `ask` stays. */
+/* The waiter does not go on before this has returned, so `ask` stays; the service may be gone once the latch is open. A thread's
+ * lock may be held here. */
 static bool abort_ask(hf_wait *wait)
 {
     asking *ask = wait->object;
     hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
     bool tell = !ask->is_done && !ask->is_told;
-    ask->is_told = true;
     if (tell) {
+        ask->is_told = true;
         ask->teller = env->ops->thread_id(env);
-        atomic_store(&ask->telling, 1);
     }
     hf_spin_unlock(&ask->lock);
     if (tell) {
         ask->service->ops->cancel(ask->service, ask->call);
-        atomic_store(&ask->telling, 0);
-        env->ops->word_wake(env, &ask->telling, 1);
+        hf_latch_open_locked(env, &ask->told);
     }
     return false;
 }

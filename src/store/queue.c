@@ -7,7 +7,7 @@
  * Q1  `waiting`, `asleep` and `closing` are touched under the lock; no call leaves for the environment while it is held.
  * Q2  the word is 0 exactly while the thread sleeps or is about to: it cannot miss a ring that comes in between.
  * Q3  a submitter does not touch the queue after it has let go of the lock: its request may be done, and the queue closed. */
-#include "base/spin.h"
+#include "base/latch.h"
 #include "store/store.h"
 
 enum { STACK_LEN = 1024 * 1024 }; /* SQLite asks for tens of kilobytes at worst */
@@ -83,25 +83,19 @@ hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_
 /* Lets the lock go and rings if the thread sleeps. */
 static void unlock_and_ring(hf_store_queue *queue)
 {
-    hf_env *env = queue->env;
-    hf_word *word = &queue->word;
     bool ring = queue->asleep;
     queue->asleep = false;
-    if (ring) {
-        atomic_store(word, 1);
-    }
-    hf_spin_unlock(&queue->lock);
-    if (ring) { /* Q3: from here on the word is only an address */
-        env->ops->word_wake(env, word, 1);
-    }
+    hf_unlock_and_ring(queue->env, &queue->lock, &queue->word, ring); /* Q3 */
 }
 
 void hf_store_queue_submit(hf_store_queue *queue, hf_store_request *request)
 {
     hf_assert(request->done != NULL);
+    hf_env *env = queue->env;
     hf_spin_lock(&queue->lock);
     hf_list_push_back(&queue->waiting, &request->link);
     unlock_and_ring(queue);
+    hf_point_let_go(env);
 }
 
 void hf_store_queue_close(hf_store_queue *queue)
