@@ -6,53 +6,54 @@
 #define HF_BASE_CANARY_H
 
 /*    name, model, what goes wrong */
-#define HF_BUG_MAP(X)                                                                                            \
-    X(HF_BUG_LOST_WAKE, "scope", "a message does not wake the scheduler it was posted to")                       \
-    X(HF_BUG_CANCEL_AT_PARK, "scope", "a cancel does not wake who is parked")                                    \
-    X(HF_BUG_JOIN_EARLY, "scope", "a join goes on before the last child has ended")                              \
-    X(HF_BUG_CHILD_NOT_COUNTED, "scope", "a child with a drop is not counted as running")                        \
-    X(HF_BUG_ALARM_TWICE, "scope", "an alarm fires twice")                                                       \
-    X(HF_BUG_SHIELD_IGNORED, "scope", "a cancel reaches into a shield")                                          \
-    X(HF_BUG_DEADLINE_NOT_MIN, "scope", "a scope does not take over the nearer deadline around it")              \
-    X(HF_BUG_CANCEL_MSG_DROPPED, "scope", "a cancel does not reach a stolen child")                              \
-    X(HF_BUG_CANCEL_BEFORE_START, "scope", "a child that was canceled early starts as if nothing had happened")  \
-    X(HF_BUG_JOIN_CLEARS_OUTER, "scope", "a join clears a cancel that came from further out")                    \
-    X(HF_BUG_FORK_NOT_PENDING, "scope", "a close does not wait for a fork that is on its way")                   \
-    X(HF_BUG_DROP_FORGOTTEN, "scope", "a canceled child with a drop runs its body")                              \
-    X(HF_BUG_POOL_STATUS, "scope", "the status of a job on a pool is lost")                                      \
-    X(HF_BUG_FIRST_FAILURE, "scope", "the last failure is taken for the first")                                  \
-    X(HF_BUG_SELECT_TWO_CASES, "chan", "two peers take two cases of one select")                                 \
-    X(HF_BUG_CLOSE_DUPLICATES, "chan", "a closed channel gives its last value twice")                            \
-    X(HF_BUG_CAPACITY, "chan", "a channel takes one value more than fits")                                       \
-    X(HF_BUG_TIMEOUT_NOT_CLAIMED, "chan", "a timeout wakes who was woken by a peer already")                     \
-    X(HF_BUG_SENDER_FORGOTTEN, "chan", "a receiver that made room does not let a sender in")                     \
-    X(HF_BUG_TWO_HOLDERS, "keylock", "a key that is held is given to another one")                               \
-    X(HF_BUG_EVICT_HELD, "keylock", "a key that is held stays among the idle ones and is dropped at the bound")  \
-    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came second")                                               \
-    X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")                         \
-    X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")                           \
-    X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                       \
-    X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")                      \
-    X(HF_BUG_REPLY_BEFORE_COMMIT, "engine", "an answer is given before its commit")                              \
-    X(HF_BUG_CRASH_NOT_COUNTED, "engine", "a process that ended with a task in hand is not counted")             \
-    X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                  \
-    X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                                \
-    X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                              \
-    X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                          \
-    X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale") \
-    X(HF_BUG_TIMER_EARLY, "engine", "a timer fires half a second early, if somebody looks")                      \
-    X(HF_BUG_OLD_ANSWER_TAKEN, "engine", "an answer to an earlier attempt of an activity is taken")              \
-    X(HF_BUG_TASK_ROW_FORGOTTEN, "engine", "a task that goes to the table is not looked for there")              \
-    X(HF_BUG_DUE_ROW_FORGOTTEN, "engine", "a deadline that goes to the table is not looked for there")           \
-    X(HF_BUG_CHANGES_TWICE, "engine", "recovery applies changes that are in the rows already")                   \
-    X(HF_BUG_TRIMMED_EARLY, "engine", "the journal is cut in front of changes that are in no row")               \
-    X(HF_BUG_ATTEMPT_NOT_COUNTED, "engine", "a retry is not counted as an attempt")                              \
-    X(HF_BUG_IDS_NOT_WRITTEN, "engine", "request ids are not part of a run's row")                               \
-    X(HF_BUG_PAGE_GAP, "engine", "the next page of a history begins one event too late")                         \
-    X(HF_BUG_NAMES_CUT, "engine", "names are cut with the journal and not kept elsewhere")                       \
-    X(HF_BUG_NOT_KEPT, "engine", "changes of a run that cannot be read are cut with the journal")                \
-    X(HF_BUG_NAME_NOT_COMPARED, "engine", "a name is taken for another with the same hash")                      \
-    X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                    \
+#define HF_BUG_MAP(X)                                                                                              \
+    X(HF_BUG_LOST_WAKE, "scope", "a message does not wake the scheduler it was posted to")                         \
+    X(HF_BUG_CANCEL_AT_PARK, "scope", "a cancel does not wake who is parked")                                      \
+    X(HF_BUG_JOIN_EARLY, "scope", "a join goes on before the last child has ended")                                \
+    X(HF_BUG_CHILD_NOT_COUNTED, "scope", "a child with a drop is not counted as running")                          \
+    X(HF_BUG_ALARM_TWICE, "scope", "an alarm fires twice")                                                         \
+    X(HF_BUG_SHIELD_IGNORED, "scope", "a cancel reaches into a shield")                                            \
+    X(HF_BUG_DEADLINE_NOT_MIN, "scope", "a scope does not take over the nearer deadline around it")                \
+    X(HF_BUG_CANCEL_MSG_DROPPED, "scope", "a cancel does not reach a stolen child")                                \
+    X(HF_BUG_CANCEL_BEFORE_START, "scope", "a child that was canceled early starts as if nothing had happened")    \
+    X(HF_BUG_JOIN_CLEARS_OUTER, "scope", "a join clears a cancel that came from further out")                      \
+    X(HF_BUG_FORK_NOT_PENDING, "scope", "a close does not wait for a fork that is on its way")                     \
+    X(HF_BUG_DROP_FORGOTTEN, "scope", "a canceled child with a drop runs its body")                                \
+    X(HF_BUG_POOL_STATUS, "scope", "the status of a job on a pool is lost")                                        \
+    X(HF_BUG_FIRST_FAILURE, "scope", "the last failure is taken for the first")                                    \
+    X(HF_BUG_SELECT_TWO_CASES, "chan", "two peers take two cases of one select")                                   \
+    X(HF_BUG_CLOSE_DUPLICATES, "chan", "a closed channel gives its last value twice")                              \
+    X(HF_BUG_CAPACITY, "chan", "a channel takes one value more than fits")                                         \
+    X(HF_BUG_TIMEOUT_NOT_CLAIMED, "chan", "a timeout wakes who was woken by a peer already")                       \
+    X(HF_BUG_SENDER_FORGOTTEN, "chan", "a receiver that made room does not let a sender in")                       \
+    X(HF_BUG_TWO_HOLDERS, "keylock", "a key that is held is given to another one")                                 \
+    X(HF_BUG_EVICT_HELD, "keylock", "a key that is held stays among the idle ones and is dropped at the bound")    \
+    X(HF_BUG_NOT_FIFO, "keylock", "a key goes to who came second")                                                 \
+    X(HF_BUG_MUTEX_CANCELED, "keylock", "a mutex belongs to a waiter that was canceled")                           \
+    X(HF_BUG_FLIGHT_ANY_LEAVES, "flight", "any waiter that leaves cancels the flight")                             \
+    X(HF_BUG_FLIGHT_NOT_CANCELED, "flight", "the last waiter leaves and the work goes on")                         \
+    X(HF_BUG_FLIGHT_STALE, "flight", "who comes while a flight winds down is taken aboard")                        \
+    X(HF_BUG_REPLY_BEFORE_COMMIT, "engine", "an answer is given before its commit")                                \
+    X(HF_BUG_CRASH_NOT_COUNTED, "engine", "a process that ended with a task in hand is not counted")               \
+    X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                    \
+    X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                                  \
+    X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                                \
+    X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                            \
+    X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale")   \
+    X(HF_BUG_TIMER_EARLY, "engine", "a timer fires half a second early, if somebody looks")                        \
+    X(HF_BUG_OLD_ANSWER_TAKEN, "engine", "an answer to an earlier attempt of an activity is taken")                \
+    X(HF_BUG_TASK_ROW_FORGOTTEN, "engine", "a task that goes to the table is not looked for there")                \
+    X(HF_BUG_DUE_ROW_FORGOTTEN, "engine", "a deadline that goes to the table is not looked for there")             \
+    X(HF_BUG_CHANGES_TWICE, "engine", "recovery applies changes that are in the rows already")                     \
+    X(HF_BUG_TRIMMED_EARLY, "engine", "the journal is cut in front of changes that are in no row")                 \
+    X(HF_BUG_ATTEMPT_NOT_COUNTED, "engine", "a retry is not counted as an attempt")                                \
+    X(HF_BUG_IDS_NOT_WRITTEN, "engine", "request ids are not part of a run's row")                                 \
+    X(HF_BUG_PAGE_GAP, "engine", "the next page of a history begins one event too late")                           \
+    X(HF_BUG_NAMES_CUT, "engine", "names are cut with the journal and not kept elsewhere")                         \
+    X(HF_BUG_NOT_KEPT, "engine", "changes of a run that cannot be read are cut with the journal")                  \
+    X(HF_BUG_NAME_NOT_COMPARED, "engine", "a name is taken for another with the same hash")                        \
+    X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                      \
+    X(HF_BUG_POSTER_NOT_COUNTED, "life", "a runtime goes while a thread from outside is waking one of its fibers") \
     X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")
 
 typedef enum hf_bug {

@@ -275,7 +275,8 @@ static void on_scope_cancel(hf_sched *sched, hf_msg *msg)
     atomic_fetch_sub(&scope->pending, 1);
 }
 
-void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited)
+static void post_cancel(hf_scope *scope, hf_cause cause, const char *reason, bool inherited,
+                        void (*post)(hf_sched *sched, hf_msg *msg))
 {
     if (inherited) { /* also when another cancel is on its way already */
         atomic_store(&scope->cancel_inherited, true);
@@ -288,6 +289,16 @@ void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, b
     atomic_fetch_add(&scope->pending, 1);
     scope->cancel_msg.run = on_scope_cancel;
     if (!hf_crew_post(scope, &scope->cancel_msg)) {
-        hf_sched_post_locked(scope->home, &scope->cancel_msg); /* the canceler may hold a thread's lock */
+        post(scope->home, &scope->cancel_msg); /* from here on the scope may be closed */
     }
+}
+
+void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited)
+{
+    post_cancel(scope, cause, reason, inherited, hf_sched_post_locked);
+}
+
+void hf_scope_cancel_from(hf_scope *scope, const char *reason)
+{
+    post_cancel(scope, HF_CAUSE_EXPLICIT, reason, false, hf_sched_post);
 }

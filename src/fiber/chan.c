@@ -1,6 +1,7 @@
 /* Channels: a small lock, two queues of waiters, and a ring of values. A value goes straight from the sender's memory to
  * the waiting receiver's; whoever unlinks a waiter has claimed it (F3) and wakes it after the lock is released. */
 #include "fiber/chan.h"
+#include "fiber/sync.h"
 
 #include <string.h>
 
@@ -249,19 +250,14 @@ hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_o
     HF_LEAVE(self, HF_OK);
 }
 
-/* Wakes everybody who waits, one at a time: the lock is not held while waking. */
-static void wake_all(hf_chan *chan, hf_list *queue)
+/* Under the lock. */
+static void claim_all(hf_list *queue, hf_claimed *claimed)
 {
-    hf_wait *waiter = NULL;
-    do {
-        hf_wait *who = NULL;
-        hf_spin_lock(&chan->lock);
-        waiter = claim_first(queue, NULL, HF_ERR_CLOSED, &who);
-        hf_spin_unlock(&chan->lock);
-        if (waiter != NULL) {
-            hf_wake(who, who == waiter ? HF_ERR_CLOSED : HF_OK); /* a select carries the status in its case */
-        }
-    } while (waiter != NULL);
+    hf_wait *who = NULL;
+    for (hf_wait *waiter = NULL; (waiter = claim_first(queue, NULL, HF_ERR_CLOSED, &who)) != NULL;) {
+        who->status = who == waiter ? HF_ERR_CLOSED : HF_OK; /* a select carries the status in its case */
+        hf_claimed_add(claimed, who);
+    }
 }
 
 hf_status hf_chan_close(hf_chan *chan)
@@ -273,11 +269,13 @@ hf_status hf_chan_close(hf_chan *chan)
     if (chan == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no channel to close"));
     }
+    hf_claimed claimed = {NULL, NULL};
     hf_spin_lock(&chan->lock);
     chan->closed = true;
+    claim_all(&chan->receivers, &claimed);
+    claim_all(&chan->senders, &claimed);
     hf_spin_unlock(&chan->lock);
-    wake_all(chan, &chan->receivers);
-    wake_all(chan, &chan->senders);
+    hf_claimed_wake_each(&claimed); /* the first that hears of it may free the channel */
     HF_LEAVE(self, HF_OK);
 }
 

@@ -12,13 +12,17 @@
  * at home, through the inbox from elsewhere. A woken fiber can therefore never run before it has parked.
  * F3: whoever waits is linked to what it waits for under that object's lock; unlinking it is claiming it, and only who
  * claimed it may wake it. Cancel and timeout claim the same way, on the home's thread.
- * F4: in user code `in_lib` of the running fiber is 0 and nobody is in the middle of anything; see safepoint.h. */
+ * F4: in user code `in_lib` of the running fiber is 0 and nobody is in the middle of anything; see safepoint.h.
+ * F5: a wake-up or message is the sender's last access to whatever it is about, the runtime included: the receiver may end at
+ * once. The runtime joins its own threads before it goes, and awaits those from outside that are still ringing its bell
+ * (`guests`; base/latch.h has the reasons). */
 #ifndef HF_FIBER_CORE_H
 #define HF_FIBER_CORE_H
 
 #include "base/canary.h"
 #include "base/current.h"
 #include "base/env.h"
+#include "base/latch.h"
 #include "base/list.h"
 #include "base/spin.h"
 #include "base/switch.h"
@@ -346,6 +350,9 @@ struct hf_runtime {
     _Atomic(uint64_t) pool_calls;
     _Atomic(uint64_t) pool_depth;
     _Atomic(uint64_t) pool_threads;
+    /* Threads from outside that are waking something in here: they still need the runtime when whatever they woke has ended.
+     * On a line of its own, which its own threads do not touch. */
+    _Alignas(64) hf_guests guests;
 };
 
 /* Counters that one thread writes and others may read: aligned words, which our processors never tear. */
@@ -388,6 +395,8 @@ hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched); /* as sched->thread
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
 /* Leaves the running fiber (its state is set up by the caller) and runs the next. Returns when it is resumed. */
 void hf_sched_leave(hf_sched *sched, hf_fiber *self);
+/* Puts the message into the inbox, from any thread; the receiver is kept by whatever the message is about. The scheduler may be
+ * gone when this returns. */
 void hf_sched_post(hf_sched *sched, hf_msg *msg);
 /* The same while a lock is held: a simulation must not let others run here. */
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
@@ -395,7 +404,8 @@ void hf_sched_drain(hf_sched *sched); /* runs what is in the inbox */
 void hf_sched_push_job(hf_sched *sched, hf_job *job);
 /* A fiber bound to the job, which has not run yet. NULL: there was no stack, and the job has ended. */
 hf_fiber *hf_sched_start_job(hf_sched *sched, hf_job *job);
-/* Makes a parked fiber that was claimed go on. From any thread. */
+/* Makes a parked fiber that was claimed go on. From any thread. It may have ended, and its runtime be gone, when this
+ * returns. */
 void hf_fiber_ready(hf_fiber *fiber);
 static inline void hf_point_at(const hf_sched *sched, hf_point point, uint64_t detail)
 {
@@ -446,7 +456,9 @@ static inline bool hf_scope_is_outermost(const hf_scope *scope)
 {
     return !scope->is_shield && scope->owner->job == NULL && (scope->outer == NULL || scope->outer->rt != scope->rt);
 }
-/* From any thread. */
+/* By a verb of another thread: the scope may be closed, and its runtime gone, when this returns. */
+void hf_scope_cancel_from(hf_scope *scope, const char *reason);
+/* From any thread, also while it holds the lock of a thread, of the runtime's roots or of shared work. */
 void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited);
 /* When a job starts: applies a cancel that came before. */
 void hf_job_start_cx(hf_job *job);

@@ -313,6 +313,7 @@ static void destroy(hf_runtime *rt)
     hf_processes_deinit(rt);
     hf_pool_shutdown(rt);
     stop_threads(rt);
+    hf_guests_await(env, &rt->guests);
     drain_all(rt);
     hf_watch_deinit(rt);
     if (rt->reports_overflow) {
@@ -339,12 +340,14 @@ static void destroy(hf_runtime *rt)
     rt->allocator.release(rt->allocator.state, rt, sizeof *rt);
 }
 
+/* All under the lock: whoever sees the mark, or the cancel of the last scope, may free the runtime at once, and that takes the
+ * lock first. Unlocking it is the last access here. */
 static void cancel_roots(hf_runtime *rt)
 {
+    hf_spin_lock(&rt->roots_lock);
     rt->root_cx.cause = HF_CAUSE_SHUTDOWN;
     rt->root_cx.inherited = true;
     atomic_store(&rt->root_cx.canceled, true);
-    hf_spin_lock(&rt->roots_lock);
     HF_LIST_EACH(node, &rt->roots)
     {
         hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
@@ -365,7 +368,9 @@ hf_status hf_runtime_stop(hf_runtime *runtime)
     if (self == NULL) {
         return hf_forked();
     }
+    hf_env *env = runtime->env;
     cancel_roots(runtime);
+    hf_point_let_go(env);
     HF_LEAVE(self, HF_OK);
 }
 

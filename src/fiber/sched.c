@@ -47,21 +47,52 @@ static void ring_if_sleeping(hf_sched *sched)
     }
 }
 
-void hf_sched_post_locked(hf_sched *sched, hf_msg *msg)
+/* Whether the caller's thread is none of those that end, and are joined, before the runtime goes. */
+static bool is_outside(const hf_runtime *rt)
 {
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    if (self == NULL || self->rt != rt) {
+        return true;
+    }
+    return self->sched == NULL && HF_CONTAINER_CONST(self, hf_thread_fiber, fiber)->home != rt;
+}
+
+/* From the moment the message is in the inbox its receiver may run, and end, and the runtime with it. A thread of the runtime is
+ * waited for then. One from outside is its guest until it has rung: it enters while the receiver is still waiting. */
+static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
+{
+    hf_runtime *rt = sched->rt;
+    hf_env *env = sched->env;
+    uint64_t index = (uint64_t)sched->index;
+    bool has_point = may_switch && sched->has_point;
+    bool is_guest = is_outside(rt) && !HF_CANARY(HF_BUG_POSTER_NOT_COUNTED);
+    if (is_guest) {
+        hf_guest_enter(&rt->guests);
+    }
     hf_msg *head = atomic_load_explicit(&sched->inbox, memory_order_relaxed);
     do {
         msg->next = head;
     } while (!atomic_compare_exchange_weak(&sched->inbox, &head, msg));
+    if (HF_UNLIKELY(has_point)) {
+        env->ops->point(env, HF_POINT_POST, index);
+    }
     ring_if_sleeping(sched);
+    if (is_guest) {
+        hf_guest_leave(env, &rt->guests);
+    }
+    if (HF_UNLIKELY(has_point)) {
+        hf_point_let_go(env);
+    }
+}
+
+void hf_sched_post_locked(hf_sched *sched, hf_msg *msg)
+{
+    post(sched, msg, false);
 }
 
 void hf_sched_post(hf_sched *sched, hf_msg *msg)
 {
-    hf_runtime *rt = sched->rt;
-    uint64_t index = (uint64_t)sched->index;
-    hf_sched_post_locked(sched, msg);
-    hf_point_rt(rt, HF_POINT_POST, index);
+    post(sched, msg, true);
 }
 
 void hf_sched_drain(hf_sched *sched)

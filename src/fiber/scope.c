@@ -430,8 +430,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
     if (hf_is_home(self, scope)) {
         hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
     } else {
-        hf_scope_cancel_post(scope, HF_CAUSE_EXPLICIT, reason, false);
-        hf_point_rt(scope->rt, HF_POINT_POST, 0);
+        hf_scope_cancel_from(scope, reason);
     }
     HF_LEAVE(self, HF_OK);
 }

@@ -53,13 +53,24 @@ static inline void hf_claimed_add_all(hf_claimed *claimed, hf_list *queue)
     }
 }
 
-/* Without locks. */
+/* Without locks. The object may be gone as soon as the first has been woken. */
 static inline void hf_claimed_wake(const hf_claimed *claimed, hf_status status)
 {
     hf_wait *wait = claimed->first;
     while (wait != NULL) {
         hf_wait *next = wait->value;
         hf_wake(wait, status);
+        wait = next;
+    }
+}
+
+/* The same, each with the status that the claimer wrote to it. */
+static inline void hf_claimed_wake_each(const hf_claimed *claimed)
+{
+    hf_wait *wait = claimed->first;
+    while (wait != NULL) {
+        hf_wait *next = wait->value;
+        hf_wake(wait, wait->status);
         wait = next;
     }
 }

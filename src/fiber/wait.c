@@ -27,16 +27,20 @@ void hf_wake(hf_wait *wait, hf_status status)
     hf_env *env = fiber->rt != NULL ? fiber->rt->env : hf_env_posix();
     hf_runtime *hosted = fiber->rt != NULL && fiber->rt->hosted ? fiber->rt : NULL;
     hf_word *word = &wait->word;
-    atomic_store_explicit(word, 1, memory_order_release); /* from here on the wait may be gone */
+    if (hosted != NULL) { /* the thread may free it as soon as it goes on */
+        hf_guest_enter(&hosted->guests);
+    }
+    atomic_store_explicit(word, 1, memory_order_release); /* from here on the wait may be gone (latch.h) */
     env->ops->word_wake(env, word, 1);
+    if (env->ops->point != NULL) {
+        env->ops->point(env, HF_POINT_WAKE, 0);
+    }
     if (hosted != NULL) { /* it may be driving the runtime: then it sleeps in the poller, or is about to */
         atomic_store(&hosted->thread_woken, true);
         env->ops->poller_ring(env, hosted->scheds[0]->poller);
         atomic_fetch_add(&hosted->turn_word, 1); /* or waiting for its turn to drive */
         env->ops->word_wake(env, &hosted->turn_word, HF_THREADS_MAX);
-    }
-    if (env->ops->point != NULL) {
-        env->ops->point(env, HF_POINT_WAKE, 0);
+        hf_guest_leave(env, &hosted->guests);
     }
 }
 

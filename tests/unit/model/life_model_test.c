@@ -3,6 +3,7 @@
  * Every scene has a thread "outside" that wakes, posts, opens or unlocks something, and another that frees the object right
  * then. The simulation chooses what happens in between; its memory notices who touches what was freed (env/sim/memory.c).
  *
+ *   M1  whoever wakes a fiber or a thread does not need its runtime afterwards, or the runtime waits for it;
  *   M2  whoever opens a latch, or unlocks a queue, touches it no more;
  *   M3  nothing is left allocated or running. */
 #include "support/support.h"
@@ -10,6 +11,8 @@
 #include "base/latch.h"
 #include "base/rng.h"
 #include "env/sim/sim.h"
+#include "fiber/core.h"
+#include "service/call.h"
 #include "store/store.h"
 
 #include <string.h>
@@ -32,11 +35,283 @@ static void join_outside(stage *s)
     s->env->ops->thread_join(s->env, s->outside);
 }
 
+/* Simulated threads share what is thread-local: one that calls verbs brings its own self. */
+#define AS_PLAIN_THREAD(me)                                    \
+    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; \
+    hf_self_set(&(me).fiber.self)
+
 static hf_runtime_options options_for(stage *s)
 {
     hf_runtime_options options = hf_sim_runtime_options(s->env, 1 + (int)hf_rng_below(&s->rng, 3));
     options.guards = HF_OFF;
     return options;
+}
+
+/* ---- A service that outlives its callers' runtimes ---------------------------------------------------------------------- */
+
+typedef struct desk {
+    hf_service service;
+    hf_env *env;
+    hf_spin lock;
+    hf_list calls;
+    bool closing;
+    bool asleep;
+    hf_word word;
+} desk;
+
+static void desk_submit(hf_service *service, hf_call *call)
+{
+    desk *d = (desk *)(void *)service;
+    hf_spin_lock(&d->lock);
+    hf_list_push_back(&d->calls, &call->link);
+    bool ring = d->asleep;
+    d->asleep = false;
+    hf_unlock_and_ring(d->env, &d->lock, &d->word, ring);
+}
+
+static void desk_cancel(hf_service *service, hf_call *call)
+{
+    (void)service;
+    (void)call;
+}
+
+static void desk_main(void *arg)
+{
+    desk *d = arg;
+    for (bool is_open = true; is_open;) {
+        hf_spin_lock(&d->lock);
+        hf_node *node = hf_list_pop_front(&d->calls);
+        is_open = node != NULL || !d->closing;
+        d->asleep = node == NULL && is_open;
+        if (d->asleep) {
+            atomic_store(&d->word, 0);
+        }
+        hf_spin_unlock(&d->lock);
+        if (node != NULL) {
+            hf_call *call = HF_CONTAINER(node, hf_call, link);
+            call->status = HF_OK;
+            call->done(call);
+        } else if (is_open) {
+            (void)d->env->ops->word_wait(d->env, &d->word, 0, HF_INSTANT_NEVER);
+        }
+    }
+}
+
+static void desk_close(desk *d)
+{
+    hf_spin_lock(&d->lock);
+    d->closing = true;
+    hf_unlock_and_ring(d->env, &d->lock, &d->word, true);
+}
+
+static const hf_service_ops DESK = {desk_submit, desk_cancel, NULL, NULL};
+
+static hf_status ask(void *arg)
+{
+    desk *d = arg;
+    hf_arena arena;
+    hf_op op;
+    hf_call call;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_env_memory(d->env));
+    hf_pb_describe_workflow_execution_request request = {0};
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, NULL);
+    hf_status status = hf_service_ask(&op, &d->service, &call);
+    hf_arena_deinit(&arena);
+    return status;
+}
+
+static void with_desk(stage *s, void (*use)(stage *s, desk *d))
+{
+    desk d = {.service = {.ops = &DESK}, .env = s->env};
+    hf_list_init(&d.calls);
+    start_outside(s, desk_main, &d);
+    use(s, &d);
+    desk_close(&d);
+    join_outside(s);
+}
+
+static void run_and_ask(stage *s, desk *d)
+{
+    for (uint64_t rounds = 1 + hf_rng_below(&s->rng, 3); rounds > 0; rounds--) {
+        hf_runtime_options options = options_for(s);
+        HF_CHECK(hf_run_with(ask, d, &options) == HF_OK);
+    }
+}
+
+static void scene_run(stage *s)
+{
+    with_desk(s, run_and_ask);
+}
+
+/* A plain thread, which turns a runtime without threads while it waits, or has one with threads. */
+static void open_and_ask(stage *s, desk *d)
+{
+    hf_runtime_options options = options_for(s);
+    options.threads = hf_rng_below(&s->rng, 2) == 0 ? HF_OFF : options.threads;
+    hf_runtime *rt = NULL;
+    hf_scope *scope = NULL;
+    HF_CHECK(hf_runtime_new_with(&rt, &options) == HF_OK);
+    HF_CHECK(hf_scope_open(&scope, .runtime = rt) == HF_OK);
+    if (hf_rng_below(&s->rng, 2) == 0) {
+        HF_CHECK(hf_fork(scope, ask, d) == HF_OK);
+        HF_CHECK(hf_join(scope) == HF_OK);
+    }
+    HF_CHECK(ask(d) == HF_OK);
+    HF_CHECK(hf_scope_close(scope) == HF_OK);
+    HF_CHECK(hf_runtime_free(rt) == HF_OK);
+}
+
+static void scene_plain(stage *s)
+{
+    with_desk(s, open_and_ask);
+}
+
+/* ---- Verbs of a thread from outside that end a runtime -------------------------------------------------------------------- */
+
+typedef struct show {
+    hf_runtime *rt;
+    hf_scope *scope;
+    hf_chan *chan;
+} show;
+
+static hf_status sleep_long(void *arg)
+{
+    (void)arg;
+    return hf_sleep(hf_hours(1));
+}
+
+static hf_status receive(void *arg)
+{
+    show *sh = arg;
+    char token = 0;
+    return hf_chan_recv(sh->chan, &token);
+}
+
+static hf_status send(void *arg)
+{
+    show *sh = arg;
+    return hf_chan_send(sh->chan, "");
+}
+
+static void cancel_scope(void *arg)
+{
+    AS_PLAIN_THREAD(me);
+    const show *sh = arg;
+    HF_CHECK(hf_scope_cancel(sh->scope) == HF_OK);
+    hf_self_set(NULL);
+}
+
+static void stop_runtime(void *arg)
+{
+    AS_PLAIN_THREAD(me);
+    const show *sh = arg;
+    HF_CHECK(hf_runtime_stop(sh->rt) == HF_OK);
+    hf_self_set(NULL);
+}
+
+static void send_last(void *arg)
+{
+    AS_PLAIN_THREAD(me);
+    (void)send(arg);
+    hf_self_set(NULL);
+}
+
+static void close_chan(void *arg)
+{
+    AS_PLAIN_THREAD(me);
+    const show *sh = arg;
+    HF_CHECK(hf_chan_close(sh->chan) == HF_OK);
+    hf_self_set(NULL);
+}
+
+static void fork_sender(void *arg)
+{
+    AS_PLAIN_THREAD(me);
+    show *sh = arg;
+    HF_CHECK(hf_fork(sh->scope, send, sh) == HF_OK);
+    hf_self_set(NULL);
+}
+
+static void begin(stage *s, show *sh, hf_body body, void (*ending)(void *))
+{
+    hf_runtime_options options = options_for(s);
+    HF_CHECK(hf_runtime_new_with(&sh->rt, &options) == HF_OK);
+    HF_CHECK(hf_scope_open(&sh->scope, .runtime = sh->rt, .join = HF_JOIN_COLLECT) == HF_OK);
+    HF_CHECK(hf_chan_new(&sh->chan, 1, .runtime = sh->rt, .capacity = hf_rng_below(&s->rng, 2)) == HF_OK);
+    if (body != NULL) {
+        HF_CHECK(hf_fork(sh->scope, body, sh) == HF_OK);
+    }
+    start_outside(s, ending, sh);
+}
+
+static void end(stage *s, show *sh)
+{
+    HF_CHECK(hf_scope_close(sh->scope) == HF_OK);
+    HF_CHECK(hf_chan_free(sh->chan) == HF_OK);
+    HF_CHECK(hf_runtime_free(sh->rt) == HF_OK);
+    join_outside(s); /* only now: it may still be inside its verb */
+}
+
+static void scene_cancel(stage *s)
+{
+    show sh = {0};
+    begin(s, &sh, sleep_long, cancel_scope);
+    (void)hf_join(sh.scope);
+    end(s, &sh);
+}
+
+static void scene_stop(stage *s)
+{
+    show sh = {0};
+    begin(s, &sh, sleep_long, stop_runtime);
+    (void)hf_join(sh.scope);
+    end(s, &sh);
+}
+
+/* That a scope is refused is enough to know of the stop. */
+static void scene_refused(stage *s)
+{
+    show sh = {0};
+    begin(s, &sh, NULL, stop_runtime);
+    HF_CHECK(hf_scope_close(sh.scope) == HF_OK);
+    hf_status status = HF_OK;
+    while (status == HF_OK) {
+        status = hf_scope_open(&sh.scope, .runtime = sh.rt);
+        if (status == HF_OK) {
+            HF_CHECK(hf_scope_close(sh.scope) == HF_OK);
+        }
+    }
+    HF_CHECK(status == HF_ERR_CLOSED);
+    sh.scope = NULL;
+    end(s, &sh);
+}
+
+static void scene_send(stage *s)
+{
+    show sh = {0};
+    begin(s, &sh, receive, send_last);
+    (void)hf_join(sh.scope);
+    end(s, &sh);
+}
+
+/* The first that hears of the close ends its scope with all the others, and the channel goes. */
+static void scene_chan_close(stage *s)
+{
+    show sh = {0};
+    begin(s, &sh, receive, close_chan);
+    char token = 0;
+    HF_CHECK(hf_chan_recv(sh.chan, &token) == HF_ERR_CLOSED);
+    end(s, &sh);
+}
+
+static void scene_fork(stage *s)
+{
+    show sh = {0};
+    char token = 0;
+    begin(s, &sh, NULL, fork_sender);
+    HF_CHECK(hf_chan_recv(sh.chan, &token) == HF_OK);
+    end(s, &sh);
 }
 
 /* ---- Latches and queues --------------------------------------------------------------------------------------------------- */
@@ -165,7 +440,10 @@ static void scene_pool(stage *s)
 
 /* ---- All of them ------------------------------------------------------------------------------------------------------------ */
 
-static void (*const SCENES[])(stage *s) = {scene_latch, scene_queue, scene_pool};
+static void (*const SCENES[])(stage *s) = {
+    scene_run,  scene_plain,      scene_cancel, scene_stop,  scene_refused, scene_send,
+    scene_fork, scene_chan_close, scene_latch,  scene_queue, scene_pool,
+};
 
 static uint64_t run(uint64_t seed)
 {
