@@ -76,10 +76,11 @@ hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options
     HF_LEAVE(self, status);
 }
 
-static void entry_free(hf_key_guard *entry)
+/* The key lock itself may be gone. */
+static void entry_free(hf_runtime *rt, hf_key_guard *entry)
 {
     if (entry != NULL) {
-        hf_rt_free(entry->keylock->rt, entry, sizeof *entry + entry->key.len);
+        hf_rt_free(rt, entry, sizeof *entry + entry->key.len);
     }
 }
 
@@ -105,7 +106,7 @@ hf_status hf_keylock_free(hf_keylock *keylock)
     for (size_t i = 0; i < SHARDS; i++) {
         HF_LIST_EACH(node, &keylock->shards[i].idle)
         {
-            entry_free(HF_CONTAINER(node, hf_key_guard, idle));
+            entry_free(keylock->rt, HF_CONTAINER(node, hf_key_guard, idle));
         }
     }
     hf_rt_free(keylock->rt, keylock, sizeof *keylock);
@@ -193,7 +194,7 @@ static hf_status find_or_make(request *want)
         }
     }
     hf_spin_unlock(&home->lock);
-    entry_free(fresh);
+    entry_free(keylock->rt, fresh);
     if (status == HF_ERR_MISUSE) {
         (void)hf_refuse_at(want->self, status, want->verb, "the caller holds this key of '%s' already", keylock->name);
     }
@@ -286,7 +287,8 @@ hf_status hf_key_unlock(hf_key_guard *guard)
     if (guard == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(guard->keylock->rt);
+    hf_runtime *rt = guard->keylock->rt;
+    hf_fiber *self = hf_enter(rt);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
     }
@@ -309,14 +311,15 @@ hf_status hf_key_unlock(hf_key_guard *guard)
             gone = retire(guard);
         }
     }
-    hf_spin_unlock(&home->lock);
+    hf_spin_unlock(&home->lock); /* from here on the key lock may be gone */
+    hf_sync_point(self);
     if (HF_UNLIKELY(!is_held)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the key is not held by the caller"));
     }
     if (next != NULL) {
         hf_wake(next, HF_OK);
     }
-    entry_free(gone);
+    entry_free(rt, gone);
     HF_LEAVE(self, HF_OK);
 }
 

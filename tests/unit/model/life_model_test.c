@@ -388,6 +388,57 @@ static void scene_queue(stage *s)
     join_outside(s);
 }
 
+/* ---- Locks that guard the count of their own users ------------------------------------------------------------------------ */
+
+typedef struct shared {
+    hf_mutex *mutex;
+    hf_keylock *keys;
+    int mutex_users;
+    int keys_users;
+} shared;
+
+/* Whoever is last frees the lock, while the one before may still be leaving it. */
+static hf_status leave_locks(void *arg)
+{
+    shared *sh = arg;
+    hf_key_guard *guard = NULL;
+    HF_CHECK(hf_mutex_lock(sh->mutex) == HF_OK);
+    bool is_last = --sh->mutex_users == 0;
+    HF_CHECK(hf_mutex_unlock(sh->mutex) == HF_OK);
+    if (is_last) {
+        HF_CHECK(hf_mutex_free(sh->mutex) == HF_OK);
+    }
+    HF_CHECK(hf_keylock_lock(sh->keys, "key", 3, &guard) == HF_OK);
+    is_last = --sh->keys_users == 0;
+    HF_CHECK(hf_key_unlock(guard) == HF_OK);
+    if (is_last) {
+        HF_CHECK(hf_keylock_free(sh->keys) == HF_OK);
+    }
+    return HF_OK;
+}
+
+static hf_status use_locks(void *arg)
+{
+    enum { USERS = 3 };
+    (void)arg;
+    shared sh = {.mutex_users = USERS, .keys_users = USERS};
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_mutex_new(&sh.mutex));
+    HF_TRY(hf_keylock_new(&sh.keys, .idle_max = HF_OFF));
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < USERS; i++) {
+        HF_TRY(hf_fork(scope, leave_locks, &sh));
+    }
+    return hf_join(scope);
+}
+
+static void scene_locks(stage *s)
+{
+    hf_runtime_options options = options_for(s);
+    options.threads = 2 + (int)hf_rng_below(&s->rng, 2);
+    HF_CHECK(hf_run_with(use_locks, NULL, &options) == HF_OK);
+}
+
 /* ---- Pools ------------------------------------------------------------------------------------------------------------------ */
 
 static hf_status block_briefly(void *arg)
@@ -442,7 +493,7 @@ static void scene_pool(stage *s)
 
 static void (*const SCENES[])(stage *s) = {
     scene_run,  scene_plain,      scene_cancel, scene_stop,  scene_refused, scene_send,
-    scene_fork, scene_chan_close, scene_latch,  scene_queue, scene_pool,
+    scene_fork, scene_chan_close, scene_latch,  scene_queue, scene_pool,    scene_locks,
 };
 
 static uint64_t run(uint64_t seed)
