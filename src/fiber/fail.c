@@ -140,6 +140,14 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
         hf_box_unref(box);
         return;
     }
+    if (HF_UNLIKELY(box->rt != self->rt && box != &no_memory)) { /* of shared work in another runtime, which may go */
+        char text[HF_MESSAGE_LEN_MAX];
+        flatten(&box->failure, text, sizeof text);
+        hf_failure_box *own =
+            hf_box_new(self->rt, box->failure.status, box->failure.type, box->failure.where, text, NULL);
+        hf_box_unref(box);
+        box = own;
+    }
     hf_failure_box *old = self->failure;
     self->failure = box;
     hf_box_unref(old);

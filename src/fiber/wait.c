@@ -48,7 +48,8 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 {
     (void)sched;
     hf_wait *wait = HF_CONTAINER(alarm, hf_wait, alarm);
-    if (wait->kind->abort(wait) || HF_CANARY(HF_BUG_TIMEOUT_NOT_CLAIMED)) {
+    bool is_waiting = wait->fiber->wait == wait; /* else it was woken already, and its object may be gone */
+    if ((is_waiting && wait->kind->abort(wait)) || HF_CANARY(HF_BUG_TIMEOUT_NOT_CLAIMED)) {
         hf_wake(wait, HF_ERR_TIMEOUT);
     }
 }
