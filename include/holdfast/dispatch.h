@@ -34,7 +34,7 @@ HF_API hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool
 /* Runs the jobs that are forked on it one after another, in order; each to its end. So a job must not wait for another one
  * that is forked on the same serial dispatcher: that one waits for its turn. */
 HF_API hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
-/* HF_ERR_MISUSE while it has work. */
+/* HF_ERR_MISUSE while it has work. A pool that is not freed ends with its runtime, which logs a warning (pool_not_freed). */
 HF_API hf_status hf_dispatcher_free(hf_dispatcher *dispatcher);
 
 /* Runs call(arg) on a pool thread and waits for it; returns what it returned. Only the closure moves, never the fiber.

@@ -329,6 +329,8 @@ struct hf_runtime {
     int64_t guards_max; /* HF_ERR_LIMIT beyond */
     int64_t fibers_max;
     hf_dispatcher *pool; /* default pool */
+    hf_spin pools_lock;  /* of the next */
+    hf_list pools;       /* those of the user, which have threads, too */
     int pool_max;
     size_t stack_size;
     hf_fd_table *fds;

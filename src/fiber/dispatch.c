@@ -52,6 +52,10 @@ static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_
     }
     if (kind == HF_DISPATCH_VIEW) {
         made->pool = pool != NULL ? pool->pool : rt->pool;
+    } else if (kind == HF_DISPATCH_POOL) {
+        hf_spin_lock(&rt->pools_lock);
+        hf_list_push_back(&rt->pools, &made->pools);
+        hf_spin_unlock(&rt->pools_lock);
     }
     *ret = made;
     HF_LEAVE(self, HF_OK);
@@ -93,6 +97,9 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
     }
     if (dispatcher->kind == HF_DISPATCH_POOL) {
+        hf_spin_lock(&dispatcher->rt->pools_lock);
+        hf_list_remove(&dispatcher->pools);
+        hf_spin_unlock(&dispatcher->rt->pools_lock);
         hf_pool_free(dispatcher);
     } else {
         hf_rt_free(dispatcher->rt, dispatcher, sizeof *dispatcher);
@@ -107,8 +114,14 @@ hf_status hf_pool_open(hf_runtime *rt, hf_op *op)
     return rt->pool != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the pool");
 }
 
+/* Also of pools that the user has not freed: their threads would use the runtime after its end. */
 void hf_pool_shutdown(hf_runtime *rt)
 {
+    for (hf_node *node = NULL; (node = hf_list_pop_front(&rt->pools)) != NULL;) {
+        hf_dispatcher *left = HF_CONTAINER(node, hf_dispatcher, pools);
+        hf_log(rt, HF_LOG_WARN, "pool_not_freed", "pool=%s", left->name);
+        hf_pool_free(left);
+    }
     if (rt->pool != NULL) {
         hf_pool_free(rt->pool);
         rt->pool = NULL;

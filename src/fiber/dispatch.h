@@ -57,6 +57,7 @@ struct hf_dispatcher {
     hf_word word;         /* threads sleep on it */
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
+    hf_node pools;               /* in rt->pools; not of the default pool */
 };
 
 /* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */

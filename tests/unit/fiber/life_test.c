@@ -128,11 +128,36 @@ static void a_failure_outlives_the_runtime_that_it_came_from(void **state)
     }
 }
 
+/* ---- A pool that was forgotten ------------------------------------------------------------------------------------------ */
+
+static hf_status return_at_once(void *arg)
+{
+    (void)arg;
+    return HF_OK;
+}
+
+static hf_status forget_pool(void *arg)
+{
+    hf_dispatcher *pool = NULL;
+    (void)arg;
+    HF_TRY(hf_pool_new(&pool, .name = "forgotten"));
+    return hf_block(return_at_once, NULL, .on = pool);
+}
+
+static void a_pool_that_was_not_freed_ends_with_its_runtime(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        HF_CHECK(hf_sim_run(seed, 1 + (int)(seed % 3), forget_pool, NULL, NULL) == HF_OK);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(a_timeout_leaves_a_call_alone_that_was_given_up_before),
         cmocka_unit_test(a_failure_outlives_the_runtime_that_it_came_from),
+        cmocka_unit_test(a_pool_that_was_not_freed_ends_with_its_runtime),
     };
     return hf_test_main("life", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
