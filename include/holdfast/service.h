@@ -19,8 +19,9 @@ typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id 
 
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
-    hf_runtime
-        *runtime; /* whose threads and environment to use; NULL = that of the calling fiber, else one of its own */
+    /* Whose pool opens it and whose log and environment it uses; NULL = that of the calling fiber, else none. The service may
+     * outlive it: then a log of the host's is still called. */
+    hf_runtime *runtime;
 } hf_open_options;
 
 /* What to do when the id belongs to a workflow that has ended. */

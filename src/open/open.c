@@ -5,8 +5,8 @@
  *                   +-- owner: the lock beside the file          taken first, released last
  *                   +-- admin: the socket beside the file        opened last, closed first
  *
- * Opening blocks, on the disk and on the recovery of the journal: a fiber has it done by a pool thread. What is opened does
- * not need the runtime afterwards but for its log; it has threads of its own. */
+ * Opening blocks, on the disk and on the recovery of the journal: a fiber has it done by a pool thread. What is opened has
+ * threads of its own and does not need the runtime afterwards: it may be closed in another one. */
 #include "open/open.h"
 
 #include "engine/engine.h"
@@ -26,7 +26,7 @@ typedef struct hf_opened {
     hf_service *engine; /* who does the work */
     hf_owner owner;     /* the file is ours */
     hf_admin *admin;    /* NULL = nobody can ask from outside */
-    hf_log_sink log;    /* the runtime's, or to stderr */
+    hf_log_sink log;    /* what the host gave to the runtime, or to stderr */
     void *log_state;    /* of it */
 } hf_opened;
 
@@ -90,7 +90,7 @@ static const hf_service_ops OPENED_OPS = {submit, cancel, unwanted, close_opened
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------------- */
 
-/* For a service without a runtime, whose log would otherwise go nowhere. */
+/* For a service without a runtime, or in one that has no log of the host's: that would print the same, but go with it. */
 static void log_to_env(void *state, hf_log_level level, const char *event, const char *fields)
 {
     hf_env *env = state;
@@ -168,7 +168,7 @@ static hf_status open_now(void *arg)
         (void)hf_fail(&o->op, HF_ERR_NOMEM, "no memory for a service");
         return HF_OK;
     }
-    bool has_log = o->runtime != NULL && o->runtime->log != NULL;
+    bool has_log = o->runtime != NULL && o->runtime->log_state != o->runtime; /* one of the host's */
     *opened = (hf_opened){
         .service = {.ops = &OPENED_OPS},
         .env = o->env,
