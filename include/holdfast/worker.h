@@ -74,7 +74,7 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);
-/* When it does not run. Accepts NULL. */
+/* When hf_worker_run has returned, or was never called, and no other thread is in hf_worker_stop with it. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
 HF_END_DECLS

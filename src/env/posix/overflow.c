@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,7 +25,10 @@ typedef struct hf_overflow_entry {
 static hf_overflow_entry entries[RUNTIMES_MAX];
 static struct sigaction before_segv; /* written before the handler is in place */
 static struct sigaction before_bus;
-static int entry_count; /* entries in use; under the lock */
+static int entry_count;         /* entries in use; under the lock */
+static atomic_int report_count; /* handlers that are asking: nobody whom they may have found goes meanwhile */
+static _Thread_local int own_reports __attribute__((
+    tls_model("initial-exec"))); /* of those, on this thread: a fatal hook may end everything from there */
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t alt_stack_once = PTHREAD_ONCE_INIT;
 static pthread_key_t alt_stack_key; /* its value is the thread's alternate stack, if it is ours */
@@ -56,6 +60,8 @@ static void on_fault_signal(int number, siginfo_t *info, void *context)
     (void)context;
     int error = errno;
     if (info->si_code > 0) { /* a real fault: one that was sent by kill(2) has no address */
+        own_reports++;
+        atomic_fetch_add(&report_count, 1);
         for (size_t i = 0; i < RUNTIMES_MAX; i++) {
             void *state = atomic_load(&entries[i].state);
             bool (*on_fault)(void *, void *) = atomic_load(&entries[i].on_fault);
@@ -63,6 +69,8 @@ static void on_fault_signal(int number, siginfo_t *info, void *context)
                 break;
             }
         }
+        atomic_fetch_sub(&report_count, 1);
+        own_reports--;
     }
     (void)sigaction(number, number == SIGSEGV ? &before_segv : &before_bus, NULL);
     if (info->si_code <= 0) {
@@ -141,6 +149,9 @@ void hf_posix_overflow_close(hf_env *env, void *state)
         }
     }
     (void)pthread_mutex_unlock(&entries_lock);
+    while (atomic_load(&report_count) > own_reports) {
+        (void)sched_yield();
+    }
 }
 
 static size_t alt_stack_len(void)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,54 @@ static void a_fault_on_a_guard_is_reported_and_then_crashes_as_before(void **sta
     assert_int_equal(crash(send_it), 0);
 }
 
+static atomic_int is_reporting;
+static atomic_int is_closing;
+static atomic_int has_closed;
+
+/* Takes its time. The answer is how its process ends. */
+static bool report_slowly(void *state, void *address)
+{
+    (void)state;
+    (void)address;
+    atomic_store(&is_reporting, 1);
+    while (atomic_load(&is_closing) == 0) {
+        (void)sched_yield();
+    }
+    for (int i = 0; i < 20000 && atomic_load(&has_closed) == 0; i++) {
+        (void)sched_yield();
+    }
+    _exit(atomic_load(&has_closed) == 0 ? 10 : 11);
+}
+
+static void whoever_is_asked_of_a_fault_stays_until_it_has_answered(void **state)
+{
+    (void)state;
+    take_cmockas_handler_away();
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        size_t len = (size_t)sysconf(_SC_PAGESIZE);
+        guarded it = {.pages = ops()->pages_reserve(posix(), len), .len = len};
+        hf_thread *thread = NULL;
+        (void)ops()->pages_guard(posix(), it.pages, len, HF_GUARD_BEST);
+        if (ops()->overflow_open(posix(), NULL, report_slowly, &it) != HF_OK ||
+            ops()->thread_start(posix(), NULL, "faulty", 0, touch_on_thread_main, &it, &thread) != HF_OK) {
+            _exit(12);
+        }
+        while (atomic_load(&is_reporting) == 0) {
+            (void)sched_yield();
+        }
+        atomic_store(&is_closing, 1);
+        ops()->overflow_close(posix(), &it);
+        atomic_store(&has_closed, 1);
+        ops()->thread_join(posix(), thread);
+        _exit(13);
+    }
+    int status = reap(pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 10);
+}
+
 static void a_hosts_own_handler_is_left_alone(void **state)
 {
     (void)state;
@@ -288,6 +337,7 @@ int main(void)
         cmocka_unit_test(a_signal_that_is_shared_reaches_everybody),
         cmocka_unit_test(a_forked_process_gets_its_signals_as_if_we_were_not_there),
         cmocka_unit_test(a_fault_on_a_guard_is_reported_and_then_crashes_as_before),
+        cmocka_unit_test(whoever_is_asked_of_a_fault_stays_until_it_has_answered),
         cmocka_unit_test(a_hosts_own_handler_is_left_alone),
         cmocka_unit_test(alternate_stacks_go_with_their_threads),
     };
