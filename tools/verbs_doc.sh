@@ -46,3 +46,26 @@ awk '
         }
         print " |"
     }' "$1"
+cat <<'EVICTED'
+
+## In a workflow that was evicted
+
+Calls that wait or fork return `HF_ERR_EVICTED`, and the code is to return. After 1,000 of the calls below the next one does not
+return: the fiber never runs again (`include/holdfast/workflow.h`). All other calls may be made as often as cleanup needs.
+
+| answer | meaning |
+|---|---|
+| refused | `HF_ERR_EVICTED`; counts |
+| tries | counts when it does not succeed: `HF_ERR_AGAIN`, or false |
+| looks | counts: it asks for something that does not change any more |
+
+| verb | answer |
+|---|---|
+EVICTED
+awk '
+    /^HF_COUNTED\(/ {
+        sub(/^HF_COUNTED\(/, "")
+        sub(/\).*/, "")
+        split($0, cell, / *, */)
+        printf "| `%s` | %s |\n", cell[1], cell[2]
+    }' "$1"

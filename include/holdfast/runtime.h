@@ -82,6 +82,7 @@ typedef struct hf_stats {
     uint64_t stuck;        /* fibers reported stuck so far */
     uint64_t zombies;      /* zombies now */
     uint64_t threads;      /* fiber threads now, replacements included, lost ones not */
+    uint64_t stranded;     /* fibers of evicted workflows that did not return, or waited for one that did not, so far */
 } hf_stats;
 
 HF_BEGIN_DECLS

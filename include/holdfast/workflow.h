@@ -8,7 +8,11 @@
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
  *   - a result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG; at most 2000 timers (sleeps, bounds of waits and
  *     scopes) run at once, and the next one is refused with HF_ERR_LIMIT;
- *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere.
+ *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop that tries
+ *     again until a call succeeds would go on for ever: after 1,000 calls the next one does not return, and nothing of that
+ *     fiber runs any more, no cleanup either. The log says where it was (workflow_did_not_return), and the run goes on from its
+ *     history. What the library gave the run is freed; what its code allocated itself is lost, each time. docs/verbs.md lists the
+ *     calls that count; those that close, unlock or free do not.
  *
  * Whoever changes a workflow's code while runs of it are under way changes what these find when they are run again. Another
  * activity or timer, another order or span, and the run stops where its history differs: the log has workflow_task_failed with

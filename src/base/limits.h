@@ -15,6 +15,8 @@
 #define HF_CHAN_LEN_MAX (1u << 30)       /* bytes buffered in one channel */
 #define HF_KEY_LEN_MAX 1000              /* bytes of a key: as long as an id may be */
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
+#define HF_EVICTED_CALLS_MAX 1000        /* calls of an evicted fiber: cleanup makes a few, a loop makes any number */
+#define HF_STRANDED_PLACES_MAX 64        /* places in the code where such a loop was logged; more are only counted */
 
 /* What comes from outside, as Temporal's defaults have it. */
 #define HF_FAILURE_DEPTH_MAX 20       /* causes of a failure: they are messages inside messages */

@@ -2,6 +2,7 @@
  * the waiting receiver's; whoever unlinks a waiter has claimed it (F3) and wakes it after the lock is released. */
 #include "fiber/chan.h"
 #include "fiber/sync.h"
+#include "fiber/strand.h"
 
 #include <string.h>
 
@@ -182,6 +183,7 @@ static hf_status try_transfer(hf_chan *chan, void *value, direction dir, const c
         hf_wake(peer, HF_OK);
     }
     if (status != HF_OK) {
+        hf_count_if_evicted(self);
         hf_self_note(self, status, verb);
     }
     HF_LEAVE(self, status);
@@ -206,11 +208,35 @@ size_t hf_chan_count(hf_chan *chan)
     if (self == NULL) {
         return 0;
     }
+    hf_count_if_evicted(self);
     hf_spin_lock(&chan->lock);
     size_t count = chan->count;
     hf_spin_unlock(&chan->lock);
     hf_leave(self);
     return count;
+}
+
+static size_t len_of(const hf_chan *chan)
+{
+    return sizeof *chan + chan->capacity * chan->value_len;
+}
+
+static bool is_awaited(hf_chan *chan)
+{
+    hf_spin_lock(&chan->lock);
+    bool is_used = !hf_list_is_empty(&chan->receivers) || !hf_list_is_empty(&chan->senders);
+    hf_spin_unlock(&chan->lock);
+    return is_used;
+}
+
+static void drop_chan(hf_owned *owned)
+{
+    hf_chan *chan = HF_CONTAINER(owned, hf_chan, owned);
+    if (is_awaited(chan)) {
+        hf_owned_in_use(chan->rt, "channel", chan->name);
+        return;
+    }
+    hf_rt_free(chan->rt, chan, len_of(chan));
 }
 
 hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options)
@@ -246,6 +272,7 @@ hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_o
     chan->buffer = (unsigned char *)(chan + 1);
     hf_list_init(&chan->receivers);
     hf_list_init(&chan->senders);
+    hf_own(self, &chan->owned, drop_chan);
     *ret_chan = chan;
     HF_LEAVE(self, HF_OK);
 }
@@ -288,14 +315,14 @@ hf_status hf_chan_free(hf_chan *chan)
     if (self == NULL) {
         return hf_forked();
     }
-    hf_spin_lock(&chan->lock);
-    bool is_used = !hf_list_is_empty(&chan->receivers) || !hf_list_is_empty(&chan->senders);
-    hf_spin_unlock(&chan->lock);
-    if (is_used) {
+    if (is_awaited(chan)) {
         hf_log(chan->rt, HF_LOG_ERROR, "misuse", "verb=hf_chan_free channel=%s message=somebody_waits", chan->name);
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "channel '%s' cannot be freed: somebody waits on it", chan->name));
     }
-    hf_rt_free(chan->rt, chan, sizeof *chan + chan->capacity * chan->value_len);
-    HF_LEAVE(self, HF_OK);
+    hf_status status = hf_disown(self, &chan->owned, "hf_chan_free", chan->name);
+    if (status == HF_OK) {
+        hf_rt_free(chan->rt, chan, len_of(chan));
+    }
+    HF_LEAVE(self, status);
 }

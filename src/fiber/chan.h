@@ -2,6 +2,7 @@
 #ifndef HF_FIBER_CHAN_H
 #define HF_FIBER_CHAN_H
 
+#include "fiber/owned.h"
 #include "fiber/wait.h"
 
 struct hf_chan {
@@ -16,6 +17,7 @@ struct hf_chan {
     hf_list receivers; /* waiting; at most one of the two lists is not empty */
     hf_list senders;
     unsigned char *buffer;
+    hf_owned owned;
 };
 
 /* All under the channel's lock. HF_OK: done, and `*ret_wake` (if not NULL) is to be woken with HF_OK after unlocking.

@@ -2,6 +2,7 @@
  * collectors are closed in the reverse order of opening, and before any scope around them. */
 #include "fiber/crew_private.h"
 #include "fiber/flow.h"
+#include "fiber/strand.h"
 
 #include <string.h>
 
@@ -32,6 +33,43 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collect_option
 static void collector_free(hf_flow *flow, hf_collector *collector)
 {
     hf_rt_free(flow->rt, collector, sizeof *collector + collector->capacity * flow->value_len);
+}
+
+/* Under the lock (W4). */
+static void leave_run(hf_collector *collector, hf_claimed *claimed)
+{
+    hf_emitter *run = collector->run;
+    hf_flow *flow = run->flow;
+    hf_list_remove(&collector->node);
+    if (!hf_flow_is_hot(flow) && hf_list_is_empty(&run->collectors)) {
+        if (flow->current == run) {
+            flow->current = NULL;
+        }
+        hf_work_abandon(&run->work);
+    }
+    hf_flow_pump(run, claimed);
+}
+
+/* Its scope, if it had one, is closed. */
+static void release(hf_flow *flow, hf_collector *collector)
+{
+    hf_emitter *run = collector->run;
+    collector_free(flow, collector);
+    hf_flow_run_unref(run);
+}
+
+static void drop_collector(hf_owned *owned)
+{
+    hf_collector *collector = HF_CONTAINER(owned, hf_collector, owned);
+    hf_flow *flow = collector->run->flow;
+    hf_claimed claimed = {NULL, NULL};
+    hf_spin_lock(&flow->lock);
+    if (hf_node_is_linked(&collector->node)) { /* else it was about to be closed */
+        leave_run(collector, &claimed);
+    }
+    hf_spin_unlock(&flow->lock);
+    hf_claimed_wake(&claimed, HF_OK);
+    release(flow, collector);
 }
 
 /* Links the collector to the run that goes on, else to `*fresh`, which becomes NULL. False: neither is there. */
@@ -86,6 +124,9 @@ static hf_status open_on(hf_flow *flow, hf_collector *collector)
     hf_assert(self != NULL);
     bool starts = false;
     hf_status status = find_run(self, flow, collector, &starts);
+    if (status == HF_OK) {
+        hf_own(self, &collector->owned, drop_collector);
+    }
     hf_leave(self);
     if (status != HF_OK) {
         (void)hf_scope_close(collector->scope);
@@ -107,8 +148,8 @@ hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, co
                                     "hf_collector_open needs a flow and a place for the collector, and is not for a "
                                     "hook of a join"));
     }
-    hf_status status = HF_OK;
-    hf_collector *collector = make(self, flow, options, &status);
+    hf_status status = hf_not_evicted(self, "hf_collector_open");
+    hf_collector *collector = status == HF_OK ? make(self, flow, options, &status) : NULL;
     hf_leave(self);
     if (collector == NULL) {
         return status;
@@ -218,21 +259,6 @@ uint64_t hf_collector_dropped(const hf_collector *collector)
 
 /* ---- Close ------------------------------------------------------------------------------------------------------- */
 
-/* Under the lock (W4). */
-static void leave_run(hf_collector *collector, hf_claimed *claimed)
-{
-    hf_emitter *run = collector->run;
-    hf_flow *flow = run->flow;
-    hf_list_remove(&collector->node);
-    if (!hf_flow_is_hot(flow) && hf_list_is_empty(&run->collectors)) {
-        if (flow->current == run) {
-            flow->current = NULL;
-        }
-        hf_work_abandon(&run->work);
-    }
-    hf_flow_pump(run, claimed);
-}
-
 hf_status hf_collector_close(hf_collector *collector)
 {
     if (collector == NULL) {
@@ -261,10 +287,12 @@ hf_status hf_collector_close(hf_collector *collector)
     hf_claimed_wake(&claimed, HF_OK);
     hf_leave(self);
     (void)hf_scope_close(collector->scope); /* joins the source of a cold flow */
-    hf_emitter *run = collector->run;
-    collector_free(flow, collector);
-    hf_flow_run_unref(run);
-    return HF_OK;
+    self = hf_enter(flow->rt);
+    hf_assert(self != NULL);
+    status = hf_disown(self, &collector->owned, "hf_collector_close", flow->name);
+    hf_assert(status == HF_OK); /* it was the owner who called */
+    release(flow, collector);
+    HF_LEAVE(self, HF_OK);
 }
 
 /* ---- Collect ----------------------------------------------------------------------------------------------------- */
@@ -303,6 +331,43 @@ static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item
     }
 }
 
+/* Where a value goes that is too large for the stack. */
+typedef struct room {
+    hf_owned owned;
+    hf_runtime *rt; /* the flow may be gone when the collector is */
+    size_t len;     /* of it all */
+    _Alignas(max_align_t) unsigned char value[];
+} room;
+
+static void drop_room(hf_owned *owned)
+{
+    room *large = HF_CONTAINER(owned, room, owned);
+    hf_rt_free(large->rt, large, large->len);
+}
+
+/* NULL: no memory. */
+static room *make_room(hf_fiber *self, hf_runtime *rt, size_t value_len)
+{
+    room *large = hf_rt_alloc(rt, sizeof *large + value_len);
+    if (large != NULL) {
+        large->rt = rt;
+        large->len = sizeof *large + value_len;
+        hf_own(self, &large->owned, drop_room);
+    }
+    return large;
+}
+
+static void free_room(room *large)
+{
+    if (large != NULL) {
+        hf_fiber *self = hf_enter(large->rt);
+        hf_assert(self != NULL);
+        (void)hf_disown(self, &large->owned, "hf_flow_collect", "");
+        drop_room(&large->owned);
+        hf_leave(self);
+    }
+}
+
 hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options)
 {
     hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
@@ -312,21 +377,23 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     if (flow == NULL || item == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_collect needs a flow and a function for its values"));
     }
+    if (self->is_evicted) {
+        HF_LEAVE(self, hf_not_evicted(self, "hf_flow_collect"));
+    }
     _Alignas(max_align_t) unsigned char small[ON_STACK];
-    size_t large_len = flow->value_len > sizeof small ? flow->value_len : 0;
-    void *large = large_len > 0 ? hf_rt_alloc(flow->rt, large_len) : NULL;
-    if (large_len > 0 && large == NULL) {
+    bool is_large = flow->value_len > sizeof small;
+    room *large = is_large ? make_room(self, flow->rt, flow->value_len) : NULL;
+    if (is_large && large == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a value of flow '%s'", flow->name));
     }
     hf_instant deadline = options != NULL ? hf_self_deadline(self, flow->rt, options->timeout) : HF_INSTANT_NEVER;
-    hf_runtime *rt = flow->rt; /* the flow may be gone when the collector is */
     hf_leave(self);
     hf_collector *collector = NULL;
     hf_status status = hf_collector_open_with(&collector, flow, options);
     if (status == HF_OK) {
-        status = collect_into(collector, large != NULL ? large : small, item, ctx, deadline);
+        status = collect_into(collector, large != NULL ? large->value : small, item, ctx, deadline);
         (void)hf_collector_close(collector);
     }
-    hf_rt_free(rt, large, large_len);
+    free_room(large);
     return status;
 }

@@ -8,7 +8,18 @@ struct hf_cond {
     unsigned users; /* verbs that wait: claimed ones too, until they run again */
     hf_runtime *rt;
     const char *name;
+    hf_owned owned;
 };
+
+static void drop_cond(hf_owned *owned)
+{
+    hf_cond *cond = HF_CONTAINER(owned, hf_cond, owned);
+    if (!hf_list_is_empty(&cond->waiters)) {
+        hf_owned_in_use(cond->rt, "condition", cond->name);
+        return;
+    }
+    hf_rt_free(cond->rt, cond, sizeof *cond);
+}
 
 hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
 {
@@ -28,6 +39,7 @@ hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
         cond->rt = rt;
         cond->name = options->name != NULL ? options->name : "cond";
         hf_list_init(&cond->waiters);
+        hf_own(self, &cond->owned, drop_cond);
         *ret_cond = cond;
     }
     HF_LEAVE(self, status);
@@ -48,12 +60,15 @@ hf_status hf_cond_free(hf_cond *cond)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, cond->rt, "hf_cond_free", cond->name));
     }
-    hf_rt_free(cond->rt, cond, sizeof *cond);
-    HF_LEAVE(self, HF_OK);
+    hf_status status = hf_disown(self, &cond->owned, "hf_cond_free", cond->name);
+    if (status == HF_OK) {
+        hf_rt_free(cond->rt, cond, sizeof *cond);
+    }
+    HF_LEAVE(self, status);
 }
 
 static const hf_wait_kind WAIT = {"hf_cond_wait", hf_wait_abort_linked};
-static const hf_wait_kind RELOCK = {"hf_cond_wait", NULL};
+const hf_wait_kind hf_cond_relock = {"hf_cond_wait", NULL};
 
 static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options)
 {
@@ -69,7 +84,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
     hf_spin_lock(&cond->lock);
     cond->users--;
     hf_spin_unlock(&cond->lock);
-    hf_status locked = hf_mutex_lock_on(self, mutex, &RELOCK, NULL);
+    hf_status locked = hf_mutex_lock_on(self, mutex, &hf_cond_relock, NULL);
     hf_assert(locked == HF_OK);
     return status;
 }

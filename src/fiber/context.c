@@ -1,5 +1,6 @@
 /* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
 #include "fiber/crew_private.h"
+#include "fiber/strand.h"
 #include "fiber/wait.h"
 
 static hf_instant deadline_around(const hf_fiber *self)
@@ -35,6 +36,7 @@ hf_status hf_canceled(void)
     if (self == NULL) {
         return hf_forked();
     }
+    hf_count_if_evicted(self);
     bool canceled = is_canceled_by_now(self);
     if (canceled) {
         hf_self_note(self, HF_ERR_CANCELED, "hf_canceled");
@@ -48,6 +50,7 @@ hf_cause hf_cancel_cause(const char **ret_reason)
     hf_cause cause = HF_CAUSE_NONE;
     hf_fiber *self = hf_enter(NULL);
     if (self != NULL) {
+        hf_count_if_evicted(self);
         if (is_canceled_by_now(self)) {
             cause = (hf_cause)self->cx->cause;
             reason = self->cx->reason;
@@ -66,6 +69,7 @@ hf_span hf_time_left(void)
     if (self == NULL) {
         return HF_SPAN_UNLIMITED;
     }
+    hf_count_if_evicted(self);
     hf_instant deadline = deadline_around(self);
     hf_span left = HF_SPAN_UNLIMITED;
     if (deadline.ns != INT64_MAX) {

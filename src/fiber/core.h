@@ -198,10 +198,11 @@ struct hf_fiber {
     volatile uint8_t lost;    /* its thread was taken away while it ran: set in the signal handler */
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
-    uint8_t hook_depth;    /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
-    bool is_evicted;       /* a member whose crew was evicted: every wait fails */
-    bool is_made;          /* its context exists: it rests in runner_main */
-    hf_status last_status; /* of the last failure when it has no box */
+    uint8_t hook_depth;     /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
+    bool is_evicted;        /* a member whose crew was evicted: every wait fails */
+    bool is_made;           /* its context exists: it rests in runner_main */
+    uint16_t evicted_calls; /* refused since the eviction began; see strand.h */
+    hf_status last_status;  /* of the last failure when it has no box */
     const char *last_where;
     hf_failure_box *failure;       /* last failure; owned; of a thread: inside hf_thread_fiber */
     hf_msg msg;                    /* wake-up from another scheduler's thread */
@@ -230,7 +231,7 @@ typedef struct hf_thread_fiber {
 
 typedef struct hf_counters {
     uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened,
-        scopes_closed;
+        scopes_closed, stranded;
 } hf_counters;
 
 /* Hooks of a scope run on whatever fiber is at home. What they raise is theirs: the fiber gets its own last failure back. */
@@ -352,6 +353,9 @@ struct hf_runtime {
     _Atomic(uint64_t) pool_calls;
     _Atomic(uint64_t) pool_depth;
     _Atomic(uint64_t) pool_threads;
+    hf_spin stranded_lock;                            /* of the next two */
+    uint64_t stranded_places[HF_STRANDED_PLACES_MAX]; /* that were logged, by a hash of the stack */
+    unsigned stranded_place_count;
     /* Threads from outside that are waking something in here: they still need the runtime when whatever they woke has ended.
      * On a line of its own, which its own threads do not touch. */
     _Alignas(64) hf_guests guests;

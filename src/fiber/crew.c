@@ -16,39 +16,17 @@
  * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
  *     history, or evicted.
  * W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
- *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list. */
-#include "fiber/crew_private.h"
-#include "fiber/dispatch.h"
+ *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list.
+ * W5  An evicted member that does not return is stranded (strand.c): an eviction ends whatever its members do, unless one of
+ *     them calls nothing of the library any more. */
+#include "fiber/crew_struct.h"
+#include "fiber/owned.h"
+#include "fiber/strand.h"
 #include "fiber/wait.h"
 
 #include "base/limits.h"
-#include "base/rng.h"
 
 #include <string.h>
-
-struct hf_crew {
-    hf_dispatcher on;     /* first: what the members' scopes fork onto */
-    hf_sched *sched;      /* the driver's, for good */
-    hf_fiber *driver;     /* runs when no member is ready */
-    hf_fiber *ready_head; /* members that can go on, first in first out */
-    hf_fiber *ready_tail;
-    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: W1 */
-    hf_msg *mail_tail;
-    hf_list members; /* fibers with a job of the crew */
-    hf_list timers;  /* armed */
-    hf_scope *root;  /* owned by the driver; holds the first member's job */
-    hf_job *first;   /* kept by the root scope */
-    const hf_crew_ops *ops;
-    void *state;
-    hf_instant now; /* the members' clock */
-    hf_rng rng;
-    hf_wait *returning; /* the driver, while it waits for a lost member */
-    bool is_turning;
-    bool is_lost;     /* a member kept its thread in the last turn (W4) */
-    bool is_returned; /* and has come back */
-    bool is_evicted;
-    bool is_disturbed;
-};
 
 enum { PAGE_LEN = 4096 };
 
@@ -138,6 +116,7 @@ hf_fiber *hf_crew_dismiss(hf_fiber *self)
     self->crew = NULL;
     self->kind = HF_FIBER_PLAIN;
     self->is_evicted = false;
+    self->evicted_calls = 0;
     return next_of(crew);
 }
 
@@ -357,6 +336,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     crew->driver = self;
     hf_list_init(&crew->members);
     hf_list_init(&crew->timers);
+    hf_list_init(&crew->owned);
     crew->ops = options->ops;
     crew->state = options->state;
     crew->rng.state = options->seed;
@@ -442,12 +422,18 @@ void hf_crew_evict(hf_crew *crew)
     if (!crew->is_evicted) {
         release_members(crew);
     }
-    hf_leave(self);
-    while (!hf_crew_turn(crew)) { /* lost once more, in its cleanup */
-        self = hf_enter(NULL);
-        await_return(self, crew);
+    bool is_over = false;
+    while (!is_over) {
         hf_leave(self);
+        bool is_lost = !hf_crew_turn(crew);
+        self = hf_enter(NULL);
+        if (is_lost) { /* once more, in its cleanup */
+            await_return(self, crew);
+        } else {
+            is_over = hf_strand_rest(self, crew);
+        }
     }
+    hf_leave(self);
 }
 
 void hf_crew_close(hf_crew *crew)
@@ -457,10 +443,8 @@ void hf_crew_close(hf_crew *crew)
     }
     hf_crew_evict(crew);
     hf_fiber *self = hf_enter(NULL);
-    hf_assert(self == crew->driver && self->scope == crew->root);
-    if (!hf_crew_is_over(crew)) {
-        hf_log(self->rt, HF_LOG_ERROR, "misuse", "message=evicted_but_does_not_return run=%s", crew->root->name);
-    }
+    hf_assert(self == crew->driver && self->scope == crew->root && hf_crew_is_over(crew));
+    hf_crew_drop_owned(crew);
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);
     hf_leave(self);

@@ -16,6 +16,7 @@
 #include "fiber/backtrace.h"
 #include "fiber/enter.h"
 #include "fiber/snapshot.h"
+#include "fiber/strand.h"
 #include "fiber/text.h"
 
 #include <stdio.h>
@@ -345,7 +346,12 @@ static void write_text(writer *w, const hf_runtime *rt)
     count_kinds(snap, &jobs, &scopes);
     hf_buf_puts(&w->buf, "runtime ");
     put_name(&w->buf, rt->name);
-    hf_buf_putf(&w->buf, ": %d threads, %u fibers, %u scopes\n", snap->thread_count, jobs, scopes);
+    hf_buf_putf(&w->buf, ": %d threads, %u fibers, %u scopes", snap->thread_count, jobs, scopes);
+    uint64_t stranded = hf_stranded_count(rt);
+    if (stranded > 0) {
+        hf_buf_putf(&w->buf, ", %llu stranded", (unsigned long long)stranded);
+    }
+    hf_buf_putc(&w->buf, '\n');
     for (int i = 0; i < snap->thread_count; i++) {
         const hf_snap_thread *thread = &snap->threads[i];
         hf_buf_putf(&w->buf, "thread %d: %s", i, THREAD_WORDS[thread->state]);
@@ -368,6 +374,7 @@ static void write_json(writer *w, const hf_runtime *rt)
     hf_json_init(json, &w->buf);
     hf_json_object(json);
     hf_json_key_string(json, "runtime", rt->name);
+    hf_json_key_uint(json, "stranded", hf_stranded_count(rt));
     hf_json_key(json, "threads");
     hf_json_array(json);
     for (int i = 0; i < snap->thread_count; i++) {

@@ -126,6 +126,37 @@ static hf_flow *make(hf_fiber *self, size_t value_len, const hf_flow_options *op
     return flow;
 }
 
+/* Ends what goes on and cancels the sources. */
+static void end_all(hf_flow *flow)
+{
+    hf_claimed claimed = {NULL, NULL};
+    hf_spin_lock(&flow->lock);
+    HF_LIST_EACH(node, &flow->runs)
+    {
+        hf_emitter *run = HF_CONTAINER(node, hf_emitter, runs);
+        end_run(run, HF_ERR_CLOSED, NULL, &claimed);
+        if (!hf_flow_is_hot(flow)) {
+            hf_work_abandon(&run->work);
+        }
+    }
+    hf_spin_unlock(&flow->lock);
+    hf_claimed_wake(&claimed, HF_ERR_CLOSED);
+}
+
+static void release(hf_flow *flow)
+{
+    end_all(flow);
+    if (hf_flow_is_hot(flow)) {
+        hf_flow_run_unref(flow->current);
+    }
+    flow_unref(flow); /* collectors that are still open keep the rest */
+}
+
+static void drop_flow(hf_owned *owned)
+{
+    release(HF_CONTAINER(owned, hf_flow, owned));
+}
+
 hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options)
 {
     static const hf_flow_options DEFAULTS = {.size = sizeof DEFAULTS};
@@ -146,26 +177,10 @@ hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_o
     hf_status status = HF_OK;
     hf_flow *flow = make(self, value_len, options, &status);
     if (flow != NULL) {
+        hf_own(self, &flow->owned, drop_flow);
         *ret_flow = flow;
     }
     HF_LEAVE(self, status);
-}
-
-/* Ends what goes on and cancels the sources. */
-static void end_all(hf_flow *flow)
-{
-    hf_claimed claimed = {NULL, NULL};
-    hf_spin_lock(&flow->lock);
-    HF_LIST_EACH(node, &flow->runs)
-    {
-        hf_emitter *run = HF_CONTAINER(node, hf_emitter, runs);
-        end_run(run, HF_ERR_CLOSED, NULL, &claimed);
-        if (!hf_flow_is_hot(flow)) {
-            hf_work_abandon(&run->work);
-        }
-    }
-    hf_spin_unlock(&flow->lock);
-    hf_claimed_wake(&claimed, HF_ERR_CLOSED);
 }
 
 hf_status hf_flow_free(hf_flow *flow)
@@ -177,12 +192,11 @@ hf_status hf_flow_free(hf_flow *flow)
     if (self == NULL) {
         return hf_forked();
     }
-    end_all(flow);
-    if (hf_flow_is_hot(flow)) {
-        hf_flow_run_unref(flow->current);
+    hf_status status = hf_disown(self, &flow->owned, "hf_flow_free", flow->name);
+    if (status == HF_OK) {
+        release(flow);
     }
-    flow_unref(flow); /* collectors that are still open keep the rest */
-    HF_LEAVE(self, HF_OK);
+    HF_LEAVE(self, status);
 }
 
 hf_status hf_flow_close(hf_flow *flow)

@@ -24,6 +24,7 @@ struct hf_flow {
     hf_list runs;        /* those that have not ended */
     hf_emitter *current; /* hot: the run; shared: the one to join, or NULL */
     atomic_uint refs;    /* the creator's, one per run, one per emitter that waits */
+    hf_owned owned;      /* with the creator's reference */
 };
 
 /* A run, seen by its source as what it emits into. */
@@ -51,6 +52,7 @@ struct hf_collector {
     size_t count;
     uint64_t dropped;
     hf_list receiver; /* the owner, while it waits; then the ring is empty */
+    hf_owned owned;
     unsigned char ring[];
 };
 

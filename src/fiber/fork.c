@@ -3,6 +3,7 @@
 #include "fiber/dispatch.h"
 #include "fiber/job.h"
 #include "fiber/scope_private.h"
+#include "fiber/strand.h"
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
@@ -263,8 +264,13 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         }
     }
     hf_leave(self);
-    if (HF_UNLIKELY(status != HF_OK && options != NULL && options->drop != NULL)) {
-        options->drop(arg);
+    if (HF_UNLIKELY(status != HF_OK)) {
+        if (options != NULL && options->drop != NULL) {
+            options->drop(arg);
+        }
+        if (status == HF_ERR_EVICTED) {
+            hf_count_look(); /* now that nothing is left to do for the call */
+        }
     }
     return status;
 }

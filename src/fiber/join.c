@@ -1,5 +1,6 @@
 /* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1-J3. */
 #include "fiber/scope_private.h"
+#include "fiber/strand.h"
 
 #include <stdio.h>
 
@@ -157,8 +158,7 @@ hf_status hf_join(hf_scope *scope)
     }
     await_children(self, scope);
     if (HF_UNLIKELY(self->is_evicted)) {
-        hf_self_note(self, HF_ERR_EVICTED, "hf_join");
-        HF_LEAVE(self, HF_ERR_EVICTED);
+        HF_LEAVE(self, hf_not_evicted(self, "hf_join"));
     }
     bool is_timeout = false;
     self->hook_depth++; /* the result hook may raise, and must not wait */

@@ -12,6 +12,7 @@
  *     went over: an idle entry remembers nothing, so nobody can tell it from a new one;
  * K3  waiters wait under the shard's lock, which lives as long as the whole. */
 #include "fiber/keys.h"
+#include "fiber/strand.h"
 #include "fiber/sync.h"
 
 #include <string.h>
@@ -41,8 +42,46 @@ struct hf_keylock {
     uint64_t seed;
     int64_t idle_max;
     _Atomic(int64_t) idle_count; /* of all shards */
+    hf_owned owned;
     shard shards[SHARDS];
 };
+
+static void entry_free(hf_runtime *rt, hf_key_guard *entry)
+{
+    if (entry != NULL) {
+        hf_rt_free(rt, entry, sizeof *entry + entry->key.len);
+    }
+}
+
+/* False: somebody waits for a key of it, so it stays. */
+static bool free_all(hf_keylock *keylock)
+{
+    bool is_awaited = false;
+    for (size_t i = 0; i < SHARDS; i++) {
+        hf_keys *keys = &keylock->shards[i].keys;
+        for (hf_key *key = hf_keys_any(keys); key != NULL; key = hf_keys_any(keys)) {
+            hf_key_guard *entry = HF_CONTAINER(key, hf_key_guard, key);
+            hf_keys_remove(keys, key);
+            if (hf_list_is_empty(&entry->waiters)) {
+                entry_free(keylock->rt, entry);
+            } else {
+                is_awaited = true;
+            }
+        }
+    }
+    if (!is_awaited) {
+        hf_rt_free(keylock->rt, keylock, sizeof *keylock);
+    }
+    return !is_awaited;
+}
+
+static void drop_keylock(hf_owned *owned)
+{
+    hf_keylock *keylock = HF_CONTAINER(owned, hf_keylock, owned);
+    if (!free_all(keylock)) {
+        hf_owned_in_use(keylock->rt, "keylock", keylock->name);
+    }
+}
 
 hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options)
 {
@@ -71,17 +110,10 @@ hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options
         for (size_t i = 0; i < SHARDS; i++) {
             hf_list_init(&keylock->shards[i].idle);
         }
+        hf_own(self, &keylock->owned, drop_keylock);
         *ret_keylock = keylock;
     }
     HF_LEAVE(self, status);
-}
-
-/* The key lock itself may be gone. */
-static void entry_free(hf_runtime *rt, hf_key_guard *entry)
-{
-    if (entry != NULL) {
-        hf_rt_free(rt, entry, sizeof *entry + entry->key.len);
-    }
 }
 
 hf_status hf_keylock_free(hf_keylock *keylock)
@@ -103,14 +135,11 @@ hf_status hf_keylock_free(hf_keylock *keylock)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, keylock->rt, "hf_keylock_free", keylock->name));
     }
-    for (size_t i = 0; i < SHARDS; i++) {
-        HF_LIST_EACH(node, &keylock->shards[i].idle)
-        {
-            entry_free(keylock->rt, HF_CONTAINER(node, hf_key_guard, idle));
-        }
+    hf_status status = hf_disown(self, &keylock->owned, "hf_keylock_free", keylock->name);
+    if (status == HF_OK) {
+        (void)free_all(keylock);
     }
-    hf_rt_free(keylock->rt, keylock, sizeof *keylock);
-    HF_LEAVE(self, HF_OK);
+    HF_LEAVE(self, status);
 }
 
 /* ---- Locking ----------------------------------------------------------------------------------------------------- */
@@ -255,6 +284,7 @@ hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_l
         if (status == HF_OK) {
             *ret_guard = want.entry;
         } else if (status == HF_ERR_AGAIN) {
+            hf_count_if_evicted(self);
             hf_self_note(self, status, VERB);
         }
     }
@@ -332,6 +362,7 @@ size_t hf_keylock_count(hf_keylock *keylock)
     if (self == NULL) {
         return 0;
     }
+    hf_count_if_evicted(self);
     size_t count = 0;
     for (size_t i = 0; i < SHARDS; i++) {
         hf_spin_lock(&keylock->shards[i].lock);

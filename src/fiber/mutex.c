@@ -1,5 +1,6 @@
 /* The mutex. Unlocking gives it to the first waiter: nobody can overtake, and a waiter that was claimed holds it, so a
  * cancel or a timeout that comes later finds nothing to abort. */
+#include "fiber/strand.h"
 #include "fiber/sync.h"
 
 void *hf_object_new(hf_fiber *self, const char *verb, hf_runtime *option, size_t len, hf_runtime **ret_rt,
@@ -29,6 +30,16 @@ hf_status hf_object_in_use(hf_fiber *self, hf_runtime *rt, const char *verb, con
     return hf_refuse_at(self, HF_ERR_MISUSE, verb, "'%s' cannot be freed: somebody holds it or waits for it", name);
 }
 
+static void drop_mutex(hf_owned *owned)
+{
+    hf_mutex *mutex = HF_CONTAINER(owned, hf_mutex, owned);
+    if (!hf_list_is_empty(&mutex->waiters)) {
+        hf_owned_in_use(mutex->rt, "mutex", mutex->name);
+        return;
+    }
+    hf_rt_free(mutex->rt, mutex, sizeof *mutex);
+}
+
 hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options)
 {
     static const hf_sync_options DEFAULTS = {.size = sizeof DEFAULTS};
@@ -47,6 +58,7 @@ hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options
         mutex->rt = rt;
         mutex->name = options->name != NULL ? options->name : "mutex";
         hf_list_init(&mutex->waiters);
+        hf_own(self, &mutex->owned, drop_mutex);
         *ret_mutex = mutex;
     }
     HF_LEAVE(self, status);
@@ -67,8 +79,11 @@ hf_status hf_mutex_free(hf_mutex *mutex)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, mutex->rt, "hf_mutex_free", mutex->name));
     }
-    hf_rt_free(mutex->rt, mutex, sizeof *mutex);
-    HF_LEAVE(self, HF_OK);
+    hf_status status = hf_disown(self, &mutex->owned, "hf_mutex_free", mutex->name);
+    if (status == HF_OK) {
+        hf_rt_free(mutex->rt, mutex, sizeof *mutex);
+    }
+    HF_LEAVE(self, status);
 }
 
 static const hf_wait_kind LOCK = {"hf_mutex_lock", hf_wait_abort_linked};
@@ -153,6 +168,7 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
     }
     hf_spin_unlock(&mutex->lock);
     if (!is_free) {
+        hf_count_if_evicted(self);
         hf_self_note(self, HF_ERR_AGAIN, "hf_mutex_try_lock");
     }
     HF_LEAVE(self, is_free ? HF_OK : HF_ERR_AGAIN);

@@ -11,7 +11,18 @@ struct hf_once {
     hf_list waiters; /* empty unless running */
     hf_runtime *rt;
     const char *name;
+    hf_owned owned;
 };
+
+static void drop_once(hf_owned *owned)
+{
+    hf_once *once = HF_CONTAINER(owned, hf_once, owned);
+    if (!hf_list_is_empty(&once->waiters)) {
+        hf_owned_in_use(once->rt, "once", once->name);
+        return;
+    }
+    hf_rt_free(once->rt, once, sizeof *once);
+}
 
 hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options)
 {
@@ -31,6 +42,7 @@ hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options)
         once->rt = rt;
         once->name = options->name != NULL ? options->name : "once";
         hf_list_init(&once->waiters);
+        hf_own(self, &once->owned, drop_once);
         *ret_once = once;
     }
     HF_LEAVE(self, status);
@@ -51,8 +63,11 @@ hf_status hf_once_free(hf_once *once)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, once->rt, "hf_once_free", once->name));
     }
-    hf_rt_free(once->rt, once, sizeof *once);
-    HF_LEAVE(self, HF_OK);
+    hf_status status = hf_disown(self, &once->owned, "hf_once_free", once->name);
+    if (status == HF_OK) {
+        hf_rt_free(once->rt, once, sizeof *once);
+    }
+    HF_LEAVE(self, status);
 }
 
 static const hf_wait_kind RUN = {"hf_once_run", hf_wait_abort_linked};

@@ -3,6 +3,7 @@
 #include "fiber/fd.h"
 #include "fiber/metrics.h"
 #include "fiber/process.h"
+#include "fiber/strand.h"
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
@@ -529,10 +530,15 @@ static hf_runtime *or_current(hf_runtime *runtime)
     return runtime != NULL ? runtime : hf_runtime_current();
 }
 
+/* Whose clock the caller has. It stands still when the crew was evicted: whoever waits for it to move waits for ever. */
 static hf_crew *crew_of_self(void)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
-    return self != NULL ? self->crew : NULL;
+    hf_crew *crew = self != NULL ? self->crew : NULL;
+    if (crew != NULL) {
+        hf_count_look();
+    }
+    return crew;
 }
 
 hf_instant hf_now(hf_runtime *runtime)
@@ -609,6 +615,7 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
     stats.pool_calls = atomic_load(&rt->pool_calls);
     stats.pool_depth = atomic_load(&rt->pool_depth);
     stats.pool_threads = atomic_load(&rt->pool_threads);
+    stats.stranded = hf_stranded_count(rt);
     stats.stuck = hf_watch_stuck(rt);
     stats.zombies = hf_watch_zombies(rt);
     stats.threads = rt->hosted ? 0 : (uint64_t)rt->sched_count;

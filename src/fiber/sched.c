@@ -16,6 +16,7 @@
 #include "fiber/runq.h"
 #include "fiber/safepoint.h"
 #include "fiber/stack.h"
+#include "fiber/strand.h"
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
@@ -459,8 +460,11 @@ hf_status hf_yield(void)
         return hf_forked();
     }
     if (HF_UNLIKELY(hf_is_canceled(self) || self->is_evicted)) {
-        hf_status status = self->is_evicted ? HF_ERR_EVICTED : HF_ERR_CANCELED;
-        hf_self_note(self, status, "hf_yield");
+        hf_status status = hf_not_evicted(self, "hf_yield");
+        if (status == HF_OK) {
+            status = HF_ERR_CANCELED;
+            hf_self_note(self, status, "hf_yield");
+        }
         HF_LEAVE(self, status);
     }
     if (HF_LIKELY(self->kind == HF_FIBER_PLAIN && self->hook_depth == 0)) {

@@ -14,6 +14,7 @@
 #include "fiber/job.h"
 #include "fiber/metrics.h"
 #include "fiber/scope_private.h"
+#include "fiber/strand.h"
 
 #include <string.h>
 
@@ -472,6 +473,7 @@ hf_tally hf_scope_tally(const hf_scope *scope)
     if (scope == NULL) {
         return (hf_tally){.n = 0};
     }
+    hf_count_look();
     hf_tally tally = {.n = scope->tally.n, .state = scope->tally.state};
     tally.forked = __atomic_load_n(&scope->tally.forked, __ATOMIC_RELAXED);
     tally.running = __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED);
@@ -483,8 +485,12 @@ hf_tally hf_scope_tally(const hf_scope *scope)
 
 bool hf_scope_is_idle(const hf_scope *scope)
 {
-    return scope == NULL ||
-           (atomic_load(&scope->pending) == 0 && __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0);
+    bool is_idle = scope == NULL ||
+                   (atomic_load(&scope->pending) == 0 && __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0);
+    if (!is_idle) {
+        hf_count_look();
+    }
+    return is_idle;
 }
 
 const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
@@ -492,9 +498,18 @@ const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
     return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
 }
 
-bool hf_job_is_done(const hf_job *job)
+static bool is_done(const hf_job *job)
 {
     return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_JOB_DONE;
+}
+
+bool hf_job_is_done(const hf_job *job)
+{
+    bool done = is_done(job);
+    if (!done) {
+        hf_count_look();
+    }
+    return done;
 }
 
 hf_status hf_job_status(const hf_job *job)
@@ -511,7 +526,7 @@ hf_status hf_job_status(const hf_job *job)
 
 const hf_failure *hf_job_failure(const hf_job *job)
 {
-    return hf_job_is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
+    return is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
 }
 
 uint64_t hf_job_index(const hf_job *job)

@@ -1,6 +1,7 @@
 /* Select: locks all its channels (in the order of their addresses), takes the first case that can go on, else links a
  * waiter into each and parks. Whoever wants one of the waiters must first take the whole select, by one flag. */
 #include "fiber/chan.h"
+#include "fiber/strand.h"
 
 #include <string.h>
 
@@ -236,6 +237,7 @@ hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx)
         hf_wake(peer, HF_OK);
     }
     if (status != HF_OK) {
+        hf_count_if_evicted(self);
         hf_self_note(self, status, "hf_try_select");
     }
     HF_LEAVE(self, status);

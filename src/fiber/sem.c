@@ -1,5 +1,6 @@
 /* The semaphore. First come, first served also for large wishes: who asks for less does not overtake. When the first
  * waiter gives up, those behind it may be served, so a waiter that leaves hands out what there is. */
+#include "fiber/strand.h"
 #include "fiber/sync.h"
 
 struct hf_sem {
@@ -8,7 +9,18 @@ struct hf_sem {
     hf_list waiters; /* hf_wait.number: how many permits it wants */
     hf_runtime *rt;
     const char *name;
+    hf_owned owned;
 };
+
+static void drop_sem(hf_owned *owned)
+{
+    hf_sem *sem = HF_CONTAINER(owned, hf_sem, owned);
+    if (!hf_list_is_empty(&sem->waiters)) {
+        hf_owned_in_use(sem->rt, "semaphore", sem->name);
+        return;
+    }
+    hf_rt_free(sem->rt, sem, sizeof *sem);
+}
 
 hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_options *options)
 {
@@ -33,6 +45,7 @@ hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_optio
         sem->name = options->name != NULL ? options->name : "sem";
         sem->permits = permits;
         hf_list_init(&sem->waiters);
+        hf_own(self, &sem->owned, drop_sem);
         *ret_sem = sem;
     }
     HF_LEAVE(self, status);
@@ -53,8 +66,11 @@ hf_status hf_sem_free(hf_sem *sem)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, sem->rt, "hf_sem_free", sem->name));
     }
-    hf_rt_free(sem->rt, sem, sizeof *sem);
-    HF_LEAVE(self, HF_OK);
+    hf_status status = hf_disown(self, &sem->owned, "hf_sem_free", sem->name);
+    if (status == HF_OK) {
+        hf_rt_free(sem->rt, sem, sizeof *sem);
+    }
+    HF_LEAVE(self, status);
 }
 
 static hf_status check(hf_fiber *self, const hf_sem *sem, int64_t permits, const char *verb)
@@ -139,6 +155,7 @@ hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits)
         hf_spin_unlock(&sem->lock);
         if (!taken) {
             status = HF_ERR_AGAIN;
+            hf_count_if_evicted(self);
             hf_self_note(self, status, "hf_sem_try_acquire");
         }
     }

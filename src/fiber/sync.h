@@ -2,6 +2,7 @@
 #ifndef HF_FIBER_SYNC_H
 #define HF_FIBER_SYNC_H
 
+#include "fiber/owned.h"
 #include "fiber/wait.h"
 
 /* Who holds a lock. Fibers are reused by one job after the other, so the job is part of it. */
@@ -94,7 +95,11 @@ struct hf_mutex {
     hf_list waiters; /* empty while nobody holds it */
     hf_runtime *rt;
     const char *name;
+    hf_owned owned;
 };
+
+/* The wait for the mutex of a condition: it cannot be aborted, and its object is the mutex. */
+extern const hf_wait_kind hf_cond_relock;
 
 /* The lock without the questions that a verb asks first. options may be NULL. */
 hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *kind, const hf_wait_options *options);

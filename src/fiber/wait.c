@@ -1,6 +1,7 @@
 #include "fiber/wait.h"
 
 #include "fiber/crew_private.h"
+#include "fiber/strand.h"
 
 #include <string.h>
 
@@ -169,10 +170,10 @@ hf_status hf_may_not_wait(hf_fiber *self, const char *verb)
     if (HF_UNLIKELY(self->hook_depth != 0)) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
     }
-    hf_status status = self->is_evicted ? HF_ERR_EVICTED : HF_ERR_CANCELED;
-    if (HF_UNLIKELY(self->is_evicted || hf_is_canceled(self))) {
-        hf_self_note(self, status, verb);
-        return status;
+    HF_TRY(hf_not_evicted(self, verb));
+    if (HF_UNLIKELY(hf_is_canceled(self))) {
+        hf_self_note(self, HF_ERR_CANCELED, verb);
+        return HF_ERR_CANCELED;
     }
     return HF_OK;
 }

@@ -137,6 +137,20 @@ hf_status hf_work_start(hf_work *work)
     return status;
 }
 
+void hf_work_strand(const hf_job *job)
+{
+    if (job->drop != work_drop) {
+        return;
+    }
+    hf_work *work = job->arg;
+    hf_spin_lock(work->lock);
+    work->inside = NULL;
+    work->runner = NULL;
+    hf_spin_unlock(work->lock);
+    (void)work->kind->end(work, HF_ERR_EVICTED, NULL);
+    work->kind->unref(work);
+}
+
 void hf_work_abandon(hf_work *work)
 {
     if (work->abandoned) {

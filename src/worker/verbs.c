@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "fiber/crew_private.h"
+#include "fiber/strand.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -203,6 +204,9 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     hf_wf *wf = hf_wf_self();
     if (wf == NULL || name == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));
+    }
+    if (HF_UNLIKELY(self->is_evicted)) {
+        HF_LEAVE(self, hf_not_evicted(self, "hf_signal_wait"));
     }
     if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* none such can come */
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX));

@@ -7,6 +7,7 @@
 #include "worker/wf.h"
 
 #include "base/limits.h"
+#include "fiber/strand.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -366,6 +367,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
 {
     hf_op op;
     hf_op_init(&op);
+    HF_TRY(hf_not_evicted(self, "hf_activity_run"));
     if (check_activity(&op, wf, name, in, options) != HF_OK) {
         return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
     }

@@ -1,5 +1,6 @@
 /* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
+#include "base/limits.h"
 #include "fiber/crew.h"
 #include "support/fake_service.h"
 #include "unit/fiber/bodies.h"
@@ -331,7 +332,7 @@ static hf_status call_hf_mutex_unlock(things *t)
 {
     hf_status status = hf_mutex_unlock(t->held);
     if (status == HF_OK) {
-        HF_CHECK(hf_mutex_lock(t->held) == HF_OK);
+        HF_CHECK(hf_mutex_try_lock(t->held) == HF_OK);
     }
     return status;
 }
@@ -776,6 +777,119 @@ static void every_verb_answers_in_a_workflow_as_the_table_says(void **state)
     run_body(in_workflows);
 }
 
+/* ---- A workflow that was evicted ------------------------------------------------------------------ */
+
+/* What counts there, and is refused. */
+typedef enum how { uncounted, refused, tries, looks } how;
+
+static how how_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        how how;
+    } COUNTED[] = {
+#undef HF_VERB
+#define HF_VERB(verb, ...)
+#define HF_COUNTED(verb, how) {#verb, how},
+#include "fiber/verbs.def"
+    };
+    for (size_t i = 0; i < sizeof COUNTED / sizeof *COUNTED; i++) {
+        if (strcmp(COUNTED[i].name, name) == 0) {
+            return COUNTED[i].how;
+        }
+    }
+    return uncounted;
+}
+
+/* As the calls above, where these would succeed. */
+static hf_status try_held_mutex(things *t)
+{
+    return hf_mutex_try_lock(t->held);
+}
+
+static hf_status try_held_key(things *t)
+{
+    hf_key_guard *guard = NULL;
+    return hf_keylock_try_lock(t->keys, "held", 4, &guard);
+}
+
+static hf_status (*call_of(const verb *v))(things *t)
+{
+    if (strcmp(v->name, "hf_mutex_try_lock") == 0) {
+        return try_held_mutex;
+    }
+    return strcmp(v->name, "hf_keylock_try_lock") == 0 ? try_held_key : v->call;
+}
+
+static hf_status doze(void *arg)
+{
+    (void)arg;
+    return hf_sleep(hf_hours(1));
+}
+
+enum { CALLS = HF_EVICTED_CALLS_MAX + 100 }; /* some of them may succeed at first */
+
+static hf_status one_evicted(void *arg)
+{
+    play *p = arg;
+    how expected = how_of(p->verb->name);
+    HF_TRY(make_inside(&p->t, need_of(p->verb)));
+    HF_TRY(hf_fork(p->t.scope, doze, NULL, .ret_job = &p->t.job)); /* runs again after this one */
+    HF_CHECK(hf_sleep(hf_hours(1)) == HF_ERR_EVICTED);
+    for (int i = 0; i < CALLS; i++) {
+        hf_status status = call_of(p->verb)(&p->t);
+        HF_CHECK_SAY(expected != refused || status == HF_ERR_EVICTED, "%s on an evicted fiber gave %s", p->verb->name,
+                     hf_status_name(status));
+    }
+    HF_CHECK_SAY(expected == uncounted, "%s may be called for ever by an evicted fiber", p->verb->name);
+    free_inside(&p->t);
+    return HF_OK;
+}
+
+static hf_status when_evicted(void *arg)
+{
+    (void)arg;
+    hf_op op;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        play p = {.verb = &VERBS[i]};
+        hf_crew *crew = NULL;
+        hf_stats before;
+        hf_stats after;
+        if (VERBS[i].call == NULL) {
+            continue;
+        }
+        HF_TRY(hf_runtime_stats(NULL, &before));
+        HF_TRY(make_outside(&p.t, need_of(p.verb)));
+        HF_TRY(hf_crew_open(&op, &crew, &(hf_crew_options){VERBS[i].name, &PLAY_OPS, &p, 1}));
+        HF_TRY(hf_crew_fork(&op, crew, one_evicted, &p, VERBS[i].name));
+        hf_crew_turn(crew);
+        hf_crew_close(crew);
+        free_outside(&p.t);
+        HF_TRY(hf_runtime_stats(NULL, &after));
+        bool is_stranded = after.stranded > before.stranded;
+        HF_CHECK_SAY(is_stranded == (how_of(VERBS[i].name) != uncounted), "%s: an evicted fiber that calls it %s",
+                     VERBS[i].name, is_stranded ? "was stranded" : "was not stranded");
+    }
+    return HF_OK;
+}
+
+static void every_verb_counts_in_an_evicted_workflow_as_the_table_says(void **state)
+{
+    (void)state;
+    run_body(when_evicted);
+}
+
+static void what_may_wait_in_a_workflow_is_refused_or_releases_something(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        const char *name = VERBS[i].name;
+        bool releases = strcmp(name, "hf_scope_close") == 0 || strcmp(name, "hf_collector_close") == 0;
+        HF_CHECK_SAY(VERBS[i].answers[WORKFLOW] != durable || releases || how_of(name) == refused,
+                     "%s may wait in a workflow, and is not refused when that is evicted", name);
+    }
+}
+
 /* ---- After fork() ---------------------------------------------------------------------------- */
 
 enum { WITH_TEXT = 64 }; /* added to the status, which then is the child's exit code; statuses are below it */
@@ -879,6 +993,8 @@ int main(int argc, char **argv)
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_verb_answers_on_a_fiber_as_the_table_says),
         cmocka_unit_test(every_verb_answers_in_a_workflow_as_the_table_says),
+        cmocka_unit_test(every_verb_counts_in_an_evicted_workflow_as_the_table_says),
+        cmocka_unit_test(what_may_wait_in_a_workflow_is_refused_or_releases_something),
         cmocka_unit_test(every_verb_answers_in_an_activity_as_the_table_says),
         cmocka_unit_test(every_verb_answers_on_a_foreign_thread_as_the_table_says),
         cmocka_unit_test(every_verb_answers_after_fork_as_the_table_says),

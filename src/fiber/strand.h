@@ -1,0 +1,58 @@
+/* Stranded fibers: members of an evicted crew that do not return.
+ *
+ * On an evicted fiber every wait, fork and join returns HF_ERR_EVICTED at once. Code that tries again until it succeeds
+ * would keep the thread for ever. So its calls are counted, and after HF_EVICTED_CALLS_MAX of them the next one does not
+ * return: the fiber is left where it is, never runs again, and its crew is freed without it (strand.c).
+ *
+ * What counts, as src/fiber/verbs.def lists it: calls that are refused with HF_ERR_EVICTED, calls that would have had to wait
+ * (HF_ERR_AGAIN), and calls that ask whether something has changed, because on an evicted fiber nothing does. Calls that
+ * make, open, close, unlock or free do not: cleanup may take as many as it needs. */
+#ifndef HF_FIBER_STRAND_H
+#define HF_FIBER_STRAND_H
+
+#include "fiber/enter.h"
+
+/* A call that counts, of an evicted member. Inside the library, where the verb holds no lock and nothing of it is linked
+ * through the stack. May not return. */
+void hf_evicted_call(hf_fiber *self);
+
+static inline void hf_count_if_evicted(hf_fiber *self)
+{
+    if (HF_UNLIKELY(self->is_evicted)) {
+        hf_evicted_call(self);
+    }
+}
+
+/* The same for verbs that do not enter the library, or have left it. */
+static inline void hf_count_look(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && HF_UNLIKELY(self->is_evicted)) {
+        self = hf_enter(NULL);
+        if (self != NULL) {
+            hf_evicted_call(self);
+            hf_leave(self);
+        }
+    }
+}
+
+/* HF_ERR_EVICTED, counted, on an evicted member; else HF_OK. For verbs whose arguments are judged by the state of the
+ * run: that is of no interest any more. */
+static inline hf_status hf_not_evicted(hf_fiber *self, const char *verb)
+{
+    if (HF_LIKELY(!self->is_evicted)) {
+        return HF_OK;
+    }
+    hf_evicted_call(self);
+    hf_self_note(self, HF_ERR_EVICTED, verb);
+    return HF_ERR_EVICTED;
+}
+
+/* Fibers that were stranded so far. Any thread. */
+uint64_t hf_stranded_count(const hf_runtime *rt);
+
+/* By the driver of an evicted crew, between turns: true when no member is left. False: one of them is about to be woken,
+ * and a turn is due. Members that will never run again are reported, counted and freed. */
+bool hf_strand_rest(hf_fiber *driver, hf_crew *crew);
+
+#endif
