@@ -54,6 +54,9 @@
     X(HF_BUG_NAME_NOT_COMPARED, "engine", "a name is taken for another with the same hash")                        \
     X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                      \
     X(HF_BUG_POSTER_NOT_COUNTED, "life", "a runtime goes while a thread from outside is waking one of its fibers") \
+    X(HF_BUG_EVICTED_SPINS, "crew", "an evicted fiber that does not return is refused for ever")                   \
+    X(HF_BUG_STRANDED_STACK_LOST, "crew", "the stack of a stranded fiber is not given back")                       \
+    X(HF_BUG_OWNED_KEPT, "crew", "an object of a workflow is not freed with its crew")                             \
     X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")
 
 typedef enum hf_bug {

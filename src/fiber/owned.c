@@ -32,7 +32,9 @@ void hf_crew_drop_owned(hf_crew *crew)
         hf_owned *owned = HF_CONTAINER(hf_list_last(&crew->owned), hf_owned, node);
         hf_list_remove(&owned->node);
         owned->crew = NULL;
-        owned->drop(owned);
+        if (!HF_CANARY(HF_BUG_OWNED_KEPT)) {
+            owned->drop(owned);
+        }
     }
 }
 

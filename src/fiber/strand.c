@@ -38,7 +38,7 @@ HF_NOINLINE void hf_evicted_call(hf_fiber *self)
         self->evicted_calls++;
         return;
     }
-    if (self->hook_depth != 0) {
+    if (self->hook_depth != 0 || HF_CANARY(HF_BUG_EVICTED_SPINS)) {
         return; /* a hook runs in the middle of somebody else's call */
     }
     hf_wait wait;
@@ -230,7 +230,9 @@ static void give_stack_back(hf_fiber *driver, hf_fiber *member)
     member->locals = NULL;
     member->failure = NULL;
     HF_DROP(sched->counters.fibers);
-    hf_stack_put(sched, member);
+    if (!HF_CANARY(HF_BUG_STRANDED_STACK_LOST)) {
+        hf_stack_put(sched, member);
+    }
 }
 
 #define EACH_MEMBER(call)                                         \

@@ -22,7 +22,7 @@ add_library(
     $<TARGET_OBJECTS:hf_engine_canary>)
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
-foreach(model scope chan keylock flight life engine)
+foreach(model scope chan keylock flight life crew engine)
     set(model_sources unit/model/${model}_model_test.c)
     if(model STREQUAL engine)
         file(GLOB disk CONFIGURE_DEPENDS support/vfs*.c)
