@@ -3,6 +3,7 @@
 #include "support/support.h"
 
 #include "base/base.h"
+#include "base/limits.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -418,6 +419,40 @@ static void a_workflows_deadline_may_be_over_before_the_wait(void **state)
     play_scene((scene){leave_flow_late, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
 }
 
+/* ---- Evicted at a limit ---------------------------------------------------------------------------------------------- */
+
+static hf_status ask_nobody(void *arg)
+{
+    (void)arg;
+    return hf_activity_run("act", hf_payload_none(), NULL, .start_to_close = hf_hours(9), .task_queue = "nobody");
+}
+
+/* It has as many activities as it may have. When it is evicted it insists on one more: that it is evicted comes first, and is
+ * what counts. The bound ends what would go on for ever. */
+static hf_status ask_for_too_many(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    for (int i = 0; i < HF_PENDING_MAX; i++) {
+        HF_TRY(hf_fork(scope, ask_nobody, NULL));
+    }
+    hf_status status = hf_sleep(hf_seconds(1));
+    for (int i = 0; status == HF_ERR_EVICTED && ask_nobody(NULL) != HF_OK; i++) {
+        if (!HF_CHECK(i < 2 * HF_EVICTED_CALLS_MAX)) {
+            break;
+        }
+    }
+    HF_TRY(status);
+    return hf_payload_printf(ret_out, "1");
+}
+
+static void a_run_at_its_limit_of_activities_can_be_evicted(void **state)
+{
+    (void)state;
+    play_scene((scene){ask_for_too_many, nap, true, NULL, HF_OK, "1", 0});
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_dump_names_the_activity_that_a_workflow_waits_for),
     cmocka_unit_test(a_scope_left_open_is_closed_before_the_run_is),
@@ -430,6 +465,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(the_id_of_an_activity_that_was_just_given_up_is_in_use),
     cmocka_unit_test(a_workflow_leaves_a_flow_before_its_end),
     cmocka_unit_test(a_workflows_deadline_may_be_over_before_the_wait),
+    cmocka_unit_test(a_run_at_its_limit_of_activities_can_be_evicted),
 };
 
 int main(int argc, char **argv)

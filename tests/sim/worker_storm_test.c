@@ -68,7 +68,7 @@ static hf_status live(void *arg)
 /* ---- Clients ------------------------------------------------------------------------------------------------------- */
 
 static struct {
-    uint64_t events, unhandled, timeouts, canceled;
+    uint64_t events, unhandled, timeouts, canceled, stranded;
 } totals;
 
 enum { SIGNALS_MAX = 10 };
@@ -366,6 +366,9 @@ static hf_status play_main(void *arg)
     HF_TRY(hf_sem_free(p->door));
     HF_TRY(hf_close(p->service));
     forget_files(p);
+    hf_stats stats;
+    HF_TRY(hf_runtime_stats(NULL, &stats));
+    totals.stranded += stats.stranded;
     return status;
 }
 
@@ -402,9 +405,10 @@ static void weather(const char *what, uint64_t count, void (*one_play)(uint64_t 
     memset(&totals, 0, sizeof totals);
     hf_each_seed(what, count, one_play);
     print_message("%llu events, %llu ends met news, %llu activities timed out, %llu were "
-                  "canceled\n",
+                  "canceled; %llu fibers were stranded\n",
                   (unsigned long long)totals.events, (unsigned long long)totals.unhandled,
-                  (unsigned long long)totals.timeouts, (unsigned long long)totals.canceled);
+                  (unsigned long long)totals.timeouts, (unsigned long long)totals.canceled,
+                  (unsigned long long)totals.stranded);
 }
 
 static void programs_end_whatever_happens_with_workflows_in_memory(void **state)

@@ -177,6 +177,54 @@ static void a_workflow_that_loops_is_answered_on_a_runtime_without_threads(void 
     stuck_with(HF_OFF, 0);
 }
 
+/* It loops without the library until its thread was taken away or its step was answered, and then with it: carried back by its
+ * first call it is evicted, and does not return. The bound ends what would go on for ever. */
+enum { CALLS_MAX = 1000000 };
+
+static hf_status loop_twice(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    while (!atomic_load(&may_go_on)) {
+        /* as a workflow must not */
+    }
+    int calls = 0;
+    for (; hf_signal_wait("go", NULL) != HF_OK && calls < CALLS_MAX; calls++) {
+        (void)hf_sleep(hf_seconds(1));
+    }
+    HF_CHECK_SAY(calls < CALLS_MAX, "an evicted workflow was refused %d times", calls);
+    return hf_payload_printf(ret_out, "\"went on\"");
+}
+
+static void stuck_and_stubborn(int threads, int signal_number)
+{
+    stage s;
+    hf_execution *stuck = NULL;
+    hf_stats stats;
+    stage_open(&s, threads, signal_number, (hf_worker_options){0});
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop_twice), HF_OK);
+    stage_run(&s, run_worker);
+    stage_keep_thread(&s, &stuck);
+    atomic_store(&may_go_on, true);
+    await_line("workflow_came_back workflow=stuck");
+    assert_non_null(strstr(lines, "workflow_did_not_return workflow=stuck type=loop fiber=loop stack=\""));
+    assert_int_equal(hf_signal(stuck, "go", hf_payload_none()), HF_OK); /* a new task: the run is made again */
+    expect_result(stuck, "\"went on\"");
+    assert_int_equal(hf_runtime_stats(s.rt, &stats), HF_OK);
+    assert_int_equal(stats.stranded, 1);
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    hf_execution_free(stuck);
+    stage_close(&s);
+}
+
+static void a_workflow_that_comes_back_and_does_not_return_is_stranded(void **state)
+{
+    (void)state;
+    stuck_and_stubborn(1, SIGURG);
+    stuck_and_stubborn(1, 0);
+    stuck_and_stubborn(HF_OFF, 0);
+}
+
 static hf_worker_options impatient(int stop_on)
 {
     return (hf_worker_options){
@@ -462,6 +510,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_workflow_that_loops_is_answered_and_evicted_while_others_go_on),
         cmocka_unit_test(a_workflow_that_loops_is_answered_where_no_thread_may_be_interrupted),
         cmocka_unit_test(a_workflow_that_loops_is_answered_on_a_runtime_without_threads),
+        cmocka_unit_test(a_workflow_that_comes_back_and_does_not_return_is_stranded),
         cmocka_unit_test(a_worker_whose_caller_is_kept_by_a_workflow_says_so),
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
