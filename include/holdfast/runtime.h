@@ -21,7 +21,9 @@ typedef struct hf_allocator {
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR } hf_log_level;
 
-/* One event: a constant name, and `fields` as "key=value" pairs, escaped, without a newline. */
+/* One event: a constant name, and `fields` as "key=value" pairs with a space between them. A value that is empty or has a space,
+ * quote, backslash or equals sign in it stands in double quotes, and there a quote and a backslash follow a backslash. Control
+ * characters and bytes that are not UTF-8 are written as "\n", "\t", "\x9b", "\u202e": the fields are one line of text. */
 typedef void (*hf_log_sink)(void *state, hf_log_level level, const char *event, const char *fields);
 
 /* Called when the library must not go on: a broken invariant, an overflowed stack, too many zombies. May return only

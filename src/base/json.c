@@ -1,5 +1,7 @@
 #include "base/json.h"
 
+#include "base/glyph.h"
+
 void hf_json_init(hf_json *json, hf_buf *buf)
 {
     *json = (hf_json){.buf = buf};
@@ -62,75 +64,42 @@ void hf_json_key(hf_json *json, const char *key)
 
 /* ---- Strings ----------------------------------------------------------------------------------------------------- */
 
-/* Bytes of the well-formed UTF-8 sequence at `at` (table 3-7 of the Unicode standard), 0 when there is none: overlong
- * forms, surrogates and what lies beyond U+10FFFF are not well-formed. */
-static size_t sequence_len(const unsigned char *at, size_t len)
-{
-    unsigned char lead = at[0];
-    unsigned char lo = 0x80;
-    unsigned char hi = 0xbf;
-    size_t count = 0;
-    if (lead < 0x80) {
-        return 1;
-    }
-    if (lead >= 0xc2 && lead <= 0xdf) {
-        count = 2;
-    } else if ((lead & 0xf0) == 0xe0) {
-        count = 3;
-        lo = lead == 0xe0 ? 0xa0 : lo;
-        hi = lead == 0xed ? 0x9f : hi;
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        count = 4;
-        lo = lead == 0xf0 ? 0x90 : lo;
-        hi = lead == 0xf4 ? 0x8f : hi;
-    }
-    if (count == 0 || count > len || at[1] < lo || at[1] > hi) {
-        return 0;
-    }
-    for (size_t i = 2; i < count; i++) {
-        if ((at[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return count;
-}
-
-static void put_control(hf_buf *buf, unsigned char byte)
+/* A control, or another one that a terminal would obey: none of them is beyond U+FFFF. */
+static void put_control(hf_buf *buf, uint32_t code)
 {
     static const char SHORT[] = "btn\0fr"; /* from 0x08 on */
-    if (byte >= 0x08 && byte <= 0x0d && SHORT[byte - 0x08] != '\0') {
-        char text[2] = {'\\', SHORT[byte - 0x08]};
+    if (code >= 0x08 && code <= 0x0d && SHORT[code - 0x08] != '\0') {
+        char text[2] = {'\\', SHORT[code - 0x08]};
         hf_buf_put(buf, text, sizeof text);
         return;
     }
     static const char HEX[] = "0123456789abcdef";
-    char text[6] = {'\\', 'u', '0', '0', HEX[byte >> 4], HEX[byte & 15]};
+    char text[6] = {'\\', 'u', HEX[code >> 12 & 15], HEX[code >> 8 & 15], HEX[code >> 4 & 15], HEX[code & 15]};
     hf_buf_put(buf, text, sizeof text);
 }
 
 void hf_json_quote(hf_buf *buf, const char *text, size_t len)
 {
     static const char REPLACEMENT[] = "\xef\xbf\xbd"; /* U+FFFD */
-    const unsigned char *bytes = (const unsigned char *)text;
-    size_t plain = 0; /* start of the run that can be copied as it is */
+    size_t plain = 0;                                 /* start of the run that can be copied as it is */
     hf_buf_putc(buf, '"');
     for (size_t i = 0; i < len;) {
-        size_t count = sequence_len(bytes + i, len - i);
-        bool is_special = count == 1 && (bytes[i] < 0x20 || bytes[i] == 0x7f || bytes[i] == '"' || bytes[i] == '\\');
-        if (count > 0 && !is_special) {
-            i += count;
+        hf_glyph glyph = hf_glyph_of(hf_str_of_len(text + i, len - i));
+        bool is_special = text[i] == '"' || text[i] == '\\';
+        if (glyph.is_printable && !is_special) {
+            i += glyph.len;
             continue;
         }
         hf_buf_put(buf, text + plain, i - plain);
-        if (count == 0) {
-            hf_buf_puts(buf, REPLACEMENT);
-        } else if (bytes[i] == '"' || bytes[i] == '\\') {
+        if (is_special) {
             hf_buf_putc(buf, '\\');
             hf_buf_putc(buf, text[i]);
+        } else if (glyph.is_utf8) {
+            put_control(buf, glyph.code);
         } else {
-            put_control(buf, bytes[i]);
+            hf_buf_puts(buf, REPLACEMENT);
         }
-        i++;
+        i += glyph.len;
         plain = i;
     }
     hf_buf_put(buf, text + plain, len - plain);

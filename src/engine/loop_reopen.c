@@ -7,6 +7,8 @@
  * file is opened anew. */
 #include "engine/loop_private.h"
 
+#include "base/fields.h"
+
 #include <stdio.h>
 
 #define PAUSE_FIRST INT64_C(10000000) /* ns before the second try */
@@ -18,8 +20,8 @@ enum { BROKEN_SOON_MAX = 64 };
 static void log_reopen(hf_engine *engine, const char *event)
 {
     if (engine->options.log != NULL) {
-        char fields[HF_MESSAGE_LEN_MAX + 32];
-        (void)snprintf(fields, sizeof fields, "why=\"%s\"", engine->why);
+        char fields[2 * HF_MESSAGE_LEN_MAX];
+        hf_fields_format(fields, sizeof fields, "why=\"%s\"", engine->why);
         engine->options.log(engine->options.log_state, HF_LOG_WARN, event, fields);
     }
 }

@@ -2,6 +2,7 @@
  * the sentence is made when somebody asks for it (hf_error), so that canceling 100,000 fibers allocates nothing. */
 #include "fiber/fail.h"
 
+#include "base/glyph.h"
 #include "fiber/core.h"
 #include "fiber/enter.h"
 
@@ -344,6 +345,9 @@ void hf_die(hf_status status, const char *what)
 {
     const hf_failure *failure = hf_error();
     const char *text = failure != NULL && failure->status == status ? hf_error_text() : hf_status_text(status);
-    (void)fprintf(stderr, "%s: %s\n", what, text);
+    char line[4096];
+    (void)snprintf(line, sizeof line, "%s: %s", what, text);
+    hf_text_clean(line); /* an activity elsewhere may have written it */
+    (void)fprintf(stderr, "%s\n", line);
     exit(1);
 }

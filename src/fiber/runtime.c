@@ -7,6 +7,9 @@
 #include "fiber/wait.h"
 #include "fiber/watch.h"
 
+#include "base/fields.h"
+#include "base/glyph.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,13 +68,8 @@ void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *f
     char fields[1024];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(fields, sizeof fields, format, args);
+    hf_fields_vformat(fields, sizeof fields, format, args);
     va_end(args);
-    for (char *at = fields; *at != '\0'; at++) { /* a log line is a line */
-        if ((unsigned char)*at < 0x20 || *at == 0x7f) {
-            *at = '?';
-        }
-    }
     rt->log(rt->log_state, level, event, fields);
 }
 
@@ -97,7 +95,9 @@ static void fatal_default(void *state, const char *message, int exit_code)
     hf_runtime *rt = state;
     (void)exit_code;
     char line[640];
-    (void)snprintf(line, sizeof line, "%s\n", message);
+    (void)snprintf(line, sizeof line - 1, "%s", message);
+    hf_text_clean(line);
+    memcpy(line + strlen(line), "\n", 2);
     rt->env->ops->print(rt->env, line);
     abort();
 }

@@ -85,13 +85,13 @@ static void log_fiber(hf_watch *watch, hf_log_level level, const char *event, in
     if (evidence != NULL && evidence->pc_count > 0) {
         hf_backtrace_format(evidence->pcs, evidence->pc_count, stack, sizeof stack);
     }
-    hf_log(
-        watch->rt, level, event, "fiber=%" PRIu64 " name=\"%s\" thread=%d ms=%" PRId64 " stack=\"%s\"%s",
-        evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : name, thread, ns / 1000000, stack,
-        may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0'
-            ? ""
-            : " message=no stack: only a signal can read it, and none was given; set .watchdog.signal, for example to "
-              "SIGURG");
+    hf_log(watch->rt, level, event, "fiber=%" PRIu64 " name=\"%s\" thread=%d ms=%" PRId64 " stack=\"%s\"%s",
+           evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : name, thread, ns / 1000000, stack,
+           may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0'
+               ? ""
+               : " message=\"no stack: only a signal can read it, and none was given; set .watchdog.signal, for "
+                 "example to "
+                 "SIGURG\"");
 }
 
 /* A stuck fiber is logged when its stack has come, or did not come in time. */

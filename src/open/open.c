@@ -9,6 +9,7 @@
  * threads of its own and does not need the runtime afterwards: it may be closed in another one. */
 #include "open/open.h"
 
+#include "base/fields.h"
 #include "engine/engine.h"
 #include "fiber/wait.h"
 #include "store/mem.h"
@@ -95,7 +96,7 @@ static void log_to_env(void *state, hf_log_level level, const char *event, const
 {
     hf_env *env = state;
     if (level >= HF_LOG_WARN) {
-        char line[HF_MESSAGE_LEN_MAX + 128];
+        char line[1200];
         (void)snprintf(line, sizeof line, "holdfast %s: %s %s\n", level == HF_LOG_WARN ? "warning" : "error", event,
                        fields);
         env->ops->print(env, line);
@@ -125,8 +126,8 @@ static void open_admin(hf_opened *opened, const hf_place *place)
     hf_op_init(&op);
     if (place->scheme == HF_SCHEME_SQLITE &&
         hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->admin) != HF_OK) {
-        char fields[HF_MESSAGE_LEN_MAX + 32];
-        (void)snprintf(fields, sizeof fields, "why=\"%s\"", op.message);
+        char fields[2 * HF_MESSAGE_LEN_MAX];
+        hf_fields_format(fields, sizeof fields, "why=\"%s\"", op.message);
         opened->log(opened->log_state, HF_LOG_WARN, "admin_socket_missing", fields);
     }
 }

@@ -9,6 +9,7 @@
  * The fiber binds itself as a local value, so that whatever the function forks finds its activity, too. */
 #include "worker/worker_private.h"
 
+#include "base/fields.h"
 #include "history/payload.h"
 
 #include <stdio.h>
@@ -561,9 +562,9 @@ void hf_activity_report(hf_worker *worker, const char *event)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
         if (count < REPORT_MAX) {
-            (void)snprintf(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
-                           act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
-                           (long long)((now - act->started_ns) / 1000000));
+            hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
+                             act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
+                             (long long)((now - act->started_ns) / 1000000));
         }
     }
     hf_spin_unlock(&worker->busy_lock);

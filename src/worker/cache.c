@@ -2,6 +2,7 @@
  * end; its driver evicts the workflow's fibers. The next task for it makes it again from its history. */
 #include "worker/wf.h"
 
+#include "base/fields.h"
 #include "base/rng.h"
 
 #include <stdio.h>
@@ -201,7 +202,7 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
     return is_found;
 }
 
-enum { REPORT_MAX = 16, REPORT_LEN = 100 };
+enum { REPORT_MAX = 16, REPORT_LEN = 200 };
 
 void hf_wf_cache_report(hf_worker *worker, const char *event)
 {
@@ -213,7 +214,7 @@ void hf_wf_cache_report(hf_worker *worker, const char *event)
     {
         const hf_wf *wf = HF_CONTAINER(node, hf_wf, lru);
         if ((wf->at_work != NULL || wf->is_given_up) && count < REPORT_MAX) {
-            (void)snprintf(names[count++], REPORT_LEN, "workflow=%.40s run=%.40s", wf->id.data, wf->run_id.data);
+            hf_fields_format(names[count++], REPORT_LEN, "workflow=%.40s run=%.40s", wf->id.data, wf->run_id.data);
         }
     }
     hf_spin_unlock(&cache->lock);

@@ -79,6 +79,7 @@ static void json_strings_are_escaped_and_always_utf8(void **state)
         Q("a\"b\\c/", "a\\\"b\\\\c/"),
         Q("\b\t\n\f\r", "\\b\\t\\n\\f\\r"),
         Q("\0\x01\x0b\x1f\x7f", "\\u0000\\u0001\\u000b\\u001f\\u007f"),
+        Q("\xc2\x80\xc2\x9b\xe2\x80\xa8\xe2\x80\xae", "\\u0080\\u009b\\u2028\\u202e"), /* a terminal would obey */
         Q("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\x89", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x8e\x89"),
         Q("\x80", BAD), /* a continuation without a start */
         Q("a\xff"

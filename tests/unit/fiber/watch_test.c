@@ -238,8 +238,8 @@ static void T18_without_a_signal_it_is_only_reported(void **state)
     check_order("thread=0", ORDER);
     assert_int_equal(count_lines("thread_replaced"), 0);
     assert_true(find_line("fiber_stuck",
-                          "stack=\"\" message=no stack: only a signal can read it, and none was given; set "
-                          ".watchdog.signal, for example to SIGURG",
+                          "stack=\"\" message=\"no stack: only a signal can read it, and none was given; set "
+                          ".watchdog.signal, for example to SIGURG\"",
                           0) >= 0);
 }
 

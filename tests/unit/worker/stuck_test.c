@@ -498,7 +498,7 @@ static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state
     stage_run(&s, run_worker);
     assert_int_equal(hf_start(s.service, "main", hf_payload_none(), NULL, .id = "asks", .task_queue = "orders"), HF_OK);
     await_line("activity_unknown activity=echo queue=orders workflow=asks attempt=1 "
-               "message=this worker does not have it: add it with hf_worker_add_activity");
+               "message=\"this worker does not have it: add it with hf_worker_add_activity");
     assert_int_equal(hf_worker_stop(s.worker), HF_OK);
     assert_int_equal(pthread_join(s.thread, NULL), 0);
     stage_close(&s);
