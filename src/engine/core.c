@@ -109,6 +109,7 @@ hf_core *hf_core_new(const hf_core_options *options)
         hf_arena_init(&core->batches[i].arena, core->memory);
         hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
         hf_list_init(&core->batches[i].replies);
+        hf_list_init(&core->batches[i].notices);
     }
     core->commit_next = 1;
     core->journal_first = 1;
@@ -584,11 +585,15 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     hf_arena_reset(&batch->arena);
+    hf_list_init(&batch->notices);
     batch->writes.count = 0;
     HF_LIST_EACH(node, &core->touched)
     {
         hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
         hf_watch_wake(core, run); /* while its new events are still in the log */
+        if (HF_UNLIKELY(run->notices != 0)) {
+            hf_notice_gather(core, batch, run);
+        }
         if (run->spill_now) {
             hf_spill(core, batch, run);
         }
@@ -629,6 +634,7 @@ static void committed(hf_core *core, hf_batch *batch)
     }
     core->commit_durable = batch->request.commit;
     publish(core, &batch->replies);
+    hf_notice_tell(core, batch);
     hf_core_evict(core);
 }
 
@@ -657,6 +663,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
             if (request->status == HF_OK) { /* what it says is so, whatever became of the core */
                 core->commit_durable = request->commit;
                 publish(core, &batch->replies);
+                hf_notice_tell(core, batch);
             }
         }
         return;

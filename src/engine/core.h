@@ -73,6 +73,8 @@ typedef struct hf_core_options {
     uint64_t incarnation; /* of a process that opens its store again; 0 = a new process */
     bool was_left_open;   /* the process that had the store before did not close it: U2 in suspect.c */
     hf_core_limits limits;
+    hf_log_sink log; /* is told of runs that come near to a limit, once that is durable; NULL = nobody is */
+    void *log_state;
     unsigned char seed[HF_SIPHASH_KEY_LEN]; /* for run ids; never the same twice */
 } hf_core_options;
 
@@ -151,6 +153,7 @@ struct hf_batch {
     hf_buf journal; /* the journal row, made where it stays */
     HF_VEC(hf_write) writes;
     hf_list replies; /* calls that are answered once it is durable */
+    hf_list notices; /* hf_notice: lines of the log, likewise */
 };
 
 /* Where a history goes on. In a next_page_token, sealed (token.c). */
@@ -463,6 +466,20 @@ void hf_spill_old(hf_core *core, hf_batch *batch);
 void hf_journal_put(hf_core *core, hf_batch *batch);
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write);
 void hf_batch_put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body);
+
+/* notice.c: what the log is told of runs and their limits */
+typedef enum hf_notice_kind {
+    HF_NOTICE_EVENTS,  /* a fifth of the events that a run may have */
+    HF_NOTICE_BYTES,   /* the same of the bytes of its history */
+    HF_NOTICE_SIGNALS, /* the same of its signals */
+    HF_NOTICE_ENDED    /* its history was as long as it may get */
+} hf_notice_kind;
+/* An event was added to the run's history; so much of each it had before. */
+void hf_notice_event(hf_core *core, hf_run *run, int64_t len_before, int64_t signals_before);
+/* Which of the two limits the history has reached, how much that is, and what to do: a sentence in `text`. */
+void hf_notice_sentence(const hf_core *core, const hf_run *run, char text[HF_MESSAGE_LEN_MAX]);
+void hf_notice_gather(hf_core *core, hf_batch *batch, hf_run *run); /* what is to be said of it goes with this batch */
+void hf_notice_tell(hf_core *core, hf_batch *batch);                /* the batch is durable */
 
 /* kept.c: changes of runs that cannot be read, B1-B3 there */
 #define HF_KEPT_TEXT_LEN 24

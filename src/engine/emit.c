@@ -74,6 +74,8 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     }
     hf_core_touch(core, run);
     core->event_total++;
+    int64_t len_before = run->history_len;
+    int64_t signals_before = run->signal_count;
     event->event_id = run->event_count + 1;
     if (!event->event_time.has) {
         event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
@@ -91,6 +93,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     hf_pb_raw field = {0};
     hf_assert(hf_pb_next(&rest, &field));
     applied(core, run, hf_apply_event(&core->op, core, run, event, field.bytes));
+    hf_notice_event(core, run, len_before, signals_before);
 }
 
 void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *event)

@@ -182,9 +182,10 @@ struct hf_run {
     size_t batch_start;    /* of the log: where the open batch begins */
     int64_t due_written;   /* key of its due row, 0 = none */
     HF_VEC(hf_task_key) rows_written;
-    bool is_written; /* it has rows */
-    bool spill_now;  /* closed: its rows are written with the open batch */
-    size_t suspects; /* its tasks in core->suspects: they keep it in memory */
+    bool is_written;  /* it has rows */
+    bool spill_now;   /* closed: its rows are written with the open batch */
+    size_t suspects;  /* its tasks in core->suspects: they keep it in memory */
+    unsigned notices; /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
 
     /* Identity. */
     int64_t number;

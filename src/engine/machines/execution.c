@@ -252,8 +252,10 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run)
         return false;
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-    hf_execution_terminate(core, run, HF_STR("Workflow history count or size exceeds limit."), NULL,
-                           HF_STR("history-service"));
+    char why[HF_MESSAGE_LEN_MAX];
+    hf_notice_sentence(core, run, why);
+    hf_execution_terminate(core, run, hf_str_of(why), NULL, HF_STR("history-service"));
+    run->notices |= HF_BIT(HF_NOTICE_ENDED);
     return true;
 }
 

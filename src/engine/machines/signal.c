@@ -92,7 +92,8 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
     }
     if (has_all_signals(core, run)) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-        hf_call_fail(core, call, HF_ERR_LIMIT, "run %.*s has had %lld signals already, the most one run may get",
+        hf_call_fail(core, call, HF_ERR_LIMIT,
+                     "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
                      HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
         return;
     }

@@ -113,6 +113,20 @@ static void any_allocation_may_fail_when_runs_come_from_the_store(void **state)
     sweep((hf_core_options){.mem_max = 1, .trim_count = 1});
 }
 
+static void hear(void *state, hf_log_level level, const char *event, const char *fields)
+{
+    (void)state;
+    (void)level;
+    assert_non_null(event);
+    assert_non_null(fields);
+}
+
+static void any_allocation_may_fail_when_runs_come_near_to_a_limit(void **state)
+{
+    (void)state;
+    sweep((hf_core_options){.limits = {.history_count = 100, .history_len = 10000}, .log = hear});
+}
+
 static void any_allocation_of_an_opening_may_fail(void **state)
 {
     (void)state;
@@ -178,6 +192,7 @@ static int say_where(void **state)
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(any_allocation_may_fail),
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_from_the_store),
+    cmocka_unit_test(any_allocation_may_fail_when_runs_come_near_to_a_limit),
     cmocka_unit_test(any_allocation_of_an_opening_may_fail),
     cmocka_unit_test_teardown(any_allocation_of_any_call_may_fail, say_where),
 };
