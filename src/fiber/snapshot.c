@@ -16,6 +16,7 @@
 #include "fiber/snapshot.h"
 
 #include "fiber/backtrace.h"
+#include "fiber/crew_private.h"
 #include "fiber/dispatch.h"
 #include "fiber/safepoint.h"
 
@@ -28,6 +29,7 @@ typedef struct camera {
     hf_fiber *self; /* who asks */
     bool with_stacks;
     int64_t now_ns;
+    int64_t wall_ns;
 } camera;
 
 static uint32_t keep_string(hf_snapshot *snap, const char *text)
@@ -112,7 +114,9 @@ static void see_scope(const camera *cam, uint32_t idx, uint32_t parent, hf_scope
     node->policy = scope->is_shield ? HF_SNAP_NONE : keep_string(snap, scope->policy.hooks->name);
     node->thread = scope->home->index;
     node->age_ns = cam->now_ns - scope->opened_ns;
-    node->left_ns = scope->deadline.ns == INT64_MAX ? INT64_MAX : scope->deadline.ns - cam->now_ns;
+    int64_t now_ns =
+        hf_crew_of_scope(scope) != NULL ? cam->wall_ns : cam->now_ns; /* a workflow's clock shows wall time */
+    node->left_ns = scope->deadline.ns == INT64_MAX ? INT64_MAX : scope->deadline.ns - now_ns;
     node->number = scope->id;
     node->tally = scope->tally;
     node->by_thread = scope->by_thread;
@@ -395,7 +399,7 @@ hf_status hf_snapshot_take(hf_op *op, hf_runtime *rt, hf_fiber *self, bool with_
     hf_buf_init(&snap->strings, rt->allocator, PART_LEN_MAX);
     hf_buf_init(&snap->pcs, rt->allocator, PART_LEN_MAX);
     hf_world_stop(rt);
-    camera cam = {snap, rt, self, with_stacks, hf_rt_now(rt).ns};
+    camera cam = {snap, rt, self, with_stacks, hf_rt_now(rt).ns, rt->env->ops->wall_now(rt->env).ns};
     see_all(&cam);
     hf_world_start(rt);
     bool has_memory = hf_buf_status(&snap->nodes) != HF_ERR_NOMEM && hf_buf_status(&snap->strings) != HF_ERR_NOMEM &&

@@ -262,6 +262,38 @@ static void deadlines_are_timers_of_the_owner(void **state)
     on_a_fiber(drive_time);
 }
 
+/* Its clock shows wall time, that of the runtime anything: a dump must not subtract the one from the other. */
+static hf_status wait_three_days(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope, .name = "patient", .timeout = hf_days(3)));
+    return hf_sleep(hf_days(9));
+}
+
+static hf_status drive_dump(void *arg)
+{
+    (void)arg;
+    owner o;
+    HF_TRY(begin(&o, wait_three_days, NULL));
+    hf_crew_set_now(o.crew, hf_wall_now(NULL));
+    hf_crew_turn(o.crew);
+    HF_TRY(hf_sleep(hf_hours(1))); /* of the driver: the crew's clock stands still meanwhile */
+    HF_AUTO(hf_text_free) char *text = NULL;
+    HF_CHECK(hf_dump(NULL, &text, .no_stacks = true) == HF_OK);
+    const char *line = text != NULL ? strstr(text, "scope 'patient'") : NULL;
+    HF_CHECK(line != NULL && strstr(line, ", deadline in 255600.000 s\n") != NULL);
+    HF_CHECK_SAY(line != NULL && strstr(line, "open 3600.000 s") != NULL, "%s", text);
+    hf_crew_close(o.crew);
+    return HF_OK;
+}
+
+static void a_dump_knows_when_a_deadline_of_a_workflow_comes(void **state)
+{
+    (void)state;
+    on_a_fiber(drive_dump);
+}
+
 /* ---- Cancel and eviction -------------------------------------------------------------------------------------- */
 
 static hf_status wait_for_ever(void *arg)
@@ -979,6 +1011,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(members_run_in_turns_first_in_first_out),
         cmocka_unit_test(a_crowd_goes_the_same_way_on_every_schedule),
         cmocka_unit_test(deadlines_are_timers_of_the_owner),
+        cmocka_unit_test(a_dump_knows_when_a_deadline_of_a_workflow_comes),
         cmocka_unit_test(an_evicted_crew_returns_without_a_trace),
         cmocka_unit_test(a_cancel_reaches_all_members),
         cmocka_unit_test(a_deadline_interrupts_hundreds_in_one_turn),
