@@ -57,7 +57,7 @@ typedef struct hf_runtime_options {
     hf_fatal_hook fatal; /* NULL = print and abort */
     void *fatal_state;
     int pool_max;         /* threads of the default pool for blocking calls; 64 */
-    size_t stack_size;    /* default stack class: 16 K, 64 K (default) or 256 K, in bytes */
+    size_t stack_size;    /* default stack class: 16 K, 64 K (default) or 256 K, in bytes; see Stacks in scope.h */
     int guards;           /* 0 = guard every stack, HF_OFF = none */
     bool report_overflow; /* install a SIGSEGV handler, if the host has none, that names a stack overflow as such;
                                  hf_run asks for it, a library's host must */
@@ -128,7 +128,8 @@ typedef struct hf_dump_options {
     bool no_stacks; /* leave the call stacks out */
 } hf_dump_options;
 
-/* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks. Works while all threads are busy.
+/* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks, and how much of its stack each has used
+ * so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much). Works while all threads are busy.
  * `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
 HF_API hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */

@@ -118,6 +118,11 @@ typedef struct hf_scope_options {
     hf_dispatcher *on;   /* default dispatcher of the children; NULL = the fiber threads */
 } hf_scope_options;
 
+/* Stacks. A fiber has its stack for itself, and it does not grow: the 64 K of the default class are about 60,000 bytes to use, those
+ * of 16 K about 11,000. That is room for ordinary C and for printf, but not for deep recursion or for large local arrays: these go
+ * to the heap, or to a thread of a pool (hf_block), which has 1 MiB. Behind each stack lies a guard: a fiber that touches
+ * it ends the process, under hf_run with a sentence that names the fiber. Once a fiber has used three quarters of its stack, the
+ * log has a warning, stack_nearly_full, once for each name (not on a runtime without threads). */
 typedef struct hf_fork_options {
     size_t size;             /* set by the macro */
     const char *name;        /* in dumps; must outlive the job (a literal) */

@@ -78,6 +78,9 @@ typedef struct hf_env_ops {
     void (*pages_discard)(hf_env *env, void *pages, size_t len); /* content is lost, memory given back */
     /* Makes touching the pages a fault. Returns the kind used, or HF_GUARD_NONE when it could not be done. */
     hf_guard_kind (*pages_guard)(hf_env *env, void *pages, size_t len, hf_guard_kind kind);
+    /* Which of the pages, of 4096 bytes each, have memory because somebody touched them: a byte each, not 0 = it has. What lies
+     * in swap does not count. False: this cannot be found out here. */
+    bool (*pages_touched)(hf_env *env, void *pages, size_t len, unsigned char *ret_touched);
     int64_t (*mappings_max)(hf_env *env); /* vm.max_map_count */
     /* A word that is 1 here and reads 0 in a process that fork() made of this one. NULL = out of memory. */
     hf_word *(*fork_marker_open)(hf_env *env);

@@ -201,6 +201,7 @@ struct hf_fiber {
     uint8_t hook_depth;     /* inside a hook: must not wait; HF_HOOK_AWAY per hook of a scope, 1 for a result hook */
     bool is_evicted;        /* a member whose crew was evicted: every wait fails */
     bool is_made;           /* its context exists: it rests in runner_main */
+    bool is_told;           /* its stack was found nearly full once; the monitor's */
     uint16_t evicted_calls; /* refused since the eviction began; see strand.h */
     hf_status last_status;  /* of the last failure when it has no box */
     const char *last_where;
@@ -434,6 +435,26 @@ size_t hf_stack_trim(hf_runtime *rt, size_t count_max); /* gives memory of unuse
 bool hf_stack_is_guard(hf_runtime *rt, const void *address);
 uint64_t hf_stacks_bytes(hf_runtime *rt);
 int64_t hf_stacks_used(hf_runtime *rt); /* fibers that hold one now */
+/* Stretches of slots that were carved so far: one more for each call, from `*cursor` (NULL at first) on. False: no more. */
+typedef struct hf_stack_stretch {
+    char *slots;
+    size_t len;      /* bytes of all of them */
+    size_t slot_len; /* bytes of one */
+} hf_stack_stretch;
+bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_stack_stretch *ret);
+hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len); /* its control block; NULL = it has none yet */
+
+/* Names that hf_stack_look has told: a few programs' worth. */
+typedef struct hf_stack_names {
+    char names[32][48];
+    int count;
+} hf_stack_names;
+
+/* ---- stack_use.c ------------------------------------------------------------------------------------------------- */
+/* Bytes of its stack that were ever touched, in whole pages, also by fibers that had this stack before; 0 = not known. */
+size_t hf_stack_most(const hf_fiber *fiber);
+/* The monitor's: says in the log which fibers have used three quarters of their stacks; once for each name and stack. */
+void hf_stack_look(hf_runtime *rt, hf_stack_names *told);
 
 /* ---- job.c ------------------------------------------------------------------------------------------------------- */
 hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched_or_null);

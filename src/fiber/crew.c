@@ -385,6 +385,16 @@ void hf_crew_cancel(hf_crew *crew, const char *reason)
     hf_leave(self);
 }
 
+const char *hf_crew_name(const hf_crew *crew)
+{
+    return crew->root->name;
+}
+
+bool hf_crew_is_first(const hf_fiber *member)
+{
+    return member->kind == HF_FIBER_MEMBER && member->job != NULL && member->job == member->crew->first;
+}
+
 bool hf_crew_is_disturbed(const hf_crew *crew)
 {
     return crew->is_disturbed;

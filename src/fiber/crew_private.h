@@ -53,6 +53,8 @@ static inline bool hf_crew_lets_in(const hf_fiber *self, const hf_scope *scope)
     return HF_LIKELY(crew == NULL) || hf_crew_owns(crew, self);
 }
 bool hf_crew_is_evicted(const hf_scope *scope);
+const char *hf_crew_name(const hf_crew *crew); /* the id of its workflow */
+bool hf_crew_is_first(const hf_fiber *member); /* the workflow function itself runs on it */
 
 /* Never past the last instant but one: the last means "never". */
 static inline hf_instant hf_instant_after(hf_instant now, hf_span span)

@@ -4,7 +4,7 @@
  *     thread 0: user code, fiber 'spin' #0
  *     thread 1: idle
  *     scope 'main' x.0: join all, forked 1, running 1, ok 0, failed 0, canceled 0, open 1.204 s, of a thread in hf_join
- *       fiber 'main' #0: waiting in hf_join on 'workers', 1.204 s old, thread 1
+ *       fiber 'main' #0: waiting in hf_join on 'workers', 1.204 s old, thread 1, stack used up to 3040 of 60512 bytes
  *           at hf_sched_leave+0x4d (app)
  *           ...
  *         scope 'workers' 1.1: join all, forked 2, ...
@@ -12,6 +12,7 @@
  *
  * The JSON form is flat: a list of nodes in the same order, each with its number, its parent's and its depth, because a
  * tree may be deeper than any reader of nested JSON goes. For the same reason the text is indented to a bound only. */
+#include "base/glyph.h"
 #include "base/json.h"
 #include "fiber/backtrace.h"
 #include "fiber/enter.h"
@@ -81,15 +82,15 @@ static void put_span(hf_buf *buf, int64_t ns)
     }
 }
 
-/* A name on a line of text: what would break the line is replaced. */
+/* A name on a line of text: what would break the line, or what a terminal would obey, is replaced. */
 static void put_name(hf_buf *buf, const char *name)
 {
+    size_t len = strlen(name);
     hf_buf_putc(buf, '\'');
-    size_t start = buf->len;
-    hf_buf_puts(buf, name);
-    for (size_t i = start; i < buf->len; i++) {
-        unsigned char byte = (unsigned char)buf->data[i];
-        buf->data[i] = byte < 0x20 || byte == 0x7f ? '?' : buf->data[i];
+    for (size_t at = 0; at < len;) {
+        hf_glyph glyph = hf_glyph_of(hf_str_of_len(name + at, len - at));
+        hf_buf_put(buf, glyph.is_printable ? name + at : "?", glyph.is_printable ? glyph.len : 1);
+        at += glyph.len;
     }
     hf_buf_putc(buf, '\'');
 }
@@ -197,6 +198,9 @@ static void text_job(writer *w, const hf_snap_node *node)
     if (node->thread >= 0) {
         hf_buf_putf(buf, ", thread %d", node->thread);
     }
+    if (node->stack_most > 0) {
+        hf_buf_putf(buf, ", stack used up to %u of %u bytes", node->stack_most, node->stack_size);
+    }
     text_cancel(w, node);
     hf_buf_putc(buf, '\n');
     void *const *pcs = hf_snap_pcs(w->snap, node);
@@ -253,6 +257,10 @@ static void json_job(writer *w, const hf_snap_node *node)
     hf_json *json = &w->json;
     hf_json_key_uint(json, "index", node->number);
     hf_json_key_string(json, "state", STATE_WORDS[node->state]);
+    if (node->stack_most > 0) {
+        hf_json_key_uint(json, "stack_used_max", node->stack_most);
+        hf_json_key_uint(json, "stack_size", node->stack_size);
+    }
     if (node->pc_count > 0) {
         void *const *pcs = hf_snap_pcs(w->snap, node);
         hf_json_key(json, "stack");

@@ -188,13 +188,24 @@ static bool on_fault(void *state, void *address)
         return false;
     }
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    char message[400];
+    char message[560];
     const char *name = self != NULL && self->job != NULL && self->job->name != NULL ? self->job->name : "unnamed";
     size_t len = self != NULL ? (size_t)(self->stack_hi - self->stack_lo) : 0;
-    (void)snprintf(message, sizeof message,
-                   "holdfast: stack overflow in fiber '%s': its stack of %zu bytes is used up; give hf_fork a larger "
-                   ".stack_size (up to 256 K), or keep big things off the stack",
-                   name, len);
+    if (self != NULL && hf_crew_is_first(self)) { /* nobody called hf_fork for it */
+        (void)snprintf(
+            message, sizeof message,
+            "holdfast: stack overflow in workflow '%.100s' ('%.100s'): its stack of %zu bytes is used up; give "
+            "hf_run, or hf_runtime_new for the worker's runtime, a larger .stack_size (up to 256 K), or keep "
+            "big things off the stack",
+            name, hf_crew_name(self->crew), len);
+    } else {
+        (void)snprintf(
+            message, sizeof message,
+            "holdfast: stack overflow in fiber '%.100s': its stack of %zu bytes is used up; give hf_fork a "
+            "larger .stack_size (up to 256 K), or hf_run if the library forked it (its first fiber, an activity "
+            "on a fiber), or keep big things off the stack",
+            name, len);
+    }
     hf_fatal(rt, message, 1);
     return true;
 }

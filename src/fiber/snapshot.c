@@ -174,6 +174,10 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
         return HF_SNAP_DONE;
     }
     node->thread = fiber->sched->index;
+    node->stack_size = (uint32_t)(fiber->stack_hi - fiber->stack_lo);
+    if (cam->with_stacks) {
+        node->stack_most = (uint32_t)hf_stack_most(fiber);
+    }
     if (fiber == cam->self) {
         see_stack(cam, node, cam->snap->pcs_here, cam->snap->pc_count);
         return HF_SNAP_CALLER;

@@ -43,10 +43,12 @@ typedef struct hf_snap_node {
     uint32_t pc_first; /* in `pcs` */
     int thread;        /* index of the scheduler: of a scope its home, of a job where it runs, -1 = none */
     uint32_t name;
-    uint32_t reason;  /* of its cancellation */
-    uint32_t object;  /* what it waits for */
-    uint32_t policy;  /* scopes: name of the join */
-    const char *verb; /* what it waits in, or a thread that owns a scope; a literal of ours; NULL = it does not */
+    uint32_t reason;     /* of its cancellation */
+    uint32_t object;     /* what it waits for */
+    uint32_t policy;     /* scopes: name of the join */
+    const char *verb;    /* what it waits in, or a thread that owns a scope; a literal of ours; NULL = it does not */
+    uint32_t stack_size; /* bytes of its stack; 0 = it has none of ours */
+    uint32_t stack_most; /* of those, touched so far, in whole pages; 0 = not known */
     int64_t age_ns;
     int64_t left_ns; /* scopes: until the deadline; INT64_MAX = none */
     uint64_t number; /* scopes: id; jobs: index in the scope */

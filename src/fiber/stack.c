@@ -313,6 +313,38 @@ bool hf_stack_is_guard(hf_runtime *rt, const void *address)
     return false;
 }
 
+bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_stack_stretch *ret)
+{
+    hf_stack_class *class = &rt->classes[class_index];
+    hf_spin_lock(&class->lock);
+    reserve *newest = class->reserves;
+    reserve *at = *cursor == NULL ? newest : ((reserve *)*cursor)->next;
+    char *carve_end = class->carve;
+    hf_spin_unlock(&class->lock);
+    if (at == NULL) {
+        return false;
+    }
+    uintptr_t mask = class->slot_len - 1;
+    char *first = (char *)(((uintptr_t)at->pages + mask) & ~mask);
+    char *end = at == newest ? carve_end : (char *)(((uintptr_t)at->pages + at->len) & ~mask);
+    *cursor = at;
+    *ret = (hf_stack_stretch){first, (size_t)(end - first), class->slot_len};
+    return true;
+}
+
+/* A control block says where its stack begins and ends, so it can be told from what else lies there. */
+hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
+{
+    hf_stack_class class = {.slot_len = slot_len};
+    for (uint64_t colour = 0; colour < COLOURS; colour++) {
+        hf_fiber *fiber = fiber_of(&class, slot, colour);
+        if (fiber->stack_lo == slot + PAGE && fiber->stack_hi == (char *)fiber) {
+            return fiber;
+        }
+    }
+    return NULL;
+}
+
 int64_t hf_stacks_used(hf_runtime *rt)
 {
     int64_t sum = 0;

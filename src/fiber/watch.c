@@ -1,7 +1,8 @@
 /* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is at work.
  *
  * A look: take the answers of signalled threads, sample every slot, let the policy decide, act, and then the chores:
- * a job that has waited for a whole tick is offered to thieves, unused stacks give their memory back.
+ * a job that has waited for a whole tick is offered to thieves, stacks that are nearly full are told of, unused ones give their
+ * memory back.
  *
  * W1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
  *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
@@ -306,6 +307,15 @@ static void give_memory_back(hf_watch *watch, int64_t now, int64_t used)
     }
 }
 
+/* Also once more before the monitor falls asleep: then all are quiet for longer than this. */
+static void look_at_stacks(hf_watch *watch, int64_t now)
+{
+    if (now - watch->stacks_at >= LINGER_NS) {
+        watch->stacks_at = now;
+        hf_stack_look(watch->rt, &watch->stacks_told);
+    }
+}
+
 /* ---- The thread -------------------------------------------------------------------------------------------------- */
 
 static void look(hf_watch *watch, int64_t now)
@@ -323,6 +333,7 @@ static void look(hf_watch *watch, int64_t now)
     act(watch, hf_watch_policy_step(&watch->policy, watch->clock_ns, watch->samples, sample_count, watch->actions));
     hf_watch_reap(watch, false);
     offer_waiting_jobs(rt);
+    look_at_stacks(watch, now); /* before memory is given back, and with it what they show */
     give_memory_back(watch, now, used);
 }
 
@@ -375,7 +386,7 @@ static void monitor_main(void *arg)
 {
     hf_watch *watch = arg;
     watch->last_ns = hf_rt_now(watch->rt).ns;
-    watch->used_since = watch->last_ns;
+    watch->used_since = watch->stacks_at = watch->last_ns;
     while (!atomic_load(&watch->is_stopping)) {
         int64_t now = hf_rt_now(watch->rt).ns;
         look(watch, now);

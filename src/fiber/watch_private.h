@@ -81,7 +81,9 @@ struct hf_watch {
     int64_t quiet_ns;   /* all schedulers have slept since, by the same clock; 0 = they do not */
     int64_t used_since; /* the number of used stacks has been steady since */
     int64_t used_last;
-    bool is_trimmed;       /* nothing to give back since then */
+    bool is_trimmed;   /* nothing to give back since then */
+    int64_t stacks_at; /* when it was last looked how full stacks are */
+    hf_stack_names stacks_told;
     hf_word word;          /* the monitor sleeps on it */
     atomic_bool is_asleep; /* for good, until a scheduler wakes up */
     atomic_bool is_stopping;

@@ -109,6 +109,18 @@ hf_guard_kind hf_posix_pages_guard(hf_env *env, void *pages, size_t len, hf_guar
     return HF_GUARD_NONE;
 }
 
+bool hf_posix_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched)
+{
+    (void)env;
+    if (sysconf(_SC_PAGESIZE) != 4096 || mincore(pages, len, ret_touched) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < len / 4096; i++) {
+        ret_touched[i] &= 1; /* the other bits are the kernel's */
+    }
+    return true;
+}
+
 int64_t hf_posix_mappings_max(hf_env *env)
 {
     (void)env;

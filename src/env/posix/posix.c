@@ -14,6 +14,7 @@ static const hf_env_ops OPS = {
     .pages_release = hf_posix_pages_release,
     .pages_discard = hf_posix_pages_discard,
     .pages_guard = hf_posix_pages_guard,
+    .pages_touched = hf_posix_pages_touched,
     .mappings_max = hf_posix_mappings_max,
     .fork_marker_open = hf_posix_fork_marker_open,
     .fork_marker_close = hf_posix_fork_marker_close,

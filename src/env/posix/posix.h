@@ -19,6 +19,7 @@ void hf_posix_release(hf_env *env, void *ptr, size_t len);
 void *hf_posix_pages_reserve(hf_env *env, size_t len);
 void hf_posix_pages_release(hf_env *env, void *pages, size_t len);
 void hf_posix_pages_discard(hf_env *env, void *pages, size_t len);
+bool hf_posix_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched);
 hf_guard_kind hf_posix_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_kind kind);
 int64_t hf_posix_mappings_max(hf_env *env);
 hf_word *hf_posix_fork_marker_open(hf_env *env);

@@ -220,6 +220,16 @@ hf_guard_kind hf_sim_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_
     return used;
 }
 
+/* It would depend on the machine and the compiler, which nothing in a simulation may. */
+bool hf_sim_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched)
+{
+    (void)env;
+    (void)pages;
+    (void)len;
+    (void)ret_touched;
+    return false;
+}
+
 /* A plain word: a simulation does not survive fork() anyway. */
 hf_word *hf_sim_fork_marker_open(hf_env *env)
 {

@@ -133,6 +133,7 @@ static const hf_env_ops SIM_OPS = {
     .pages_release = hf_sim_pages_release,
     .pages_discard = hf_sim_pages_discard,
     .pages_guard = hf_sim_pages_guard,
+    .pages_touched = hf_sim_pages_touched,
     .mappings_max = sim_mappings_max,
     .fork_marker_open = hf_sim_fork_marker_open,
     .fork_marker_close = hf_sim_fork_marker_close,

@@ -343,6 +343,7 @@ void hf_sim_release(hf_env *env, void *ptr, size_t len);
 void *hf_sim_pages_reserve(hf_env *env, size_t len);
 void hf_sim_pages_release(hf_env *env, void *pages, size_t len);
 void hf_sim_pages_discard(hf_env *env, void *pages, size_t len);
+bool hf_sim_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched);
 hf_guard_kind hf_sim_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_kind kind);
 hf_word *hf_sim_fork_marker_open(hf_env *env);
 void hf_sim_fork_marker_close(hf_env *env, hf_word *marker);
