@@ -49,7 +49,13 @@ static bool bad(hf_core *core, hf_plan *plan, int32_t cause, const char *why)
 /* Users' data of a command, `len` bytes of it. */
 static bool fits(hf_core *core, hf_plan *plan, size_t len, int32_t cause, const char *why)
 {
-    return hf_fits(core, len) || bad(core, plan, cause, why);
+    if (hf_fits(core, len)) {
+        return true;
+    }
+    char text[HF_MESSAGE_LEN_MAX];
+    (void)snprintf(text, sizeof text, "%s (%zu bytes, and at most %zu are taken)", why, len,
+                   core->options.limits.payload_len);
+    return bad(core, plan, cause, text);
 }
 
 /* The place of an id: its own, or the one it would have. NULL: no memory. */

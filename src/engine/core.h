@@ -506,12 +506,13 @@ bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page);
 size_t hf_payloads_len(const hf_pb_payloads *payloads);
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
 bool hf_fits(hf_core *core, size_t len);                                       /* no longer than may be */
-/* The failure, or one that says that it is too long, with the beginning of it as its cause. In core->scratch; NULL: E2. */
-bool hf_failure_is_deep(const hf_pb_failure *failure); /* more causes than a record may hold */
+bool hf_failure_is_deep(const hf_pb_failure *failure);                         /* more causes than a record may hold */
+/* The failure, or one of type TooBig, with the beginning of it as its cause. In core->scratch; NULL: E2. */
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
-/* One that says that it is too long, with the beginning of it: shorter than HF_FAILURE_KEPT_LEN_MAX. The same memory. */
-hf_pb_failure *hf_failure_cut(hf_core *core, const hf_pb_failure *failure, bool non_retryable);
-hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why);
+/* The same, no longer than HF_FAILURE_KEPT_LEN_MAX, and such that the activity is tried again. */
+const hf_pb_failure *hf_failure_keep(hf_core *core, const hf_pb_failure *failure);
+/* One of type TooBig: `what` is too long and has `len` bytes. The same memory. */
+hf_pb_failure *hf_failure_too_big(hf_core *core, const char *what, size_t len);
 
 /* commands.c */
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run);

@@ -1,9 +1,11 @@
 /* How much users' data is too much. What a caller sends is refused; what a worker sends fails the activity or the workflow task it
- * belongs to, in Temporal's words, since a worker that is only refused would send it again and again. */
+ * belongs to, since a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
 #include "engine/core.h"
 
 #include "base/limits.h"
 #include "history/payload.h"
+
+#include <stdio.h>
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
 
@@ -64,13 +66,22 @@ static hf_str cut(hf_str text)
     return hf_str_of_len(text.data, len);
 }
 
-hf_pb_failure *hf_failure_too_big(hf_core *core, const char *why)
+static hf_pb_failure *too_big(hf_core *core, const char *what, size_t len, size_t most, bool non_retryable)
 {
-    hf_pb_failure *failure = hf_failure_server(&core->scratch, hf_str_of(why), true);
-    if (failure == NULL) {
+    char text[200];
+    (void)snprintf(text, sizeof text, "%s: %zu bytes, and at most %zu are taken", what, len, most);
+    hf_str message = hf_arena_copy(&core->scratch, hf_str_of(text));
+    hf_pb_failure *failure = hf_failure_application(&core->scratch, HF_STR("TooBig"), message, non_retryable);
+    if (failure == NULL || message.data == NULL) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return NULL;
     }
     return failure;
+}
+
+hf_pb_failure *hf_failure_too_big(hf_core *core, const char *what, size_t len)
+{
+    return too_big(core, what, len, core->options.limits.payload_len, true);
 }
 
 bool hf_failure_is_deep(const hf_pb_failure *failure)
@@ -102,19 +113,26 @@ static hf_pb_failure *cut_causes(hf_core *core, const hf_pb_failure *failure)
     return first;
 }
 
-hf_pb_failure *hf_failure_cut(hf_core *core, const hf_pb_failure *failure, bool non_retryable)
+static hf_pb_failure *cut_failure(hf_core *core, const hf_pb_failure *failure, size_t len, size_t most,
+                                  bool non_retryable)
 {
-    hf_str why = HF_STR("Failure exceeds size limit.");
-    hf_pb_failure *instead = hf_failure_server(&core->scratch, why, non_retryable);
-    if (instead != NULL) {
-        instead->cause =
-            hf_failure_application(&core->scratch, cut(hf_failure_type(failure)), cut(failure->message), non_retryable);
+    hf_pb_failure *instead = too_big(core, "the failure is too long", len, most, non_retryable);
+    if (instead == NULL) {
+        return NULL;
     }
-    if (instead == NULL || instead->cause == NULL) {
+    instead->cause =
+        hf_failure_application(&core->scratch, cut(hf_failure_type(failure)), cut(failure->message), non_retryable);
+    if (instead->cause == NULL) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return NULL;
     }
     return instead;
+}
+
+const hf_pb_failure *hf_failure_keep(hf_core *core, const hf_pb_failure *failure)
+{
+    size_t len = hf_message_len(core, &hf_pb_failure_type, failure);
+    return len <= HF_FAILURE_KEPT_LEN_MAX ? failure : cut_failure(core, failure, len, HF_FAILURE_KEPT_LEN_MAX, false);
 }
 
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
@@ -125,8 +143,6 @@ hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure)
             return NULL;
         }
     }
-    if (hf_fits(core, hf_message_len(core, &hf_pb_failure_type, failure))) {
-        return failure;
-    }
-    return hf_failure_cut(core, failure, true);
+    size_t len = hf_message_len(core, &hf_pb_failure_type, failure);
+    return hf_fits(core, len) ? failure : cut_failure(core, failure, len, core->options.limits.payload_len, true);
 }

@@ -48,7 +48,8 @@ typedef struct activity {
     bool is_dirty;                   /* it was not sent yet */
     verdict *verdict;                /* owned; NULL = hf_activity_fail was not called */
     atomic_bool is_cancel_requested; /* by the workflow */
-    atomic_bool is_gone;             /* the service does not know it any more */
+    atomic_bool is_gone;             /* the service does not know it any more ... */
+    char gone_why[160];              /* ... and said why; written once, before that */
 } activity;
 
 static const hf_local ACTIVITY = {"activity"};
@@ -96,14 +97,17 @@ static void give_back(activity *act, hf_payload details)
     }
 }
 
-static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response)
+/* `why` is the sentence of a failed status. */
+static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
+                 const char *why)
 {
     if (status == HF_OK && response->cancel_requested) {
         atomic_store(&act->is_cancel_requested, true);
         (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
-    } else if (status == HF_ERR_NOT_FOUND) {
+    } else if (status == HF_ERR_NOT_FOUND && !atomic_load(&act->is_gone)) {
+        (void)snprintf(act->gone_why, sizeof act->gone_why, "%.*s", (int)sizeof act->gone_why - 1, why);
         atomic_store(&act->is_gone, true);
-        (void)hf_scope_cancel(act->work, .reason = "the activity has timed out, or its workflow has ended");
+        (void)hf_scope_cancel(act->work, .reason = act->gone_why);
     }
 }
 
@@ -128,7 +132,7 @@ static hf_status send_beats(void *arg)
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
         hf_status status = hf_service_ask(&op, worker->service, &call);
-        hear(act, status, call.response);
+        hear(act, status, call.response, call.message);
         hf_arena_deinit(&arena);
         if (status == HF_OK || status == HF_ERR_NOT_FOUND) {
             hf_payload_free(&details);
@@ -471,7 +475,11 @@ static hf_status run_activity(void *arg)
     hf_status status = hf_local_set(&ACTIVITY, act);
     if (status == HF_OK && act->entry == NULL) {
         char text[HF_MESSAGE_LEN_MAX];
-        (void)snprintf(text, sizeof text, "this worker has no activity '%s'", act->facts.name);
+        (void)snprintf(
+            text, sizeof text,
+            "the worker of task queue '%.*s' has no activity '%.200s': add it with hf_worker_add_activity, or "
+            "give hf_activity_run another .task_queue",
+            worker->queue.len < 100 ? (int)worker->queue.len : 100, worker->queue.data, act->facts.name);
         hf_log(worker->rt, HF_LOG_ERROR, "activity_unknown", "activity=%s queue=%.*s workflow=%s attempt=%d message=%s",
                act->facts.name, HF_STR_ARGS(worker->queue), act->facts.workflow_id, act->facts.attempt,
                "this worker does not have it: add it with hf_worker_add_activity, or give another .task_queue");

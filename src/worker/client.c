@@ -269,6 +269,15 @@ static hf_status closed_as(const char *type, const char *what, hf_str reason)
     return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
 }
 
+/* A run that passed its own bound might be followed by another one; the bound of all runs is the end. */
+static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attributes *attrs)
+{
+    bool is_last = attrs->retry_state == HF_RETRY_STATE_TIMEOUT;
+    return closed_as("WorkflowTimedOut", "the workflow timed out",
+                     is_last ? HF_STR("it took longer than its execution_timeout")
+                             : HF_STR("its run took longer than its run_timeout"));
+}
+
 /* The close event as a result. `*ret_next` is the run that goes on in its place; empty = none. */
 static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_out, hf_str *ret_next)
 {
@@ -285,7 +294,7 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
                    : hf_failure_raise_of(HF_ERR_FAILED, event->workflow_execution_failed_event_attributes->failure);
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
         *ret_next = event->workflow_execution_timed_out_event_attributes->new_execution_run_id;
-        return ret_next->len > 0 ? HF_OK : closed_as("WorkflowTimedOut", "the workflow's time is over", HF_STR(""));
+        return ret_next->len > 0 ? HF_OK : timed_out(event->workflow_execution_timed_out_event_attributes);
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
         *ret_next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
         return HF_OK;

@@ -203,7 +203,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
 {
     if (payload.data == NULL && payload.len > 0) {
-        return hf_fail(op, HF_ERR_MISUSE, "%s has %zu bytes, and says not where", what, payload.len);
+        return hf_fail(op, HF_ERR_MISUSE, "%s has a .len of %zu, but its .data is NULL", what, payload.len);
     }
     return HF_OK;
 }

@@ -264,9 +264,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     }
     hf_buf bytes;
     hf_buf_init(&bytes, core->memory, SIZE_MAX / 4);
-    if (hf_message_len(core, &hf_pb_failure_type, failure) > HF_FAILURE_KEPT_LEN_MAX) {
-        failure = hf_failure_cut(core, failure, false);
-    }
+    failure = hf_failure_keep(core, failure);
     if (failure != NULL) {
         hf_pb_encode(&hf_pb_failure_type, failure, &bytes);
     }
@@ -373,15 +371,15 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
         hf_activity_enqueue(core, run, activity);
         return false;
     }
-    hf_pb_failure *failure = hf_activity_timeout_failure(core, type, NULL);
+    hf_pb_failure *failure = hf_activity_timeout_failure(core, activity, type, "");
     int32_t retry_state = failure != NULL ? retry(core, run, activity, failure, NULL) : 0;
     if (core->status != HF_OK || retry_state == HF_RETRY_STATE_IN_PROGRESS) {
         return false;
     }
     bool of_attempt = type == HF_TIMEOUT_TYPE_START_TO_CLOSE || type == HF_TIMEOUT_TYPE_HEARTBEAT;
     if (of_attempt && retry_state == HF_RETRY_STATE_TIMEOUT) { /* what ends it is that another one has no time left */
-        failure = hf_activity_timeout_failure(core, HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE,
-                                              "activity ScheduleToClose timeout: no time is left for another attempt");
+        failure = hf_activity_timeout_failure(core, activity, HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE,
+                                              ": no time is left for another attempt");
     }
     hf_activity_emit_timed_out(core, run, activity, failure, retry_state);
     return true;
@@ -420,23 +418,25 @@ static bool fail(hf_core *core, hf_run *run, hf_activity *activity, hf_pb_failur
 }
 
 /* What a worker sends is more than may be kept: that ends the activity. Its worker hears it as a cancel request. */
-static bool fail_too_big(hf_core *core, hf_run *run, hf_activity *activity, const char *why, hf_str identity)
+static bool fail_too_big(hf_core *core, hf_run *run, hf_activity *activity, const char *what, size_t len,
+                         hf_str identity)
 {
-    hf_pb_failure *failure = hf_failure_too_big(core, why);
+    hf_pb_failure *failure = hf_failure_too_big(core, what, len);
     return failure != NULL && fail(core, run, activity, failure, identity);
 }
 
-#define HEARTBEAT_TOO_BIG "Heartbeat details exceed size limit."
+#define HEARTBEAT_TOO_BIG "the details of the heartbeat are too long"
 
 static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *activity)
 {
     const hf_pb_record_activity_task_heartbeat_request *request = call->request;
     bool cancel = activity->cancel_requested_id != 0;
-    if (hf_fits(core, hf_payloads_len(request->details))) {
+    size_t len = hf_payloads_len(request->details);
+    if (hf_fits(core, len)) {
         record_heartbeat(core, run, activity, request->details);
     } else {
         cancel = true;
-        if (fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, request->identity)) {
+        if (fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, len, request->identity)) {
             hf_wft_schedule(core, run);
         }
     }
@@ -454,8 +454,9 @@ static void heartbeat(hf_core *core, hf_call *call, hf_run *run, hf_activity *ac
 static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
                    const hf_pb_respond_activity_task_failed_request *request)
 {
-    if (!hf_fits(core, hf_payloads_len(request->last_heartbeat_details))) {
-        return fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, request->identity);
+    size_t len = hf_payloads_len(request->last_heartbeat_details);
+    if (!hf_fits(core, len)) {
+        return fail_too_big(core, run, activity, HEARTBEAT_TOO_BIG, len, request->identity);
     }
     if (request->last_heartbeat_details != NULL) { /* what the next attempt goes on from */
         record_heartbeat(core, run, activity, request->last_heartbeat_details);
@@ -468,8 +469,9 @@ static bool failed(hf_core *core, hf_run *run, hf_activity *activity,
 static bool completed(hf_core *core, hf_run *run, hf_activity *activity,
                       const hf_pb_respond_activity_task_completed_request *request)
 {
-    if (!hf_fits(core, hf_payloads_len(request->result))) {
-        return fail_too_big(core, run, activity, "Complete result exceeds size limit.", request->identity);
+    size_t len = hf_payloads_len(request->result);
+    if (!hf_fits(core, len)) {
+        return fail_too_big(core, run, activity, "the result of the activity is too long", len, request->identity);
     }
     hf_activity_emit_completed(core, run, activity, request->result, request->identity);
     return true;
@@ -478,11 +480,27 @@ static bool completed(hf_core *core, hf_run *run, hf_activity *activity,
 static bool canceled(hf_core *core, hf_run *run, hf_activity *activity,
                      const hf_pb_respond_activity_task_canceled_request *request)
 {
-    if (!hf_fits(core, hf_payloads_len(request->details))) {
-        return fail_too_big(core, run, activity, "Cancel details exceed size limit.", request->identity);
+    size_t len = hf_payloads_len(request->details);
+    if (!hf_fits(core, len)) {
+        return fail_too_big(core, run, activity, "the details of the canceled activity are too long", len,
+                            request->identity);
     }
     hf_activity_emit_canceled(core, run, activity, request->details, request->identity);
     return true;
+}
+
+/* An answer that comes too late is told why: its worker tells the activity. */
+static void refuse_late(hf_core *core, hf_call *call, const hf_run *run, const hf_activity *activity)
+{
+    HF_PROBE(core, HF_PROBE_LATE_ANSWER);
+    if (!hf_run_is_open(run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the workflow of this activity has ended");
+    } else if (activity == NULL) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the activity has ended: it timed out, or was answered already");
+    } else {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this attempt of the activity has ended, and attempt %d comes next",
+                     (int)activity->attempt);
+    }
 }
 
 void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token)
@@ -492,9 +510,7 @@ void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_toke
     bool same = activity != NULL && ((activity->attempt == token->attempt && activity->started_time == token->stamp) ||
                                      HF_CANARY(HF_BUG_OLD_ANSWER_TAKEN));
     if (!same || activity->state != HF_ACTIVITY_STARTED) {
-        HF_PROBE(core, HF_PROBE_LATE_ANSWER);
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND,
-                     "this attempt of the activity is not running any more: it ended, timed out or was retried");
+        refuse_late(core, call, run, activity);
         return;
     }
     if (call->method == HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT) {

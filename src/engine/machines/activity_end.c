@@ -68,16 +68,39 @@ void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *acti
     hf_event_emit_or_buffer(core, run, &event);
 }
 
-hf_pb_failure *hf_activity_timeout_failure(hf_core *core, int32_t type, const char *why)
+/* Of these four, ns. */
+static int64_t bound_of(const hf_activity *activity, int32_t type)
 {
-    char text[64];
-    (void)snprintf(text, sizeof text, "activity %s timeout", hf_pb_enum_brief(&hf_pb_timeout_type_enum, type));
-    hf_str message = hf_arena_copy(&core->scratch, hf_str_of(why != NULL ? why : text));
+    switch (type) {
+    case HF_TIMEOUT_TYPE_START_TO_CLOSE:
+        return activity->start_to_close;
+    case HF_TIMEOUT_TYPE_SCHEDULE_TO_START:
+        return activity->schedule_to_start;
+    case HF_TIMEOUT_TYPE_HEARTBEAT:
+        return activity->heartbeat;
+    default:
+        return activity->schedule_to_close;
+    }
+}
+
+hf_pb_failure *hf_activity_timeout_failure(hf_core *core, const hf_activity *activity, int32_t type, const char *more)
+{
+    char text[160];
+    (void)snprintf(text, sizeof text, "activity %s timeout after %.10g s%s",
+                   hf_pb_enum_brief(&hf_pb_timeout_type_enum, type), (double)bound_of(activity, type) / 1e9, more);
+    hf_str message = hf_arena_copy(&core->scratch, hf_str_of(text));
     hf_pb_failure *failure = hf_failure_timeout(&core->scratch, type, message);
     if (failure == NULL) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
     return failure;
+}
+
+/* Attempt after attempt ran into the same bound: that is said once. */
+static bool says_the_same(const hf_pb_failure *last, const hf_pb_failure *failure)
+{
+    return last->failure_info_case == HF_PB_FAILURE_TIMEOUT_FAILURE_INFO && last->cause == NULL &&
+           hf_str_equal(last->message, failure->message);
 }
 
 /* Of an outcome, not of an attempt that is tried again: how far it got, and what went wrong before. */
@@ -95,7 +118,7 @@ static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity,
         hf_pb_failure *last = HF_ARENA_NEW(arena, hf_pb_failure);
         hf_str bytes = hf_arena_copy(arena, hf_owned_str(&activity->last_failure));
         if (last != NULL && hf_pb_decode(&core->op, &hf_pb_failure_type, bytes, arena, last) == HF_OK) {
-            failure->cause = last;
+            failure->cause = says_the_same(last, failure) ? NULL : last;
         }
     }
     if (failure == NULL || arena->status != HF_OK) {

@@ -216,9 +216,9 @@ static void a_timeout_carries_the_last_details_and_its_own_name(void **state)
         const char *activity;
         const char *message;
     } CASES[] = {
-        {"close=5s", "activity ScheduleToClose timeout"},
-        {"each=5s retries=1", "activity StartToClose timeout"},
-        {"each=1m beat=5s retries=1", "activity Heartbeat timeout"},
+        {"close=5s", "activity ScheduleToClose timeout after 5 s"},
+        {"each=5s retries=1", "activity StartToClose timeout after 5 s"},
+        {"each=1m beat=5s retries=1", "activity Heartbeat timeout after 5 s"},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         char text[200];
@@ -232,6 +232,48 @@ static void a_timeout_carries_the_last_details_and_its_own_name(void **state)
         assert_true(failure != NULL && hf_str_equal(failure->message, hf_str_of(CASES[i].message)));
         const hf_pb_payloads *details = failure->timeout_failure_info->last_heartbeat_details;
         assert_true(details != NULL && hf_str_equal(details->payloads.items[0].data, HF_STR("half")));
+        hf_arena_deinit(&arena);
+        hf_rig_do(&rig, "terminate wf");
+    }
+}
+
+/* What every attempt says alike is said once; an attempt that failed in another way is the cause. */
+static void a_timeout_that_was_repeated_is_told_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script;
+        const char *message;
+        const char *cause; /* NULL = none */
+    } CASES[] = {
+        {"each=5s retries=3 initial=1s; apoll; time 5s; time 1s; apoll; time 5s; time 2s; apoll; time 5s",
+         "activity StartToClose timeout after 5 s", NULL},
+        {"each=1m beat=500ms retries=2 initial=1s; apoll; time 500ms; time 1s; apoll; time 500ms",
+         "activity Heartbeat timeout after 0.5 s", NULL},
+        {"each=5s beat=2s retries=2 initial=1s; apoll; time 2s; time 1s; apoll; time 1s; heartbeat; time 1s; heartbeat;"
+         "time 1s; heartbeat; time 1s; heartbeat; time 1s",
+         "activity StartToClose timeout after 5 s", "activity Heartbeat timeout after 2 s"},
+        {"close=9s each=5s initial=1s; apoll; time 5s; time 1s; apoll; time 3s",
+         "activity ScheduleToClose timeout after 9 s", "activity StartToClose timeout after 5 s"},
+        {"close=10s each=5s initial=8s; apoll; time 5s",
+         "activity ScheduleToClose timeout after 10 s: no time is left for another attempt", NULL},
+        {"start=3s close=1h; time 3s", "activity ScheduleToStart timeout after 3 s", NULL},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char text[400];
+        hf_arena arena;
+        hf_arena_init(&arena, hf_rig_heap);
+        print_message("%s\n", CASES[i].script);
+        (void)snprintf(text, sizeof text, "start wf; poll; complete activity a1 %s", CASES[i].script);
+        hf_rig_do(&rig, text);
+        const hf_pb_failure *failure = last_timeout(&arena);
+        assert_non_null(failure);
+        assert_memory_equal(failure->message.data, CASES[i].message, failure->message.len);
+        assert_int_equal(failure->message.len, strlen(CASES[i].message));
+        assert_true((failure->cause == NULL) == (CASES[i].cause == NULL));
+        if (failure->cause != NULL) {
+            assert_true(hf_str_equal(failure->cause->message, hf_str_of(CASES[i].cause)));
+        }
         hf_arena_deinit(&arena);
         hf_rig_do(&rig, "terminate wf");
     }
@@ -420,6 +462,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_cancel_of_an_activity_whose_end_is_buffered_comes_too_late),
     TEST(the_next_attempt_gets_the_last_details),
     TEST(a_timeout_carries_the_last_details_and_its_own_name),
+    TEST(a_timeout_that_was_repeated_is_told_once),
     TEST(the_started_event_tells_when_the_attempt_began),
     TEST(the_started_event_tells_it_also_when_it_was_buffered),
     TEST(an_attempt_of_a_worker_that_died_with_its_process_is_retried_at_open),

@@ -106,10 +106,10 @@ static void an_activity_that_says_too_much_fails(void **state)
     static const struct {
         const char *script, *failure;
     } CASES[] = {
-        {"acomplete input=101", "server='Complete result exceeds size limit.'"},
-        {"afail input=101", "server='Failure exceeds size limit.' because failure=Oops"},
-        {"afail " LONG_DETAILS, "server='Heartbeat details exceed size limit.'"},
-        {"heartbeat asked " LONG_DETAILS "; heartbeat => not_found", "server='Heartbeat details exceed size limit.'"},
+        {"acomplete input=101", "failure=TooBig"},
+        {"afail input=101", "failure=TooBig because failure=Oops"},
+        {"afail " LONG_DETAILS, "failure=TooBig"},
+        {"heartbeat asked " LONG_DETAILS "; heartbeat => not_found", "failure=TooBig"},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         char history[1000];
@@ -124,6 +124,48 @@ static void an_activity_that_says_too_much_fails(void **state)
     }
 }
 
+/* The sentence of the ActivityTaskFailed event, in `text`. */
+static void failure_of_activity(char *text, size_t capacity)
+{
+    hf_arena arena;
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_pb_history history;
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_history_type, hf_rig_history_bytes(&rig, "wf"), &arena, &history), HF_OK);
+    text[0] = '\0';
+    for (size_t i = 0; i < history.events.count; i++) {
+        const hf_pb_history_event *event = &history.events.items[i];
+        if (event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_FAILED) {
+            hf_str message = event->activity_task_failed_event_attributes->failure->message;
+            (void)snprintf(text, capacity, "%.*s", HF_STR_ARGS(message));
+        }
+    }
+    hf_arena_deinit(&arena);
+}
+
+static void a_failure_of_what_is_too_long_says_how_long_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *script, *message;
+    } CASES[] = {
+        {"acomplete input=101", "the result of the activity is too long: 101 bytes, and at most 100 are taken"},
+        {"heartbeat asked " LONG_DETAILS, "the details of the heartbeat are too long: 102 bytes, and at most 100 are "
+                                          "taken"},
+        {"signal wf s; poll; complete unactivity 5; acancel input=103",
+         "the details of the canceled activity are too long: 103 bytes, and at most 100 are taken"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        char text[200];
+        open_with_limit(100);
+        hf_rig_do(&rig, "start wf; poll; complete activity a1; apoll");
+        hf_rig_do(&rig, CASES[i].script);
+        failure_of_activity(text, sizeof text);
+        assert_string_equal(text, CASES[i].message);
+    }
+}
+
 /* What is kept of an attempt that is tried again is shorter than what a history takes. */
 static void a_long_failure_of_an_attempt_is_cut_and_not_forgotten(void **state)
 {
@@ -131,7 +173,7 @@ static void a_long_failure_of_an_attempt_is_cut_and_not_forgotten(void **state)
     hf_rig_do(&rig, "start wf; poll; complete activity a1 retries=3; apoll; afail input=3500; time 1s; apoll;"
                     "afail input=5000; crash; time 2s; apoll; acomplete");
     hf_rig_history(&rig, "wf",
-                   FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=3 server='Failure exceeds size limit.' "
+                   FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=3 failure=TooBig "
                                   "because failure=Oops\n7 ActivityTaskCompleted scheduled=5 started=6\n"
                                   "8 WorkflowTaskScheduled attempt=1\n");
 }
@@ -148,7 +190,7 @@ static void a_canceled_activity_that_says_too_much_fails(void **state)
                                   "10 ActivityTaskCancelRequested scheduled=5\n"
                                   "11 ActivityTaskStarted scheduled=5 attempt=1\n"
                                   "12 ActivityTaskFailed scheduled=5 started=11 "
-                                  "server='Cancel details exceed size limit.' CancelRequested\n"
+                                  "failure=TooBig CancelRequested\n"
                                   "13 WorkflowTaskScheduled attempt=1\n");
 }
 
@@ -183,8 +225,10 @@ static void a_command_that_says_too_much_fails_its_task(void **state)
         open_with_limit(100);
         (void)snprintf(text, sizeof text, "start wf; poll; complete timer t 1s, %s => invalid", CASES[i].command);
         hf_rig_do(&rig, text);
-        (void)snprintf(text, sizeof text, "%s exceeds size limit.", CASES[i].why);
-        assert_string_equal(hf_rig_slot(&rig, NULL)->call.message, text);
+        (void)snprintf(text, sizeof text, "%s exceeds size limit. (", CASES[i].why);
+        const char *said = hf_rig_slot(&rig, NULL)->call.message;
+        assert_memory_equal(said, text, strlen(text));
+        assert_non_null(strstr(said, " bytes, and at most 100 are taken)"));
         (void)snprintf(text, sizeof text,
                        START "3 WorkflowTaskStarted scheduled=2\n4 WorkflowTaskFailed scheduled=2 started=3 %s\n",
                        CASES[i].cause);
@@ -595,6 +639,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_history_that_nobody_works_on_has_a_longest_too),
     TEST(long_metadata_counts_like_data),
     TEST(an_activity_that_says_too_much_fails),
+    TEST(a_failure_of_what_is_too_long_says_how_long_it_is),
     TEST(a_long_failure_of_an_attempt_is_cut_and_not_forgotten),
     TEST(a_canceled_activity_that_says_too_much_fails),
     TEST(what_an_activity_says_may_be_as_long_as_that),

@@ -435,11 +435,12 @@ static hf_status add_ask_for_nobody(hf_worker *worker)
 static void an_activity_that_nobody_knows_fails(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_ask_for_nobody,
-                           .body = run_one,
-                           .result =
-                               "HF_ERR_FAILED ActivityFailed: activity 'nobody' failed < NotFound: this worker has "
-                               "no activity 'nobody'"});
+    play_on((play_options){
+        .add = add_ask_for_nobody,
+        .body = run_one,
+        .result = "HF_ERR_FAILED ActivityFailed: activity 'nobody' failed < NotFound: the worker of "
+                  "task queue 'orders' has no activity 'nobody': add it with hf_worker_add_activity, or give "
+                  "hf_activity_run another .task_queue"});
 }
 
 /* ---- Time and chance --------------------------------------------------------------------------------------------- */
