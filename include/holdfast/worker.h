@@ -22,7 +22,7 @@ typedef struct hf_worker_options {
     hf_runtime *runtime;      /* whose threads to use; NULL = that of the calling fiber, else one of its own */
     int stop_on;              /* a signal that stops it, such as SIGTERM, and all who asked for the same; 0 = none */
     const char *namespace_;   /* "default" */
-    const char *identity;     /* in histories; "worker@<queue>" */
+    const char *identity;     /* who did it, in histories; "PID@HOST@QUEUE" */
     int workflows_max;        /* steps of workflows at once; 200, HF_UNLIMITED */
     int activities_max;       /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
     int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */

@@ -70,6 +70,8 @@ typedef struct hf_env_ops {
     hf_time (*wall_now)(hf_env *env);
     hf_status (*random)(hf_env *env, hf_op *op, void *bytes, size_t len);
 
+    void (*whoami)(hf_env *env, char *ret_text, size_t capacity); /* "PID@HOST", cut: who this is, for people */
+
     /* Memory. */
     void *(*allocate)(hf_env *env, size_t len, size_t align); /* NULL = out of memory */
     void (*release)(hf_env *env, void *ptr, size_t len);

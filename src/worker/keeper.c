@@ -159,8 +159,11 @@ static void descend(hf_worker *worker)
     if (wait_for_end(worker, worker->options.shutdown_grace)) {
         return;
     }
-    hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
-           atomic_load(&worker->jobs_count));
+    int count = atomic_load(&worker->jobs_count); /* none: what does not end is a workflow, and has its own line */
+    if (count > 0) {
+        hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
+               count);
+    }
     (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }

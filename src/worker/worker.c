@@ -131,10 +131,12 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     HF_TRY(hf_uuid_make(worker->rt, uuid));
     worker->queue = hf_arena_copy(names, hf_str_of(task_queue));
     worker->name_space = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
-    (void)snprintf(text, HF_ID_LEN_MAX + 1, "worker@%s", task_queue); /* or the beginning of it */
+    char me[300];
+    worker->rt->env->ops->whoami(worker->rt->env, me, sizeof me);
+    (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me, task_queue); /* as others say it; or the beginning of it */
     worker->identity = hf_arena_copy(names, hf_str_of(o->identity != NULL ? o->identity : text));
     if (o->cached_max > 0) {
-        (void)snprintf(text, sizeof text, "%s-%s", task_queue, uuid);
+        (void)snprintf(text, HF_ID_LEN_MAX + 1, "%.*s-%s", HF_ID_LEN_MAX - HF_UUID_LEN, task_queue, uuid);
         worker->sticky_queue = hf_arena_copy(names, hf_str_of(text));
     }
     return names->status;

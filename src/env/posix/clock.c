@@ -2,6 +2,7 @@
 #include "env/posix/posix.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -43,6 +44,17 @@ hf_status hf_posix_random(hf_env *env, hf_op *op, void *bytes, size_t len)
         len -= (size_t)got;
     }
     return HF_OK;
+}
+
+void hf_posix_whoami(hf_env *env, char *ret_text, size_t capacity)
+{
+    (void)env;
+    char host[256];
+    if (gethostname(host, sizeof host - 1) != 0) {
+        (void)snprintf(host, sizeof host, "?");
+    }
+    host[sizeof host - 1] = '\0'; /* a name that is too long may have none */
+    (void)snprintf(ret_text, capacity, "%lld@%s", (long long)getpid(), host);
 }
 
 void hf_posix_print(hf_env *env, const char *text)

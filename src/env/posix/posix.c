@@ -7,6 +7,7 @@ static const hf_env_ops OPS = {
     .now = hf_posix_now,
     .wall_now = hf_posix_wall_now,
     .random = hf_posix_random,
+    .whoami = hf_posix_whoami,
 
     .allocate = hf_posix_allocate,
     .release = hf_posix_release,

@@ -21,6 +21,12 @@ static hf_time sim_wall_now(hf_env *env)
     return (hf_time){EPOCH_NS + hf_sim_of(env)->now};
 }
 
+static void sim_whoami(hf_env *env, char *ret_text, size_t capacity)
+{
+    (void)env;
+    (void)snprintf(ret_text, capacity, "1@sim");
+}
+
 static hf_status sim_random(hf_env *env, hf_op *op, void *bytes, size_t len)
 {
     (void)op;
@@ -127,6 +133,7 @@ static const hf_env_ops SIM_OPS = {
     .now = sim_now,
     .wall_now = sim_wall_now,
     .random = sim_random,
+    .whoami = sim_whoami,
     .allocate = hf_sim_allocate,
     .release = hf_sim_release,
     .pages_reserve = hf_sim_pages_reserve,

@@ -487,6 +487,23 @@ static void the_signal_is_heard_while_a_workflow_keeps_the_thread(void **state)
     stage_close(&s);
 }
 
+/* Only a workflow is in the way: there is no activity to cancel, and no line about them. */
+static void a_worker_that_has_no_activities_cancels_none(void **state)
+{
+    (void)state;
+    stage s;
+    stage_open(&s, 1, SIGURG, impatient(0));
+    assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
+    stage_run(&s, call_on_thread);
+    stage_keep_thread(&s, NULL);
+    await_line("thread_replaced");
+    assert_int_equal(hf_worker_stop(s.worker), HF_OK);
+    assert_int_equal(pthread_join(s.thread, NULL), 0);
+    await_line("worker_left_behind queue=orders activities=0 workflows=1");
+    assert_null(strstr(lines, "worker_cancels_activities"));
+    stage_close(&s);
+}
+
 /* It is asked for again and again, as its policy says: whoever forgot to add it must find out why nothing happens. */
 static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state)
 {
@@ -515,6 +532,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_that_was_left_behind_does_not_complain_of_its_service),
         cmocka_unit_test(a_worker_says_once_that_its_service_is_gone),
         cmocka_unit_test(the_signal_is_heard_while_a_workflow_keeps_the_thread),
+        cmocka_unit_test(a_worker_that_has_no_activities_cancels_none),
         cmocka_unit_test(an_activity_that_the_worker_does_not_have_is_in_the_log),
         cmocka_unit_test(an_activity_that_ignores_its_cancel_is_left_behind),
         cmocka_unit_test(an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind),

@@ -4,6 +4,7 @@
 
 #include "env/sim/sim.h"
 #include "fiber/core.h"
+#include "worker/worker_private.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -457,7 +458,24 @@ static void a_workers_identity_is_no_longer_than_an_id(void **state)
     text[1000] = '\0';
     assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .identity = text), HF_OK);
     assert_int_equal(hf_worker_free(worker), HF_OK);
-    assert_int_equal(hf_worker_new(fake_as_service(fake), text, &worker), HF_OK); /* its own is "worker@" and so on */
+    assert_int_equal(hf_worker_new(fake_as_service(fake), text, &worker), HF_OK);
+    assert_int_equal(worker->identity.len, 1000); /* its own has the queue in it, and so has the next */
+    assert_in_range(worker->sticky_queue.len, 990, 1000);
+    assert_int_equal(hf_worker_free(worker), HF_OK);
+    fake_free(fake);
+}
+
+static void a_worker_is_called_by_process_host_and_queue(void **state)
+{
+    (void)state;
+    char host[256] = "";
+    char expected[400];
+    fake_service *fake = fake_new(&(fake_options){0});
+    hf_worker *worker = NULL;
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    (void)snprintf(expected, sizeof expected, "%lld@%s@orders", (long long)getpid(), host);
+    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker), HF_OK);
+    assert_string_equal(worker->identity.data, expected);
     assert_int_equal(hf_worker_free(worker), HF_OK);
     fake_free(fake);
 }
@@ -661,6 +679,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_worker_ends_with_its_service),
         cmocka_unit_test(a_canceled_worker_stops_as_if_told),
         cmocka_unit_test(a_workers_identity_is_no_longer_than_an_id),
+        cmocka_unit_test(a_worker_is_called_by_process_host_and_queue),
         cmocka_unit_test(a_worker_refuses_bounds_that_are_none),
         cmocka_unit_test(twenty_workflows_run_on_real_threads),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
