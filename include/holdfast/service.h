@@ -86,7 +86,7 @@ HF_BEGIN_DECLS
  *
  * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it is) and
  * PATH-sock (where the program `holdfast` asks about it, mode 0600; left out, with a line in the log, where the path is too
- * long for a socket).
+ * long for a socket, or where something that is not a socket lies there already).
  * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or no database of ours), HF_ERR_EXISTS (somebody
  * has the file open; the sentence names the process), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
  * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A

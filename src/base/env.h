@@ -147,6 +147,8 @@ typedef struct hf_env_ops {
     hf_status (*file_sync)(hf_env *env, hf_op *op, int fd);
     hf_status (*file_close)(hf_env *env, hf_op *op, int fd);
     hf_status (*file_remove)(hf_env *env, hf_op *op, const char *path); /* HF_OK also when it is not there */
+    /* The same of a unix socket. Fails: HF_ERR_EXISTS: something else lies there, and is left alone. */
+    hf_status (*socket_remove)(hf_env *env, hf_op *op, const char *path);
     /* Fails with HF_ERR_INVALID, and says what it is, when there is something that is neither a regular file nor a folder.
      * Opens nothing: to open such a thing may wait, or do something. */
     hf_status (*file_check)(hf_env *env, hf_op *op, const char *path);

@@ -1,9 +1,11 @@
 /* The owner's socket: tools ask a running program about its store instead of opening it.
  *
- * One thread, one connection at a time, one request each: who asks is a person with a terminal. Whoever may connect (mode 0600:
- * the same user) may ask everything, but nobody can hurt by how he asks: lengths are bounded (open.h), a connection that says
- * nothing for PATIENCE_S is closed, and one that sends nonsense is told so and closed. Work that takes long sends an empty
- * piece now and then, so that both sides notice when the other has gone.
+ * One thread, one request per connection, one answer at a time: who asks is a person with a terminal. Requests of several
+ * connections are gathered side by side, and the first that is complete is answered, so that one that says nothing holds up
+ * nobody. Whoever may connect (mode 0600: the same user) may ask everything, but nobody can hurt by how he asks: lengths are
+ * bounded (open.h), a connection without a request after PATIENCE_S is closed, also the oldest of more than CALLERS_MAX of them,
+ * and one that sends nonsense is told so and closed. Work that takes long sends an empty piece now and then, so that both sides
+ * notice when the other has gone.
  *
  *     stats            figures of engine and store
  *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
@@ -18,12 +20,24 @@
 
 #include <stdio.h>
 
-enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAGE_EVENTS = 1000 };
+enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAGE_EVENTS = 1000, CALLERS_MAX = 16 };
+
+/* A connection whose request has not come yet. */
+typedef struct caller {
+    int fd;
+    hf_instant deadline; /* then it is given up */
+    char *bytes;         /* of the request; owned, CALLER_LEN */
+    size_t got;          /* of those */
+} caller;
+
+#define CALLER_LEN (HF_FRAME_HEAD_LEN + HF_FRAME_REQUEST_MAX)
 
 struct hf_admin {
     hf_env *env;
-    hf_service *engine;            /* outlives this */
-    hf_poller *poller;             /* of the thread: listener and connection */
+    hf_service *engine;          /* outlives this */
+    hf_poller *poller;           /* of the thread: listener and connections */
+    caller callers[CALLERS_MAX]; /* in order of arrival */
+    int caller_count;
     int fd;                        /* listens */
     char address[HF_PATH_LEN_MAX]; /* "unix:PATH-sock" */
     char socket[HF_PATH_LEN_MAX];  /* the same from the root on, to be removed; empty = that is too long */
@@ -258,18 +272,19 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
     }
 }
 
-static void serve(hf_admin *admin, int fd)
+/* `status` and `op` say whether the request is there. */
+static void serve(hf_admin *admin, const caller *c, hf_status status, const hf_op *op)
 {
     hf_env *env = admin->env;
-    talk t = {.admin = admin, .wire = {.env = env, .poller = admin->poller, .fd = fd, .stopping = &admin->stopping}};
+    talk t = {.admin = admin, .wire = {.env = env, .poller = admin->poller, .fd = c->fd, .stopping = &admin->stopping}};
     t.wire.deadline = from_now(env, hf_seconds(PATIENCE_S));
     t.said = env->ops->now(env);
     hf_arena_init(&t.arena, hf_env_memory(env));
-    hf_op_init(&t.op);
+    t.op = *op;
     hf_pb_admin_request request = {0};
-    hf_status status = env->ops->poller_set(env, &t.op, admin->poller, fd, HF_READABLE | HF_WRITABLE, true, &t.wire);
     if (status == HF_OK) {
-        status = hf_frame_read(&t.op, &t.wire, &hf_pb_admin_request_type, HF_FRAME_REQUEST_MAX, &t.arena, &request);
+        hf_str bytes = hf_str_of_len(c->bytes + HF_FRAME_HEAD_LEN, c->got - HF_FRAME_HEAD_LEN);
+        status = hf_pb_decode(&t.op, &hf_pb_admin_request_type, bytes, &t.arena, &request);
     }
     if (status == HF_OK) {
         status = answer(&t, &request);
@@ -280,44 +295,95 @@ static void serve(hf_admin *admin, int fd)
     }
     say(&t, &last);
     hf_arena_deinit(&t.arena);
-    env->ops->close(env, fd);
+}
+
+static void hang_up(hf_admin *admin, int idx)
+{
+    caller *c = &admin->callers[idx];
+    admin->env->ops->close(admin->env, c->fd);
+    admin->env->ops->release(admin->env, c->bytes, CALLER_LEN);
+    admin->caller_count--;
+    memmove(c, c + 1, (size_t)(admin->caller_count - idx) * sizeof *c);
 }
 
 /* The poller tells of a new connection once: all that are there are taken before it is asked again. */
+static void pick_up(hf_admin *admin)
+{
+    hf_env *env = admin->env;
+    hf_op op;
+    hf_op_init(&op);
+    caller c = {.fd = -1};
+    char peer[HF_ADDRESS_LEN_MAX];
+    while (env->ops->accept(env, &op, admin->fd, &c.fd, peer) == HF_OK) {
+        if (admin->caller_count == CALLERS_MAX) {
+            hang_up(admin, 0);
+        }
+        c.bytes = env->ops->allocate(env, CALLER_LEN, 0);
+        c.deadline = from_now(env, hf_seconds(PATIENCE_S));
+        if (c.bytes == NULL ||
+            env->ops->poller_set(env, &op, admin->poller, c.fd, HF_READABLE | HF_WRITABLE, true, admin) != HF_OK) {
+            env->ops->release(env, c.bytes, CALLER_LEN);
+            env->ops->close(env, c.fd);
+        } else {
+            admin->callers[admin->caller_count++] = c;
+        }
+        hf_op_init(&op);
+    }
+}
+
+/* The first whose request is there, or will never be. False: there is none. */
+static bool serve_one(hf_admin *admin)
+{
+    hf_env *env = admin->env;
+    int64_t now = env->ops->now(env).ns;
+    for (int i = 0; i < admin->caller_count; i++) {
+        caller *c = &admin->callers[i];
+        hf_op op;
+        hf_op_init(&op);
+        hf_status status = hf_frame_gather(&op, env, c->fd, c->bytes, &c->got);
+        if (status == HF_ERR_AGAIN && now < c->deadline.ns) {
+            continue;
+        }
+        if (status == HF_ERR_AGAIN) {
+            hf_op_init(&op);
+            status = hf_fail(&op, HF_ERR_TIMEOUT, "the other side says nothing");
+        }
+        serve(admin, c, status, &op);
+        hang_up(admin, i);
+        return true;
+    }
+    return false;
+}
+
 static void admin_main(void *arg)
 {
     hf_admin *admin = arg;
     hf_env *env = admin->env;
     while (!atomic_load(&admin->stopping)) {
-        hf_op op;
-        hf_op_init(&op);
-        int fd = -1;
-        char peer[HF_ADDRESS_LEN_MAX];
-        if (env->ops->accept(env, &op, admin->fd, &fd, peer) == HF_OK) {
-            serve(admin, fd);
-        } else {
+        pick_up(admin);
+        if (!serve_one(admin)) {
+            hf_instant until = admin->caller_count > 0 ? admin->callers[0].deadline : HF_INSTANT_NEVER;
             hf_event events[4];
-            (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), HF_INSTANT_NEVER);
+            (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), until);
         }
+    }
+    while (admin->caller_count > 0) {
+        hang_up(admin, 0);
     }
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------------- */
 
-static void remove_socket(hf_admin *admin)
+static hf_status remove_socket(hf_op *op, hf_admin *admin)
 {
-    hf_op op;
-    hf_op_init(&op);
-    if (admin->socket[0] != '\0') {
-        (void)admin->env->ops->file_remove(admin->env, &op, admin->socket);
-    }
+    return admin->socket[0] != '\0' ? admin->env->ops->socket_remove(admin->env, op, admin->socket) : HF_OK;
 }
 
 static hf_status start(hf_op *op, hf_admin *admin)
 {
     hf_env *env = admin->env;
     char bound[HF_ADDRESS_LEN_MAX];
-    remove_socket(admin); /* we are the owner: what lies there is a dead one's */
+    HF_TRY(remove_socket(op, admin)); /* we are the owner: a socket that lies there is a dead one's */
     HF_TRY(env->ops->listen(env, op, admin->address, BACKLOG, true, &admin->fd, bound));
     HF_TRY(env->ops->poller_open(env, op, &admin->poller));
     HF_TRY(env->ops->poller_set(env, op, admin->poller, admin->fd, HF_READABLE, true, admin));
@@ -356,8 +422,10 @@ void hf_admin_close(hf_admin *admin)
         env->ops->thread_join(env, admin->thread);
     }
     if (admin->fd >= 0) {
+        hf_op op;
+        hf_op_init(&op);
         env->ops->close(env, admin->fd);
-        remove_socket(admin);
+        (void)remove_socket(&op, admin);
     }
     if (admin->poller != NULL) {
         env->ops->poller_close(env, admin->poller);

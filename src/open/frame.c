@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+enum { HEAD_LEN = HF_FRAME_HEAD_LEN };
+
 static hf_status wait_ready(hf_op *op, hf_wire *wire)
 {
     hf_env *env = wire->env;
@@ -80,15 +82,46 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
     return status;
 }
 
-hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
-                        void *ret_msg)
+/* Of its first four bytes. Fails: HF_ERR_TOO_BIG. */
+static hf_status body_len(hf_op *op, const char *bytes, size_t len_max, size_t *ret_len)
 {
-    unsigned char head[4];
-    HF_TRY(read_all(op, wire, head, sizeof head));
+    const unsigned char *head = (const unsigned char *)bytes;
     size_t len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     if (len > len_max) {
         return hf_fail(op, HF_ERR_TOO_BIG, "a message of %zu bytes is refused: %zu are allowed", len, len_max);
     }
+    *ret_len = len;
+    return HF_OK;
+}
+
+hf_status hf_frame_gather(hf_op *op, hf_env *env, int fd, char *bytes, size_t *got)
+{
+    size_t whole = HEAD_LEN;
+    for (;;) {
+        if (*got >= HEAD_LEN) {
+            size_t len = 0;
+            HF_TRY(body_len(op, bytes, HF_FRAME_REQUEST_MAX, &len));
+            whole = HEAD_LEN + len;
+        }
+        if (*got >= HEAD_LEN && *got == whole) {
+            return HF_OK;
+        }
+        size_t more = 0;
+        HF_TRY(env->ops->read(env, op, fd, bytes + *got, whole - *got, &more));
+        if (more == 0) {
+            return hf_fail(op, HF_ERR_CLOSED, "the other side has gone");
+        }
+        *got += more;
+    }
+}
+
+hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
+                        void *ret_msg)
+{
+    char head[HEAD_LEN];
+    size_t len = 0;
+    HF_TRY(read_all(op, wire, head, sizeof head));
+    HF_TRY(body_len(op, head, len_max, &len));
     char *bytes = hf_arena_take(arena, len + 1, 8);
     if (bytes == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a message");

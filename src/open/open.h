@@ -104,6 +104,7 @@ bool hf_admin_listens(hf_env *env, const char *path);
 /* ---- frame.c: messages on a socket, for both sides ------------------------------------------------------------------------ */
 
 enum {
+    HF_FRAME_HEAD_LEN = 4,                  /* bytes that say how long a message is */
     HF_FRAME_REQUEST_MAX = 64 * 1024,       /* bytes: a verb and a few names */
     HF_FRAME_CHUNK_LEN = 256 * 1024,        /* bytes of one piece of an answer */
     HF_FRAME_RESPONSE_MAX = 2 * 256 * 1024, /* a piece, and what is around it */
@@ -122,6 +123,10 @@ typedef struct hf_wire {
 hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const void *msg, hf_allocator memory);
 hf_status hf_frame_read(hf_op *op, hf_wire *wire, const hf_pb_type *type, size_t len_max, hf_arena *arena,
                         void *ret_msg);
+
+/* As much of a message as is there, without waiting: `bytes` has room for the longest request and its head, of which `*got` are filled.
+ * Fails: HF_ERR_AGAIN (more is to come), HF_ERR_CLOSED, HF_ERR_TOO_BIG, what reading says. */
+hf_status hf_frame_gather(hf_op *op, hf_env *env, int fd, char *bytes, size_t *got);
 
 /* "unix:PATH-sock", in a buffer of HF_PATH_LEN_MAX; as short as it was given if it is no link, for what fits a socket is not
  * much. */

@@ -27,6 +27,18 @@ static int open_quietly(const char *path)
     return fd;
 }
 
+/* A link is not followed: it may lead to a file that is none of ours, which would be written to. */
+static hf_status refuse_to_open(hf_op *op, int error, const char *path)
+{
+    if (error == ELOOP) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is in the way, and is a symbolic link: remove it", path);
+    }
+    if (error == EISDIR || error == ENXIO) {
+        return hf_fail(op, HF_ERR_INVALID, "%s is in the way, and is not a regular file: move it away", path);
+    }
+    return hf_fail_errno(op, error, "cannot open %s", path);
+}
+
 static bool is_named(int fd, const char *path)
 {
     struct stat mine;
@@ -62,7 +74,12 @@ hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_b
     for (int i = 0; i < TRIES_MAX; i++) {
         int fd = open_quietly(path);
         if (fd < 0) {
-            return hf_fail_errno(op, errno, "cannot open %s", path);
+            return refuse_to_open(op, errno, path);
+        }
+        struct stat mine;
+        if (fstat(fd, &mine) == 0 && !S_ISREG(mine.st_mode)) {
+            (void)close(fd);
+            return hf_fail(op, HF_ERR_INVALID, "%s is in the way, and is not a regular file: move it away", path);
         }
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         if (fcntl(fd, F_OFD_SETLK, &whole) != 0) {
@@ -96,4 +113,13 @@ hf_status hf_posix_file_remove(hf_env *env, hf_op *op, const char *path)
 {
     (void)env;
     return unlink(path) == 0 || errno == ENOENT ? HF_OK : hf_fail_errno(op, errno, "cannot remove %s", path);
+}
+
+hf_status hf_posix_socket_remove(hf_env *env, hf_op *op, const char *path)
+{
+    struct stat there;
+    if (lstat(path, &there) == 0 && !S_ISSOCK(there.st_mode)) {
+        return hf_fail(op, HF_ERR_EXISTS, "%s is in the way, and is not a socket: move it away", path);
+    }
+    return hf_posix_file_remove(env, op, path);
 }

@@ -97,6 +97,7 @@ hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path);
 hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_posix_lock_close(hf_env *env, const char *path, int fd);
 hf_status hf_posix_file_remove(hf_env *env, hf_op *op, const char *path);
+hf_status hf_posix_socket_remove(hf_env *env, hf_op *op, const char *path);
 
 /* process.c and helper_start.c */
 hf_status hf_posix_helper_open(hf_env *env, hf_op *op, hf_helper **ret_helper, int *ret_fd);

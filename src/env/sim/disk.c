@@ -286,6 +286,15 @@ hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path)
     return traced(sim, status, 6);
 }
 
+hf_status hf_sim_socket_remove(hf_env *env, hf_op *op, const char *path)
+{
+    const hf_sim_file *file = hf_sim_file_find(hf_sim_of(env), path);
+    if (file != NULL && file->exists) {
+        return hf_fail(op, HF_ERR_EXISTS, "%s is in the way, and is not a socket: move it away", path);
+    }
+    return hf_sim_file_remove(env, op, path);
+}
+
 /* Nothing else is on this disk. */
 hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path)
 {

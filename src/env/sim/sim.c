@@ -181,6 +181,7 @@ static const hf_env_ops SIM_OPS = {
     .file_sync = hf_sim_file_sync,
     .file_close = hf_sim_file_close,
     .file_remove = hf_sim_file_remove,
+    .socket_remove = hf_sim_socket_remove,
     .file_check = hf_sim_file_check,
     .lock_open = hf_sim_lock_open,
     .lock_close = hf_sim_lock_close,

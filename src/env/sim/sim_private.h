@@ -408,6 +408,7 @@ hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, siz
 hf_status hf_sim_file_sync(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path);
+hf_status hf_sim_socket_remove(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_sim_lock_close(hf_env *env, const char *path, int fd);
