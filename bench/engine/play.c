@@ -270,7 +270,7 @@ static void read_news(errand *e, play_run *run, hf_str history)
 static hf_pb_command_list start_timer(errand *e, int64_t ns)
 {
     e->timer = (hf_pb_start_timer_command_attributes){.timer_id = HF_STR("1"),
-                                                      .start_to_fire_timeout = hf_pb_duration_of((hf_span){ns})};
+                                                      .start_to_fire_timeout = hf_pb_duration_of(hf_nanoseconds(ns))};
     e->command = (hf_pb_command){.command_type = HF_COMMAND_TYPE_START_TIMER,
                                  .attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
                                  .start_timer_command_attributes = &e->timer};

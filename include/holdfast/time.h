@@ -1,11 +1,14 @@
-/* Spans and points in time. Three one-field structs, so that they cannot be mixed. */
+/* Spans and points in time. Three types, so that they cannot be mixed, nor be numbers without a unit. */
 #ifndef HOLDFAST_TIME_H
 #define HOLDFAST_TIME_H
 
 #include <holdfast/base.h>
 
-typedef struct hf_span {
-    int64_t ns; /* a length of time; in options 0 = the default, HF_SPAN_OFF and HF_SPAN_UNLIMITED are explicit */
+/* A length of time: hf_seconds(30). The first member makes the compiler warn of a number without a unit, .timeout = 30, which
+ * would be 30 nanoseconds; it is never used. */
+typedef union hf_span {
+    const struct hf_number_without_a_unit_use_hf_seconds *unit_;
+    int64_t ns; /* nanoseconds; in options 0 = the default, HF_SPAN_OFF and HF_SPAN_UNLIMITED are explicit */
 } hf_span;
 
 typedef struct hf_time {

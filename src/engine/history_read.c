@@ -235,9 +235,9 @@ static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_e
         config->task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
         config->task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
     }
-    config->workflow_execution_timeout = hf_pb_duration_of((hf_span){run->execution_timeout});
-    config->workflow_run_timeout = hf_pb_duration_of((hf_span){run->run_timeout});
-    config->default_workflow_task_timeout = hf_pb_duration_of((hf_span){run->task_timeout});
+    config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
+    config->workflow_run_timeout = hf_pb_duration_of(hf_nanoseconds(run->run_timeout));
+    config->default_workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
 }
 
 static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
@@ -260,7 +260,7 @@ static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_exe
     info->first_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
     if (!hf_run_is_open(run)) {
         info->close_time = hf_pb_timestamp_of((hf_time){run->close_time});
-        info->execution_duration = hf_pb_duration_of((hf_span){run->close_time - run->start_time});
+        info->execution_duration = hf_pb_duration_of(hf_nanoseconds(run->close_time - run->start_time));
     }
 }
 

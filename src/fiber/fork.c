@@ -48,7 +48,7 @@ static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_job *job)
     }
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
-    hf_status status = arm_delay(sched, job, (hf_span){job->delay_ns});
+    hf_status status = arm_delay(sched, job, hf_nanoseconds(job->delay_ns));
     job->state = status == HF_OK ? HF_JOB_DELAYED : HF_JOB_NEW;
     return status;
 }

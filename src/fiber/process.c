@@ -398,7 +398,7 @@ hf_status hf_process_close(hf_process *process)
         hf_status last_status = self->last_status; /* releasing sets no failure of its own */
         const char *last_where = self->last_where;
         int64_t kill_after = process->kill_after.ns > 0 ? process->kill_after.ns : 0;
-        hf_span bound = {kill_after < INT64_MAX / 2 ? kill_after + hf_seconds(REPLY_BOUND_S).ns : kill_after};
+        hf_span bound = {.ns = kill_after < INT64_MAX / 2 ? kill_after + hf_seconds(REPLY_BOUND_S).ns : kill_after};
         hf_scope *shield = open_shield(self, process->owner->rt, "process close", bound);
         status = end_process(self, process);
         close_shield(self, shield);

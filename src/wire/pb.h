@@ -270,7 +270,7 @@ static inline hf_time hf_pb_timestamp_time(hf_pb_timestamp at)
 /* Zero when absent. */
 static inline hf_span hf_pb_duration_span(hf_pb_duration span)
 {
-    return (hf_span){span.has ? hf_pb_ns_(span.seconds, span.nanos) : 0};
+    return hf_nanoseconds(span.has ? hf_pb_ns_(span.seconds, span.nanos) : 0);
 }
 
 #endif

@@ -250,7 +250,7 @@ static void answer(activity *act, hf_method method, const void *request)
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, method, request, &act->arena);
         status = hf_service_ask(&op, worker->service, &call);
-        if (!may_pass(status) || atomic_load(&worker->door.is_shut) || hf_sleep((hf_span){pause}) != HF_OK) {
+        if (!may_pass(status) || atomic_load(&worker->door.is_shut) || hf_sleep(hf_nanoseconds(pause)) != HF_OK) {
             break;
         }
     }

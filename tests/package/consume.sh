@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the consumer programs against an installed Holdfast, the way somebody else would, and runs them.
-#     consume.sh gcc|clang|find_package|throw <cmake> <prefix> <scratch folder>
+#     consume.sh gcc|clang|find_package|throw|units <cmake> <prefix> <scratch folder>
 set -euo pipefail
 how=$1 cmake=$2 prefix=$3 scratch=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -91,7 +91,66 @@ check_throw()
     done
 }
 
+# A span without a unit, such as .start_to_close = 30, is warned of without any option, also where the compiler is quiet about
+# the headers themselves: CMake's find_package and /usr/local/include make them system headers.
+check_units()
+{
+    local cc as span flags code
+    cat >"$scratch/units.c" <<'END'
+#include <holdfast/holdfast.h>
+hf_status workflow(hf_payload in, hf_payload *ret_out);
+hf_status workflow(hf_payload in, hf_payload *ret_out)
+{
+    int64_t count = 30;
+    (void)count;
+    return hf_activity_run("charge", in, ret_out, .start_to_close = SPAN, .attempts_max = 5);
+}
+END
+    cat >"$scratch/units.cpp" <<'END'
+#include <holdfast/holdfast.h>
+hf_wait_options options();
+hf_wait_options options()
+{
+    hf_wait_options wait = {sizeof(hf_wait_options), SPAN};
+    return wait;
+}
+END
+    for cc in gcc clang g++ clang++; do
+        for as in -I -isystem; do
+            for span in 30 count '{30}' 'hf_seconds(30)' '{.ns = 30}' '{0}'; do
+                flags=(-fsyntax-only "-DSPAN=$span" "$as" "$prefix/include")
+                case $cc/$span in
+                *++/count | *++/{.ns*) continue ;; # C++ has no designated initialisers before C++20
+                *++/*) flags+=(-Wall "$scratch/units.cpp") ;;
+                */30) flags+=("$scratch/units.c") ;;
+                *) flags+=(-Wall "$scratch/units.c") ;;
+                esac
+                code=0
+                "$cc" -Werror "${flags[@]}" 2>"$scratch/log" || code=$?
+                case $span in
+                30 | count | '{30}')
+                    if ((code == 0)) || ! grep -q unit "$scratch/log"; then
+                        cat "$scratch/log"
+                        echo "FAILED: $cc with $as says nothing about a unit: SPAN is $span"
+                        exit 1
+                    fi
+                    ;;
+                *)
+                    if ((code != 0)); then
+                        cat "$scratch/log"
+                        echo "FAILED: $cc with $as: $span is a good span"
+                        exit 1
+                    fi
+                    ;;
+                esac
+            done
+            echo "$cc $as: a number without a unit is warned of"
+        done
+    done
+}
+
 case $how in
+units) check_units ;;
 gcc) compile_all gcc g++ ;;
 clang) compile_all clang clang++ ;;
 throw) check_throw ;;

@@ -87,7 +87,7 @@ hf_pb_duration hf_words_span(const hf_words *w, const char *key)
     if (strcmp(value, "never") == 0) { /* as long as the wire can say */
         return (hf_pb_duration){INT64_MAX, 999999999, true};
     }
-    return hf_pb_duration_of((hf_span){hf_rig_span(value)});
+    return hf_pb_duration_of(hf_nanoseconds(hf_rig_span(value)));
 }
 
 /* So many bytes of input, when a step says so. */
@@ -169,7 +169,7 @@ static void timer_command(hf_arena *arena, const hf_words *w, hf_pb_command *com
         attrs->timer_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
         int64_t ns = hf_rig_span(hf_words_place(w, 2));
         attrs->start_to_fire_timeout =
-            ns == INT64_MAX ? (hf_pb_duration){INT64_MAX, 0, true} : hf_pb_duration_of((hf_span){ns});
+            ns == INT64_MAX ? (hf_pb_duration){INT64_MAX, 0, true} : hf_pb_duration_of(hf_nanoseconds(ns));
         return;
     }
     hf_pb_cancel_timer_command_attributes *attrs = HF_ARENA_NEW(arena, hf_pb_cancel_timer_command_attributes);

@@ -78,10 +78,10 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
         each = each == 0 || each > close ? close : each;
     }
     beat = beat > each ? each : beat;
-    attrs->schedule_to_close_timeout = hf_pb_duration_of((hf_span){close});
-    attrs->schedule_to_start_timeout = hf_pb_duration_of((hf_span){start});
-    attrs->start_to_close_timeout = hf_pb_duration_of((hf_span){each});
-    attrs->heartbeat_timeout = hf_pb_duration_of((hf_span){beat});
+    attrs->schedule_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(close));
+    attrs->schedule_to_start_timeout = hf_pb_duration_of(hf_nanoseconds(start));
+    attrs->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(each));
+    attrs->heartbeat_timeout = hf_pb_duration_of(hf_nanoseconds(beat));
     return true;
 }
 
@@ -99,13 +99,13 @@ static hf_pb_retry_policy *retry_with_defaults(hf_core *core, const hf_pb_retry_
     if (initial == 0) {
         initial = RETRY_INITIAL_DEFAULT;
     }
-    policy->initial_interval = hf_pb_duration_of((hf_span){initial});
+    policy->initial_interval = hf_pb_duration_of(hf_nanoseconds(initial));
     if (policy->backoff_coefficient == 0) {
         policy->backoff_coefficient = RETRY_COEFFICIENT_DEFAULT;
     }
     if (hf_pb_duration_span(policy->maximum_interval).ns == 0) {
         int64_t longest = initial > INT64_MAX / RETRY_MAX_FACTOR ? INT64_MAX : initial * RETRY_MAX_FACTOR;
-        policy->maximum_interval = hf_pb_duration_of((hf_span){longest});
+        policy->maximum_interval = hf_pb_duration_of(hf_nanoseconds(longest));
     }
     return policy;
 }

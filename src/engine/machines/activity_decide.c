@@ -98,9 +98,9 @@ static void answer(hf_core *core, hf_activity *activity, hf_call *call)
     response->current_attempt_scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
     response->started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
     response->attempt = activity->attempt;
-    response->schedule_to_close_timeout = hf_pb_duration_of((hf_span){activity->schedule_to_close});
-    response->start_to_close_timeout = hf_pb_duration_of((hf_span){activity->start_to_close});
-    response->heartbeat_timeout = hf_pb_duration_of((hf_span){activity->heartbeat});
+    response->schedule_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(activity->schedule_to_close));
+    response->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(activity->start_to_close));
+    response->heartbeat_timeout = hf_pb_duration_of(hf_nanoseconds(activity->heartbeat));
     response->retry_policy = attrs->retry_policy;
     response->priority = attrs->priority;
     hf_call_reply(core, call);

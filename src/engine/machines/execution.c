@@ -74,7 +74,7 @@ static hf_pb_duration nearer(hf_pb_duration a, hf_pb_duration b)
 {
     int64_t ns = hf_pb_duration_span(a).ns;
     int64_t other = hf_pb_duration_span(b).ns;
-    return hf_pb_duration_of((hf_span){ns == 0 || (other > 0 && other < ns) ? other : ns});
+    return hf_pb_duration_of(hf_nanoseconds(ns == 0 || (other > 0 && other < ns) ? other : ns));
 }
 
 static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_execution_request *request)

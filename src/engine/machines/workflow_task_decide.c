@@ -47,7 +47,7 @@ static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
     };
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
-        .start_to_close_timeout = hf_pb_duration_of((hf_span){timeout}),
+        .start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(timeout)),
         .attempt = attempt,
     };
     hf_pb_history_event event = {
@@ -181,7 +181,7 @@ hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
     hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
-        .start_to_close_timeout = hf_pb_duration_of((hf_span){wft->timeout}),
+        .start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(wft->timeout)),
         .attempt = wft->attempt,
     };
     hf_pb_history_event scheduled = {

@@ -252,22 +252,22 @@ static void schedule(writer *out, int at, int i, hf_rng rng)
     attrs->activity_type = HF_ARENA_NEW(out->arena, hf_pb_activity_type);
     attrs->activity_type->name = HF_STR("act");
     attrs->input = hf_payloads_of(out->arena, hf_payload_json(out->arena, HF_STR("{}")));
-    attrs->start_to_close_timeout = hf_pb_duration_of((hf_span){some(&rng, SIM_SECOND, 20 * SIM_SECOND)});
+    attrs->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(some(&rng, SIM_SECOND, 20 * SIM_SECOND)));
     if (hf_rng_permille(&rng, 300)) {
-        attrs->heartbeat_timeout = hf_pb_duration_of((hf_span){some(&rng, SIM_SECOND, 3 * SIM_SECOND)});
+        attrs->heartbeat_timeout = hf_pb_duration_of(hf_nanoseconds(some(&rng, SIM_SECOND, 3 * SIM_SECOND)));
     }
     if (hf_rng_permille(&rng, 150)) {
-        attrs->schedule_to_start_timeout = hf_pb_duration_of((hf_span){some(&rng, SIM_SECOND, 10 * SIM_SECOND)});
+        attrs->schedule_to_start_timeout = hf_pb_duration_of(hf_nanoseconds(some(&rng, SIM_SECOND, 10 * SIM_SECOND)));
     }
     if (hf_rng_permille(&rng, 200)) {
-        attrs->schedule_to_close_timeout = hf_pb_duration_of((hf_span){some(&rng, SIM_SECOND, 40 * SIM_SECOND)});
+        attrs->schedule_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(some(&rng, SIM_SECOND, 40 * SIM_SECOND)));
     }
     if (hf_rng_permille(&rng, 700)) {
         attrs->retry_policy = HF_ARENA_NEW(out->arena, hf_pb_retry_policy);
         attrs->retry_policy->maximum_attempts = (int32_t)hf_rng_below(&rng, 5);
-        attrs->retry_policy->initial_interval = hf_pb_duration_of((hf_span){some(&rng, 1, 2 * SIM_SECOND)});
+        attrs->retry_policy->initial_interval = hf_pb_duration_of(hf_nanoseconds(some(&rng, 1, 2 * SIM_SECOND)));
         attrs->retry_policy->maximum_interval =
-            hf_pb_duration_of((hf_span){some(&rng, 4 * SIM_SECOND, 9 * SIM_SECOND)});
+            hf_pb_duration_of(hf_nanoseconds(some(&rng, 4 * SIM_SECOND, 9 * SIM_SECOND)));
     }
 }
 
@@ -277,7 +277,7 @@ static void start_timer(writer *out, int at, int i, int64_t span)
     command->attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
     command->start_timer_command_attributes = HF_ARENA_NEW(out->arena, hf_pb_start_timer_command_attributes);
     command->start_timer_command_attributes->timer_id = id_text(out, 't', at, i);
-    command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of((hf_span){span});
+    command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of(hf_nanoseconds(span));
 }
 
 static void cancel_timer(writer *out, int at, int i)

@@ -27,7 +27,7 @@ static void options_are_checked(void **state)
         {"unlimited disk", {.size = sizeof(hf_sim_options), .disk_len_max = HF_UNLIMITED}, HF_OK},
         {"unlimited steps", {.size = sizeof(hf_sim_options), .steps_max = HF_UNLIMITED}, HF_OK},
         {"negative crash", {.size = sizeof(hf_sim_options), .crash_after = -7}, HF_ERR_INVALID},
-        {"endless latency", {.size = sizeof(hf_sim_options), .latency_max = {INT64_MAX}}, HF_ERR_INVALID},
+        {"endless latency", {.size = sizeof(hf_sim_options), .latency_max = {.ns = INT64_MAX}}, HF_ERR_INVALID},
         {"huge buffer", {.size = sizeof(hf_sim_options), .buffer_len = SIZE_MAX}, HF_ERR_INVALID},
     };
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {

@@ -331,7 +331,7 @@ static hf_status no_orphans_body(void *arg)
     static const struct {
         const char *trap;
         hf_span kill_after;
-    } CASES[] = {{":", {0}}, {":", {INT64_C(60) * 1000000000}}, {"trap '' TERM", {1000000}}};
+    } CASES[] = {{":", {0}}, {":", {.ns = INT64_C(60) * 1000000000}}, {"trap '' TERM", {.ns = 1000000}}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         char path[128];
         int fd = open_witness("witness", path);

@@ -507,9 +507,9 @@ static void T20_the_figures_of_the_ladder_can_be_set(void **state)
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         hf_watchdog_options options = {.zombies_max = 1,
-                                       .shutdown_grace = {ROWS[i].grace * (ROWS[i].grace > 0 ? SECOND : 1)},
-                                       .shutdown_force = {ROWS[i].force * (ROWS[i].force > 0 ? SECOND : 1)},
-                                       .fatal_after = {ROWS[i].fatal * (ROWS[i].fatal > 0 ? SECOND : 1)}};
+                                       .shutdown_grace = {.ns = ROWS[i].grace * (ROWS[i].grace > 0 ? SECOND : 1)},
+                                       .shutdown_force = {.ns = ROWS[i].force * (ROWS[i].force > 0 ? SECOND : 1)},
+                                       .fatal_after = {.ns = ROWS[i].fatal * (ROWS[i].fatal > 0 ? SECOND : 1)}};
         world *w = with_signal(options);
         for (int t = 1; t < THREADS; t++) {
             w->at[t].idle = true;

@@ -104,9 +104,12 @@ static hf_runtime *begin(int threads, hf_watchdog_options watchdog)
     return rt;
 }
 
-static const hf_watchdog_options QUICK = {
-    .stuck_after = {20000000}, .zombie_after = {40000000}, .interrupt_first = {10000000}, .signal = SIGURG};
-static const hf_watchdog_options QUICK_UNSIGNALLED = {.stuck_after = {20000000}, .zombie_after = {40000000}};
+static const hf_watchdog_options QUICK = {.stuck_after = {.ns = 20000000},
+                                          .zombie_after = {.ns = 40000000},
+                                          .interrupt_first = {.ns = 10000000},
+                                          .signal = SIGURG};
+static const hf_watchdog_options QUICK_UNSIGNALLED = {.stuck_after = {.ns = 20000000},
+                                                      .zombie_after = {.ns = 40000000}};
 
 static hf_stats stats_of(hf_runtime *rt)
 {

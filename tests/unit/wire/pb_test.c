@@ -374,7 +374,7 @@ static void times_convert_and_stay_at_their_bounds(void **state)
         if (NS[i] != INT64_MIN) { /* whose whole second lies before the bound */
             assert_true(hf_pb_timestamp_time(at).ns == NS[i]);
         }
-        hf_pb_duration span = hf_pb_duration_of((hf_span){NS[i]});
+        hf_pb_duration span = hf_pb_duration_of(hf_nanoseconds(NS[i]));
         assert_true(hf_pb_duration_span(span).ns == NS[i]);
     }
     assert_true(hf_pb_timestamp_time((hf_pb_timestamp){INT64_MAX, 0, true}).ns == INT64_MAX);
