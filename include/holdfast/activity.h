@@ -21,7 +21,7 @@ typedef struct hf_activity_facts {
     const char *id;    /* of the activity in its workflow's history */
     const char *name;  /* it was asked for by */
     int attempt;       /* from 1 */
-    hf_time deadline;  /* this attempt must have ended; INT64_MAX = no bound */
+    hf_time deadline;  /* this attempt must have ended; INT64_MAX = no bound: hf_time_until takes both for a timeout */
     hf_span heartbeat; /* a heartbeat is expected at least so often; 0 = none is */
     hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
 } hf_activity_facts;

@@ -68,6 +68,35 @@ static inline hf_span hf_days(int64_t count)
     return hf_span_times_(count, INT64_C(86400) * 1000000000);
 }
 
+/* Of the two below: stays at the bounds instead of wrapping. */
+static inline hf_span hf_span_until_(int64_t now_ns, int64_t then_ns)
+{
+    int64_t left = 0;
+    if (then_ns == INT64_MAX) {
+        return hf_nanoseconds(INT64_MAX);
+    }
+    if (__builtin_sub_overflow(then_ns, now_ns, &left)) {
+        left = then_ns < now_ns ? -INT64_MAX : INT64_MAX;
+    }
+    if (left <= 0) {
+        return hf_nanoseconds(left < 0 ? left : -1);
+    }
+    left = left < 1000000 ? 1000000 : left;
+    return hf_nanoseconds(left < INT64_MAX ? left : INT64_MAX - 1);
+}
+
+/* The time from `now` until `then`, for a timeout: .timeout = hf_time_until(hf_wall_now(NULL), due). Never 0, which would be no
+ * bound: if that time has come, or is past, it is negative, which is over at once. If it is near it is a millisecond, the
+ * shortest that a workflow can wait for. Of the last possible point in time it is HF_SPAN_UNLIMITED. */
+static inline hf_span hf_time_until(hf_time now, hf_time then)
+{
+    return hf_span_until_(now.ns, then.ns);
+}
+static inline hf_span hf_instant_until(hf_instant now, hf_instant then)
+{
+    return hf_span_until_(now.ns, then.ns);
+}
+
 #define HF_SPAN_OFF hf_nanoseconds(-1)
 #define HF_SPAN_UNLIMITED hf_nanoseconds(INT64_MAX)
 

@@ -14,13 +14,15 @@
 #define HF_CHAN_VALUE_LEN_MAX (1u << 20) /* bytes of one channel value: larger things travel by pointer */
 #define HF_CHAN_LEN_MAX (1u << 30)       /* bytes buffered in one channel */
 #define HF_KEY_LEN_MAX 1000              /* bytes of a key: as long as an id may be */
+#define HF_SPAN_NS_MIN 1000000           /* ns of a bound or a wait in a history: less is a number without its unit */
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
 #define HF_EVICTED_CALLS_MAX 1000        /* calls of an evicted fiber: cleanup makes a few, a loop makes any number */
 #define HF_STRANDED_PLACES_MAX 64        /* places in the code where such a loop was logged; more are only counted */
 
 /* What comes from outside, as Temporal's defaults have it. */
-#define HF_FAILURE_DEPTH_MAX 20       /* causes of a failure: they are messages inside messages */
-#define HF_ID_LEN_MAX 1000            /* bytes of any id or name */
+#define HF_FAILURE_DEPTH_MAX 20 /* causes of a failure: they are messages inside messages */
+#define HF_ID_LEN_MAX 1000      /* bytes of any id or name */
+#define HF_QUEUE_LEN_MAX 963    /* bytes of a task queue's name: a worker polls one with 37 more for its cached runs */
 #define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
 #define HF_METADATA_FREE_LEN 1024     /* bytes of metadata that do not count: encodings and types, as SDKs say them */
 #define HF_ELEMENT_LEN_MIN 2 /* bytes that a payload counts with at least: it takes so many to say that there is one */
