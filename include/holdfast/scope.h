@@ -179,7 +179,8 @@ HF_API hf_status hf_job_cancel(hf_job *job);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
-/* Waits. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline cannot be kept. */
+/* Waits; 0 and less only lets others run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline
+ * cannot be kept; HF_ERR_INVALID, as every wait and bound of a workflow, when it is less than a millisecond. */
 HF_API hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
 HF_API hf_status hf_yield(void);
@@ -197,7 +198,8 @@ static inline hf_status hf_pace(unsigned *counter, unsigned every)
 HF_API hf_status hf_canceled(void);
 /* Why: HF_CAUSE_NONE when not canceled. `*ret_reason` (may be NULL): who or what, never NULL. */
 HF_API hf_cause hf_cancel_cause(const char **ret_reason);
-/* Time left until the nearest deadline around, HF_SPAN_UNLIMITED when there is none. */
+/* Time left until the nearest deadline around: a span that can be waited for, so never 0, and negative when it has passed.
+ * HF_SPAN_UNLIMITED when there is none. */
 HF_API hf_span hf_time_left(void);
 
 /* A shield: inside it waits are not canceled from outside. For cleanup; its bound is a deadline of its own: when it has

@@ -8,6 +8,8 @@
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
  *   - a result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG; at most 2000 timers (sleeps, bounds of waits and
  *     scopes) run at once, and the next one is refused with HF_ERR_LIMIT;
+ *   - waits, sleeps, bounds of scopes and delays of forks are at least a millisecond long, else they are refused with
+ *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it only looks;
  *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop that tries
  *     again until a call succeeds would go on for ever: after 1,000 calls the next one does not return, and nothing of that
  *     fiber runs any more, no cleanup either. The log says where it was (workflow_did_not_return), and the run goes on from its

@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, v
     if (HF_UNLIKELY(chan == NULL || (value == NULL && chan->value_len > 0))) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, kind->verb, "a channel and a value are needed"));
     }
-    hf_status status = hf_may_wait(self, kind->verb);
+    hf_status status = hf_may_wait_for(self, kind->verb, options);
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
     }

@@ -232,6 +232,7 @@ hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const
     if (status == HF_OK && ret_value == NULL && collector->run->flow->value_len > 0) {
         status = hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "a place for the value is needed");
     }
+    status = status == HF_OK ? hf_may_wait_for(self, NEXT.verb, options) : status;
     if (status == HF_OK) {
         bool is_end = false;
         hf_instant deadline = hf_wait_deadline(self, collector->run->flow->rt, options);
@@ -379,6 +380,10 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     }
     if (self->is_evicted) {
         HF_LEAVE(self, hf_not_evicted(self, "hf_flow_collect"));
+    }
+    if (HF_UNLIKELY(self->crew != NULL && options != NULL) &&
+        hf_crew_check_span(self, "hf_flow_collect", ".timeout", options->timeout) != HF_OK) {
+        HF_LEAVE(self, HF_ERR_INVALID);
     }
     _Alignas(max_align_t) unsigned char small[ON_STACK];
     bool is_large = flow->value_len > sizeof small;

@@ -105,7 +105,7 @@ hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_option
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, WAIT.verb,
                                     "a condition and a mutex that the caller holds are needed"));
     }
-    hf_status status = hf_may_wait(self, WAIT.verb);
+    hf_status status = hf_may_wait_for(self, WAIT.verb, options);
     HF_LEAVE(self, status == HF_OK ? wait_on(self, cond, mutex, options) : status);
 }
 

@@ -74,7 +74,8 @@ hf_span hf_time_left(void)
     hf_span left = HF_SPAN_UNLIMITED;
     if (deadline.ns != INT64_MAX) {
         int64_t ns = deadline.ns - (self->crew != NULL ? hf_crew_now(self->crew) : hf_rt_now(self->rt)).ns;
-        left = hf_nanoseconds(ns > 0 ? ns : 0);
+        ns = ns > 0 ? ns : -1; /* 0 would be no bound at all where this is used as one */
+        left = hf_nanoseconds(self->crew != NULL ? hf_crew_time_left(self->crew, ns) : ns);
     }
     hf_leave(self);
     return left;
@@ -97,6 +98,9 @@ hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
     }
     if (self->rt == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "this thread belongs to no runtime: nothing can cancel it"));
+    }
+    if (HF_UNLIKELY(self->crew != NULL) && hf_crew_check_span(self, "hf_shield_open", "the bound", bound) != HF_OK) {
+        HF_LEAVE(self, HF_ERR_INVALID);
     }
     hf_scope_options options = {.size = sizeof options, .timeout = bound};
     hf_scope *scope = NULL;

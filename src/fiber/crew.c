@@ -25,6 +25,7 @@
 #include "fiber/wait.h"
 
 #include "base/limits.h"
+#include "base/span.h"
 
 #include <string.h>
 
@@ -236,6 +237,34 @@ void hf_crew_set_now(hf_crew *crew, hf_time now)
     }
 }
 
+void hf_crew_set_strict(hf_crew *crew, bool is_strict)
+{
+    crew->is_strict = is_strict;
+}
+
+hf_status hf_crew_check_span(hf_fiber *self, const char *verb, const char *what, hf_span span)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (!self->crew->is_strict || hf_span_check_unit(&op, verb, what, span) == HF_OK) {
+        return HF_OK;
+    }
+    return hf_refuse_at(self, op.status, verb, "%s", op.message);
+}
+
+bool hf_crew_is_past(const hf_crew *crew, hf_instant deadline)
+{
+    return crew->is_strict && deadline.ns <= crew->now.ns;
+}
+
+int64_t hf_crew_time_left(const hf_crew *crew, int64_t ns)
+{
+    if (!crew->is_strict) {
+        return ns > 0 ? ns : 0;
+    }
+    return ns > 0 && ns < HF_SPAN_NS_MIN ? HF_SPAN_NS_MIN : ns;
+}
+
 void hf_crew_set_seed(hf_crew *crew, uint64_t seed)
 {
     crew->rng.state = seed;
@@ -340,6 +369,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     crew->ops = options->ops;
     crew->state = options->state;
     crew->rng.state = options->seed;
+    crew->is_strict = true;
     crew->root->on = &crew->on;
     *ret_crew = crew;
     hf_leave(self);

@@ -14,7 +14,8 @@
  *     } while (!hf_crew_is_over(crew));
  *     hf_crew_close(crew);
  *
- * Time: a member's clock shows what hf_crew_set_now said. Whatever would arm an alarm asks the owner for a timer instead.
+ * Time: a member's clock shows what hf_crew_set_now said. Whatever would arm an alarm asks the owner for a timer instead; a
+ * wait with a negative span asks for nothing and is over at once.
  * Eviction: every wait of a member returns HF_ERR_EVICTED from then on, and it is to return. It is not canceled.
  *
  * All calls are the driver's, between turns, but for the ones that say otherwise. */
@@ -64,6 +65,9 @@ bool hf_crew_turn(hf_crew *crew);
 bool hf_crew_is_over(const hf_crew *crew);
 /* The clock of its members: hf_now and hf_wall_now. It never goes back. */
 void hf_crew_set_now(hf_crew *crew, hf_time now);
+/* Strict, as a new crew is: a member's wait whose time is over ends at once, and a span under a millisecond is refused
+ * (HF_ERR_INVALID). Not strict: both get a timer like any other, which is what histories of the first version have. */
+void hf_crew_set_strict(hf_crew *crew, bool is_strict);
 /* What hf_random on its fibers gives from now on. */
 void hf_crew_set_seed(hf_crew *crew, uint64_t seed);
 /* About how many bytes its fibers hold in memory: of each stack what is in use and what was touched beyond it. */

@@ -34,6 +34,13 @@ static inline hf_status hf_crew_or_sched_arm(hf_crew *crew, hf_sched *sched, hf_
     return HF_LIKELY(crew == NULL) ? hf_alarm_arm(sched, alarm, when) : hf_crew_arm(crew, alarm, when);
 }
 
+/* A span that a member gave to `verb`; `what` names it. Fails: HF_ERR_INVALID, told to the member: see hf_crew_set_strict. */
+hf_status hf_crew_check_span(hf_fiber *self, const char *verb, const char *what, hf_span span);
+/* Whether a member that would wait until then need not begin. */
+bool hf_crew_is_past(const hf_crew *crew, hf_instant deadline);
+/* What hf_time_left says of so much time: in a strict crew a span that can be waited for. */
+int64_t hf_crew_time_left(const hf_crew *crew, int64_t ns);
+
 hf_instant hf_crew_now(const hf_crew *crew);
 void hf_crew_random(hf_crew *crew, void *bytes, size_t len);
 

@@ -29,6 +29,7 @@ struct hf_crew {
     bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;
+    bool is_strict; /* about spans: see hf_crew_set_strict */
 };
 
 #endif

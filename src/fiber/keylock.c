@@ -249,7 +249,7 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
         return hf_forked();
     }
     hf_status status = check(self, keylock, key, key_len, ret_guard, LOCK.verb);
-    status = status == HF_OK ? hf_may_wait(self, LOCK.verb) : status;
+    status = status == HF_OK ? hf_may_wait_for(self, LOCK.verb, options) : status;
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
     }

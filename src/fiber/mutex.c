@@ -145,7 +145,7 @@ hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
     if (HF_UNLIKELY(mutex == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no mutex to lock"));
     }
-    hf_status status = hf_may_wait(self, LOCK.verb);
+    hf_status status = hf_may_wait_for(self, LOCK.verb, options);
     HF_LEAVE(self, status == HF_OK ? hf_mutex_lock_on(self, mutex, &LOCK, options) : status);
 }
 

@@ -173,7 +173,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
 static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
                            const hf_wait_options *options)
 {
-    HF_TRY(hf_may_wait(self, "hf_select"));
+    HF_TRY(hf_may_wait_for(self, "hf_select", options));
     hf_chan *chans[HF_SELECT_COUNT_MAX + 1];
     size_t chan_count = sort_chans(cases, count, chans);
     if (count <= ON_STACK) {

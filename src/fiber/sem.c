@@ -137,7 +137,7 @@ hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_option
         return hf_forked();
     }
     hf_status status = check(self, sem, permits, ACQUIRE.verb);
-    status = status == HF_OK ? hf_may_wait(self, ACQUIRE.verb) : status;
+    status = status == HF_OK ? hf_may_wait_for(self, ACQUIRE.verb, options) : status;
     HF_LEAVE(self, status == HF_OK ? acquire(self, sem, permits, options) : status);
 }
 

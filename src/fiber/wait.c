@@ -62,6 +62,9 @@ static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
         return HF_ERR_EVICTED;
     }
     if (deadline.ns != INT64_MAX && wait->kind->abort != NULL) {
+        if (HF_UNLIKELY(self->crew != NULL) && hf_crew_is_past(self->crew, deadline) && wait->kind->abort(wait)) {
+            return HF_ERR_TIMEOUT;
+        }
         wait->alarm.fire = on_timeout;
         hf_status armed = hf_crew_or_sched_arm(self->crew, sched, &wait->alarm, deadline);
         if (HF_UNLIKELY(armed != HF_OK) && wait->kind->abort(wait)) {
@@ -178,6 +181,12 @@ hf_status hf_may_not_wait(hf_fiber *self, const char *verb)
     return HF_OK;
 }
 
+hf_status hf_may_not_wait_for(hf_fiber *self, const char *verb, hf_span timeout)
+{
+    HF_TRY(hf_may_wait(self, verb));
+    return hf_crew_check_span(self, verb, ".timeout", timeout);
+}
+
 hf_instant hf_self_deadline(const hf_fiber *self, const hf_runtime *rt, hf_span timeout)
 {
     if (HF_LIKELY(self->crew == NULL)) {
@@ -206,6 +215,9 @@ hf_status hf_sleep(hf_span span)
         return hf_forked();
     }
     hf_status status = hf_may_wait(self, "hf_sleep");
+    if (HF_UNLIKELY(self->crew != NULL) && status == HF_OK) {
+        status = hf_crew_check_span(self, "hf_sleep", "the span", span);
+    }
     if (status != HF_OK || span.ns <= 0) {
         hf_leave(self);
         return status != HF_OK ? status : hf_yield();

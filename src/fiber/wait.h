@@ -75,6 +75,16 @@ static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
                                                                                           : HF_OK;
 }
 
+/* The same for a verb with a timeout, which a workflow gives with a unit. */
+hf_status hf_may_not_wait_for(hf_fiber *self, const char *verb, hf_span timeout);
+static inline hf_status hf_may_wait_for(hf_fiber *self, const char *verb, const hf_wait_options *options)
+{
+    if (HF_UNLIKELY(self->crew != NULL && options != NULL && options->timeout.ns != 0)) {
+        return hf_may_not_wait_for(self, verb, options->timeout);
+    }
+    return hf_may_wait(self, verb);
+}
+
 /* Hosted: the caller has turned the runtime; another one may. */
 void hf_turn_end(hf_runtime *rt);
 

@@ -26,6 +26,31 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
+static bool has_rule(const hf_pb_workflow_task_completed_metadata *sdk, uint32_t rule)
+{
+    for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
+        if (sdk->lang_used_flags.items[i] == rule) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By which rules the step that ends with the WorkflowTaskStarted at `i` was played, or is to be: see wf.h. */
+static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
+{
+    if (wf->is_strict) {
+        return;
+    }
+    wf->is_strict = events->items[i]->event_id == started_event_id;
+    if (!wf->is_strict) {
+        const hf_pb_history_event *completed = events->items[i + 1];
+        wf->is_strict = completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES &&
+                        has_rule(completed->workflow_task_completed_event_attributes->sdk_metadata, HF_WF_RULE_SPANS);
+    }
+    hf_crew_set_strict(wf->crew, wf->is_strict);
+}
+
 /* What the end of an earlier task tells beside its commands: who did it; and that the run goes on as another one from
  * there, by a reset, with chance of its own. */
 static void note_task(hf_wf *wf, const hf_pb_history_event *event)
@@ -35,7 +60,8 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
             event->workflow_task_completed_event_attributes->sdk_metadata;
         if (sdk != NULL && sdk->sdk_name.len > 0) {
             wf->is_sdk_known = hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME)) &&
-                               hf_str_equal(sdk->sdk_version, HF_STR(HF_VERSION_TEXT));
+                               hf_str_equal(sdk->sdk_version, HF_STR(HF_VERSION_TEXT)) &&
+                               has_rule(sdk, HF_WF_RULE_SPANS);
         }
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_FAILED_EVENT_ATTRIBUTES) {
         const hf_pb_workflow_task_failed_event_attributes *failed = event->workflow_task_failed_event_attributes;
@@ -198,6 +224,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
         if (!is_cut(events, i, started_event_id)) {
             continue;
         }
+        choose_rules(wf, events, i, started_event_id);
         HF_TRY(activate(op, wf, (piece){events->items + from, i + 1 - from}));
         from = i + 1;
         wf->event_id_next = events->items[i]->event_id + 1;

@@ -194,7 +194,9 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    hf_pb_workflow_task_completed_metadata sdk = {.sdk_name = HF_STR(HF_WF_SDK_NAME),
+    uint32_t rules[] = {HF_WF_RULE_SPANS};
+    hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
+                                                  .sdk_name = HF_STR(HF_WF_SDK_NAME),
                                                   .sdk_version = HF_STR(HF_VERSION_TEXT)};
     request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* said once, and again by another version */
     hf_call call;

@@ -211,7 +211,7 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* none such can come */
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX));
     }
-    hf_status status = hf_may_wait(self, "hf_signal_wait");
+    hf_status status = hf_may_wait_for(self, "hf_signal_wait", options);
     hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
     if (status == HF_OK && signal == NULL) {
         hf_wait wait;

@@ -7,6 +7,7 @@
 #include "worker/wf.h"
 
 #include "base/limits.h"
+#include "base/span.h"
 #include "fiber/strand.h"
 
 #include <inttypes.h>
@@ -240,7 +241,7 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
  * refused here, to the code that can do something about it. Only by what the code itself said, the events it has seen, and
  * constants: a replay decides the same. And only what the service refuses: what it takes is in histories. */
 
-static hf_status check_names(hf_op *op, const char *name, const hf_activity_options *options)
+static hf_status check_names(hf_op *op, const hf_wf *wf, const char *name, const hf_activity_options *options)
 {
     if (name == NULL || name[0] == '\0' || hf_wf_is_too_long(name)) {
         return hf_fail(op, HF_ERR_INVALID, "an activity's name has 1 to %d bytes", HF_ID_LEN_MAX);
@@ -248,8 +249,27 @@ static hf_status check_names(hf_op *op, const char *name, const hf_activity_opti
     if (options->id != NULL && (options->id[0] == '\0' || hf_wf_is_too_long(options->id))) {
         return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .id has 1 to %d bytes", name, HF_ID_LEN_MAX);
     }
-    if (hf_wf_is_too_long(options->task_queue)) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has at most %d bytes", name, HF_ID_LEN_MAX);
+    size_t queue_len = options->task_queue != NULL ? strnlen(options->task_queue, HF_ID_LEN_MAX + 1) : 1;
+    if (queue_len > HF_ID_LEN_MAX || (wf->is_strict && (queue_len == 0 || queue_len > HF_QUEUE_LEN_MAX))) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has 1 to %d bytes", name, HF_QUEUE_LEN_MAX);
+    }
+    return HF_OK;
+}
+
+static hf_status check_spans(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    const struct {
+        const char *what;
+        hf_span span;
+    } spans[] = {
+        {".start_to_close", options->start_to_close},       {".schedule_to_close", options->schedule_to_close},
+        {".schedule_to_start", options->schedule_to_start}, {".heartbeat", options->heartbeat},
+        {".retry_initial", options->retry_initial},         {".retry_max", options->retry_max},
+    };
+    char whose[128];
+    (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
+    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
+        HF_TRY(hf_span_check_bound(op, whose, spans[i].what, spans[i].span));
     }
     return HF_OK;
 }
@@ -352,7 +372,10 @@ static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_paylo
                                 const hf_activity_options *options)
 {
     char what[HF_MESSAGE_LEN_MAX];
-    HF_TRY(check_names(op, name, options));
+    HF_TRY(check_names(op, wf, name, options));
+    if (wf->is_strict) {
+        HF_TRY(check_spans(op, name, options));
+    }
     HF_TRY(check_bounds(op, name, options));
     HF_TRY(check_types(op, name, options->final_types));
     (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);

@@ -4,8 +4,15 @@
 
 #include "worker/worker_private.h"
 
-/* What histories say about who ran a workflow. */
+/* What histories say about who ran a workflow, and by which rules (lang_used_flags of a WorkflowTaskCompleted).
+ *
+ * A rule that changes what workflow code asks for gets a number here, for ever. It holds for a step if the WorkflowTaskCompleted of
+ * that step, or of an earlier one, names it; and for the step at hand, which has no such event yet: its answer names the rule.
+ * So each step is replayed by the rules it was first played by, whoever replays it and however much of the history there is. */
 #define HF_WF_SDK_NAME "holdfast-c"
+enum {
+    HF_WF_RULE_SPANS = 1 /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
+};
 
 enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
 
@@ -108,7 +115,8 @@ struct hf_wf {
     hf_kept payloads;     /* what its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
-    bool is_sdk_known; /* the history says which library ran it */
+    bool is_sdk_known; /* the history says which library runs it, and by which rules */
+    bool is_strict;    /* HF_WF_RULE_SPANS holds */
     bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
     bool has_begun;
     bool is_cancel_requested;

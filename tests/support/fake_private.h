@@ -106,6 +106,10 @@ hf_str fake_page_bytes(const fake_service *f, const fake_run *run, int64_t from,
 
 void fake_fire_timer(fake_service *f, fake_run *run, fake_timer *timer);
 fake_timer *fake_next_timer(fake_run *run); /* NULL = none */
+/* The timer of a TimerStarted event. */
+void fake_add_timer(const fake_service *f, fake_run *run, const hf_pb_history_event *started);
+/* The event that started it, and it is gone; 0 = there is none. */
+int64_t fake_drop_timer(fake_run *run, hf_str timer_id);
 bool fake_waits_for_time_only(const fake_run *run);
 
 /* ---- fake_workflow.c, fake_activity.c ---------------------------------------------------------------------------- */

@@ -185,6 +185,31 @@ void fake_fire_timer(fake_service *f, fake_run *run, fake_timer *timer)
     fake_happen(f, run, event);
 }
 
+void fake_add_timer(const fake_service *f, fake_run *run, const hf_pb_history_event *started)
+{
+    const hf_pb_timer_started_event_attributes *a = started->timer_started_event_attributes;
+    fake_timer *place = run->timers;
+    while (place->started_event_id != 0) {
+        place++;
+    }
+    place->started_event_id = started->event_id;
+    place->due_ns = f->now_ns + hf_pb_duration_span(a->start_to_fire_timeout).ns;
+    (void)snprintf(place->id, sizeof place->id, "%.*s", HF_STR_ARGS(a->timer_id));
+}
+
+int64_t fake_drop_timer(fake_run *run, hf_str timer_id)
+{
+    for (size_t i = 0; i < TIMERS_MAX; i++) {
+        fake_timer *timer = &run->timers[i];
+        if (timer->started_event_id != 0 && hf_str_equal(hf_str_of(timer->id), timer_id)) {
+            int64_t started_event_id = timer->started_event_id;
+            timer->started_event_id = 0;
+            return started_event_id;
+        }
+    }
+    return 0;
+}
+
 fake_timer *fake_next_timer(fake_run *run)
 {
     fake_timer *next = NULL;

@@ -2,6 +2,7 @@
  * fake_workflow.c (workflow tasks) and fake_activity.c. */
 #include "support/fake_private.h"
 
+#include "history/history.h"
 #include "support/support.h"
 
 #include <sched.h>
@@ -302,6 +303,54 @@ void fake_close(fake_service *fake, hf_status status)
         fake_finish(fake, HF_CONTAINER(node, hf_call, link), status, "the service is closed");
     }
     tell(fake);
+}
+
+/* What an event of a recorded history means for the fake. */
+static void put_event(fake_service *f, fake_run *run, hf_pb_history_event *event)
+{
+    int64_t ns = hf_pb_timestamp_time(event->event_time).ns;
+    f->now_ns = ns > f->now_ns ? ns : f->now_ns;
+    run->events[run->event_count++] = event;
+    if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
+        run->wft_started_before = event->event_id;
+    } else if (event->event_type == HF_EVENT_TYPE_TIMER_STARTED) {
+        fake_add_timer(f, run, event);
+    } else if (event->event_type == HF_EVENT_TYPE_TIMER_FIRED) {
+        fake_drop_timer(run, event->timer_fired_event_attributes->timer_id);
+    } else if (event->event_type == HF_EVENT_TYPE_TIMER_CANCELED) {
+        fake_drop_timer(run, event->timer_canceled_event_attributes->timer_id);
+    }
+}
+
+size_t fake_put_history(fake_service *fake, const char *id, const char *queue, hf_str json, size_t count)
+{
+    fake_run *run = calloc(1, sizeof *run);
+    hf_op op;
+    hf_buf bytes;
+    hf_op_init(&op);
+    hf_arena_init(&run->arena, fake_memory);
+    hf_buf_init(&bytes, fake_memory, (size_t)1 << 26);
+    hf_pb_history *history = HF_ARENA_NEW(&run->arena, hf_pb_history);
+    if (hf_history_from_json(&op, json, &run->arena, &bytes) != HF_OK ||
+        hf_pb_decode(&op, &hf_pb_history_type, hf_arena_copy(&run->arena, hf_str_of_len(bytes.data, bytes.len)),
+                     &run->arena, history) != HF_OK) {
+        fail_msg("%s", op.message);
+    }
+    hf_buf_deinit(&bytes);
+    const hf_pb_workflow_execution_started_event_attributes *started =
+        history->events.items[0].workflow_execution_started_event_attributes;
+    run->id = hf_arena_copy(&run->arena, hf_str_of(id));
+    run->run_id = hf_arena_copy(&run->arena, started->original_execution_run_id);
+    run->queue = hf_arena_copy(&run->arena, hf_str_of(queue));
+    run->type = started->workflow_type->name;
+    run->wft_attempt = 1;
+    hf_spin_lock(&fake->lock);
+    for (size_t i = 0; i < history->events.count && (count == 0 || i < count); i++) {
+        put_event(fake, run, &history->events.items[i]);
+    }
+    hf_list_push_back(&fake->runs, &run->node);
+    hf_spin_unlock(&fake->lock);
+    return run->event_count;
 }
 
 bool fake_fire(fake_service *fake)

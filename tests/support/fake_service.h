@@ -26,6 +26,9 @@ hf_service *fake_as_service(fake_service *fake);
 
 /* Ends all polls and refuses what comes from now on with this status. */
 void fake_close(fake_service *fake, hf_status status);
+/* A run as the first `count` events of a recorded history (JSON) left it; 0 = all. No activity and no workflow task may be pending
+ * then. How many events it has. */
+size_t fake_put_history(fake_service *fake, const char *id, const char *queue, hf_str json, size_t count);
 /* Fires the timer that is due next. False: there is none. */
 bool fake_fire(fake_service *fake);
 /* Takes the activity of this name off its queue and keeps it: nobody gets it. */

@@ -47,17 +47,12 @@ static void do_cancel_activity(fake_service *f, fake_run *run, int64_t scheduled
 
 static void do_start_timer(fake_service *f, fake_run *run, const hf_pb_start_timer_command_attributes *command)
 {
-    fake_timer *place = run->timers;
-    while (place->started_event_id != 0) {
-        place++;
-    }
     hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_TIMER_STARTED);
     FAKE_ATTRIBUTES(run, event, TIMER_STARTED, timer_started);
     event->timer_started_event_attributes->timer_id = hf_arena_copy(&run->arena, command->timer_id);
     event->timer_started_event_attributes->start_to_fire_timeout = command->start_to_fire_timeout;
-    place->started_event_id = fake_append(f, run, event);
-    place->due_ns = f->now_ns + hf_pb_duration_span(command->start_to_fire_timeout).ns;
-    (void)snprintf(place->id, sizeof place->id, "%.*s", HF_STR_ARGS(command->timer_id));
+    (void)fake_append(f, run, event);
+    fake_add_timer(f, run, event);
 }
 
 static void do_cancel_timer(fake_service *f, fake_run *run, hf_str timer_id)
@@ -65,13 +60,7 @@ static void do_cancel_timer(fake_service *f, fake_run *run, hf_str timer_id)
     hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_TIMER_CANCELED);
     FAKE_ATTRIBUTES(run, event, TIMER_CANCELED, timer_canceled);
     event->timer_canceled_event_attributes->timer_id = hf_arena_copy(&run->arena, timer_id);
-    for (size_t i = 0; i < TIMERS_MAX; i++) {
-        fake_timer *timer = &run->timers[i];
-        if (timer->started_event_id != 0 && hf_str_equal(hf_str_of(timer->id), timer_id)) {
-            event->timer_canceled_event_attributes->started_event_id = timer->started_event_id;
-            timer->started_event_id = 0;
-        }
-    }
+    event->timer_canceled_event_attributes->started_event_id = fake_drop_timer(run, timer_id);
     bool may_miss = run->buffered_count > 0; /* it may have fired while the task was out */
     HF_CHECK_SAY(event->timer_canceled_event_attributes->started_event_id != 0 || may_miss,
                  "CancelTimer of %.*s, which is not pending", HF_STR_ARGS(timer_id));
@@ -245,6 +234,12 @@ void fake_on_completed(fake_service *f, hf_call *call)
     }
     hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
     FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_COMPLETED, workflow_task_completed);
+    if (r->sdk_metadata != NULL) {
+        hf_pb_workflow_task_completed_metadata *copy =
+            HF_ARENA_NEW(&run->arena, hf_pb_workflow_task_completed_metadata);
+        (void)hf_pb_copy(&hf_pb_workflow_task_completed_metadata_type, r->sdk_metadata, &run->arena, copy);
+        event->workflow_task_completed_event_attributes->sdk_metadata = copy;
+    }
     (void)fake_append(f, run, event);
     run->wft_started_before = run->wft_started_id;
     run->wft_late_id = f->options.late_tasks ? run->wft_started_id : 0;

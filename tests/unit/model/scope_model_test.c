@@ -47,7 +47,7 @@ static level *open_scope(node *me)
     TELL("node %d opens scope %d (%s), %lld us", (int)me->id, (int)(at - world.levels), HOOKS[at->policy]->name,
          (long long)(options.timeout.ns / 1000));
     int64_t left = hf_time_left().ns;
-    int64_t expected_left = at->nearest == NEVER ? NEVER : (at->nearest > now() ? at->nearest - now() : 0);
+    int64_t expected_left = at->nearest == NEVER ? NEVER : (at->nearest > now() ? at->nearest - now() : -1);
     HF_CHECK_SAY(left == expected_left || me->is_tainted, "the deadline is not the minimum: %lld ns left",
                  (long long)left);
     return at;
@@ -164,7 +164,7 @@ static hf_status body(void *arg)
     me->runs++;
     HF_CHECK_SAY(me->runs == 1 && me->drops == 0 && !me->ended, "M1 node %d runs again", (int)me->id);
     bool is_due =
-        hf_time_left().ns == 0; /* then it may be hf_canceled itself that lets the deadline through, just now */
+        hf_time_left().ns < 0; /* then it may be hf_canceled itself that lets the deadline through, just now */
     bool is_canceled = hf_canceled() != HF_OK;
     TELL("node %d starts%s", (int)me->id, is_canceled ? " canceled" : "");
     HF_CHECK_SAY(!me->has_drop || !is_canceled || is_due, "M1 node %d should have been dropped", (int)me->id);

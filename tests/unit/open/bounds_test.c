@@ -12,6 +12,7 @@
 
 static char long_text[HF_ID_LEN_MAX + 2]; /* one byte more than an id may have */
 static char fitting_text[HF_ID_LEN_MAX + 1];
+static char unpolled_queue[HF_QUEUE_LEN_MAX + 2]; /* a worker could not poll it: one byte more than a queue may have */
 static char big[HF_PAYLOAD_LEN_MAX + 1];
 static char long_word[HF_PAYLOAD_LEN_MAX + 1]; /* the longest text that fits, with its NUL */
 
@@ -153,6 +154,8 @@ static hf_status bad_options(hf_payload in, hf_payload *ret_out)
     REFUSED("echo", in, NULL, .start_to_close = s, .id = long_text);
     REFUSED("echo", in, NULL, .start_to_close = s, .id = "");
     REFUSED("echo", in, NULL, .start_to_close = s, .task_queue = long_text);
+    REFUSED("echo", in, NULL, .start_to_close = s, .task_queue = unpolled_queue);
+    REFUSED("echo", in, NULL, .start_to_close = s, .task_queue = "");
     REFUSED("echo", in, NULL);
     REFUSED("echo", in, NULL, .start_to_close = HF_SPAN_UNLIMITED);
     REFUSED("echo", in, NULL, .start_to_close = s, .retry_coefficient = 0.5);
@@ -176,7 +179,9 @@ static void a_workflow_is_told_of_options_that_make_no_sense(void **state)
          "HF_ERR_INVALID: an activity's name has 1 to 1000 bytes\n"
          "HF_ERR_INVALID: activity 'echo': .id has 1 to 1000 bytes\n"
          "HF_ERR_INVALID: activity 'echo': .id has 1 to 1000 bytes\n"
-         "HF_ERR_INVALID: activity 'echo': .task_queue has at most 1000 bytes\n"
+         "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
+         "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
+         "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
          "HF_ERR_INVALID: activity 'echo' needs .start_to_close or .schedule_to_close: how long it may take\n"
          "HF_ERR_INVALID: activity 'echo' may take for ever: it needs a bound that passes one day\n"
          "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 0.5, not 1 to 1000000: pauses grow\n"
@@ -336,6 +341,271 @@ static hf_status odd_sleeps(hf_payload in, hf_payload *ret_out)
     return status == HF_ERR_TIMEOUT ? hf_payload_printf(ret_out, "\"a minute\"") : status;
 }
 
+/* One call with a span: what it says, in the notes. */
+typedef struct spans {
+    hf_chan *chan;
+    hf_mutex *mutex;
+    hf_sem *sem;
+    hf_cond *cond;
+    hf_keylock *keys;
+    hf_flow *flow;
+} spans;
+
+static hf_status take_item(void *ctx, const void *value)
+{
+    (void)ctx;
+    (void)value;
+    return HF_OK;
+}
+
+static hf_status with_chan(const spans *s, hf_span span)
+{
+    char value = 0;
+    return hf_chan_recv(s->chan, &value, .timeout = span);
+}
+
+static hf_status with_send(const spans *s, hf_span span)
+{
+    return hf_chan_send(s->chan, "x", .timeout = span);
+}
+
+static hf_status with_select(const spans *s, hf_span span)
+{
+    char value = 0;
+    size_t idx = 0;
+    hf_case cases[] = {{HF_CASE_RECV, s->chan, &value, HF_OK}};
+    return hf_select(cases, 1, &idx, .timeout = span);
+}
+
+static hf_status with_mutex(const spans *s, hf_span span)
+{
+    hf_status status = hf_mutex_lock(s->mutex, .timeout = span);
+    return status == HF_OK ? hf_mutex_unlock(s->mutex) : status;
+}
+
+static hf_status with_sem(const spans *s, hf_span span)
+{
+    return hf_sem_acquire(s->sem, 1, .timeout = span);
+}
+
+static hf_status with_cond(const spans *s, hf_span span)
+{
+    HF_TRY(hf_mutex_lock(s->mutex));
+    hf_status status = hf_cond_wait(s->cond, s->mutex, .timeout = span);
+    (void)hf_mutex_unlock(s->mutex);
+    return status;
+}
+
+static hf_status with_key(const spans *s, hf_span span)
+{
+    HF_AUTO(hf_key_unlock) hf_key_guard *guard = NULL;
+    return hf_keylock_lock(s->keys, "k", 1, &guard, .timeout = span);
+}
+
+static hf_status with_collector(const spans *s, hf_span span)
+{
+    char value = 0;
+    HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
+    HF_TRY(hf_collector_open(&collector, s->flow));
+    return hf_collector_next(collector, &value, .timeout = span);
+}
+
+static hf_status with_flow(const spans *s, hf_span span)
+{
+    return hf_flow_collect(s->flow, take_item, NULL, .timeout = span);
+}
+
+static hf_status with_signal(const spans *s, hf_span span)
+{
+    (void)s;
+    return hf_signal_wait("never", NULL, .timeout = span);
+}
+
+static hf_status with_sleep(const spans *s, hf_span span)
+{
+    (void)s;
+    return hf_sleep(span);
+}
+
+static hf_status with_scope(const spans *s, hf_span span)
+{
+    (void)s;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    return hf_scope_open(&scope, .timeout = span);
+}
+
+static hf_status with_shield(const spans *s, hf_span span)
+{
+    (void)s;
+    HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
+    return hf_shield_open(&shield, span);
+}
+
+static hf_status with_delay(const spans *s, hf_span span)
+{
+    (void)s;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, nothing, NULL, .delay = span));
+    return hf_join(scope);
+}
+
+/* `negative`: what the verb says then, at once. `waits`: it has to wait here, and does so for the shortest time that there is. */
+static const struct {
+    const char *name; /* and how the sentence calls the span */
+    const char *what;
+    hf_status (*call)(const spans *s, hf_span span);
+    hf_status negative;
+    hf_status shortest;
+} SPANS[] = {
+    {"hf_chan_recv", ".timeout", with_chan, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_chan_send", ".timeout", with_send, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_select", ".timeout", with_select, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_mutex_lock", ".timeout", with_mutex, HF_OK, HF_OK}, /* it is free: the span is looked at nevertheless */
+    {"hf_sem_acquire", ".timeout", with_sem, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_cond_wait", ".timeout", with_cond, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_keylock_lock", ".timeout", with_key, HF_OK, HF_OK},
+    {"hf_collector_next", ".timeout", with_collector, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_flow_collect", ".timeout", with_flow, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_signal_wait", ".timeout", with_signal, HF_ERR_TIMEOUT, HF_ERR_TIMEOUT},
+    {"hf_sleep", "the span", with_sleep, HF_OK, HF_OK},
+    {"hf_scope_open", ".timeout", with_scope, HF_OK, HF_OK},
+    {"hf_shield_open", "the bound", with_shield, HF_ERR_MISUSE, HF_OK},
+    {"hf_fork", ".delay", with_delay, HF_OK, HF_OK},
+};
+
+/* How many timers the history has had so far, by their numbers: the next one that is started says it. */
+static hf_status each_span(const spans *s)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(SPANS); i++) {
+        static const int64_t TINY[] = {1, 30, HF_SPAN_NS_MIN - 1};
+        char sentence[200];
+        for (size_t k = 0; k < HF_COUNT_OF(TINY); k++) {
+            hf_status status = SPANS[i].call(s, hf_nanoseconds(TINY[k]));
+            if (status == HF_ERR_EVICTED) {
+                return status;
+            }
+            (void)snprintf(sentence, sizeof sentence, "%s: %s is %lld ns: ", SPANS[i].name, SPANS[i].what,
+                           (long long)TINY[k]);
+            HF_CHECK_SAY(status == HF_ERR_INVALID && strncmp(hf_error_text(), sentence, strlen(sentence)) == 0,
+                         "%s: %s", hf_status_name(status), hf_error_text());
+            HF_CHECK((strstr(hf_error_text(), "give it a unit, hf_seconds(30)") != NULL) == (TINY[k] == 30));
+        }
+        hf_time before = hf_wall_now(NULL);
+        hf_status status = SPANS[i].call(s, hf_nanoseconds(-1));
+        HF_CHECK_SAY(status == SPANS[i].negative, "%s with a negative span: %s", SPANS[i].name, hf_status_name(status));
+        HF_CHECK_SAY(hf_wall_now(NULL).ns == before.ns, "%s with a negative span took a step", SPANS[i].name);
+        status = SPANS[i].call(s, hf_milliseconds(1));
+        if (status == HF_ERR_EVICTED) {
+            return status;
+        }
+        HF_CHECK_SAY(status == SPANS[i].shortest, "%s with a millisecond: %s", SPANS[i].name, hf_status_name(status));
+    }
+    return HF_OK;
+}
+
+static hf_status odd_spans(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
+    HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
+    HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
+    HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
+    HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
+    HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
+    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_mutex_new(&mutex));
+    HF_TRY(hf_sem_new(&sem, 0));
+    HF_TRY(hf_cond_new(&cond));
+    HF_TRY(hf_keylock_new(&keys));
+    HF_TRY(hf_flow_new(&flow, 1));
+    HF_TRY(each_span(&(spans){chan, mutex, sem, cond, keys, flow}));
+    return hf_payload_printf(ret_out, "\"each\"");
+}
+
+static void a_workflow_is_told_of_a_span_without_a_unit(void **state)
+{
+    (void)state;
+    play((stage){.main = odd_spans}, "\"each\"", NULL);
+}
+
+/* What is left until a deadline is a span that can be waited for, down to the last moment, and never 0, which is no bound. */
+static hf_status last_moments(hf_payload in, hf_payload *ret_out)
+{
+    static const int64_t LEFT[] = {5, HF_SPAN_NS_MIN - 1, 1, 0, -7};
+    (void)in;
+    int timeouts = 0;
+    for (size_t i = 0; i < HF_COUNT_OF(LEFT); i++) {
+        HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+        HF_TRY(hf_scope_open(&scope, .timeout = hf_seconds(60)));
+        hf_time now = hf_wall_now(NULL);
+        hf_time due = {now.ns + LEFT[i]};
+        hf_status status = hf_signal_wait("never", NULL, .timeout = hf_time_until(now, due));
+        if (status == HF_ERR_EVICTED) {
+            return status;
+        }
+        timeouts += status == HF_ERR_TIMEOUT;
+        status = hf_sleep(hf_nanoseconds(hf_time_left().ns - LEFT[i])); /* wakes so shortly before the deadline */
+        if (status == HF_OK) {
+            status = hf_signal_wait("never", NULL, .timeout = hf_time_left());
+        }
+        if (status == HF_ERR_EVICTED) {
+            return status;
+        }
+        HF_CHECK_SAY(status == HF_ERR_TIMEOUT || status == HF_ERR_CANCELED, "%s: %s", hf_status_name(status),
+                     hf_error_text());
+    }
+    return hf_payload_printf(ret_out, "%d", timeouts);
+}
+
+static void what_is_left_until_a_time_can_be_waited_for(void **state)
+{
+    (void)state;
+    play((stage){.main = last_moments}, "5", NULL);
+}
+
+static hf_status odd_bounds(hf_payload in, hf_payload *ret_out)
+{
+    notes_len = 0;
+    hf_span s = hf_seconds(5);
+    hf_span tiny = hf_nanoseconds(30);
+    hf_span less = hf_nanoseconds(-1);
+    REFUSED("echo", in, NULL, .start_to_close = tiny);
+    REFUSED("echo", in, NULL, .schedule_to_close = hf_microseconds(999));
+    REFUSED("echo", in, NULL, .start_to_close = s, .schedule_to_start = tiny);
+    REFUSED("echo", in, NULL, .start_to_close = s, .heartbeat = tiny);
+    REFUSED("echo", in, NULL, .start_to_close = s, .retry_initial = tiny);
+    REFUSED("echo", in, NULL, .start_to_close = s, .retry_max = tiny);
+    REFUSED("echo", in, NULL, .start_to_close = less, .schedule_to_close = s);
+    REFUSED("echo", in, NULL, .start_to_close = s, .schedule_to_close = less);
+    REFUSED("echo", in, NULL, .start_to_close = s, .schedule_to_start = less);
+    REFUSED("echo", in, NULL, .start_to_close = s, .heartbeat = less);
+    REFUSED("echo", in, NULL, .start_to_close = s, .retry_initial = less);
+    REFUSED("echo", in, NULL, .start_to_close = s, .retry_max = less);
+    return hf_activity_run("echo", in, ret_out, .start_to_close = hf_milliseconds(1));
+}
+
+static void a_workflow_is_told_of_bounds_without_a_unit(void **state)
+{
+    (void)state;
+#define OF_ECHO "HF_ERR_INVALID: activity 'echo': "
+#define WITHOUT " is 30 ns: give it a unit, hf_seconds(30)\n"
+#define NEGATIVE " is negative: leave it out, or give a time\n"
+    play((stage){.main = odd_bounds, .in = hf_payload_of_json("7")}, "7",
+         OF_ECHO ".start_to_close" WITHOUT                                                      /**/
+             OF_ECHO ".schedule_to_close is 999000 ns: at least a millisecond is needed here\n" /**/
+         OF_ECHO ".schedule_to_start" WITHOUT                                                   /**/
+             OF_ECHO ".heartbeat" WITHOUT                                                       /**/
+                 OF_ECHO ".retry_initial" WITHOUT                                               /**/
+                     OF_ECHO ".retry_max" WITHOUT                                               /**/
+                         OF_ECHO ".start_to_close" NEGATIVE                                     /**/
+                             OF_ECHO ".schedule_to_close" NEGATIVE                              /**/
+                                 OF_ECHO ".schedule_to_start" NEGATIVE                          /**/
+                                     OF_ECHO ".heartbeat" NEGATIVE                              /**/
+                                         OF_ECHO ".retry_initial" NEGATIVE                      /**/
+                                             OF_ECHO ".retry_max" NEGATIVE);
+}
+
 static void sleeping_for_less_than_nothing_or_for_ever_is_fine(void **state)
 {
     (void)state;
@@ -418,10 +688,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_timer_that_is_one_too_many_is_refused_to_the_workflow),
         cmocka_unit_test(the_delayed_child_that_has_no_timer_is_refused_to_the_workflow),
         cmocka_unit_test(sleeping_for_less_than_nothing_or_for_ever_is_fine),
+        cmocka_unit_test(a_workflow_is_told_of_a_span_without_a_unit),
+        cmocka_unit_test(what_is_left_until_a_time_can_be_waited_for),
+        cmocka_unit_test(a_workflow_is_told_of_bounds_without_a_unit),
         cmocka_unit_test(a_result_that_is_too_big_fails_the_run),
         cmocka_unit_test(a_payload_without_its_bytes_is_refused_everywhere),
     };
     memset(long_text, 'x', sizeof long_text - 1);
+    memset(unpolled_queue, 'x', sizeof unpolled_queue - 1);
     memset(long_word, 'x', sizeof long_word - 1);
     memset(fitting_text, 'x', sizeof fitting_text - 1);
     return hf_test_main("bounds", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
