@@ -1,11 +1,14 @@
 /* Payloads: what workflows, activities and signals take and give. Bytes, and the word that says how to read them.
  *
- * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. What is returned is owned: an activity
- * or workflow makes its result with hf_payload_copy or hf_payload_printf and gives it away. What the library returns is
- * freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
+ * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an activity or
+ * workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static variable
+ * (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such as a buffer on the stack
+ * or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the library returns is freed with
+ * hf_payload_free; inside a workflow whatever is left is freed with the run.
  *
- * The result of who left `*ret_out` alone is empty: its `data` is NULL. JSON is not looked at: a text that is none, or a %s with
- * quotes in it, arrives as it was sent, and its reader has the trouble. */
+ * A function that does not set `*ret_out` returns an empty payload: its `data` is NULL. A payload has at most 2 MiB, else the call that
+ * takes it says HF_ERR_TOO_BIG, and a result fails with it. JSON is not looked at: a text that is not JSON, or a %s with quotes in it,
+ * arrives as it was sent. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 
@@ -18,14 +21,14 @@
 typedef struct hf_payload {
     const void *data;     /* one NUL follows what the library made, so that a JSON text can be read as a string */
     size_t len;           /* bytes */
-    const char *encoding; /* NULL = nothing at all, as HF_ENCODING_NONE_TEXT */
+    const char *encoding; /* NULL = bytes if there are any, HF_ENCODING_BYTES_TEXT; nothing at all if `data` is NULL */
     void *owned;          /* the library's: what hf_payload_free frees; NULL = borrowed */
 } hf_payload;
 
 HF_BEGIN_DECLS
 
-/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_MISUSE: `from` has a length and no data, which every call that
- * takes a payload refuses; an activity or workflow that returns such a result fails. */
+/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE: `from` has a length
+ * and no data, which every call that takes a payload refuses; an activity or workflow that returns such a result fails. */
 HF_API hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from);
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */

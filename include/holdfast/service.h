@@ -43,9 +43,9 @@ typedef enum hf_id_conflict {
 typedef struct hf_start_options {
     size_t size;               /* set by the macro */
     const char *id;            /* the workflow's name among all of the namespace; NULL = a random one */
-    const char *task_queue;    /* whose workers are to run it; "default" */
+    const char *task_queue;    /* whose workers are to run it, at most 963 bytes; "default" */
     const char *namespace_;    /* "default" */
-    hf_span execution_timeout; /* of all runs together; 0 = none */
+    hf_span execution_timeout; /* of all runs together, like the next two at least a millisecond; 0 = none */
     hf_span run_timeout;       /* of one run; 0 = none */
     hf_span task_timeout;      /* a worker must answer within; 10 s */
     hf_id_reuse id_reuse;
@@ -100,8 +100,8 @@ HF_API hf_status hf_close(hf_service *service);
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
  * be NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
  * HF_ID_REUSE_REJECT, and goes on with hf_execution_new after HF_ERR_EXISTS.
- * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID, HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM,
- * and HF_ERR_AGAIN until the service had memory to start over; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
+ * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict); HF_ERR_INVALID: a text is empty or has more than 1000 bytes, a time is negative
+ * or less than a millisecond; HF_ERR_TOO_BIG: `in` has more than 2 MiB; HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN until the service had memory to start over; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
  * the engine of this process does not try workflows again yet. */
 HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                                const hf_start_options *options);

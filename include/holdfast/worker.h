@@ -43,7 +43,7 @@ typedef struct hf_add_activity_options {
 
 HF_BEGIN_DECLS
 
-/* Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID. */
+/* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID. */
 HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                     const hf_worker_options *options);
 /* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID, HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */

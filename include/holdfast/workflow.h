@@ -34,7 +34,7 @@ typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
     size_t size;                    /* set by the macro */
-    hf_span start_to_close;         /* one attempt takes at most so long; this or the next is needed */
+    hf_span start_to_close;         /* time limit of one attempt; this or schedule_to_close is required */
     hf_span schedule_to_close;      /* all attempts together; 0 = no bound */
     hf_span schedule_to_start;      /* until a worker takes it; 0 = no bound */
     hf_span heartbeat;              /* a worker that says nothing for so long is given up; 0 = need not say anything */
@@ -42,7 +42,7 @@ typedef struct hf_activity_options {
     hf_span retry_initial;          /* pause before the second attempt; 1 s */
     double retry_coefficient;       /* each pause is so many times the last; 2 */
     hf_span retry_max;              /* longest pause; 100 times the first */
-    const char *task_queue;         /* whose workers are to run it; NULL = the workflow's own */
+    const char *task_queue;         /* whose workers are to run it, at most 963 bytes; NULL = the workflow's own */
     const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
     hf_payload
@@ -56,9 +56,10 @@ HF_BEGIN_DECLS
  * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed). HF_ERR_TIMEOUT: one of its
  * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it
  * ended canceled. HF_ERR_EVICTED.
- * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense;
- * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2000
- * have not; HF_ERR_MISUSE: `in` has no bytes where it says so, or this is no workflow. */
+ * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense, such as a bound
+ * that is negative or less than a millisecond; HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an
+ * activity that has not ended; HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` > 0 but `in.data` is NULL, or the caller is
+ * not a workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                       const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.

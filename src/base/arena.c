@@ -85,8 +85,10 @@ void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align)
 
 hf_str hf_arena_copy(hf_arena *arena, hf_str bytes)
 {
-    char *copy = hf_arena_take(arena, bytes.len + 1, 1);
+    char *copy =
+        bytes.len < SIZE_MAX ? hf_arena_take(arena, bytes.len + 1, 1) : NULL; /* with the NUL it would be none */
     if (copy == NULL) {
+        arena->status = HF_ERR_NOMEM;
         return (hf_str){NULL, 0};
     }
     if (bytes.len > 0) {

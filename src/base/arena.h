@@ -59,7 +59,8 @@ static inline size_t hf_arena_array_len(size_t count, size_t len)
     return __builtin_mul_overflow(count, len, &product) ? SIZE_MAX / 2 : product;
 }
 
-/* A copy of the bytes, with a NUL behind them that does not count. Empty when out of memory: look at the status. */
+/* A copy of the bytes, with a NUL behind them that does not count. Empty when out of memory, which a length without sense is,
+ * too: look at the status. */
 hf_str hf_arena_copy(hf_arena *arena, hf_str bytes);
 
 #endif

@@ -23,8 +23,9 @@
 #define HF_FAILURE_DEPTH_MAX 20 /* causes of a failure: they are messages inside messages */
 #define HF_ID_LEN_MAX 1000      /* bytes of any id or name */
 #define HF_QUEUE_LEN_MAX 963    /* bytes of a task queue's name: a worker polls one with 37 more for its cached runs */
-#define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
-#define HF_METADATA_FREE_LEN 1024     /* bytes of metadata that do not count: encodings and types, as SDKs say them */
+#define HF_PAYLOAD_LEN_MAX (2u << 20)      /* bytes of one payload, of a blob in a request */
+#define HF_PAYLOAD_COPY_LEN_MAX (1u << 30) /* bytes of a payload that is copied: whoever says more does not know them */
+#define HF_METADATA_FREE_LEN 1024 /* bytes of metadata that do not count: encodings and types, as SDKs say them */
 #define HF_ELEMENT_LEN_MIN 2 /* bytes that a payload counts with at least: it takes so many to say that there is one */
 #define HF_REQUEST_LEN_MAX (4u << 20)      /* bytes of a request */
 #define HF_HISTORY_LEN_MAX (50ll << 20)    /* bytes of a history: the run is terminated */

@@ -10,6 +10,7 @@
 #include "worker/worker_private.h"
 
 #include "base/fields.h"
+#include "base/span.h"
 #include "history/payload.h"
 
 #include <stdio.h>
@@ -175,6 +176,11 @@ hf_status hf_activity_heartbeat(hf_payload details)
     if (act == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat is for activities");
     }
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
+        return hf_data_give_up(&op);
+    }
     hf_payload copy = hf_payload_none();
     HF_TRY(hf_payload_copy(&copy, details));
     hf_spin_lock(&act->lock);
@@ -200,6 +206,12 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     activity *act = hf_local_get(&ACTIVITY);
     if (act == NULL || message == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");
+    }
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_payload_check(&op, "hf_activity_fail: .details", options->details) != HF_OK ||
+        hf_span_check_bound(&op, "hf_activity_fail", ".retry_after", options->retry_after) != HF_OK) {
+        return hf_data_give_up(&op);
     }
     hf_allocator memory = act->worker->memory;
     verdict *said = memory.allocate(memory.state, sizeof *said, _Alignof(verdict));
@@ -291,18 +303,17 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }
 
-/* A result that says it has bytes, and has none, is a failure. One that is too big is the service's to refuse: it ends the
- * activity for good. */
+/* A result that is not there is a failure. One that is too big ends the activity for good: the next attempt would make it again. */
 static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
 {
     hf_op op;
     hf_op_init(&op);
     bool is_sent = status == HF_OK || (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested));
-    if (!is_sent || hf_payload_check(&op, "the result of the activity", act->out) == HF_OK) {
+    if (!is_sent || hf_payload_check_result(&op, "the result of the activity", act->out, act->in) == HF_OK) {
         return status;
     }
-    hf_failure why = {op.status, hf_status_name(op.status), op.message, "", NULL};
-    *failure = hf_failure_encode(&act->arena, &why, op.status);
+    *failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(op.status)),
+                                      hf_arena_copy(&act->arena, hf_str_of(op.message)), op.status == HF_ERR_TOO_BIG);
     return op.status;
 }
 

@@ -1,5 +1,6 @@
 /* What a program asks of a service: start, result, signal, cancel, terminate. Each is one call, but for the result, which is
  * a row of long polls for the event that closes the run. */
+#include "base/span.h"
 #include "service/call.h"
 #include "worker/data.h"
 
@@ -86,9 +87,11 @@ static hf_str text_or(const char *text, const char *by_default)
     return hf_str_of(text != NULL ? text : by_default);
 }
 
-static bool is_name(const char *text)
+/* What every call with options of this kind looks at before it asks. */
+static hf_status check_request(hf_op *op, const char *verb, const hf_request_options *o)
 {
-    return text != NULL && text[0] != '\0' && strnlen(text, TEXT_LEN_MAX + 1) <= TEXT_LEN_MAX;
+    HF_TRY(hf_text_check(op, verb, ".request_id", o->request_id, 1, TEXT_LEN_MAX));
+    return hf_text_check(op, verb, ".reason", o->reason, 0, TEXT_LEN_MAX);
 }
 
 /* The caller's word, or a random one in `room`. */
@@ -122,6 +125,13 @@ static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_spac
     return HF_OK;
 }
 
+static hf_status check_execution(hf_op *op, const char *id, const hf_execution_options *o)
+{
+    HF_TRY(hf_text_check(op, "hf_execution_new", "the id", id != NULL ? id : "", 1, TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, "hf_execution_new", ".namespace_", o->namespace_, 1, TEXT_LEN_MAX));
+    return hf_text_check(op, "hf_execution_new", ".run_id", o->run_id, 0, TEXT_LEN_MAX);
+}
+
 hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                 const hf_execution_options *options)
 {
@@ -131,13 +141,13 @@ hf_status hf_execution_new_with(hf_service *service, const char *id, hf_executio
     if (service == NULL || ret_execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
     }
-    if (!is_name(id)) {
-        return hf_raise(HF_ERR_INVALID, "the id of a workflow has 1 to %d bytes", TEXT_LEN_MAX);
-    }
     hf_op op;
     hf_op_init(&op);
-    hf_status status = execution_make(&op, service, text_or(options->namespace_, "default"), hf_str_of(id),
-                                      text_or(options->run_id, ""), ret_execution);
+    hf_status status = check_execution(&op, id, options);
+    if (status == HF_OK) {
+        status = execution_make(&op, service, text_or(options->namespace_, "default"), hf_str_of(id),
+                                text_or(options->run_id, ""), ret_execution);
+    }
     return status == HF_OK ? HF_OK : hf_data_give_up(&op);
 }
 
@@ -203,6 +213,35 @@ static int32_t conflict_of(hf_id_conflict conflict)
     return (size_t)conflict < HF_COUNT_OF(MAP) ? MAP[conflict] : MAP[0];
 }
 
+static hf_status check_start(hf_op *op, const char *type, hf_payload in, const hf_start_options *o)
+{
+    static const char VERB[] = "hf_start";
+    const struct {
+        const char *what;
+        hf_span span;
+    } spans[] = {
+        {".execution_timeout", o->execution_timeout},
+        {".run_timeout", o->run_timeout},
+        {".task_timeout", o->task_timeout},
+        {".retry_initial", o->retry_initial},
+        {".retry_max", o->retry_max},
+    };
+    HF_TRY(hf_text_check(op, VERB, "the type", type != NULL ? type : "", 1, TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".id", o->id, 1, TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".request_id", o->request_id, 1, TEXT_LEN_MAX));
+    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
+        HF_TRY(hf_span_check_bound(op, VERB, spans[i].what, spans[i].span));
+    }
+    if (o->attempts_max < HF_UNLIMITED) {
+        return hf_fail_at(op, HF_ERR_INVALID, VERB,
+                          "hf_start: .attempts_max is a number of runs, HF_OFF or HF_UNLIMITED, not %d",
+                          o->attempts_max);
+    }
+    return hf_payload_check(op, "the input of the workflow", in);
+}
+
 static hf_status start(errand *e, hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                        const hf_start_options *o)
 {
@@ -245,16 +284,9 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
     if (service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
     }
-    if (!is_name(type) || (options->id != NULL && !is_name(options->id))) {
-        return hf_raise(HF_ERR_INVALID, "the type and the id of a workflow have 1 to %d bytes", TEXT_LEN_MAX);
-    }
-    if (options->attempts_max < HF_UNLIMITED) {
-        return hf_raise(HF_ERR_INVALID, "hf_start: .attempts_max is a number of runs, HF_OFF or HF_UNLIMITED, not %d",
-                        options->attempts_max);
-    }
     errand e;
     begin(&e, "hf_start", HF_STR(""));
-    if (hf_payload_check(&e.op, "the input of the workflow", in) == HF_OK) {
+    if (check_start(&e.op, type, in, options) == HF_OK) {
         (void)start(&e, service, type, in, ret_execution, options);
     }
     return end(&e);
@@ -421,13 +453,12 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
     }
-    if (!is_name(name)) {
-        return hf_raise(HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", TEXT_LEN_MAX);
-    }
     errand e;
     char request_id[HF_UUID_LEN];
     begin(&e, "hf_signal", execution->id);
-    if (hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
+    if (hf_text_check(&e.op, "hf_signal", "the name", name != NULL ? name : "", 1, TEXT_LEN_MAX) != HF_OK ||
+        check_request(&e.op, "hf_signal", options) != HF_OK ||
+        hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
         return end(&e);
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
@@ -455,6 +486,9 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
     errand e;
     char request_id[HF_UUID_LEN];
     begin(&e, "hf_cancel", execution->id);
+    if (check_request(&e.op, "hf_cancel", options) != HF_OK) {
+        return end(&e);
+    }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_request_cancel_workflow_execution_request request = {
         .namespace = execution->name_space,
@@ -478,6 +512,9 @@ hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *o
     }
     errand e;
     begin(&e, "hf_terminate", execution->id);
+    if (check_request(&e.op, "hf_terminate", options) != HF_OK) {
+        return end(&e);
+    }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_terminate_workflow_execution_request request = {
         .namespace = execution->name_space,

@@ -45,12 +45,16 @@ hf_kept *hf_data_keep(void);
 /* Frees what was kept. */
 void hf_data_drop(hf_kept *kept);
 
-/* Whether the bytes of a payload are there: without them it cannot be sent. `what` it is, for the sentence.
- * Fails: HF_ERR_MISUSE. */
+/* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the sentence.
+ * Fails: HF_ERR_INVALID. */
+hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max);
+/* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes (HF_ERR_TOO_BIG).
+ * Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow may rely on it. `what` it is, for
+ * the sentence. */
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload);
-/* The same, and whether they are no more than the service takes (HF_ERR_TOO_BIG): decided by the payload and base/limits.h alone,
- * so that a workflow may rely on it. Elsewhere the service decides. */
-hf_status hf_payload_check_len(hf_op *op, const char *what, hf_payload payload);
+/* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it is the library's, static, or part of
+ * the function's input. A buffer on a stack that was left, or memory of somebody else's, is not looked at. */
+hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result, hf_payload in);
 /* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory (arena->status). */
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
 /* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.

@@ -2,6 +2,7 @@
  * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
 #include "base/limits.h"
+#include "env/symbols.h"
 #include "fiber/wait.h"
 #include "worker/data.h"
 
@@ -83,9 +84,16 @@ void hf_arenas_give(hf_arenas *arenas, hf_arena *arena)
 
 /* ---- Boxes ------------------------------------------------------------------------------------------------------------- */
 
+static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
+
+/* What payloads of the library's point to: no need to read it. */
+static bool is_known_word(const char *word)
+{
+    return word == KNOWN[0] || word == KNOWN[1] || word == KNOWN[2];
+}
+
 static const char *known_encoding(hf_str encoding)
 {
-    static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
     for (size_t i = 0; i < HF_COUNT_OF(KNOWN); i++) {
         if (hf_str_equal(encoding, hf_str_of(KNOWN[i]))) {
             return KNOWN[i];
@@ -152,6 +160,12 @@ void hf_payload_free(hf_payload *payload)
     }
 }
 
+/* Bytes without a word for them are bytes. NULL = nothing at all. */
+static const char *encoding_of(hf_payload payload)
+{
+    return payload.encoding == NULL && payload.data != NULL ? HF_ENCODING_BYTES_TEXT : payload.encoding;
+}
+
 static hf_status no_memory(size_t len)
 {
     return hf_raise(HF_ERR_NOMEM, "no memory for a payload of %zu bytes", len);
@@ -162,11 +176,16 @@ hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
     if (ret_payload == NULL || (from.data == NULL && from.len > 0)) {
         return hf_raise(HF_ERR_MISUSE, "hf_payload_copy needs bytes and a place for the copy");
     }
-    if (from.encoding == NULL) {
+    if (from.len > HF_PAYLOAD_COPY_LEN_MAX) {
+        return hf_raise(HF_ERR_TOO_BIG, "hf_payload_copy: the payload has %zu bytes, at most %u are copied", from.len,
+                        HF_PAYLOAD_COPY_LEN_MAX);
+    }
+    const char *encoding = encoding_of(from);
+    if (encoding == NULL) {
         *ret_payload = hf_payload_none();
         return HF_OK;
     }
-    box *b = box_new(ret_payload, from.len, hf_str_of(from.encoding), hf_data_keep());
+    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), hf_data_keep());
     if (b == NULL) {
         return no_memory(from.len);
     }
@@ -200,33 +219,77 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
 
 /* ---- To and from the wire -------------------------------------------------------------------------------------------- */
 
-hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
+hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max)
 {
-    if (payload.data == NULL && payload.len > 0) {
-        return hf_fail(op, HF_ERR_MISUSE, "%s has a .len of %zu, but its .data is NULL", what, payload.len);
+    size_t len = text != NULL ? strlen(text) : min;
+    if (len < min || len > max) {
+        return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: %s has %zu bytes, not %zu to %zu", verb, what, len, min, max);
     }
     return HF_OK;
 }
 
-hf_status hf_payload_check_len(hf_op *op, const char *what, hf_payload payload)
+hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload)
 {
-    HF_TRY(hf_payload_check(op, what, payload));
-    size_t metadata =
-        HF_ELEMENT_LEN_MIN + (payload.encoding != NULL ? strlen("encoding") + strlen(payload.encoding) : 0);
+    if (payload.data == NULL && payload.len > 0) {
+        return hf_fail(op, HF_ERR_MISUSE, "%s has a length of %zu bytes, but its data is NULL", what, payload.len);
+    }
+    const char *encoding = encoding_of(payload);
+    if (encoding == NULL) {
+        return HF_OK;
+    }
+    size_t metadata = HF_ELEMENT_LEN_MIN + strlen("encoding") + strlen(encoding);
     size_t extra = metadata > HF_METADATA_FREE_LEN ? metadata - HF_METADATA_FREE_LEN : 0;
-    if (payload.encoding != NULL && (extra > HF_PAYLOAD_LEN_MAX || payload.len > HF_PAYLOAD_LEN_MAX - extra)) {
+    if (extra > HF_PAYLOAD_LEN_MAX) {
+        return hf_fail(op, HF_ERR_TOO_BIG, "%s has an encoding of %zu bytes", what, strlen(encoding));
+    }
+    if (payload.len > HF_PAYLOAD_LEN_MAX - extra) {
         return hf_fail(op, HF_ERR_TOO_BIG, "%s has %zu bytes, at most %u are taken", what, payload.len,
                        HF_PAYLOAD_LEN_MAX);
     }
     return HF_OK;
 }
 
+static bool is_within(const void *at, size_t len, const void *room, size_t room_len)
+{
+    return room != NULL && (uintptr_t)at >= (uintptr_t)room && len <= room_len &&
+           (uintptr_t)at - (uintptr_t)room <= room_len - len;
+}
+
+static bool is_static(const void *at, size_t len)
+{
+    return hf_symbol_is_static(at) && (len <= 1 || hf_symbol_is_static((const char *)at + len - 1));
+}
+
+/* Whether bytes of a result outlive the function that returned it. */
+static bool outlives(const box *owned, const void *at, size_t len, hf_payload in)
+{
+    return (owned != NULL && is_within(at, len, owned->data, owned->len - offsetof(box, data))) ||
+           is_within(at, len, in.data, in.len) || is_static(at, len);
+}
+
+hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result, hf_payload in)
+{
+    const char *word = result.encoding;
+    bool is_there = word == NULL || is_known_word(word) || word == in.encoding || outlives(result.owned, word, 1, in);
+    if (is_there) { /* what has a sensible length may be looked for */
+        HF_TRY(hf_payload_check(op, what, result));
+        is_there = result.len == 0 || outlives(result.owned, result.data, result.len, in);
+    }
+    return is_there
+               ? HF_OK
+               : hf_fail(op, HF_ERR_MISUSE,
+                         "%s lies in memory that is not there any more (the stack of the function), or is not the "
+                         "library's: return a copy, hf_payload_printf(ret_out, ...) or hf_payload_copy(ret_out, ...)",
+                         what);
+}
+
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
 {
-    if (payload.encoding == NULL) {
+    const char *word = encoding_of(payload);
+    if (word == NULL) {
         return NULL;
     }
-    hf_str encoding = hf_arena_copy(arena, hf_str_of(payload.encoding));
+    hf_str encoding = hf_arena_copy(arena, hf_str_of(word));
     hf_str data = hf_arena_copy(arena, hf_str_of_len(payload.data, payload.len));
     return hf_payloads_of(arena, hf_payload_make(arena, encoding, data));
 }

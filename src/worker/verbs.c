@@ -349,7 +349,8 @@ hf_status hf_wf_main(void *arg)
     bool is_canceled = status == HF_ERR_CANCELED && wf->is_cancel_requested;
     hf_op op;
     hf_op_init(&op);
-    if ((status == HF_OK || is_canceled) && hf_payload_check_len(&op, "the result of the workflow", out) != HF_OK) {
+    if ((status == HF_OK || is_canceled) &&
+        hf_payload_check_result(&op, "the result of the workflow", out, wf->input) != HF_OK) {
         is_recorded = record_refused(wf, &op);
     } else if (status == HF_OK) {
         is_recorded = record_complete(wf, out);

@@ -1,6 +1,8 @@
 /* The worker: how it is made, its registry, and the way to its service. How it runs and stops: keeper.c. */
 #include "worker/worker_private.h"
 
+#include "base/span.h"
+
 #include <limits.h>
 #include <stdio.h>
 
@@ -102,6 +104,18 @@ static hf_status check_numbers(const hf_worker_options *o)
     return HF_OK;
 }
 
+/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be in. */
+static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_options *o)
+{
+    static const char VERB[] = "hf_worker_new";
+    HF_TRY(hf_text_check(op, VERB, "the task queue", task_queue, 1, HF_QUEUE_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, NAME_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".identity", o->identity, 0, HF_ID_LEN_MAX));
+    HF_TRY(hf_span_check_unit(op, VERB, ".sticky_timeout", o->sticky_timeout));
+    HF_TRY(hf_span_check_unit(op, VERB, ".shutdown_grace", o->shutdown_grace));
+    return hf_span_check_unit(op, VERB, ".shutdown_force", o->shutdown_force);
+}
+
 static hf_span span_or(hf_span span, hf_span by_default)
 {
     return span.ns == 0 ? by_default : (span.ns < 0 ? hf_nanoseconds(0) : span);
@@ -124,8 +138,9 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
 
 static hf_status name_it(hf_worker *worker, const char *task_queue)
 {
-    char text[2 * NAME_LEN_MAX];
+    char text[NAME_LEN_MAX + 1];
     char uuid[HF_UUID_LEN];
+    _Static_assert(HF_QUEUE_LEN_MAX + 1 + HF_UUID_LEN - 1 == HF_ID_LEN_MAX, "the longest queue's sticky one is a name");
     const hf_worker_options *o = &worker->options;
     hf_arena *names = &worker->names;
     HF_TRY(hf_uuid_make(worker->rt, uuid));
@@ -174,11 +189,10 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     if (service == NULL || task_queue == NULL || ret_worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_new needs a service, a task queue and a place for the worker");
     }
-    if (task_queue[0] == '\0' || strnlen(task_queue, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
-        return hf_raise(HF_ERR_INVALID, "the name of a task queue has 1 to %d bytes", NAME_LEN_MAX);
-    }
-    if (options->identity != NULL && strnlen(options->identity, HF_ID_LEN_MAX + 1) > HF_ID_LEN_MAX) {
-        return hf_raise(HF_ERR_INVALID, "the identity of a worker has at most %d bytes", HF_ID_LEN_MAX);
+    hf_op op;
+    hf_op_init(&op);
+    if (check_words(&op, task_queue, options) != HF_OK) {
+        return hf_data_give_up(&op);
     }
     HF_TRY(check_numbers(options));
     hf_allocator memory = hf_data_memory();

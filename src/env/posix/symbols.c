@@ -72,6 +72,25 @@ static int see_module(struct dl_phdr_info *info, size_t size, void *arg)
     return 0;
 }
 
+static int see_static(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    (void)size;
+    uintptr_t address = *(const uintptr_t *)arg;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        if (part->p_type == PT_LOAD && address - (info->dlpi_addr + part->p_vaddr) < part->p_memsz) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+bool hf_symbol_is_static(const void *address)
+{
+    uintptr_t number = (uintptr_t)address;
+    return dl_iterate_phdr(see_static, &number) != 0;
+}
+
 /* ---- Reading a file ---------------------------------------------------------------------------------------------- */
 
 typedef struct image {

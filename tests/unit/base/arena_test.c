@@ -135,6 +135,21 @@ static void a_length_that_cannot_be_is_out_of_memory(void **state)
     assert_int_equal(live, 0);
 }
 
+static void a_copy_of_a_length_that_cannot_be_is_out_of_memory(void **state)
+{
+    static const size_t LENGTHS[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 17, SIZE_MAX / 2};
+    (void)state;
+    for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
+        hf_arena arena;
+        hf_arena_init(&arena, MEMORY);
+        assert_non_null(hf_arena_take(&arena, 100, 1)); /* there is room left in a chunk */
+        hf_str copy = hf_arena_copy(&arena, hf_str_of_len("x", LENGTHS[i]));
+        assert_true(copy.data == NULL && copy.len == 0);
+        assert_int_equal(arena.status, HF_ERR_NOMEM);
+        hf_arena_deinit(&arena);
+    }
+}
+
 static void a_copy_ends_with_a_nul(void **state)
 {
     (void)state;
@@ -155,6 +170,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(zero_means_zero_also_after_a_reset),
     cmocka_unit_test(without_memory_everything_fails_until_a_reset),
     cmocka_unit_test(a_length_that_cannot_be_is_out_of_memory),
+    cmocka_unit_test(a_copy_of_a_length_that_cannot_be_is_out_of_memory),
     cmocka_unit_test(a_copy_ends_with_a_nul),
 };
 

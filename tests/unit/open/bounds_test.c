@@ -667,13 +667,13 @@ static void a_payload_without_its_bytes_is_refused_everywhere(void **state)
 {
     (void)state;
     play((stage){.main = empty_handed, .meanwhile = signal_nothing},
-         "HF_ERR_FAILED: the result of the workflow has a .len of 5, but its .data is NULL",
-         "HF_ERR_MISUSE: the input of activity 'echo' has a .len of 5, but its .data is NULL\n"
-         "HF_ERR_FAILED: the result of the activity has a .len of 5, but its .data is NULL\n");
+         "HF_ERR_FAILED: the result of the workflow has a length of 5 bytes, but its data is NULL",
+         "HF_ERR_MISUSE: the input of activity 'echo' has a length of 5 bytes, but its data is NULL\n"
+         "HF_ERR_FAILED: the result of the activity has a length of 5 bytes, but its data is NULL\n");
     hf_service *service = NULL;
     assert_int_equal(hf_open("memory:", &service), HF_OK);
     assert_int_equal(hf_start(service, "main", NO_BYTES, NULL), HF_ERR_MISUSE);
-    assert_string_equal(hf_error_text(), "the input of the workflow has a .len of 5, but its .data is NULL");
+    assert_string_equal(hf_error_text(), "the input of the workflow has a length of 5 bytes, but its data is NULL");
     hf_payload copy = hf_payload_none();
     assert_int_equal(hf_payload_copy(&copy, NO_BYTES), HF_ERR_MISUSE);
     assert_int_equal(hf_close(service), HF_OK);
