@@ -375,7 +375,7 @@ static void submit_errand(void *arg)
 static void scene_queue(stage *s)
 {
     static const hf_store_ops OPS = {.name = "nothing", .execute = nothing, .close = keep_store};
-    hf_store store = {&OPS};
+    hf_store store = {.ops = &OPS};
     hf_op op;
     hf_op_init(&op);
     errand *e = s->env->ops->allocate(s->env, sizeof *e, 0);
