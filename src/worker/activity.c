@@ -312,8 +312,9 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
     if (!is_sent || hf_payload_check_result(&op, "the result of the activity", act->out, act->in) == HF_OK) {
         return status;
     }
-    *failure = hf_failure_application(&act->arena, hf_str_of(hf_status_name(op.status)),
-                                      hf_arena_copy(&act->arena, hf_str_of(op.message)), op.status == HF_ERR_TOO_BIG);
+    bool is_too_big = op.status == HF_ERR_TOO_BIG; /* which the engine calls so, too */
+    *failure = hf_failure_application(&act->arena, hf_str_of(is_too_big ? "TooBig" : hf_status_name(op.status)),
+                                      hf_arena_copy(&act->arena, hf_str_of(op.message)), is_too_big);
     return op.status;
 }
 

@@ -832,7 +832,7 @@ static void stranded_members_are_logged_once_for_each_place_and_counted(void **s
     HF_CHECK(hf_run_with(drive_talk, NULL, &options) == HF_OK);
     hf_sim_end(env, NULL);
     HF_CHECK_SAY(times_said("workflow_did_not_return workflow=test type=first ") == 2, "%s", said);
-    HF_CHECK_SAY(times_said("Return when a verb returns HF_ERR_EVICTED: HF_TRY does\n") == 2, "%s", said);
+    HF_CHECK_SAY(times_said("Return when a verb returns HF_ERR_EVICTED: HF_TRY does\"\n") == 2, "%s", said);
     HF_CHECK_SAY(times_said("hf_sleep") == 1 && times_said("does_not_return+0x") == 2, "%s", said);
 }
 
