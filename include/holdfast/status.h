@@ -4,33 +4,36 @@
 
 #include <holdfast/base.h>
 
-/*        name         number  what it means, as a phrase */
-#define HF_STATUS_MAP(X)                                                              \
-    X(HF_OK, 0, "success")                                                            \
-    X(HF_ERR_CANCELED, 1, "the surrounding scope was canceled")                       \
-    X(HF_ERR_TIMEOUT, 2, "a deadline passed")                                         \
-    X(HF_ERR_CLOSED, 3, "the other side is closed")                                   \
-    X(HF_ERR_AGAIN, 4, "it would have to wait")                                       \
-    X(HF_ERR_NOMEM, 5, "out of memory")                                               \
-    X(HF_ERR_LIMIT, 6, "a configured or system limit is reached")                     \
-    X(HF_ERR_MISUSE, 7, "the call is not allowed here or with these arguments")       \
-    X(HF_ERR_INVALID, 8, "an input is malformed")                                     \
-    X(HF_ERR_NOT_FOUND, 9, "there is no such thing")                                  \
-    X(HF_ERR_EXISTS, 10, "it exists already")                                         \
-    X(HF_ERR_IO, 11, "the operating system reported an I/O error")                    \
-    X(HF_ERR_RESET, 12, "the connection was reset by the other side")                 \
-    X(HF_ERR_REFUSED, 13, "the connection was refused")                               \
-    X(HF_ERR_FULL, 14, "no space is left on the device")                              \
-    X(HF_ERR_UNSUPPORTED, 15, "this environment cannot do that")                      \
-    X(HF_ERR_CONFLICT, 16, "somebody else changed it first")                          \
-    X(HF_ERR_TOO_BIG, 17, "a size is over its limit")                                 \
-    X(HF_ERR_DENIED, 18, "permission denied")                                         \
-    X(HF_ERR_EVICTED, 19, "the run was released from memory; return at once")         \
-    X(HF_ERR_STORE, 20, "the store failed and stays closed until it is opened again") \
-    X(HF_ERR_FAILED, 21, "the work itself failed")
+/* Whether the same call may succeed later without anything being done about it: "passes" (a full disk, no memory, a server
+ * that is starting), or "stays". A loop that tries again does so for the former alone.
+ *
+ *        name, number, whether it may pass by itself, what it means as a phrase */
+#define HF_STATUS_MAP(X)                                                                     \
+    X(HF_OK, 0, stays, "success")                                                            \
+    X(HF_ERR_CANCELED, 1, stays, "the surrounding scope was canceled")                       \
+    X(HF_ERR_TIMEOUT, 2, passes, "a deadline passed")                                        \
+    X(HF_ERR_CLOSED, 3, stays, "the other side is closed")                                   \
+    X(HF_ERR_AGAIN, 4, passes, "it would have to wait")                                      \
+    X(HF_ERR_NOMEM, 5, passes, "out of memory")                                              \
+    X(HF_ERR_LIMIT, 6, passes, "a configured or system limit is reached")                    \
+    X(HF_ERR_MISUSE, 7, stays, "the call is not allowed here or with these arguments")       \
+    X(HF_ERR_INVALID, 8, stays, "an input is malformed")                                     \
+    X(HF_ERR_NOT_FOUND, 9, stays, "there is no such thing")                                  \
+    X(HF_ERR_EXISTS, 10, stays, "it exists already")                                         \
+    X(HF_ERR_IO, 11, passes, "the operating system reported an I/O error")                   \
+    X(HF_ERR_RESET, 12, passes, "the connection was reset by the other side")                \
+    X(HF_ERR_REFUSED, 13, passes, "the connection was refused")                              \
+    X(HF_ERR_FULL, 14, passes, "no space is left on the device")                             \
+    X(HF_ERR_UNSUPPORTED, 15, stays, "this environment cannot do that")                      \
+    X(HF_ERR_CONFLICT, 16, stays, "somebody else changed it first")                          \
+    X(HF_ERR_TOO_BIG, 17, stays, "a size is over its limit")                                 \
+    X(HF_ERR_DENIED, 18, stays, "permission denied")                                         \
+    X(HF_ERR_EVICTED, 19, stays, "the run was released from memory; return at once")         \
+    X(HF_ERR_STORE, 20, stays, "the store failed and stays closed until it is opened again") \
+    X(HF_ERR_FAILED, 21, stays, "the work itself failed")
 
 typedef enum hf_status {
-#define HF_STATUS_ENUM(name, number, text) name = number,
+#define HF_STATUS_ENUM(name, number, passing, text) name = number,
     HF_STATUS_MAP(HF_STATUS_ENUM)
 #undef HF_STATUS_ENUM
         HF_ERR_USER = 1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7) */

@@ -43,7 +43,8 @@ typedef struct hf_add_activity_options {
 
 HF_BEGIN_DECLS
 
-/* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID. */
+/* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID; HF_ERR_MISUSE in a process that
+ * fork() made, with the service of its parent. */
 HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                     const hf_worker_options *options);
 /* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID, HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
@@ -69,8 +70,14 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of
  * another runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
  *
+ * What the service refuses for a reason that may pass by itself (status.h: a full disk, no memory) is tried again: polls with
+ * growing pauses, answers of activities for ten seconds, but not when shutdown_force is over. Then the worker returns the status of
+ * the last refusal, such as HF_ERR_FULL, and hf_error_text() says how many answers are missing. Nothing is left behind, but the
+ * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status: HF_ERR_CLOSED or HF_ERR_STORE
+ * when the service is no more, HF_ERR_INVALID for a name that it does not take.
+ *
  * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_signals_open or a watchdog
- * has it, HF_ERR_MISUSE, HF_ERR_CLOSED or HF_ERR_STORE when the service is no more, HF_ERR_NOMEM, HF_ERR_LIMIT. */
+ * has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
 HF_API hf_status hf_worker_stop(hf_worker *worker);

@@ -1,4 +1,4 @@
-#include "base/base.h"
+#include "base/status.h"
 
 #include <holdfast/error.h>
 
@@ -8,7 +8,7 @@ const char *hf_status_name(hf_status status)
         hf_status status;
         const char *name;
     } NAMES[] = {
-#define ROW(name, number, text) {name, #name},
+#define ROW(name, number, passing, text) {name, #name},
         HF_STATUS_MAP(ROW)
 #undef ROW
     };
@@ -26,7 +26,7 @@ const char *hf_status_text(hf_status status)
         hf_status status;
         const char *text;
     } TEXTS[] = {
-#define ROW(name, number, text) {name, text},
+#define ROW(name, number, passing, text) {name, text},
         HF_STATUS_MAP(ROW)
 #undef ROW
     };
@@ -36,6 +36,25 @@ const char *hf_status_text(hf_status status)
         }
     }
     return "a status of the program's own";
+}
+
+bool hf_status_may_pass(hf_status status)
+{
+    enum { stays, passes };
+    static const struct {
+        hf_status status;
+        int passing;
+    } PASSING[] = {
+#define ROW(name, number, passing, text) {name, passing},
+        HF_STATUS_MAP(ROW)
+#undef ROW
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(PASSING); i++) {
+        if (PASSING[i].status == status) {
+            return PASSING[i].passing == passes;
+        }
+    }
+    return false; /* a program's own */
 }
 
 const char *hf_cause_name(hf_cause cause)

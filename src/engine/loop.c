@@ -437,7 +437,7 @@ static hf_status close_engine(hf_op *op, hf_service *service)
     return HF_OK;
 }
 
-static const hf_service_ops OPS = {submit, cancel, unwanted, close_engine};
+static const hf_service_ops OPS = {submit, cancel, unwanted, close_engine, NULL};
 
 static hf_status start(hf_op *op, hf_engine *engine)
 {

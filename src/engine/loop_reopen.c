@@ -8,6 +8,7 @@
 #include "engine/loop_private.h"
 
 #include "base/fields.h"
+#include "base/status.h"
 
 #include <stdio.h>
 
@@ -78,11 +79,6 @@ static hf_status open_core(hf_op *op, hf_engine *engine, hf_clock now)
     return HF_OK;
 }
 
-static bool may_pass(hf_status status)
-{
-    return status == HF_ERR_NOMEM || status == HF_ERR_LIMIT || status == HF_ERR_FULL || status == HF_ERR_IO;
-}
-
 static void wait_a_while(hf_engine *engine, hf_clock now, hf_status status, const char *why)
 {
     bool first = engine->try_pause == 0;
@@ -112,7 +108,7 @@ static void try_open(hf_engine *engine, hf_clock now)
         log_reopen(engine, "engine_reopened");
         return;
     }
-    if (!may_pass(status)) {
+    if (!hf_status_may_pass(status)) {
         (void)snprintf(engine->why, sizeof engine->why, "%s", op.message);
         engine->stopped = HF_ERR_STORE;
         log_reopen(engine, "engine_stopped");

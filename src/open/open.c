@@ -87,7 +87,13 @@ static hf_status close_opened(hf_op *op, hf_service *service)
     return status;
 }
 
-static const hf_service_ops OPENED_OPS = {submit, cancel, unwanted, close_opened};
+static hf_status check(hf_op *op, const hf_service *service)
+{
+    const hf_opened *opened = (const hf_opened *)(const void *)service;
+    return is_forked(opened) ? hf_fail(op, HF_ERR_MISUSE, FORKED_TEXT) : HF_OK;
+}
+
+static const hf_service_ops OPENED_OPS = {submit, cancel, unwanted, close_opened, check};
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------------- */
 

@@ -108,6 +108,8 @@ typedef struct hf_service_ops {
     void (*unwanted)(hf_service *service, hf_str task_token);
     /* Refuses new calls, ends all others, frees the service. Waits for the store, never for callers' code. */
     hf_status (*close)(hf_op *op, hf_service *service);
+    /* HF_OK, or why this process cannot ask it at all: HF_ERR_MISUSE after a fork(). Asks nobody. NULL = it always can. */
+    hf_status (*check)(hf_op *op, const hf_service *service);
 } hf_service_ops;
 
 /* Implementations embed this as their first member. */
@@ -117,6 +119,11 @@ struct hf_service {
 };
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));
+
+static inline hf_status hf_service_check(hf_op *op, const hf_service *service)
+{
+    return service->ops->check != NULL ? service->ops->check(op, service) : HF_OK;
+}
 
 static inline void hf_service_submit(hf_service *service, hf_call *call)
 {

@@ -32,6 +32,7 @@ typedef struct verdict {
 typedef struct activity {
     hf_worker *worker;
     hf_node busy;       /* in worker->busy */
+    bool has_returned;  /* the function has; under worker->busy_lock */
     int64_t started_ns; /* mono */
     int64_t until_ns;   /* mono: its attempt is over then; INT64_MAX = no bound */
     hf_arena arena;     /* the task, and what is said about it */
@@ -112,6 +113,15 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
     }
 }
 
+/* What does not pass by itself is not sent again; the next heartbeat may have other details. */
+static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
+{
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&act->worker->door.is_shut)) {
+        hf_log(act->worker->rt, HF_LOG_WARN, "heartbeat_refused", "activity=%s id=%s message=%s", act->facts.name,
+               act->facts.id, op->message);
+    }
+}
+
 /* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
 static hf_status send_beats(void *arg)
 {
@@ -135,10 +145,11 @@ static hf_status send_beats(void *arg)
         hf_status status = hf_service_ask(&op, worker->service, &call);
         hear(act, status, call.response, call.message);
         hf_arena_deinit(&arena);
-        if (status == HF_OK || status == HF_ERR_NOT_FOUND) {
-            hf_payload_free(&details);
+        if (hf_status_may_pass(status) || status == HF_ERR_CANCELED) {
+            give_back(act, details); /* also when the activity has just ended, which cancels this */
         } else {
-            give_back(act, details); /* also when the activity has just ended */
+            hf_payload_free(&details);
+            tell_refused_beat(act, status, &op);
         }
         HF_TRY(hf_sleep(throttle_of(act)));
     }
@@ -240,13 +251,26 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
 
 /* ---- The answer ------------------------------------------------------------------------------------------------------------ */
 
-/* A full disk, no memory, a commit that failed: the service comes back, and the work was done. Without its answer it would be
- * done again. */
-static bool may_pass(hf_status status)
+/* Why the service does not take an answer now; `is_given_up`: it is not tried again. */
+static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
 {
-    return status == HF_ERR_FULL || status == HF_ERR_NOMEM || status == HF_ERR_IO || status == HF_ERR_AGAIN;
+    _Static_assert(sizeof worker->unsaid_why == sizeof op->message, "it is copied as it is");
+    hf_spin_lock(&worker->busy_lock);
+    worker->unsaid_count += is_given_up && atomic_load(&worker->stop_ns) != 0;
+    worker->unsaid_status = op->status;
+    memcpy(worker->unsaid_why, op->message, sizeof op->message);
+    hf_spin_unlock(&worker->busy_lock);
 }
 
+/* The pause before it is tried again; false: it is not. */
+static bool may_try_again(hf_worker *worker, int64_t pause)
+{
+    char token = 0;
+    return hf_chan_recv(worker->hush, &token, .timeout = {pause}) == HF_ERR_TIMEOUT;
+}
+
+/* A full disk, no memory, a commit that failed: the service comes back, and the work was done. Without its answer it would be
+ * done again. So the answer is given again, for a while, and until a worker that stops must have stopped. */
 static void answer(activity *act, hf_method method, const void *request)
 {
     hf_worker *worker = act->worker;
@@ -258,12 +282,18 @@ static void answer(activity *act, hf_method method, const void *request)
         return; /* out of memory: it will time out */
     }
     hf_status status = HF_OK;
-    for (int64_t pause = FIRST_PAUSE;; pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
+    bool tries_again = true;
+    for (int64_t pause = FIRST_PAUSE; tries_again; pause = 2 * pause < LONGEST_PAUSE ? 2 * pause : LONGEST_PAUSE) {
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, method, request, &act->arena);
         status = hf_service_ask(&op, worker->service, &call);
-        if (!may_pass(status) || atomic_load(&worker->door.is_shut) || hf_sleep(hf_nanoseconds(pause)) != HF_OK) {
-            break;
+        bool may_pass = hf_status_may_pass(status) && !atomic_load(&worker->door.is_shut);
+        if (may_pass) {
+            note_unsaid(worker, &op, false);
+        }
+        tries_again = may_pass && may_try_again(worker, pause);
+        if (may_pass && !tries_again) {
+            note_unsaid(worker, &op, true);
         }
     }
     if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&worker->door.is_shut)) {
@@ -501,6 +531,9 @@ static hf_status run_activity(void *arg)
     } else if (status == HF_OK) {
         status = work(act, &failure);
     }
+    hf_spin_lock(&worker->busy_lock);
+    act->has_returned = true;
+    hf_spin_unlock(&worker->busy_lock);
     tell(act, status, failure);
     free_activity(act);
     hf_worker_count(worker, &worker->jobs_count, -1);
@@ -581,7 +614,7 @@ void hf_activity_report(hf_worker *worker, const char *event)
     HF_LIST_EACH(node, &worker->busy)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
-        if (count < REPORT_MAX) {
+        if (count < REPORT_MAX && !act->has_returned) {
             hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
                              act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
                              (long long)((now - act->started_ns) / 1000000));
@@ -591,4 +624,19 @@ void hf_activity_report(hf_worker *worker, const char *event)
     for (size_t i = 0; i < count; i++) {
         hf_log(worker->rt, HF_LOG_ERROR, event, "%s", texts[i]);
     }
+}
+
+hf_activity_counts hf_activity_count(hf_worker *worker)
+{
+    hf_activity_counts counts = {0, 0, 0};
+    hf_spin_lock(&worker->busy_lock);
+    counts.unsaid = worker->unsaid_count;
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        bool has_returned = HF_CONTAINER(node, activity, busy)->has_returned;
+        counts.running += !has_returned;
+        counts.answering += has_returned;
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    return counts;
 }

@@ -7,7 +7,8 @@
  *     the ladder:    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
  *                    2  cached workflows are evicted, each after the step it is at; activities may finish (grace)
  *                    3  activities are canceled (force)
- *                    4  what still runs is reported by name and left behind: hf_worker_run returns HF_ERR_TIMEOUT
+ *                    4  answers that the service does not take are given up; what still runs is reported by name and left
+ *                       behind: hf_worker_run returns HF_ERR_TIMEOUT
  *
  * Steps 1 to 3 are the fiber's, step 4 is the keeper's: it is a plain thread, so that neither a workflow that keeps the fiber
  * threads busy nor an activity that ignores its cancel can make it wait. What is left behind still uses the worker, the runtime
@@ -29,6 +30,8 @@ enum {
 };
 
 static const int64_t NAP_NS = 10 * INT64_C(1000000);
+static const int64_t LAST_WORD_NS =
+    INT64_C(1000000000); /* for the service to refuse the last answers, when time is over */
 static const int64_t LISTEN_NS = 100 * INT64_C(1000000); /* how often the keeper looks for a signal, once it has to */
 
 /* ---- The fiber ----------------------------------------------------------------------------------------------------------------- */
@@ -62,6 +65,7 @@ void hf_worker_ring(hf_worker *worker)
 void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
 {
     if (!atomic_exchange(&worker->has_given_up, true)) { /* each of its pollers comes here */
+        (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s", why);
         hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
     }
     __atomic_store_n(&worker->status, status, __ATOMIC_RELAXED);
@@ -233,15 +237,32 @@ static hf_status work(hf_worker *worker)
     return status != HF_OK ? status : __atomic_load_n(&worker->status, __ATOMIC_RELAXED);
 }
 
+/* Activities that have ended, and the service could not be told. */
+static void say_unsaid(hf_worker *worker, int count, char *text, size_t capacity)
+{
+    char why[HF_MESSAGE_LEN_MAX];
+    hf_spin_lock(&worker->busy_lock);
+    memcpy(why, worker->unsaid_why, sizeof why);
+    hf_spin_unlock(&worker->busy_lock);
+    (void)snprintf(text, capacity,
+                   count == 1 ? "%d activity had ended, and its answer could not be given to the service: %.300s"
+                              : "%d activities had ended, and their answers could not be given to the service: %.300s",
+                   count, why[0] != '\0' ? why : "it does not answer");
+}
+
 static hf_status worker_main(void *arg)
 {
     hf_worker *worker = arg;
     worker->result = work(worker);
-    if (worker->result != HF_OK) {
+    if (worker->result != HF_OK && worker->why[0] == '\0') {
         const hf_failure *failure = hf_error();
         bool is_it = failure != NULL && failure->status == worker->result;
         (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
                        is_it ? failure->message : hf_status_text(worker->result));
+    }
+    if (worker->result == HF_OK && worker->unsaid_count > 0) { /* nobody changes it any more */
+        worker->result = worker->unsaid_status;
+        say_unsaid(worker, worker->unsaid_count, worker->why, sizeof worker->why);
     }
     atomic_store(&worker->is_over, true);
     hf_worker_ring(worker);
@@ -337,24 +358,54 @@ static void say_what_is_left(hf_worker *worker, int jobs, int runs)
                    who);
 }
 
+/* What is not an activity's fault comes after what is. */
+static void add_unsaid(hf_worker *worker, int count, bool is_first)
+{
+    size_t len = is_first ? 0 : strlen(worker->left);
+    if (!is_first && len + 2 < sizeof worker->left) {
+        memcpy(worker->left + len, "; ", 3);
+        len += 2;
+    }
+    say_unsaid(worker, count, worker->left + len, sizeof worker->left - len);
+}
+
 /* K4: what runs goes on, but the worker is no longer waited for. */
 static void leave_behind(hf_worker *worker)
 {
-    int jobs = atomic_load(&worker->jobs_count);
+    hf_activity_counts activities = hf_activity_count(worker);
+    int jobs = activities.running;
     int runs = atomic_load(&worker->runs_count);
+    int unsaid = activities.answering + activities.unsaid;
     if (runs > 0) {
         warn_of_caller(worker);
     }
-    hf_log(worker->rt, HF_LOG_ERROR, "worker_left_behind", "queue=%.*s activities=%d workflows=%d",
-           HF_STR_ARGS(worker->queue), jobs, runs);
+    hf_log(worker->rt, HF_LOG_ERROR, "worker_left_behind", "queue=%.*s activities=%d workflows=%d answers=%d",
+           HF_STR_ARGS(worker->queue), jobs, runs, unsaid);
     hf_activity_report(worker, "activity_left_behind");
     hf_wf_cache_report(worker, "workflow_left_behind");
     atomic_store(&worker->rt->has_left_behind, true);
     atomic_store(&worker->door.is_shut, true);
     hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
     hf_world_start(worker->rt);
-    say_what_is_left(worker, jobs, runs);
+    if (jobs + runs > 0 || unsaid == 0) {
+        say_what_is_left(worker, jobs, runs);
+    }
+    if (unsaid > 0) {
+        add_unsaid(worker, unsaid, jobs + runs == 0);
+    }
     let_go(worker);
+}
+
+/* Its time is over. Answers that the service does not take are not given again; if nothing else is left, it ends by itself,
+ * unless the service does not even refuse. True: it is waited for, until `*ret_until`. */
+static bool hush(hf_worker *worker, hf_instant now, hf_instant *ret_until)
+{
+    (void)hf_chan_close(worker->hush);
+    hf_activity_counts activities = hf_activity_count(worker);
+    bool is_quiet = activities.running == 0 && atomic_load(&worker->runs_count) == 0;
+    worker->hushed_ns = worker->hushed_ns == 0 ? now.ns : worker->hushed_ns;
+    *ret_until = hf_instant_after((hf_instant){worker->hushed_ns}, hf_nanoseconds(LAST_WORD_NS));
+    return is_quiet && now.ns < ret_until->ns;
 }
 
 /* When to look again if nobody rings: a runtime without threads has no watchdog that would, and a signal does not ring. */
@@ -385,10 +436,13 @@ static void keep(hf_worker *worker)
             hear_signal(worker);
         }
         hf_instant now = env->ops->now(env);
-        if (now.ns >= last_moment(worker).ns) {
-            leave_behind(worker);
-        } else {
+        hf_instant until = HF_INSTANT_NEVER;
+        if (now.ns < last_moment(worker).ns) {
             (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now));
+        } else if (hush(worker, now, &until)) {
+            (void)env->ops->word_wait(env, &worker->word, seen, until);
+        } else {
+            leave_behind(worker);
         }
     }
 }
@@ -460,6 +514,7 @@ hf_status hf_worker_run(hf_worker *worker)
     HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
+    HF_TRY(worker != NULL ? hf_worker_may_ask(worker->door.behind) : HF_OK);
     unsigned expected = HF_WORKER_NEW;
     if (worker == NULL || !atomic_compare_exchange_strong(&worker->state, &expected, HF_WORKER_RUNNING)) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");

@@ -18,17 +18,15 @@ static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
     }
 }
 
-/* After a failed poll. HF_OK: try again. */
+/* After a failed poll. HF_OK: try again. What does not pass by itself ends the worker: nothing would ever come. */
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
-    if (op->status == HF_ERR_CLOSED || op->status == HF_ERR_STORE) {
+    HF_TRY(hf_canceled());
+    if (!hf_status_may_pass(op->status)) {
         if (!atomic_load(&worker->door.is_shut)) { /* else it was left behind: that was said */
             hf_worker_give_up(worker, op->status, op->message);
         }
         return op->status;
-    }
-    if (op->status == HF_ERR_CANCELED) {
-        return HF_ERR_CANCELED;
     }
     tell(worker, op, *pause_ms);
     hf_status status = hf_sleep(hf_milliseconds(*pause_ms));

@@ -61,9 +61,16 @@ static hf_status door_close(hf_op *op, hf_service *service)
 
 void hf_door_init(hf_door *door, hf_service *behind)
 {
-    static const hf_service_ops OPS = {door_submit, door_cancel, door_unwanted, door_close};
+    static const hf_service_ops OPS = {door_submit, door_cancel, door_unwanted, door_close, NULL};
     door->service.ops = &OPS;
     door->behind = behind;
+}
+
+hf_status hf_worker_may_ask(const hf_service *service)
+{
+    hf_op op;
+    hf_op_init(&op);
+    return hf_service_check(&op, service) == HF_OK ? HF_OK : hf_raise(op.status, "%s", op.message);
 }
 
 /* ---- Making -------------------------------------------------------------------------------------------------------------- */
@@ -164,6 +171,7 @@ static hf_status make_parts(hf_worker *worker)
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
     HF_TRY(hf_chan_new(&worker->stop, sizeof(const char *), .name = "stop", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(&worker->over, 1, .name = "over", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_chan_new(&worker->hush, 1, .name = "hush", .runtime = rt));
     HF_TRY(hf_chan_new(&worker->ended, 1, .name = "ended", .capacity = 1, .runtime = rt));
     HF_TRY(hf_sem_new(&worker->workflow_slots, o->workflows_max, .name = "workflow slots", .runtime = rt));
     HF_TRY(hf_sem_new(&worker->activity_slots, o->activities_max, .name = "activity slots", .runtime = rt));
@@ -195,6 +203,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
         return hf_data_give_up(&op);
     }
     HF_TRY(check_numbers(options));
+    HF_TRY(hf_worker_may_ask(service));
     hf_allocator memory = hf_data_memory();
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));
     if (worker == NULL) {
@@ -250,6 +259,7 @@ hf_status hf_worker_release(hf_worker *worker)
     (void)hf_dispatcher_free(worker->pool);
     (void)hf_sem_free(worker->activity_slots);
     (void)hf_sem_free(worker->workflow_slots);
+    (void)hf_chan_free(worker->hush);
     (void)hf_chan_free(worker->ended);
     (void)hf_chan_free(worker->over);
     (void)hf_chan_free(worker->stop);

@@ -17,6 +17,7 @@
 #define HF_WORKER_WORKER_PRIVATE_H
 
 #include "base/arena.h"
+#include "base/status.h"
 #include "fiber/crew.h"
 #include "fiber/wait.h"
 #include "service/call.h"
@@ -75,14 +76,18 @@ struct hf_worker {
     hf_chan *stop;     /* somebody wants it to stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
-    hf_dispatcher *pool;   /* activities' threads */
-    hf_scope *runs;        /* drivers; open while it runs */
-    hf_scope *jobs;        /* activities */
-    hf_chan *ended;        /* while it stops: one of the two below has gone down */
-    atomic_int runs_count; /* drivers that have not ended */
-    atomic_int jobs_count; /* activities that have not ended */
-    hf_spin busy_lock;     /* of the next */
-    hf_list busy;          /* activities that have not ended, for reports */
+    hf_dispatcher *pool;                 /* activities' threads */
+    hf_scope *runs;                      /* drivers; open while it runs */
+    hf_scope *jobs;                      /* activities */
+    hf_chan *ended;                      /* while it stops: one of the two below has gone down */
+    atomic_int runs_count;               /* drivers that have not ended */
+    atomic_int jobs_count;               /* activities that have not ended */
+    hf_chan *hush;                       /* closed: answers are not given again any more */
+    hf_spin busy_lock;                   /* of the next four */
+    hf_list busy;                        /* activities that have not ended, for reports */
+    int unsaid_count;                    /* answers of activities that were given up while it stopped */
+    hf_status unsaid_status;             /* why the service did not take the last one that it could not take ... */
+    char unsaid_why[HF_MESSAGE_LEN_MAX]; /* ... as a sentence */
 
     /* keeper.c */
     hf_thread *keeper;
@@ -96,6 +101,7 @@ struct hf_worker {
     _Atomic(int64_t) stop_ns;      /* mono: since when it is to stop; 0 = it is not */
     atomic_bool is_over;           /* everything has ended */
     int64_t started_ns;            /* mono */
+    int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
     hf_status status;              /* why it stopped by itself */
     atomic_bool has_given_up;      /* that was logged */
@@ -112,6 +118,8 @@ hf_status hf_worker_release(hf_worker *worker);
 /* Something has happened that the keeper is to look at. */
 void hf_worker_ring(hf_worker *worker);
 void hf_door_init(hf_door *door, hf_service *behind);
+/* Whether this process can ask it at all: a worker would poll in vain. Fails: HF_ERR_MISUSE. */
+hf_status hf_worker_may_ask(const hf_service *service);
 const hf_entry *hf_entry_find(const hf_list *entries, hf_str name);
 /* Counts drivers and activities, and tells who waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
@@ -136,7 +144,15 @@ typedef struct hf_poller_seat {
 hf_status hf_poll_workflows(void *seat);
 hf_status hf_poll_activities(void *seat);
 
-/* Logs each activity that still runs, by name. */
+/* Activities that have not ended: those whose function runs, and those that it has returned from, whose answer is being
+ * given. */
+typedef struct hf_activity_counts {
+    int running;
+    int answering;
+    int unsaid; /* and those that have ended without an answer, while the worker stopped */
+} hf_activity_counts;
+hf_activity_counts hf_activity_count(hf_worker *worker);
+/* Logs each activity whose function still runs, by name. */
 void hf_activity_report(hf_worker *worker, const char *event);
 /* Starts an activity, which gives its slot back in the end. Takes the task that lies in `arena`, the arena and the slot,
  * also on failure. Fails: HF_ERR_NOMEM. */

@@ -63,6 +63,7 @@ struct fake_service {
     int heartbeats;
     int given;
     int histories;
+    int refusable;
     const char *held;
     char log[LOG_LEN];
     size_t log_len;

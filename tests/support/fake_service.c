@@ -126,6 +126,23 @@ static bool try_history(fake_service *f, hf_call *call)
 
 /* ---- The service ------------------------------------------------------------------------------------------------- */
 
+/* True: it is not answered as it should be. */
+static bool refuses(fake_service *f, hf_call *call)
+{
+    if (f->options.refuse_count == 0 || call->method != f->options.refuse_method) {
+        return false;
+    }
+    if (f->refusable++ >= f->options.refuse_count) {
+        return false;
+    }
+    if (f->options.refuse_status != HF_OK) {
+        fake_finish(f, call, f->options.refuse_status, "refused");
+    } else {
+        hf_list_push_back(&f->calls, &call->link);
+    }
+    return true;
+}
+
 static void handle(fake_service *f, hf_call *call)
 {
     static void (*const HANDLERS[HF_METHOD_COUNT])(fake_service *, hf_call *) = {
@@ -147,6 +164,8 @@ static void handle(fake_service *f, hf_call *call)
     } else if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED && f->options.full_answers > 0) {
         f->options.full_answers--;
         fake_finish(f, call, HF_ERR_FULL, "the disk is full");
+    } else if (refuses(f, call)) {
+        return;
     } else if (HANDLERS[call->method] != NULL) {
         HANDLERS[call->method](f, call);
     } else {
@@ -156,6 +175,9 @@ static void handle(fake_service *f, hf_call *call)
 
 static bool try_call(fake_service *f, hf_call *call)
 {
+    if (f->options.refuse_count > 0 && call->method == f->options.refuse_method) {
+        return false; /* it is kept */
+    }
     switch ((int)call->method) {
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
         return fake_try_workflow_poll(f, call);
@@ -254,7 +276,7 @@ static hf_status close_service(hf_op *op, hf_service *service)
 
 fake_service *fake_new(const fake_options *options)
 {
-    static const hf_service_ops OPS = {submit, cancel, unwanted, close_service};
+    static const hf_service_ops OPS = {submit, cancel, unwanted, close_service, NULL};
     fake_service *f = calloc(1, sizeof *f);
     f->base.ops = &OPS;
     f->options = options != NULL ? *options : (fake_options){0};
@@ -404,6 +426,11 @@ int fake_heartbeats(const fake_service *fake)
 int fake_activities(const fake_service *fake)
 {
     return fake->given;
+}
+
+int fake_refusable(const fake_service *fake)
+{
+    return fake->refusable;
 }
 
 int fake_histories(const fake_service *fake)

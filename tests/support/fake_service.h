@@ -17,6 +17,9 @@ typedef struct fake_options {
     int full_answers;   /* answer the first so many completed activities with HF_ERR_FULL */
     bool late_tasks;    /* give each workflow task that was completed once more, as a poll that was slow would */
     int refuse_every;   /* answer every n-th completed workflow task with UnhandledCommand; 0 = none */
+    int refuse_count;   /* refuse the first so many calls of a method; 0 = none */
+    hf_method refuse_method;
+    hf_status refuse_status; /* HF_OK = these are not answered at all, until fake_close */
 } fake_options;
 
 fake_service *fake_new(const fake_options *options);
@@ -41,6 +44,7 @@ char *fake_events(fake_service *fake);
 /* Heartbeats that came; activities that were given out; unwanted tasks that came back. */
 int fake_heartbeats(const fake_service *fake);
 int fake_activities(const fake_service *fake);
+int fake_refusable(const fake_service *fake); /* calls of refuse_method that came */
 int fake_histories(const fake_service *fake); /* times that a worker asked for a history */
 
 #endif

@@ -39,6 +39,12 @@ static void what_was_started_is_there_after_closing_and_opening(void **state)
     assert_int_equal(hf_close(NULL), HF_OK);
 }
 
+static hf_status make_worker_of(void *service)
+{
+    hf_worker *worker = NULL;
+    return hf_worker_new(service, "queue", &worker);
+}
+
 /* As one does who becomes a daemon after it has opened its file, or whose child returns from main. */
 static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void **state)
 {
@@ -46,11 +52,18 @@ static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void
     hf_service *service = NULL;
     assert_int_equal(hf_open(p->address, &service), HF_OK);
     start_one(service, "a");
+    hf_worker *made_before = NULL;
+    assert_int_equal(hf_worker_new(service, "queue", &made_before), HF_OK);
     int files = place_count(p);
     pid_t pid = fork();
     if (pid == 0) {
         (void)alarm(20); /* it has none of the threads that it would wait for */
+        hf_worker *made = NULL;
         bool is_so = hf_start(service, "type", hf_payload_none(), NULL, .id = "b") == HF_ERR_MISUSE &&
+                     hf_worker_run(made_before) == HF_ERR_MISUSE && strstr(hf_error_text(), "is a fork()") != NULL &&
+                     hf_worker_new(service, "queue", &made) == HF_ERR_MISUSE &&
+                     strstr(hf_error_text(), "is a fork()") != NULL && made == NULL &&
+                     hf_run(make_worker_of, service) == HF_ERR_MISUSE && /* a runtime of its own does not help */
                      hf_close(service) == HF_ERR_MISUSE && strstr(hf_error_text(), "is a fork()") != NULL;
         _exit(is_so ? 0 : 1);
     }
@@ -59,6 +72,7 @@ static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void
     assert_int_equal(code, 0);
     assert_int_equal(place_count(p), files);
     start_one(service, "b");
+    assert_int_equal(hf_worker_free(made_before), HF_OK);
     assert_int_equal(hf_close(service), HF_OK);
 }
 

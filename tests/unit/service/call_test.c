@@ -48,7 +48,7 @@ static void slow_main(void *arg)
     s->is_gone = true;
 }
 
-static const hf_service_ops SLOW = {slow_submit, slow_cancel, NULL, NULL};
+static const hf_service_ops SLOW = {slow_submit, slow_cancel, NULL, NULL, NULL};
 
 static hf_status ask(void *arg)
 {
