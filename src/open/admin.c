@@ -16,11 +16,12 @@
 #include "open/open.h"
 
 #include "base/latch.h"
+#include "base/status.h"
 #include "engine/engine.h"
 
 #include <stdio.h>
 
-enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAGE_EVENTS = 1000, CALLERS_MAX = 16 };
+enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAUSE_MS = 100, PAGE_EVENTS = 1000, CALLERS_MAX = 16 };
 
 /* A connection whose request has not come yet. */
 typedef struct caller {
@@ -310,15 +311,17 @@ static void hang_up(hf_admin *admin, int idx)
     memmove(c, c + 1, (size_t)(admin->caller_count - idx) * sizeof *c);
 }
 
-/* The poller tells of a new connection once: all that are there are taken before it is asked again. */
-static void pick_up(hf_admin *admin)
+/* The poller tells of a new connection once: all that are there are taken before it is asked again. True: one could not be
+ * taken and stays in the queue, because no descriptor was free, say. */
+static bool pick_up(hf_admin *admin)
 {
     hf_env *env = admin->env;
     hf_op op;
     hf_op_init(&op);
     caller c = {.fd = -1};
     char peer[HF_ADDRESS_LEN_MAX];
-    while (env->ops->accept(env, &op, admin->fd, &c.fd, peer) == HF_OK) {
+    hf_status status = HF_OK;
+    while ((status = env->ops->accept(env, &op, admin->fd, &c.fd, peer)) == HF_OK) {
         if (admin->caller_count == CALLERS_MAX) {
             hang_up(admin, 0);
         }
@@ -333,6 +336,7 @@ static void pick_up(hf_admin *admin)
         }
         hf_op_init(&op);
     }
+    return status != HF_ERR_AGAIN && hf_status_may_pass(status);
 }
 
 /* The first whose request is there, or will never be. False: there is none. */
@@ -364,9 +368,11 @@ static void admin_main(void *arg)
     hf_admin *admin = arg;
     hf_env *env = admin->env;
     while (!atomic_load(&admin->stopping)) {
-        pick_up(admin);
+        bool is_left = pick_up(admin);
         if (!serve_one(admin)) {
             hf_instant until = admin->caller_count > 0 ? admin->callers[0].deadline : HF_INSTANT_NEVER;
+            hf_instant again = from_now(env, hf_milliseconds(PAUSE_MS));
+            until = is_left && again.ns < until.ns ? again : until;
             hf_event events[4];
             (void)env->ops->poller_wait(env, admin->poller, events, (int)HF_COUNT_OF(events), until);
         }

@@ -5,6 +5,7 @@
 #include "main/source.c"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -116,6 +117,50 @@ static void a_program_that_hangs_up_is_said_to_have_closed_the_file(void **state
     (void)close(fd);
 }
 
+/* An owner without a descriptor for the tool's connection, for a while: nobody tells it again of what waits in its queue. */
+static hf_env_ops poor_ops;
+static hf_env poor = {&poor_ops};
+static atomic_int refusals; /* still to come */
+static atomic_bool has_refused;
+
+static hf_status accept_poorly(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_peer)
+{
+    (void)env;
+    if (atomic_load(&refusals) == 0) {
+        return hf_env_posix()->ops->accept(hf_env_posix(), op, fd, ret_fd, ret_peer);
+    }
+    atomic_fetch_sub(&refusals, 1);
+    atomic_store(&has_refused, true);
+    return hf_fail(op, HF_ERR_LIMIT, "no descriptor is left");
+}
+
+static int wait_poorly(hf_env *env, hf_poller *poller, hf_event *ret_events, int count, hf_instant deadline)
+{
+    (void)env;
+    if (atomic_exchange(&has_refused, false) && !HF_CHECK_SAY(deadline.ns != INT64_MAX, "it waits for news for ever")) {
+        return 0;
+    }
+    return hf_env_posix()->ops->poller_wait(hf_env_posix(), poller, ret_events, count, deadline);
+}
+
+static void an_owner_without_descriptors_answers_when_it_has_some(void **state)
+{
+    const place *p = *state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_admin *admin = NULL;
+    poor_ops = *hf_env_posix()->ops;
+    poor_ops.accept = accept_poorly;
+    poor_ops.poller_wait = wait_poorly;
+    atomic_store(&refusals, 0);
+    atomic_store(&has_refused, false);
+    assert_int_equal(hf_admin_open(&op, &poor, p->path, NULL, &admin), HF_OK);
+    atomic_store(&refusals, 3);
+    assert_int_equal(hf_admin_ask(&op, hf_env_posix(), p->path, "hello", NULL, 0, ignore, NULL), HF_ERR_INVALID);
+    assert_non_null(strstr(op.message, "there is no verb"));
+    hf_admin_close(admin);
+}
+
 /* Somebody else's program has it open, with a lock that we may not even read: there is a log, and it is in use. */
 static void a_file_in_use_by_another_user_is_not_said_to_be_left(void **state)
 {
@@ -151,6 +196,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_program_that_gives_up_opening_leaves_the_file_to_the_tool),
     TEST(a_program_that_is_still_opening_is_asked_when_it_listens),
     TEST(a_program_that_hangs_up_is_said_to_have_closed_the_file),
+    TEST(an_owner_without_descriptors_answers_when_it_has_some),
     TEST(a_file_in_use_by_another_user_is_not_said_to_be_left),
 };
 
