@@ -28,7 +28,7 @@ typedef struct hf_failure hf_failure;
  * was read from a scope or job, until that scope is closed. */
 struct hf_failure {
     hf_status status;        /* never HF_OK */
-    const char *type;        /* short and stable, for programs: "HF_ERR_IO", or the user's own word */
+    const char *type;        /* short and stable, for programs: "HF_ERR_IO", "HF_ERR_USER+7", or the user's own word */
     const char *message;     /* a sentence: what happened, to what, what to do */
     const char *where;       /* the function or fiber that reported it */
     const hf_failure *cause; /* what led to it, or NULL */
@@ -38,7 +38,8 @@ HF_BEGIN_DECLS
 
 /* The last failure of this fiber or plain thread; NULL when there was none. */
 HF_API const hf_failure *hf_error(void);
-/* Its sentence with the chain of causes, "" when there was none. hf_error()->message may have the chain from then on. */
+/* Its sentence with the chain of causes, "" when there was none: "the order failed; because the disk is gone". What hf_error() gives
+ * stays as it is. */
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */

@@ -36,12 +36,14 @@ typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, passing, text) name = number,
     HF_STATUS_MAP(HF_STATUS_ENUM)
 #undef HF_STATUS_ENUM
-        HF_ERR_USER = 1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7) */
+        HF_ERR_USER =
+            1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7). The status of an activity or workflow
+                              arrives where it is waited for: in the hf_failure, whose type is "HF_ERR_USER+7" */
 } hf_status;
 
 HF_BEGIN_DECLS
 
-/* "HF_ERR_TIMEOUT"; "HF_ERR_USER+7" style numbers come back as "HF_ERR_USER". Never NULL. */
+/* "HF_ERR_TIMEOUT"; "HF_ERR_USER" for all of the program's own. Never NULL. */
 HF_API const char *hf_status_name(hf_status status);
 /* "a deadline passed". Never NULL. */
 HF_API const char *hf_status_text(hf_status status);

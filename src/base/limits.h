@@ -5,6 +5,7 @@
 #define HF_THREADS_MAX 256               /* fiber threads of a runtime: far above any sensible core count */
 #define HF_POOL_THREADS_MAX 1024         /* threads of one pool: each costs a kernel stack */
 #define HF_MESSAGE_LEN_MAX 480           /* bytes of a failure's sentence: a line on a screen, with room for names */
+#define HF_CHAIN_LEN_MAX 2048            /* bytes of the sentence with its causes: a few of them whole */
 #define HF_TYPE_LEN_MAX 48               /* bytes of a failure's type word */
 #define HF_CAUSE_DEPTH_MAX 8             /* links of a cause chain: more is noise */
 #define HF_LOCALS_MAX 64                 /* fiber-local bindings of one fiber */

@@ -25,6 +25,10 @@ hf_status hf_fail_at(hf_op *op, hf_status status, const char *where, const char 
 /* The same from errno: maps it to a status and adds its text: "cannot bind tcp:...: Address already in use". */
 #define hf_fail_errno(op, error, ...) hf_fail_errno_at((op), (error), __func__, __VA_ARGS__)
 hf_status hf_fail_errno_at(hf_op *op, int error, const char *where, const char *format, ...) HF_PRINTF(4, 5);
+/* The name of a status, and of one of the program's own its number, too: "HF_ERR_USER+7". What failures have as their type. */
+void hf_status_word(hf_status status, char *text, size_t capacity);
+/* The status that such a word with a number stands for. False: it is another word, maybe of somebody else's. */
+bool hf_status_of_word(const char *word, size_t len, hf_status *ret_status);
 /* The status that stands for an errno value. */
 hf_status hf_status_of_errno(int error);
 

@@ -1,6 +1,12 @@
 #include "base/status.h"
 
+#include "base/op.h"
+
 #include <holdfast/error.h>
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
 const char *hf_status_name(hf_status status)
 {
@@ -55,6 +61,37 @@ bool hf_status_may_pass(hf_status status)
         }
     }
     return false; /* a program's own */
+}
+
+#define USER_WORD "HF_ERR_USER+"
+
+void hf_status_word(hf_status status, char *text, size_t capacity)
+{
+    if ((int)status >= HF_ERR_USER) {
+        (void)snprintf(text, capacity, USER_WORD "%d", (int)status - HF_ERR_USER);
+    } else {
+        (void)snprintf(text, capacity, "%s", hf_status_name(status));
+    }
+}
+
+bool hf_status_of_word(const char *word, size_t len, hf_status *ret_status)
+{
+    size_t at = sizeof USER_WORD - 1;
+    int64_t number = 0;
+    if (len <= at || len > at + 10 || memcmp(word, USER_WORD, at) != 0 || (word[at] == '0' && len > at + 1)) {
+        return false;
+    }
+    for (; at < len; at++) {
+        if (word[at] < '0' || word[at] > '9') {
+            return false;
+        }
+        number = number * 10 + (word[at] - '0');
+    }
+    if (number > INT_MAX - HF_ERR_USER) {
+        return false;
+    }
+    *ret_status = (hf_status)(HF_ERR_USER + number);
+    return true;
 }
 
 const char *hf_cause_name(hf_cause cause)

@@ -27,9 +27,14 @@ static void copy_text(char *to, size_t capacity, const char *text)
 
 static void fill(hf_failure_box *box, hf_status status, const char *type, const char *where, const char *message)
 {
-    copy_text(box->type, sizeof box->type, type != NULL ? type : hf_status_name(status));
+    if (type != NULL) {
+        copy_text(box->type, sizeof box->type, type);
+    } else {
+        hf_status_word(status, box->type, sizeof box->type);
+    }
     copy_text(box->where, sizeof box->where, where != NULL ? where : "");
     copy_text(box->message, sizeof box->message, message);
+    box->as = status;
     box->failure.status = status;
     box->failure.type = box->type;
     box->failure.message = box->message;
@@ -43,6 +48,21 @@ static int depth_of(const hf_failure_box *box)
         depth++;
     }
     return depth;
+}
+
+/* A thread's own box has no memory of its own, but its causes have. NULL: neither has. */
+static hf_runtime *text_memory(const hf_failure_box *box)
+{
+    return box->rt != NULL || box->cause == NULL ? box->rt : box->cause->rt;
+}
+
+static void drop_text(hf_failure_box *box)
+{
+    char *text = atomic_load_explicit(&box->text, memory_order_relaxed);
+    if (HF_UNLIKELY(text != NULL)) {
+        atomic_store_explicit(&box->text, NULL, memory_order_relaxed);
+        hf_rt_free(text_memory(box), text, HF_CHAIN_LEN_MAX);
+    }
 }
 
 hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, const char *where, const char *message,
@@ -81,6 +101,7 @@ void hf_box_unref(hf_failure_box *box)
             return;
         }
         hf_failure_box *cause = box->cause;
+        drop_text(box);
         hf_rt_free(box->rt, box, sizeof *box);
         box = cause;
     }
@@ -121,6 +142,7 @@ void hf_self_drop_cause(hf_fiber *self)
 {
     hf_failure_box *own = &HF_CONTAINER(self, hf_thread_fiber, fiber)->box;
     hf_failure_box *cause = own->cause;
+    drop_text(own);
     own->cause = NULL;
     own->failure.cause = NULL;
     hf_box_unref(cause);
@@ -129,7 +151,7 @@ void hf_self_drop_cause(hf_fiber *self)
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 {
     keep_aside(self);
-    self->last_status = box->failure.status;
+    self->last_status = box->as;
     self->last_where = NULL;
     if (self->kind == HF_FIBER_THREAD) {
         hf_thread_fiber *thread = HF_CONTAINER(self, hf_thread_fiber, fiber);
@@ -137,6 +159,7 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
         flatten(&box->failure, text, sizeof text);
         hf_self_drop_cause(self);
         fill(&thread->box, box->failure.status, box->failure.type, box->failure.where, text);
+        thread->box.as = box->as;
         self->failure = &thread->box;
         hf_box_unref(box);
         return;
@@ -198,13 +221,31 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
     }
 }
 
+/* But for the one of no memory, which is everybody's. */
+static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
+{
+    if (box != &no_memory) {
+        box->as = status;
+    }
+    return box;
+}
+
+hf_status hf_self_return(hf_fiber *self, hf_status status)
+{
+    (void)return_as(self->failure, status);
+    self->last_status = status;
+    return status;
+}
+
 hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status status, const char *where)
 {
     bool is_noted = self->last_where != NULL;
-    if (!is_noted && self->failure != NULL && self->failure->failure.status == status) {
+    if (!is_noted && self->failure != NULL && self->failure->as == status) {
         if (self->kind == HF_FIBER_THREAD) {
             const hf_failure *flat = &self->failure->failure;
-            return hf_box_new(rt, status, flat->type, flat->where, flat->message, hf_box_ref(self->failure->cause));
+            hf_failure_box *box =
+                hf_box_new(rt, flat->status, flat->type, flat->where, flat->message, hf_box_ref(self->failure->cause));
+            return return_as(box, status);
         }
         hf_failure_box *box = self->failure;
         self->failure = NULL;
@@ -215,8 +256,10 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
     if (is_noted && self->last_status == status) {
         describe_note(self, text, sizeof text);
     } else {
-        (void)snprintf(text, sizeof text, "%s returned %s: %s", where != NULL ? where : "the fiber",
-                       hf_status_name(status), hf_status_text(status));
+        char word[HF_TYPE_LEN_MAX];
+        hf_status_word(status, word, sizeof word);
+        (void)snprintf(text, sizeof text, "%s returned %s: %s", where != NULL ? where : "the fiber", word,
+                       hf_status_text(status));
     }
     return hf_box_new(rt, status, NULL, where, text, NULL);
 }
@@ -240,21 +283,13 @@ const hf_failure *hf_error(void)
     return self->failure != NULL ? &self->failure->failure : NULL;
 }
 
-/* A box that a scope or job has, too, is not written to: the fiber gets one of its own for the text, which keeps the other
- * one, as hf_error may have given it out. */
-static const char *tell_apart(hf_failure_box *box, const char *text)
+const hf_failure *hf_error_as(hf_status status)
 {
-    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    const hf_failure *failure = &box->failure;
-    hf_failure_box *own = hf_box_new(self->rt, failure->status, failure->type, failure->where, text, hf_box_ref(box));
-    if (own == &no_memory) {
-        return failure->message;
-    }
-    own->failure.cause = own->cause != NULL ? failure->cause : NULL;
-    hf_self_fail(self, own);
-    return own->message;
+    const hf_failure *failure = hf_error();
+    return failure != NULL && hf_box_of(failure)->as == status ? failure : NULL;
 }
 
+/* A scope or a job may have the box, too, and somebody else may ask at the same time: the first text stays. */
 const char *hf_error_text(void)
 {
     const hf_failure *failure = hf_error();
@@ -264,18 +299,22 @@ const char *hf_error_text(void)
     if (failure->cause == NULL) {
         return failure->message;
     }
-    /* Keep the chain readable as one line without another allocation: fold it into the head's own text. */
     hf_failure_box *box = hf_box_of(failure);
-    if (strstr(box->message, "; because ") != NULL) {
+    char *text = atomic_load_explicit(&box->text, memory_order_acquire);
+    if (text != NULL) {
+        return text;
+    }
+    hf_runtime *rt = text_memory(box);
+    char *fresh = rt != NULL ? hf_rt_alloc(rt, HF_CHAIN_LEN_MAX) : NULL;
+    if (fresh == NULL) {
         return failure->message;
     }
-    char text[HF_MESSAGE_LEN_MAX];
-    flatten(failure, text, sizeof text);
-    if (atomic_load_explicit(&box->refs, memory_order_relaxed) <= 1) { /* 0: the thread's own */
-        copy_text(box->message, sizeof box->message, text);
-        return failure->message;
+    flatten(failure, fresh, HF_CHAIN_LEN_MAX);
+    if (atomic_compare_exchange_strong_explicit(&box->text, &text, fresh, memory_order_acq_rel, memory_order_acquire)) {
+        return fresh;
     }
-    return tell_apart(box, text);
+    hf_rt_free(rt, fresh, HF_CHAIN_LEN_MAX);
+    return text;
 }
 
 /* A thread has one box. While it runs a job that may have causes, in the memory of the job's runtime; they go with the
@@ -288,6 +327,7 @@ static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const cha
         cause = NULL;
     }
     hf_failure_box *old = thread->box.cause;
+    drop_text(&thread->box);
     fill(&thread->box, status, type, where, message);
     thread->box.cause = cause;
     thread->box.failure.cause = cause != NULL ? &cause->failure : NULL;
@@ -343,8 +383,7 @@ hf_status hf_raise_typed(hf_status status, const char *type, const char *format,
 
 void hf_die(hf_status status, const char *what)
 {
-    const hf_failure *failure = hf_error();
-    const char *text = failure != NULL && failure->status == status ? hf_error_text() : hf_status_text(status);
+    const char *text = hf_error_as(status) != NULL ? hf_error_text() : hf_status_text(status);
     char line[4096];
     (void)snprintf(line, sizeof line, "%s: %s", what, text);
     hf_text_clean(line); /* an activity elsewhere may have written it */

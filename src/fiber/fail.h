@@ -12,8 +12,11 @@ typedef struct hf_failure_box hf_failure_box;
 struct hf_failure_box {
     hf_failure failure; /* first: what users see points here */
     atomic_uint refs;   /* 0 = static, not counted */
-    hf_runtime *rt;     /* whose memory it is */
+    hf_status
+        as; /* what was returned with it: failure.status, but for failures of runs, which hf_result gives as its own */
+    hf_runtime *rt; /* whose memory it is */
     hf_failure_box *cause;
+    _Atomic(char *) text; /* the chain in one sentence, once somebody asked for it */
     char type[HF_TYPE_LEN_MAX];
     char message[HF_MESSAGE_LEN_MAX];
     char where[HF_TYPE_LEN_MAX];
@@ -33,6 +36,10 @@ static inline hf_failure_box *hf_box_of(const hf_failure *failure)
 
 /* Makes `box` the last failure of self (takes it); a thread copies it flat. */
 void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
+/* The last failure of self is returned as this status, which need not be its own. */
+hf_status hf_self_return(struct hf_fiber *self, hf_status status);
+/* hf_error() if that is what was returned as `status`; NULL when it tells of something else. */
+const hf_failure *hf_error_as(hf_status status);
 /* A thread has ended a job: the causes of its last failure are in the memory of the job's runtime, which it may leave. */
 void hf_self_drop_cause(struct hf_fiber *self);
 /* Remembers a failure that needs no sentence of its own: a canceled or timed-out wait. Costs nothing. */

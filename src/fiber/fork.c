@@ -283,8 +283,10 @@ static void keep_failure(hf_scope *scope, hf_job *job)
 {
     hf_runtime *rt = scope->rt;
     if (scope->policy.hooks->discard) {
+        char word[HF_TYPE_LEN_MAX];
+        hf_status_word(job->status, word, sizeof word);
         hf_log(rt, HF_LOG_WARN, "fiber_failed", "scope=%s fiber=%s status=%s message=%s", scope->name,
-               job->name != NULL ? job->name : "", hf_status_name(job->status), job->failure->failure.message);
+               job->name != NULL ? job->name : "", word, job->failure->failure.message);
         return;
     }
     if (scope->first == NULL || HF_CANARY(HF_BUG_FIRST_FAILURE)) {

@@ -105,7 +105,7 @@ static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
 static hf_status verdict_of(hf_scope *scope, const hf_tally *tally, bool *ret_timeout)
 {
     const hf_join_hooks *hooks = scope->policy.hooks;
-    hf_status first = scope->first != NULL ? scope->first->failure.status : HF_OK;
+    hf_status first = scope->first != NULL ? scope->first->as : HF_OK;
     hf_status status = first;
     if (hooks->result != NULL) {
         status = hooks->result(tally, first);
@@ -129,7 +129,7 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
         (void)timeout_of(scope, text, sizeof text);
         return hf_refuse_at(self, status, "hf_join", "%s", text);
     }
-    if (scope->first != NULL && scope->first->failure.status == status) {
+    if (scope->first != NULL && scope->first->as == status) {
         hf_self_fail(self, hf_box_ref(scope->first));
     } else if (status == HF_ERR_CANCELED && scope->ended_cause == HF_CAUSE_NONE && scope->tally.canceled > 0) {
         unsigned long long count = scope->tally.canceled;
