@@ -1,5 +1,7 @@
 #include "history/history.h"
 
+#include "base/glyph.h"
+#include "wire/json_read.h"
 #include "wire/pb_json.h"
 
 #define EVENTS_FIELD 1 /* of temporal.api.history.v1.History */
@@ -16,18 +18,52 @@ bool hf_history_next(hf_str *rest, hf_str *ret_event_bytes)
     return false;
 }
 
-static hf_status write_event(hf_op *op, hf_str bytes, hf_arena *arena, hf_buf *out)
+/* JSON as it is, on one line. Whatever in it is not plain ASCII is part of a string, and may be written as an escape there. */
+static void put_json(hf_str text, hf_buf *out)
+{
+    for (size_t at = 0; at < text.len;) {
+        hf_glyph glyph = hf_glyph_of(hf_str_of_len(text.data + at, text.len - at));
+        if (glyph.is_printable) {
+            hf_buf_put(out, text.data + at, glyph.len);
+        } else if (glyph.code < 0x20) {
+            hf_buf_putc(out, ' ');
+        } else {
+            hf_buf_putf(out, "\\u%04x", (unsigned)glyph.code);
+        }
+        at += glyph.len;
+    }
+}
+
+static void put_readable(const hf_pb_type *type, const void *msg, hf_buf *out)
+{
+    const hf_pb_payload *payload = msg;
+    if (type != &hf_pb_payload_type || !hf_str_equal(hf_payload_encoding(payload), HF_ENCODING_JSON)) {
+        return;
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_arena arena;
+    hf_json_value value;
+    hf_arena_init(&arena, out->memory);
+    if (hf_json_read(&op, payload->data, &arena, &value) == HF_OK) { /* nobody has looked at it before */
+        hf_buf_puts(out, ",\"json\":");
+        put_json(payload->data, out);
+    }
+    hf_arena_deinit(&arena);
+}
+
+static hf_status write_event(hf_op *op, hf_str bytes, bool readable, hf_arena *arena, hf_buf *out)
 {
     hf_pb_history_event event;
     HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, arena, &event));
-    hf_status status = hf_pb_json_write(&hf_pb_history_event_type, &event, out);
+    hf_status status = hf_pb_json_write_more(&hf_pb_history_event_type, &event, out, readable ? put_readable : NULL);
     if (status != HF_OK) {
         return hf_fail(op, status, "event %lld cannot be written as JSON", (long long)event.event_id);
     }
     return HF_OK;
 }
 
-hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, hf_buf *out)
+hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_buf *out)
 {
     hf_arena arena;
     hf_arena_init(&arena, out->memory);
@@ -42,7 +78,7 @@ hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, hf_buf *out)
         }
         comma = true;
         hf_arena_reset(&arena);
-        status = write_event(op, event, &arena, out);
+        status = write_event(op, event, readable, &arena, out);
     }
     hf_buf_puts(out, "]}");
     hf_arena_deinit(&arena);

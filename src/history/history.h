@@ -7,10 +7,11 @@
 
 #include "history/payload.h"
 
-/* Appends {"events":[...]}, in proto3's JSON. Memory comes from where the buffer's does; what is needed at a time is
+/* Appends {"events":[...]}, in proto3's JSON. `readable`: payloads that are JSON have it once more as it is, "json", beside "data"
+ * in base64; that is for people, and no other program need understand it. Memory comes from where the buffer's does; what is needed at a time is
  * one event. On failure part of the text may have been written.
  * Fails: HF_ERR_INVALID (malformed bytes, a time out of range), the buffer's status. */
-hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, hf_buf *out);
+hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_buf *out);
 /* Appends the bytes of a history that is given as JSON, also in the spelling of older Temporal servers.
  * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_NOMEM. */
 hf_status hf_history_from_json(hf_op *op, hf_str text, hf_arena *arena, hf_buf *out_bytes);

@@ -1,4 +1,5 @@
 /* holdfast db: check, stats, backup. */
+#include "base/glyph.h"
 #include "base/json.h"
 #include "engine/check.h"
 #include "main/tool.h"
@@ -24,7 +25,10 @@ static void on_found(void *state, const char *sentence)
     if (f->json) {
         hf_json_string(&f->writer, sentence);
     } else {
-        (void)printf("DAMAGED  %s\n", sentence);
+        char text[2 * HF_PATH_LEN_MAX];
+        (void)snprintf(text, sizeof text, "%s", sentence);
+        hf_text_clean(text); /* it may have the name of a workflow in it */
+        (void)printf("DAMAGED  %s\n", text);
     }
 }
 
@@ -274,7 +278,7 @@ static int backup_of_owner(hf_source *source, const char *to)
     char path[HF_PATH_LEN_MAX];
     char folder[HF_PATH_LEN_MAX] = "";
     if (to[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
-        return hf_complain(HF_EXIT_CANNOT_OPEN, "where are we? %s", strerror(errno));
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "cannot read the current directory: %s", strerror(errno));
     }
     int len = snprintf(path, sizeof path, "%s%s%s", folder, to[0] != '/' ? "/" : "", to);
     if (len < 0 || (size_t)len >= sizeof path) {

@@ -29,14 +29,10 @@ typedef struct listing {
 
 /* ---- For people --------------------------------------------------------------------------------------------------------- */
 
-/* In a column, with what would disturb a terminal left out. */
 static void put_column(hf_buf *out, hf_str text, size_t width)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.data[i];
-        hf_buf_putc(out, byte < 0x20 || byte == 0x7f ? ' ' : (char)byte);
-    }
-    hf_buf_putf(out, "%*s  ", text.len < width ? (int)(width - text.len) : 0, "");
+    size_t count = hf_put_text(out, text, SIZE_MAX);
+    hf_buf_putf(out, "%*s  ", count < width ? (int)(width - count) : 0, "");
 }
 
 static void put_title(hf_buf *out)
@@ -91,7 +87,7 @@ static void put_known(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
     put_column(out, hf_str_of(state_of(run)), STATE_WIDTH);
     put_time(out, run->start_ns);
     put_last_event(out, run, now_ns);
-    hf_buf_putf(out, "%.*s", HF_STR_ARGS(run->run_id));
+    (void)hf_put_text(out, run->run_id, SIZE_MAX);
     hf_str name_space = run->namespace;
     if (!hf_str_equal(name_space, HF_STR("default"))) {
         hf_buf_puts(out, "  --namespace ");

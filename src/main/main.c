@@ -18,8 +18,8 @@ static const hf_command COMMANDS[] = {
      "histories as JSON, as Temporal writes them",
      hf_cmd_export},
     {{"show", NULL},
-     "FILE [RUN | --all] [--json] [--namespace NS]",
-     "jna",
+     "FILE [RUN | --all] [--json | --full] [--namespace NS]",
+     "jnaf",
      1,
      2,
      "what happened to a workflow (its id, or a run's); without: the newest runs",
@@ -68,9 +68,13 @@ static int take_option(const hf_command *command, const char *word, const char *
         bool *flag;
         const char **value;
     } OPTIONS[] = {
-        {"--json", 'j', &args->json, NULL}, {"--deep", 'd', &args->deep, NULL},
-        {"--all", 'a', &args->all, NULL},   {"--run", 'r', NULL, &args->run},
-        {"-o", 'o', NULL, &args->out},      {"--namespace", 'n', NULL, &args->name_space},
+        {"--json", 'j', &args->json, NULL},
+        {"--deep", 'd', &args->deep, NULL},
+        {"--all", 'a', &args->all, NULL},
+        {"--full", 'f', &args->full, NULL},
+        {"--run", 'r', NULL, &args->run},
+        {"-o", 'o', NULL, &args->out},
+        {"--namespace", 'n', NULL, &args->name_space},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
         if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {

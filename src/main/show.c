@@ -179,13 +179,13 @@ static int take(const hf_tool_args *args, const char *what, shown *s)
 
 /* ---- show ------------------------------------------------------------------------------------------------------------- */
 
-static int print_json(FILE *to, const shown *s)
+static int print_json(FILE *to, const shown *s, bool readable)
 {
     hf_op op;
     hf_op_init(&op);
     hf_buf text;
     hf_buf_init(&text, s->history.memory, SIZE_MAX / 4);
-    hf_status status = hf_history_to_json(&op, s->view.history, &text);
+    hf_status status = hf_history_to_json(&op, s->view.history, readable, &text);
     if (status == HF_OK) {
         (void)fprintf(to, "%s\n", hf_buf_text(&text));
     }
@@ -195,23 +195,30 @@ static int print_json(FILE *to, const shown *s)
 
 int hf_cmd_show(const hf_tool_args *args)
 {
+    if (args->word_count == 1 && args->full) {
+        return hf_complain(HF_EXIT_USAGE, "--full is for one RUN");
+    }
     if (args->word_count == 1) {
         return hf_list_runs(args);
     }
     if (args->all) {
         return hf_complain(HF_EXIT_USAGE, "either a RUN or --all");
     }
+    if (args->full && args->json) {
+        return hf_complain(HF_EXIT_USAGE, "--json cuts nothing: leave --full out");
+    }
     hf_env *env = hf_env_posix();
     shown s;
     shown_init(&s, env);
     int code = take(args, args->words[1], &s);
     if (code == HF_EXIT_FINE && args->json) {
-        code = print_json(stdout, &s);
+        code = print_json(stdout, &s, true);
     } else if (code == HF_EXIT_FINE) {
         hf_op op;
         hf_op_init(&op);
         hf_buf text;
         hf_buf_init(&text, hf_env_memory(env), SIZE_MAX / 4);
+        s.view.is_full = args->full;
         hf_status status = hf_timeline_write(&op, &s.view, env->ops->wall_now(env).ns, &text);
         (void)fputs(hf_buf_text(&text), stdout);
         if (status != HF_OK) {
@@ -229,7 +236,7 @@ int hf_cmd_show(const hf_tool_args *args)
 static int put_out(const char *folder, const shown *s)
 {
     if (folder == NULL) {
-        return print_json(stdout, s);
+        return print_json(stdout, s, false);
     }
     char path[HF_PATH_LEN_MAX];
     int len = snprintf(path, sizeof path, "%s/%.*s.json", folder, HF_STR_ARGS(s->view.run_id));
@@ -240,7 +247,7 @@ static int put_out(const char *folder, const shown *s)
     if (file == NULL) {
         return hf_complain(HF_EXIT_DAMAGED, "cannot write %s: %s", path, strerror(errno));
     }
-    int code = print_json(file, s);
+    int code = print_json(file, s, false);
     if (fclose(file) != 0 && code == HF_EXIT_FINE) {
         return hf_complain(HF_EXIT_DAMAGED, "cannot write %s: %s", path, strerror(errno));
     }

@@ -2,6 +2,8 @@
  * the whole database is needed at rest it makes a copy, which is opened instead and removed at the end. */
 #include "main/tool.h"
 
+#include "base/glyph.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,13 +17,14 @@ enum { PATIENCE_S = 5, PAUSE_MS = 50 };
 
 int hf_complain(int code, const char *format, ...)
 {
+    char text[2 * HF_PATH_LEN_MAX]; /* a sentence may have a path in it */
     va_list args;
     va_start(args, format);
-    hf_progress(NULL);
-    (void)fputs("holdfast: ", stderr);
-    (void)vfprintf(stderr, format, args);
-    (void)fputc('\n', stderr);
+    (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    hf_progress(NULL);
+    hf_text_clean(text);
+    (void)fprintf(stderr, "holdfast: %s\n", text);
     return code;
 }
 

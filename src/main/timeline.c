@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "history/history.h"
 #include "history/payload.h"
+#include "wire/base64.h"
 #include "wire/time_text.h"
 
 #include <stdio.h>
@@ -37,6 +38,7 @@ typedef struct named {
 
 typedef struct writing {
     hf_buf *out;
+    bool is_full;             /* nothing is cut */
     hf_arena arena;           /* of one event */
     int64_t first;            /* ns: when it began */
     int64_t last;             /* ns: of the last event */
@@ -53,44 +55,15 @@ typedef struct writing {
 
 /* ---- Small texts ------------------------------------------------------------------------------------------------------ */
 
-/* What users have named: cut to one line of a bearable length, without what would disturb a terminal. */
+/* What users have named: cut to one line of a bearable length, unless all of it was asked for. */
 static void put_cut(writing *w, hf_str text, size_t len_max)
 {
-    size_t len = text.len < len_max ? text.len : len_max;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char byte = (unsigned char)text.data[i];
-        hf_buf_putc(w->out, byte < 0x20 || byte == 0x7f ? ' ' : (char)byte);
-    }
-    if (len < text.len) {
-        hf_buf_putf(w->out, "... (%zu bytes)", text.len);
-    }
+    (void)hf_put_text(w->out, text, w->is_full ? SIZE_MAX : len_max);
 }
 
 static void put_text(writing *w, hf_str text)
 {
     put_cut(w, text, TEXT_LEN_MAX);
-}
-
-void hf_put_span(hf_buf *out, int64_t ns)
-{
-    static const struct {
-        int64_t ns;
-        const char *name;
-    } UNITS[] = {{INT64_C(86400000000000), "d"}, {INT64_C(3600000000000), "h"}, {INT64_C(60000000000), "min"}};
-    if (ns < 0) {
-        ns = 0;
-    }
-    for (size_t i = 0; i < HF_COUNT_OF(UNITS); i++) {
-        if (ns >= UNITS[i].ns) {
-            int64_t rest = ns % UNITS[i].ns;
-            hf_buf_putf(out, "%lld %s", (long long)(ns / UNITS[i].ns), UNITS[i].name);
-            if (i + 1 < HF_COUNT_OF(UNITS) && rest >= UNITS[i + 1].ns) {
-                hf_buf_putf(out, " %lld %s", (long long)(rest / UNITS[i + 1].ns), UNITS[i + 1].name);
-            }
-            return;
-        }
-    }
-    hf_buf_putf(out, "%.3f s", (double)ns / 1e9);
 }
 
 static void put_payload(writing *w, const hf_pb_payload *payload)
@@ -104,6 +77,10 @@ static void put_payload(writing *w, const hf_pb_payload *payload)
         hf_buf_putf(w->out, "<%zu bytes, ", payload->data.len);
         put_text(w, encoding);
         hf_buf_putc(w->out, '>');
+        if (w->is_full) {
+            hf_buf_putc(w->out, ' ');
+            hf_base64_encode(payload->data, w->out);
+        }
     }
 }
 
@@ -468,7 +445,7 @@ static void put_waits(writing *w, const hf_run_view *view, int64_t now_ns)
 
 hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out)
 {
-    writing w = {.out = out};
+    writing w = {.out = out, .is_full = view->is_full};
     hf_arena_init(&w.arena, out->memory);
     hf_str rest = view->history;
     hf_str bytes = {0};

@@ -22,6 +22,7 @@ typedef struct hf_tool_args {
     bool json;              /* --json */
     bool deep;              /* --deep */
     bool all;               /* --all */
+    bool full;              /* --full */
     const char *run;        /* --run ID */
     const char *out;        /* -o DIR */
     const char *name_space; /* --namespace NS; "default" */
@@ -31,7 +32,7 @@ typedef struct hf_tool_args {
 typedef struct hf_command {
     const char *names[2]; /* "db", "check" */
     const char *usage;    /* what follows */
-    const char *options;  /* letters of those it knows: j(son) d(eep) a(ll) r(un) o(ut) n(amespace) */
+    const char *options;  /* letters of those it knows: j(son) d(eep) a(ll) f(ull) r(un) o(ut) n(amespace) */
     int words_min;
     int words_max;
     const char *brief;
@@ -68,6 +69,14 @@ int hf_complain(int code, const char *format, ...) HF_PRINTF(2, 3);
 /* One line of progress that writes over itself; only on a terminal. NULL ends it. */
 void hf_progress(const char *format, ...) HF_PRINTF(1, 2);
 
+/* ---- put.c: texts for people ----------------------------------------------------------------------------------------------- */
+
+/* A text of somebody else's, without what would disturb a terminal; how many characters that is. What is longer than `len_max`
+ * bytes is cut, and says how long it is. */
+size_t hf_put_text(hf_buf *out, hf_str text, size_t len_max);
+/* "3 d 4 h", "0.103 s". */
+void hf_put_span(hf_buf *out, int64_t ns);
+
 /* ---- timeline.c: a run for people ----------------------------------------------------------------------------------------- */
 
 /* What a run is, wherever it was read. */
@@ -83,10 +92,9 @@ typedef struct hf_run_view {
     bool is_at_rest;       /* no program has the file open: nobody is at work */
     uint32_t crashes;      /* programs that ended with its workflow task in hand */
     int64_t pause_until;   /* ns: that task is not handed out before this; 0 = no pause */
+    bool is_full;          /* show texts and payloads of any length */
 } hf_run_view;
 
-/* "3 d 4 h", "0.103 s". */
-void hf_put_span(hf_buf *out, int64_t ns);
 /* Writes the timeline. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_timeline_write(hf_op *op, const hf_run_view *view, int64_t now_ns, hf_buf *out);
 

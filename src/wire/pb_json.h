@@ -13,6 +13,10 @@
 /* Appends the message as an object. Text that is not UTF-8 comes out with U+FFFD in it.
  * Fails: the buffer's status; HF_ERR_INVALID when a time is out of range or messages are nested too deep. */
 hf_status hf_pb_json_write(const hf_pb_type *type, const void *msg, hf_buf *out);
+/* The same, and of every message `more` may append further members, each with a comma before it. Readers of the canonical form
+ * may refuse them: this is for people. */
+typedef void hf_pb_json_more(const hf_pb_type *type, const void *msg, hf_buf *out);
+hf_status hf_pb_json_write_more(const hf_pb_type *type, const void *msg, hf_buf *out, hf_pb_json_more *more);
 
 /* Fills `*ret_msg` in place; all that it refers to is in the arena.
  * Fails: HF_ERR_INVALID (the sentence names message and field), HF_ERR_TOO_BIG, HF_ERR_NOMEM. */

@@ -12,7 +12,8 @@
 
 typedef struct printer {
     hf_buf *out;
-    hf_status status; /* HF_ERR_INVALID once something has no JSON; the buffer has a status of its own */
+    hf_status status;      /* HF_ERR_INVALID once something has no JSON; the buffer has a status of its own */
+    hf_pb_json_more *more; /* NULL = nothing more */
 } printer;
 
 static void print_message(printer *p, const hf_pb_type *type, const char *msg, int depth);
@@ -233,6 +234,9 @@ static void print_fields(printer *p, const hf_pb_type *type, const char *msg, in
             print_member(p, field, at, depth);
         }
     }
+    if (p->more != NULL && comma) {
+        p->more(type, msg, p->out);
+    }
     hf_buf_putc(p->out, '}');
 }
 
@@ -267,7 +271,12 @@ static void print_message(printer *p, const hf_pb_type *type, const char *msg, i
 
 hf_status hf_pb_json_write(const hf_pb_type *type, const void *msg, hf_buf *out)
 {
-    printer p = {out, HF_OK};
+    return hf_pb_json_write_more(type, msg, out, NULL);
+}
+
+hf_status hf_pb_json_write_more(const hf_pb_type *type, const void *msg, hf_buf *out, hf_pb_json_more *more)
+{
+    printer p = {out, HF_OK, more};
     print_message(&p, type, msg, 1);
     return hf_buf_status(out) != HF_OK ? hf_buf_status(out) : p.status;
 }

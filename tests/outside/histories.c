@@ -77,7 +77,7 @@ static bool comes_back_from_json(recorded *r)
     hf_buf bytes;
     hf_buf_init(&text, HEAP, FILE_LEN_MAX);
     hf_buf_init(&bytes, HEAP, FILE_LEN_MAX);
-    bool ok = hf_history_to_json(r->op, r->bytes, &text) == HF_OK &&
+    bool ok = hf_history_to_json(r->op, r->bytes, false, &text) == HF_OK &&
               hf_history_from_json(r->op, hf_str_of_len(text.data, text.len), r->arena, &bytes) == HF_OK &&
               hf_str_equal(hf_str_of_len(bytes.data, bytes.len), r->bytes);
     hf_buf_deinit(&text);

@@ -99,6 +99,10 @@ run 0 show rest.db --json
 says '"more":3}'
 says '"workflowId":"'
 says '"lastEventTime":"'
+run 2 show rest.db timer-1 --full --json
+says "--json cuts nothing"
+run 2 show rest.db --full
+says "--full is for one RUN"
 run 2 show rest.db timer-1 --all
 says "either a RUN or --all"
 run 2 show
@@ -161,6 +165,13 @@ order_sleeps 3600 # nothing here depends on how long the rest takes
 run 0 show orders.db order-1
 says "timer 1, fires in"
 says "charge  attempt 2, after BankBusy: the bank does not answer"
+run 0 show orders.db order-1 --full
+says '{"item": "kelp"}'
+run 0 show orders.db order-1 --json
+says '"data":"eyJpdGVtIjogImtlbHAifQ==","json":{"item": "kelp"}}'
+run 0 db export orders.db --run order-1
+[[ $out != *'"json":'* ]] || fail "other programs read exports: $out"
+says "\"identity\":\"$pid@"
 run 0 show orders.db
 says "order-1                   order             Running "
 run 0 show orders.db --json

@@ -45,7 +45,7 @@ static void one_history(uint64_t seed)
         random_message(&m, &hf_pb_history_event_type, &event, 0);
         hf_pb_encode_field(1, &hf_pb_history_event_type, &event, &d.bytes);
     }
-    HF_CHECK(hf_history_to_json(&d.op, content(&d.bytes), &d.text) == HF_OK);
+    HF_CHECK(hf_history_to_json(&d.op, content(&d.bytes), seed % 2 == 0, &d.text) == HF_OK);
     HF_CHECK_SAY(hf_history_from_json(&d.op, content(&d.text), &d.arena, &d.again) == HF_OK, "%s", d.op.message);
     HF_CHECK(hf_str_equal(content(&d.bytes), content(&d.again)));
     hf_str rest = content(&d.bytes);
@@ -63,16 +63,61 @@ static void any_history_comes_back_from_json(void **state)
     hf_each_seed("random histories", 2000, one_history);
 }
 
+/* Beside base64, which nobody reads; and only what is JSON. */
+static void payloads_are_readable_for_people(void **state)
+{
+    (void)state;
+    static const struct {
+        hf_str data;
+        const char *encoding;
+        const char *json; /* NULL = none */
+    } CASES[] = {
+        {HF_STR_INIT("{\"item\": \"kelp\",\n\t\"n\": 7}"), "json/plain", "{\"item\": \"kelp\",  \"n\": 7}"},
+        {HF_STR_INIT("7"), "json/plain", "7"},
+        {HF_STR_INIT("\"\xc2\x9b \xe2\x82\xac\x7f\""), "json/plain", "\"\\u009b \xe2\x82\xac\\u007f\""},
+        {HF_STR_INIT("{\"no JSON\""), "json/plain", NULL},
+        {HF_STR_INIT("\"\x9b\""), "json/plain", NULL},
+        {HF_STR_INIT(""), "json/plain", NULL},
+        {HF_STR_INIT("7"), "binary/plain", NULL},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        desk d;
+        desk_init(&d);
+        print_message("payload %zu\n", i);
+        hf_pb_payloads *input =
+            hf_payloads_of(&d.arena, hf_payload_make(&d.arena, hf_str_of(CASES[i].encoding), CASES[i].data));
+        hf_pb_workflow_execution_started_event_attributes started = {.input = input};
+        hf_pb_history_event event = {
+            .event_id = 1,
+            .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+            .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
+            .workflow_execution_started_event_attributes = &started,
+        };
+        hf_pb_encode_field(1, &hf_pb_history_event_type, &event, &d.bytes);
+        assert_int_equal(hf_history_to_json(&d.op, content(&d.bytes), true, &d.text), HF_OK);
+        char expected[100];
+        (void)snprintf(expected, sizeof expected, ",\"json\":%s}", CASES[i].json != NULL ? CASES[i].json : "");
+        assert_true((strstr(hf_buf_text(&d.text), ",\"json\":") != NULL) == (CASES[i].json != NULL));
+        assert_true(CASES[i].json == NULL || strstr(hf_buf_text(&d.text), expected) != NULL);
+        assert_int_equal(hf_history_from_json(&d.op, content(&d.text), &d.arena, &d.again), HF_OK);
+        assert_true(hf_str_equal(content(&d.bytes), content(&d.again)));
+        d.text.len = 0;
+        assert_int_equal(hf_history_to_json(&d.op, content(&d.bytes), false, &d.text), HF_OK);
+        assert_null(strstr(hf_buf_text(&d.text), "\"json\":"));
+        desk_deinit(&d);
+    }
+}
+
 static void malformed_histories_are_refused(void **state)
 {
     (void)state;
     desk d;
     desk_init(&d);
-    assert_int_equal(hf_history_to_json(&d.op, HF_STR("\x0a\x09z"), &d.text), HF_ERR_INVALID);
-    assert_int_equal(hf_history_to_json(&d.op, HF_STR("\x0a\x02\x0a\x09"), &d.text), HF_ERR_INVALID);
+    assert_int_equal(hf_history_to_json(&d.op, HF_STR("\x0a\x09z"), false, &d.text), HF_ERR_INVALID);
+    assert_int_equal(hf_history_to_json(&d.op, HF_STR("\x0a\x02\x0a\x09"), false, &d.text), HF_ERR_INVALID);
     assert_int_equal(hf_history_from_json(&d.op, HF_STR("{\"events\":3}"), &d.arena, &d.again), HF_ERR_INVALID);
     d.text.len = 0;
-    assert_int_equal(hf_history_to_json(&d.op, (hf_str){NULL, 0}, &d.text), HF_OK);
+    assert_int_equal(hf_history_to_json(&d.op, (hf_str){NULL, 0}, false, &d.text), HF_OK);
     assert_string_equal(hf_buf_text(&d.text), "{\"events\":[]}");
     desk_deinit(&d);
 }
@@ -174,9 +219,13 @@ static void without_memory_nothing_is_made(void **state)
 }
 
 static const struct CMUnitTest TESTS[] = {
-    cmocka_unit_test(any_history_comes_back_from_json),    cmocka_unit_test(malformed_histories_are_refused),
-    cmocka_unit_test(older_spelling_of_a_history_is_read), cmocka_unit_test(events_have_names),
-    cmocka_unit_test(payloads_say_how_they_are_encoded),   cmocka_unit_test(failures_carry_what_they_are),
+    cmocka_unit_test(any_history_comes_back_from_json),
+    cmocka_unit_test(payloads_are_readable_for_people),
+    cmocka_unit_test(malformed_histories_are_refused),
+    cmocka_unit_test(older_spelling_of_a_history_is_read),
+    cmocka_unit_test(events_have_names),
+    cmocka_unit_test(payloads_say_how_they_are_encoded),
+    cmocka_unit_test(failures_carry_what_they_are),
     cmocka_unit_test(without_memory_nothing_is_made),
 };
 
