@@ -59,6 +59,38 @@ static const hf_command *find(int argc, char **argv, int *ret_used)
     return NULL;
 }
 
+/* Whether the first of two words is one that commands begin with. */
+static bool is_group(const char *word)
+{
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        if (COMMANDS[i].names[1] != NULL && strcmp(word, COMMANDS[i].names[0]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No command has these words: says so, and which there are. */
+static int no_command(int argc, char **argv)
+{
+    const char *group = argc > 1 && is_group(argv[1]) ? argv[1] : NULL;
+    if (argc == 1) {
+        return usage(stderr, HF_EXIT_USAGE);
+    }
+    if (group != NULL && argc == 2) {
+        (void)hf_complain(0, "%s needs one more word:", group);
+    } else {
+        (void)hf_complain(0, "there is no command '%s%s%s', only:", group != NULL ? group : "",
+                          group != NULL ? " " : "", argv[group != NULL ? 2 : 1]);
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
+        if (group == NULL || strcmp(group, COMMANDS[i].names[0]) == 0) {
+            put_usage(stderr, &COMMANDS[i]);
+        }
+    }
+    return HF_EXIT_USAGE;
+}
+
 /* One option; returns how many words it took, 0 = it is none that the command knows, or its value is missing. */
 static int take_option(const hf_command *command, const char *word, const char *next, hf_tool_args *args)
 {
@@ -101,7 +133,7 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
                 bool is_last = at + 1 == argc && take_option(command, argv[at], "", args) > 0;
-                (void)hf_complain(0, is_last ? "%s needs a value" : "%s is no option here", argv[at]);
+                (void)hf_complain(0, is_last ? "%s needs a value" : "there is no option %s here", argv[at]);
                 return false;
             }
             at += taken;
@@ -113,7 +145,7 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
         }
     }
     if (args->word_count < command->words_min) {
-        (void)hf_complain(0, "something is missing:");
+        (void)hf_complain(0, "a word is missing:");
         return false;
     }
     return true;
@@ -138,7 +170,7 @@ int main(int argc, char **argv)
     const hf_command *command = find(argc, argv, &used);
     hf_tool_args args;
     if (command == NULL) {
-        return usage(stderr, HF_EXIT_USAGE);
+        return no_command(argc, argv);
     }
     if (!parse(command, argc, argv, used, &args)) {
         put_usage(stderr, command);

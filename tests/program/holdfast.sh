@@ -37,17 +37,27 @@ says "holdfast db check"
 run 2
 run 2 db
 run 2 db check
-says $'something is missing:\n  holdfast db check FILE'
+says $'a word is missing:\n  holdfast db check FILE'
 [[ $out != *"db backup"* ]] || fail "only the line of the command was asked for: $out"
 run 2 db check a b
 run 2 db check --shallow a
-says "--shallow is no option here"
+says "there is no option --shallow here"
 run 2 db export a --json
-says "--json is no option here"
+says "there is no option --json here"
 says "histories as JSON"
 run 2 db export a --run
 says "--run needs a value"
 run 2 dance
+says "there is no command 'dance', only:"
+says "holdfast show"
+run 2 db frob x
+says "there is no command 'db frob', only:"
+says "holdfast db backup"
+[[ $out != *"holdfast show"* && $out != *"durable workflows"* ]] || fail "only the commands of db were asked for: $out"
+run 2 db
+says "db needs one more word:"
+run 2 $'\x1b[2Jdance'
+says "there is no command '?[2Jdance', only:"
 
 run 3 db check missing.db
 says "there is no database missing.db"
