@@ -53,13 +53,18 @@ HF_BEGIN_DECLS
 
 /* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
  * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() is of type "ActivityFailed" and its cause what the
- * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed). HF_ERR_TIMEOUT: one of its
- * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it
- * ended canceled. HF_ERR_EVICTED.
- * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense, such as a bound
- * that is negative or less than a millisecond; HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: `.id` is that of an
- * activity that has not ended; HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` > 0 but `in.data` is NULL, or the caller is
- * not a workflow. */
+ * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the name of the status
+ * that it returned. A status of the program's own, HF_ERR_USER + 7, is hf_error()->cause->status, too, unless the activity gave
+ * a type; its name, also in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut".
+ * HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it ended canceled. HF_ERR_EVICTED.
+ *
+ * A cancel does not wait for the activity: it may go on, and succeed, and the workflow never hears of it. Where that matters,
+ * as before a payment is undone, call it inside a shield (hf_shield_open), which keeps the cancel out until it has ended.
+ *
+ * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense, such as a
+ * bound that is negative or less than a millisecond; HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS:
+ * `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` > 0 but
+ * `in.data` is NULL, or the caller is not a workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                       const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.

@@ -155,18 +155,34 @@ static void note_ends(hf_wf *wf, piece p)
     }
 }
 
+/* The reason stays with the run: every failure that the cancel leads to tells it. */
+static hf_status cancel(hf_op *op, hf_wf *wf, hf_str reason)
+{
+    hf_allocator memory = wf->worker->memory;
+    if (reason.len > 0 && wf->cancel_reason == NULL) {
+        wf->cancel_reason = memory.allocate(memory.state, reason.len + 1, 1);
+        if (wf->cancel_reason == NULL) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the reason of a cancel");
+        }
+        wf->cancel_reason_len = reason.len + 1;
+        memcpy(wf->cancel_reason, reason.data, reason.len);
+        wf->cancel_reason[reason.len] = '\0';
+    }
+    wf->is_cancel_requested = true;
+    hf_crew_cancel(wf->crew, wf->cancel_reason != NULL ? wf->cancel_reason : "the workflow was asked to cancel");
+    return HF_OK;
+}
+
 /* 5 */
 static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
-    (void)op;
     int64_t scheduled = activity_ended_by(event);
     if (scheduled != 0) {
         hf_wf_resolve(wf, scheduled, event);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_FIRED_EVENT_ATTRIBUTES) {
         hf_wf_fired(wf, event->timer_fired_event_attributes->timer_id);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
-        wf->is_cancel_requested = true;
-        hf_crew_cancel(wf->crew, "the workflow was asked to cancel");
+        return cancel(op, wf, event->workflow_execution_cancel_requested_event_attributes->cause);
     }
     return HF_OK;
 }

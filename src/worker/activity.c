@@ -462,9 +462,7 @@ static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call_function, act);
     status = close_inner(act, status);
     if (status != HF_OK) {
-        const hf_failure *failure = hf_error();
-        bool is_it = failure != NULL && failure->status == status; /* an old one tells of something else */
-        *ret_failure = hf_failure_encode(&act->arena, is_it ? failure : NULL, status);
+        *ret_failure = hf_failure_encode(&act->arena, hf_error_as(status), status);
     }
     return status;
 }

@@ -330,8 +330,6 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
         *ret_next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
         return HF_OK;
-    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES:
-        return closed_as("WorkflowCanceled", "the workflow was canceled", HF_STR(""));
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
         return closed_as("WorkflowTerminated", "the workflow was terminated",
                          event->workflow_execution_terminated_event_attributes->reason);
@@ -394,6 +392,64 @@ static void begin_look(errand *e, hf_str *run_id, hf_str *token)
     e->arena = arena;
 }
 
+/* Which event closed a run: the id may have passed to another one when its history is read. */
+typedef struct mark {
+    int64_t event_id;
+    int32_t type;
+    int64_t ns;
+} mark;
+
+static mark mark_of(const hf_pb_history_event *event)
+{
+    return (mark){event->event_id, event->event_type, hf_pb_timestamp_time(event->event_time).ns};
+}
+
+/* One page of the history; `text` is the reason of the last request to cancel in it. True: it ends with that event. */
+static bool read_page(errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, mark end_of_run,
+                      char *text)
+{
+    bool is_end = false;
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
+    hf_pb_get_workflow_execution_history_request request = {
+        .namespace = execution->name_space, .execution = &which, .next_page_token = *token};
+    hf_pb_history history = {.events = {NULL, 0}};
+    *token = (hf_str){NULL, 0};
+    if (ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request) != HF_OK) {
+        return false;
+    }
+    const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    if (hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, &history) != HF_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < history.events.count; i++) {
+        const hf_pb_history_event *event = &history.events.items[i];
+        mark at = mark_of(event);
+        is_end = at.event_id == end_of_run.event_id && at.type == end_of_run.type && at.ns == end_of_run.ns;
+        if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
+            (void)snprintf(text, HF_MESSAGE_LEN_MAX, "%.*s",
+                           HF_STR_ARGS(event->workflow_execution_cancel_requested_event_attributes->cause));
+        }
+    }
+    *token = response->next_page_token;
+    return is_end;
+}
+
+/* The event that closed the run does not say why it was to cancel; its history does. Without one, or when it cannot be read, the
+ * outcome is told without the reason. */
+static hf_status canceled_as(errand *e, const hf_execution *execution, hf_str run_id, mark end_of_run)
+{
+    char reason[HF_MESSAGE_LEN_MAX] = "";
+    hf_str token = {NULL, 0};
+    bool is_it = false;
+    e->timeout = hf_nanoseconds(0);
+    do {
+        begin_look(e, &run_id, &token);
+        is_it = read_page(e, execution, run_id, &token, end_of_run, reason);
+    } while (token.len > 0);
+    hf_op_init(&e->op);
+    return closed_as("WorkflowCanceled", "the workflow was canceled", hf_str_of(is_it ? reason : ""));
+}
+
 /* True: the outcome is in `*ret_status`, told already. False: the errand failed. */
 static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
                            hf_status *ret_status)
@@ -414,7 +470,9 @@ static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns,
         }
         hf_str next = {NULL, 0};
         if (event != NULL) {
-            *ret_status = outcome_of(event, ret_out, &next);
+            *ret_status = event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES
+                              ? canceled_as(e, execution, run_id, mark_of(event))
+                              : outcome_of(event, ret_out, &next);
             if (next.len == 0) {
                 return true;
             }

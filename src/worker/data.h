@@ -68,7 +68,8 @@ hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_
 /* Makes this the last failure of the running fiber or thread: `type` and `message`, because of `cause` (may be NULL).
  * Returns status. */
 hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
-/* The same for a failure of a workflow: its own type and message. */
+/* The same for a failure of a workflow: its own type and message, and, if it is one of the program's own, its own status, which
+ * hf_error() then has in place of the one that is returned. */
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
 /* Hands an operation's record to the running fiber or thread. */

@@ -26,8 +26,9 @@ static hf_str copy_of(hf_arena *arena, const char *text)
 hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_status status)
 {
     if (failure == NULL) {
-        return hf_failure_application(arena, hf_str_of(hf_status_name(status)), hf_str_of(hf_status_text(status)),
-                                      false);
+        char word[HF_TYPE_LEN_MAX];
+        hf_status_word(status, word, sizeof word);
+        return hf_failure_application(arena, copy_of(arena, word), hf_str_of(hf_status_text(status)), false);
     }
     hf_pb_failure *head = NULL;
     hf_pb_failure **at = &head;
@@ -71,9 +72,15 @@ static void text_of(hf_str from, char *text, size_t capacity)
     text[len] = '\0';
 }
 
+/* A status of the program's own travels in the type word. Of others, ours and those of other SDKs, only the word is kept. */
 static hf_status status_of(const hf_pb_failure *failure)
 {
+    hf_status status = HF_ERR_FAILED;
     switch (failure->failure_info_case) {
+    case HF_PB_FAILURE_APPLICATION_FAILURE_INFO:
+        (void)hf_status_of_word(failure->application_failure_info->type.data,
+                                failure->application_failure_info->type.len, &status);
+        return status;
     case HF_PB_FAILURE_TIMEOUT_FAILURE_INFO:
         return HF_ERR_TIMEOUT;
     case HF_PB_FAILURE_CANCELED_FAILURE_INFO:
@@ -103,7 +110,7 @@ static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
 }
 
 /* A plain thread keeps one flat failure: the chain becomes its sentence. */
-static hf_status raise_flat(hf_status status, const char *type, const char *message, const hf_pb_failure *cause)
+static void raise_flat(hf_status own, const char *type, const char *message, const hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
     int used = snprintf(text, sizeof text, "%s", message);
@@ -111,10 +118,11 @@ static hf_status raise_flat(hf_status status, const char *type, const char *mess
         int len = snprintf(text + used, sizeof text - (size_t)used, "; because %.*s", HF_STR_ARGS(cause->message));
         used = len < 0 ? len : used + len;
     }
-    return hf_raise_typed(status, type, "%s", text);
+    (void)hf_raise_typed(own, type, "%s", text);
 }
 
-hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause)
+/* `own` is the failure's status, `status` what is returned with it. */
+static hf_status raise_as(hf_status status, hf_status own, const char *type, hf_str message, const hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
     text_of(message, text, sizeof text);
@@ -124,10 +132,17 @@ hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, c
     }
     if (self->kind == HF_FIBER_THREAD) {
         hf_leave(self);
-        return raise_flat(status, type, text, cause);
+        raise_flat(own, type, text, cause);
+        self = hf_enter(NULL);
+    } else {
+        hf_self_fail(self, hf_box_new(self->rt, own, type, "", text, boxes_of(self->rt, cause)));
     }
-    hf_self_fail(self, hf_box_new(self->rt, status, type, "", text, boxes_of(self->rt, cause)));
-    HF_LEAVE(self, status);
+    HF_LEAVE(self, hf_self_return(self, status));
+}
+
+hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause)
+{
+    return raise_as(status, status, type, message, cause);
 }
 
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
@@ -137,7 +152,8 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
         return hf_failure_raise(status, "Failure", HF_STR("it failed, and said nothing more"), NULL);
     }
     text_of(type_of(failure), type, sizeof type);
-    return hf_failure_raise(status, type, failure->message, failure->cause);
+    hf_status own = status_of(failure);
+    return raise_as(status, (int)own >= HF_ERR_USER ? own : status, type, failure->message, failure->cause);
 }
 
 hf_status hf_uuid_make(hf_runtime *rt, char *ret_text)

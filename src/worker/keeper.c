@@ -255,10 +255,9 @@ static hf_status worker_main(void *arg)
     hf_worker *worker = arg;
     worker->result = work(worker);
     if (worker->result != HF_OK && worker->why[0] == '\0') {
-        const hf_failure *failure = hf_error();
-        bool is_it = failure != NULL && failure->status == worker->result;
+        const hf_failure *failure = hf_error_as(worker->result);
         (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
-                       is_it ? failure->message : hf_status_text(worker->result));
+                       failure != NULL ? failure->message : hf_status_text(worker->result));
     }
     if (worker->result == HF_OK && worker->unsaid_count > 0) { /* nobody changes it any more */
         worker->result = worker->unsaid_status;

@@ -47,6 +47,9 @@ static void free_wf(hf_wf *wf)
             worker->memory.release(worker->memory.state, timer, sizeof *timer);
         }
     }
+    if (wf->cancel_reason != NULL) {
+        worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
+    }
     hf_data_drop(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
     worker->memory.release(worker->memory.state, wf, wf->len);

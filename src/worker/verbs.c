@@ -309,9 +309,7 @@ static bool record_failure(hf_wf *wf, const hf_failure *failure, hf_status statu
 
 static bool record_fail(hf_wf *wf, hf_status status)
 {
-    const hf_failure *failure = hf_error();
-    failure = failure != NULL && failure->status == status ? failure : NULL; /* an old one tells of something else */
-    return record_failure(wf, failure, status);
+    return record_failure(wf, hf_error_as(status), status);
 }
 
 /* A result that the service does not take: the code that made it has returned, so the run fails. */

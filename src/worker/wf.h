@@ -120,6 +120,8 @@ struct hf_wf {
     bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
     bool has_begun;
     bool is_cancel_requested;
+    char *cancel_reason; /* what its client said of it; NULL = nothing. Its fibers point to it */
+    size_t cancel_reason_len;
     bool has_closed; /* the closing command was made */
     bool is_nomem;   /* something could not be written down: the step must not count */
 };

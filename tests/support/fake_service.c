@@ -75,6 +75,7 @@ static void on_cancel_request(fake_service *f, hf_call *call)
     if (!run->is_closed) {
         hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
         FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_CANCEL_REQUESTED, workflow_execution_cancel_requested);
+        event->workflow_execution_cancel_requested_event_attributes->cause = hf_arena_copy(&run->arena, r->reason);
         fake_happen(f, run, event);
     }
     fake_answer(f, call);

@@ -319,7 +319,7 @@ static void a_canceled_workflow_cleans_up_inside_a_shield(void **state)
     play_all_ways((play_options){
         .add = add_clean_up,
         .body = cancel_it,
-        .result = "HF_ERR_FAILED WorkflowCanceled: the workflow was canceled",
+        .result = "HF_ERR_FAILED WorkflowCanceled: the workflow was canceled: no longer",
         .log = "w: StartTimer 1 86400s;\n"
                "w: CancelTimer 1; StartTimer 2 60s; ScheduleActivityTask 1 echo;\n"
                "w: CancelTimer 2; CancelWorkflowExecution;\n",
