@@ -65,7 +65,7 @@ typedef struct hf_execution_options {
 
 typedef struct hf_request_options {
     size_t size;            /* set by the macro */
-    const char *reason;     /* in the history; NULL = none */
+    const char *reason;     /* in the history, at most 1000 bytes; NULL = none */
     const char *request_id; /* asked again with the same one it happens once; NULL = a random one */
 } hf_request_options;
 
@@ -92,8 +92,9 @@ HF_BEGIN_DECLS
  * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
  * file that cannot be opened is left as it is. */
 HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options);
-/* Waits until everything accepted is stored. Executions and workers of it must be freed before. Accepts NULL.
- * Fails: HF_ERR_MISUSE while a worker runs on it, and in a process that fork() made, where every call with it is misuse: it goes on
+/* Waits until everything accepted is stored. Executions and workers of it must be freed before: HF_AUTO frees what was declared
+ * later first, so declare the service before its executions. Accepts NULL.
+ * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that fork() made, where every call with it is misuse: it goes on
  * in the parent; HF_ERR_IO and others: what could not be stored at last. */
 HF_API hf_status hf_close(hf_service *service);
 
@@ -112,17 +113,22 @@ HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the wor
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them.
+/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them. A timeout or a canceled
+ * scope ends the wait before that; hf_close does not, for it refuses while there are executions.
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
- * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". HF_ERR_TIMEOUT: it still runs.
+ * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
+ * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.
  * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE. */
 HF_API hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options);
-/* Sends a signal; it is kept until the workflow asks for it. Fails: HF_ERR_NOT_FOUND when it does not run. */
+/* Sends a signal; it is kept until the workflow asks for it.
+ * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended; HF_ERR_INVALID, HF_ERR_TOO_BIG as hf_start. */
 HF_API hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                 const hf_request_options *options);
-/* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. */
+/* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
+ * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request changes nothing, and neither does one for a
+ * workflow that has ended: both are HF_OK, for what was asked for is so. Fails: HF_ERR_NOT_FOUND: there is no such workflow. */
 HF_API hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
-/* Ends it at once; its code hears nothing of it. */
+/* Ends it at once; its code hears nothing of it. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
 HF_API hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
 
 HF_END_DECLS

@@ -229,6 +229,16 @@ static hf_status close_now(void *arg)
     return HF_OK;
 }
 
+/* It stays open. The status may get lost, as in HF_AUTO, so the log has it as well. */
+static hf_status refuse_to_close(const char *why)
+{
+    hf_runtime *rt = hf_runtime_current();
+    if (rt != NULL) {
+        hf_log(rt, HF_LOG_ERROR, "misuse", "verb=hf_close message=%s", why);
+    }
+    return hf_raise(HF_ERR_MISUSE, "%s", why);
+}
+
 /* Also works when the fiber is canceled, and happens in any case: here, if no pool thread can be had. */
 hf_status hf_close(hf_service *service)
 {
@@ -237,8 +247,17 @@ hf_status hf_close(hf_service *service)
     }
     HF_TRY(hf_not_in_workflow("hf_close"));
     if (atomic_load(&service->workers) > 0) {
-        return hf_raise(HF_ERR_MISUSE, "hf_close: a worker still runs on this service: hf_worker_stop ends it, and "
-                                       "hf_worker_run has to return first");
+        return refuse_to_close(
+            "hf_close: a worker still runs on this service: hf_worker_stop ends it, and hf_worker_run has to "
+            "return first");
+    }
+    int executions = atomic_load(&service->executions);
+    if (executions > 0) {
+        char why[HF_MESSAGE_LEN_MAX];
+        (void)snprintf(why, sizeof why,
+                       "hf_close: %d execution%s of this service %s not freed: hf_execution_free each first",
+                       executions, executions == 1 ? "" : "s", executions == 1 ? "is" : "are");
+        return refuse_to_close(why);
     }
     closing c = {.service = service};
     hf_op_init(&c.op);

@@ -115,7 +115,8 @@ typedef struct hf_service_ops {
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
-    atomic_int workers; /* that run on it: it is not closed under them */
+    atomic_int workers;    /* that run on it: it is not closed under them */
+    atomic_int executions; /* handles of it that were not freed: the same */
 };
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));

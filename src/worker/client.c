@@ -121,6 +121,7 @@ static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_spac
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
     }
     *execution = (hf_execution){service, arena, texts[0], texts[1], texts[2]};
+    (void)atomic_fetch_add_explicit(&service->executions, 1, memory_order_relaxed);
     *ret_execution = execution;
     return HF_OK;
 }
@@ -155,7 +156,10 @@ void hf_execution_free(hf_execution *execution)
 {
     if (execution != NULL) {
         hf_arena arena = execution->arena; /* it lies in there itself */
+        hf_service *service = execution->service;
         hf_arena_deinit(&arena);
+        (void)atomic_fetch_sub_explicit(&service->executions, 1,
+                                        memory_order_release); /* it may be closed from here on */
     }
 }
 

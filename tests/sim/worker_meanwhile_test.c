@@ -191,18 +191,23 @@ static hf_status last_step(play *p, hf_execution *execution)
     return HF_OK;
 }
 
-static hf_status play_main(void *arg)
+static hf_status play_it(play *p)
 {
-    play *p = arg;
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
-    HF_TRY(hf_open("memory:", &p->service));
     HF_TRY(hf_start(p->service, "scene", hf_payload_none(), &execution, .task_queue = "q"));
     HF_TRY(with_worker(p, "q", first_step, execution));
     HF_TRY(meanwhile(p, execution));
     if (p->scene->has_helper) {
         HF_TRY(with_worker(p, "other", late, execution));
     }
-    HF_TRY(with_worker(p, "q", last_step, execution));
+    return with_worker(p, "q", last_step, execution);
+}
+
+static hf_status play_main(void *arg)
+{
+    play *p = arg;
+    HF_TRY(hf_open("memory:", &p->service));
+    HF_TRY(play_it(p));
     return hf_close(p->service);
 }
 

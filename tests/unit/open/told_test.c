@@ -1,5 +1,6 @@
 /* labels: threads */
-/* What callers are told: a status of the program's own and the reason of a cancel arrive whole; what can be asked of a run that has ended. On the real engine; clients are fibers, and a plain thread. */
+/* What callers are told: a status of the program's own and the reason of a cancel arrive whole; a service is not closed under its
+ * executions; what can be asked of a run that has ended. On the real engine; clients are fibers, and a plain thread. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -315,6 +316,32 @@ static void a_run_that_has_ended_can_be_canceled_but_not_signaled_or_terminated(
     assert_int_equal(hf_sim_run(1, 2, play_main, &(stage){.body = ask_the_dead}, NULL), HF_OK);
 }
 
+/* ---- Closing ------------------------------------------------------------------------------------------------------------------ */
+
+static void a_service_is_not_closed_under_its_executions(void **state)
+{
+    (void)state;
+    hf_service *service = NULL;
+    hf_execution *started = NULL;
+    hf_execution *other = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    assert_int_equal(start(service, "ends", hf_payload_none(), &started), HF_OK);
+    assert_int_equal(hf_execution_new(service, "else", &other), HF_OK);
+    assert_int_equal(hf_start(service, "ends", hf_payload_none(), NULL), HF_OK); /* without a handle */
+    assert_int_equal(hf_close(service), HF_ERR_MISUSE);
+    assert_string_equal(hf_error_text(),
+                        "hf_close: 2 executions of this service are not freed: hf_execution_free each first");
+    hf_execution_free(other);
+    assert_int_equal(hf_close(service), HF_ERR_MISUSE);
+    assert_string_equal(hf_error_text(),
+                        "hf_close: 1 execution of this service is not freed: hf_execution_free each first");
+    assert_int_equal(hf_terminate(started), HF_OK);                          /* it is open as before */
+    assert_int_equal(hf_execution_new(service, "", &other), HF_ERR_INVALID); /* none was made: it does not count */
+    hf_execution_free(started);
+    hf_execution_free(NULL);
+    assert_int_equal(hf_close(service), HF_OK);
+}
+
 static hf_status add_all(hf_worker *worker)
 {
     for (size_t i = 0; i < HF_COUNT_OF(FAILERS); i++) {
@@ -332,6 +359,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_status_of_ones_own_arrives_whole),
         cmocka_unit_test(the_reason_of_a_cancel_arrives),
         cmocka_unit_test(a_run_that_has_ended_can_be_canceled_but_not_signaled_or_terminated),
+        cmocka_unit_test(a_service_is_not_closed_under_its_executions),
     };
     return hf_test_main("told", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }
