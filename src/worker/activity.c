@@ -266,7 +266,7 @@ static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
 static bool may_try_again(hf_worker *worker, int64_t pause)
 {
     char token = 0;
-    return hf_chan_recv(worker->hush, &token, .timeout = {pause}) == HF_ERR_TIMEOUT;
+    return hf_chan_recv(worker->hush, &token, .timeout = hf_nanoseconds(pause)) == HF_ERR_TIMEOUT;
 }
 
 /* A full disk, no memory, a commit that failed: the service comes back, and the work was done. Without its answer it would be

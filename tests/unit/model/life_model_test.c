@@ -104,7 +104,7 @@ static void desk_close(desk *d)
     hf_unlock_and_ring(d->env, &d->lock, &d->word, true);
 }
 
-static const hf_service_ops DESK = {desk_submit, desk_cancel, NULL, NULL};
+static const hf_service_ops DESK = {.submit = desk_submit, .cancel = desk_cancel};
 
 static hf_status ask(void *arg)
 {
