@@ -13,6 +13,7 @@ typedef struct shown {
     hf_run_view view;
     hf_buf history;
     hf_buf description; /* from an owner: DescribeWorkflowExecutionResponse */
+    hf_buf insight;     /* from an owner: AdminInsight; empty = it is an older one */
     hf_arena arena;
 } shown;
 
@@ -21,6 +22,7 @@ static void shown_init(shown *s, hf_env *env)
     *s = (shown){0};
     hf_buf_init(&s->history, hf_env_memory(env), SIZE_MAX / 4);
     hf_buf_init(&s->description, hf_env_memory(env), SIZE_MAX / 4);
+    hf_buf_init(&s->insight, hf_env_memory(env), SIZE_MAX / 4);
     hf_arena_init(&s->arena, hf_env_memory(env));
 }
 
@@ -28,6 +30,7 @@ static void shown_deinit(shown *s)
 {
     hf_buf_deinit(&s->history);
     hf_buf_deinit(&s->description);
+    hf_buf_deinit(&s->insight);
     hf_arena_deinit(&s->arena);
 }
 
@@ -116,6 +119,8 @@ static void on_chunk(void *state, hf_str kind, hf_str chunk)
         hf_buf_put(&s->history, chunk.data, chunk.len);
     } else if (hf_str_equal(kind, HF_STR("description"))) {
         hf_buf_put(&s->description, chunk.data, chunk.len);
+    } else if (hf_str_equal(kind, HF_STR("insight"))) {
+        hf_buf_put(&s->insight, chunk.data, chunk.len);
     }
 }
 
@@ -125,9 +130,13 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
     HF_TRY(hf_admin_ask(op, source->env, source->path, "show", words, 2, on_chunk, s));
     hf_pb_describe_workflow_execution_response *response =
         HF_ARENA_NEW(&s->arena, hf_pb_describe_workflow_execution_response);
-    if (response == NULL || s->history.status != HF_OK || s->description.status != HF_OK) {
+    hf_pb_admin_insight *insight = HF_ARENA_NEW(&s->arena, hf_pb_admin_insight);
+    if (response == NULL || insight == NULL || s->history.status != HF_OK || s->description.status != HF_OK ||
+        s->insight.status != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
     }
+    HF_TRY(hf_pb_decode(op, &hf_pb_admin_insight_type, hf_str_of_len(s->insight.data, s->insight.len), &s->arena,
+                        insight));
     HF_TRY(hf_pb_decode(op, &hf_pb_describe_workflow_execution_response_type,
                         hf_str_of_len(s->description.data, s->description.len), &s->arena, response));
     const hf_pb_workflow_execution_info *info = response->workflow_execution_info;
@@ -142,6 +151,7 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
         .history = hf_str_of_len(s->history.data, s->history.len),
         .pending = response->pending_activities.items,
         .pending_count = response->pending_activities.count,
+        .insight = s->insight.len > 0 ? insight : NULL,
     };
     if (response->pending_workflow_task != NULL) {
         s->view.crashes = response->pending_workflow_task->holdfast_crashes;
@@ -219,7 +229,8 @@ int hf_cmd_show(const hf_tool_args *args)
         hf_buf text;
         hf_buf_init(&text, hf_env_memory(env), SIZE_MAX / 4);
         s.view.is_full = args->full;
-        hf_status status = hf_timeline_write(&op, &s.view, env->ops->wall_now(env).ns, &text);
+        int64_t now_ns = s.view.insight != NULL ? s.view.insight->now_ns : env->ops->wall_now(env).ns;
+        hf_status status = hf_timeline_write(&op, &s.view, now_ns, &text);
         (void)fputs(hf_buf_text(&text), stdout);
         if (status != HF_OK) {
             code = hf_complain(HF_EXIT_DAMAGED, "%s", op.message);

@@ -88,11 +88,12 @@ typedef struct hf_run_view {
     hf_str history;                             /* History bytes */
     const hf_pb_pending_activity_info *pending; /* activities that have not ended */
     size_t pending_count;
-    size_t buffered_count; /* events that wait for the end of a workflow task */
-    bool is_at_rest;       /* no program has the file open: nobody is at work */
-    uint32_t crashes;      /* programs that ended with its workflow task in hand */
-    int64_t pause_until;   /* ns: that task is not handed out before this; 0 = no pause */
-    bool is_full;          /* show texts and payloads of any length */
+    size_t buffered_count;              /* events that wait for the end of a workflow task */
+    bool is_at_rest;                    /* no program has the file open: nobody is at work */
+    uint32_t crashes;                   /* programs that ended with its workflow task in hand */
+    int64_t pause_until;                /* ns: that task is not handed out before this; 0 = no pause */
+    const hf_pb_admin_insight *insight; /* of the program that has it open; NULL = there is none, or it does not say */
+    bool is_full;                       /* show texts and payloads of any length */
 } hf_run_view;
 
 /* Writes the timeline. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */

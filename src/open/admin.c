@@ -9,7 +9,7 @@
  *
  *     stats            figures of engine and store
  *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
- *     show NS ID       a workflow's description and history
+ *     show NS ID       a workflow's description, what its code waits for if it is in memory, and its history
  *     list BEFORE MAX  the newest runs with a number below, at most so many
  *
  * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
@@ -18,6 +18,7 @@
 #include "base/latch.h"
 #include "base/status.h"
 #include "engine/engine.h"
+#include "service/witness.h"
 
 #include <stdio.h>
 
@@ -36,6 +37,7 @@ typedef struct caller {
 struct hf_admin {
     hf_env *env;
     hf_service *engine;          /* outlives this */
+    hf_service *front;           /* what workers know it by; the same */
     hf_poller *poller;           /* of the thread: listener and connections */
     caller callers[CALLERS_MAX]; /* in order of arrival */
     int caller_count;
@@ -190,10 +192,41 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
     return status;
 }
 
+/* What only this process knows of the run: what its code waits for, and the time by which its timers are due. */
+static hf_status say_insight(talk *t, hf_str run_id, hf_str name_space)
+{
+    hf_insight insight;
+    hf_service_look(t->admin->front, name_space, run_id, &insight);
+    hf_str waits[HF_INSIGHT_NAMES_MAX];
+    hf_str unread[HF_INSIGHT_NAMES_MAX];
+    for (int i = 0; i < insight.waits.count; i++) {
+        waits[i] = hf_str_of(insight.waits.items[i]);
+    }
+    for (int i = 0; i < insight.unread.count; i++) {
+        unread[i] = hf_str_of(insight.unread.items[i]);
+    }
+    hf_pb_admin_insight msg = {
+        .now_ns = t->wire.env->ops->wall_now(t->wire.env).ns,
+        .in_memory = insight.is_known,
+        .waits = {waits, (size_t)insight.waits.count},
+        .unread = {unread, (size_t)insight.unread.count},
+    };
+    hf_buf bytes;
+    hf_buf_init(&bytes, t->arena.memory, HF_FRAME_CHUNK_LEN);
+    hf_pb_encode(&hf_pb_admin_insight_type, &msg, &bytes);
+    hf_status status = bytes.status;
+    if (status == HF_OK) {
+        say_bytes(t, "insight", hf_str_of_len(bytes.data, bytes.len));
+    }
+    hf_buf_deinit(&bytes);
+    return status;
+}
+
 static hf_status answer_show(talk *t, hf_str name_space, hf_str id)
 {
     hf_pb_workflow_execution execution = {.workflow_id = id};
     HF_TRY(say_description(t, &execution, name_space));
+    HF_TRY(say_insight(t, execution.run_id, name_space));
     hf_str token = {0};
     do {
         hf_pb_get_workflow_execution_history_request request = {
@@ -400,13 +433,14 @@ static hf_status start(hf_op *op, hf_admin *admin)
     return env->ops->thread_start(env, op, "hf-admin", STACK_LEN, admin_main, admin, &admin->thread);
 }
 
-hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_admin **ret_admin)
+hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_service *front,
+                        hf_admin **ret_admin)
 {
     hf_admin *admin = env->ops->allocate(env, sizeof *admin, 0);
     if (admin == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the socket beside the store");
     }
-    *admin = (hf_admin){.env = env, .engine = engine, .fd = -1};
+    *admin = (hf_admin){.env = env, .engine = engine, .front = front, .fd = -1};
     hf_admin_address(path, admin->address);
     if (!hf_beside(path, "-sock", admin->socket)) {
         admin->socket[0] = '\0';

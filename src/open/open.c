@@ -131,7 +131,7 @@ static void open_admin(hf_opened *opened, const hf_place *place)
     hf_op op;
     hf_op_init(&op);
     if (place->scheme == HF_SCHEME_SQLITE &&
-        hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->admin) != HF_OK) {
+        hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->service, &opened->admin) != HF_OK) {
         char fields[2 * HF_MESSAGE_LEN_MAX];
         hf_fields_format(fields, sizeof fields, "why=\"%s\"", op.message);
         opened->log(opened->log_state, HF_LOG_WARN, "admin_socket_missing", fields);

@@ -62,9 +62,10 @@ void hf_owner_release(hf_env *env, hf_owner *owner); /* fine on one that was not
 typedef struct hf_admin hf_admin;
 
 /* Listens beside the database at `path` and answers what tools ask (proto/holdfast/admin.proto), on a thread of its own.
- * `engine` must outlive it. Fails: HF_ERR_INVALID (the path is too long for a socket), HF_ERR_LIMIT, HF_ERR_NOMEM, what
+ * `engine` and `front` must outlive it. Fails: HF_ERR_INVALID (the path is too long for a socket), HF_ERR_LIMIT, HF_ERR_NOMEM, what
  * listening says. */
-hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_admin **ret_admin);
+hf_status hf_admin_open(hf_op *op, hf_env *env, const char *path, hf_service *engine, hf_service *front,
+                        hf_admin **ret_admin);
 /* Ends what is under way, and waits for it. Accepts NULL. */
 void hf_admin_close(hf_admin *admin);
 

@@ -24,6 +24,7 @@
 #include "base/heap.h"
 #include "base/list.h"
 #include "base/op.h"
+#include "base/spin.h"
 
 #include "proto/pb.h"
 
@@ -67,6 +68,7 @@ const hf_method_info *hf_method_info_of(hf_method method);
 
 typedef struct hf_call hf_call;
 typedef struct hf_service hf_service;
+typedef struct hf_witness hf_witness;
 
 struct hf_call {
     /* Set by the caller. */
@@ -117,6 +119,8 @@ struct hf_service {
     const hf_service_ops *ops;
     atomic_int workers;    /* that run on it: it is not closed under them */
     atomic_int executions; /* handles of it that were not freed: the same */
+    hf_spin witness_lock;
+    hf_witness *witnesses; /* who knows runs by more than their histories: witness.h */
 };
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));

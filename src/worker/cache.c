@@ -202,6 +202,31 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
     return is_found;
 }
 
+/* While its driver waits for the next task nobody touches the run, and whoever wakes the driver needs the lock for that. */
+void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight)
+{
+    hf_worker *worker = HF_CONTAINER(witness, hf_worker, witness);
+    hf_wf_cache *cache = &worker->cache;
+    hf_spin_lock(&cache->lock);
+    const hf_wf *wf = hf_str_equal(name_space, worker->name_space) ? find(cache, run_id) : NULL;
+    if (wf != NULL && wf->waiter != NULL && !wf->is_given_up) {
+        insight->is_known = true;
+        HF_LIST_EACH(node, &wf->signal_waits)
+        {
+            hf_insight_add(&insight->waits, hf_str_of(HF_CONTAINER_CONST(node, hf_wait, node)->object_name));
+        }
+        HF_LIST_EACH(node, &wf->signals)
+        {
+            const hf_wf_signal *signal = HF_CONTAINER_CONST(node, hf_wf_signal, node);
+            hf_insight_add(&insight->unread, hf_str_of_len(signal->name, signal->name_len));
+            if (insight->unread.count == HF_INSIGHT_NAMES_MAX) {
+                break; /* there may be thousands */
+            }
+        }
+    }
+    hf_spin_unlock(&cache->lock);
+}
+
 enum { REPORT_MAX = 16, REPORT_LEN = 200 };
 
 void hf_wf_cache_report(hf_worker *worker, const char *event)

@@ -525,15 +525,19 @@ hf_status hf_worker_run(hf_worker *worker)
     worker->started_ns = hf_now(worker->rt).ns;
     atomic_fetch_add(&worker->owners, 1);
     atomic_fetch_add(&worker->door.behind->workers, 1);
+    worker->witness.look = hf_wf_cache_look;
+    hf_witness_add(worker->door.behind, &worker->witness);
     hf_status status =
         env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);
     if (status != HF_OK) {
+        hf_witness_remove(worker->door.behind, &worker->witness);
         atomic_fetch_sub(&worker->door.behind->workers, 1);
         atomic_store(&worker->state, HF_WORKER_DONE);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker has no thread: %s", op.message);
     }
     wait_for_keeper(worker);
+    hf_witness_remove(worker->door.behind, &worker->witness);
     atomic_fetch_sub(&worker->door.behind->workers, 1); /* ended, or left behind: K4 */
     if (atomic_load(&worker->door.is_shut)) {
         env->ops->thread_forget(env, worker->keeper);

@@ -21,6 +21,7 @@
 #include "fiber/crew.h"
 #include "fiber/wait.h"
 #include "service/call.h"
+#include "service/witness.h"
 #include "worker/data.h"
 
 #include <holdfast/worker.h>
@@ -72,8 +73,9 @@ struct hf_worker {
     hf_list activities;
     hf_worker_options options; /* with the defaults filled in */
     hf_wf_cache cache;
-    atomic_uint state; /* hf_worker_state */
-    hf_chan *stop;     /* somebody wants it to stop: a reason, const char * */
+    hf_witness witness; /* of its runs, while it runs */
+    atomic_uint state;  /* hf_worker_state */
+    hf_chan *stop;      /* somebody wants it to stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
     hf_dispatcher *pool;                 /* activities' threads */
@@ -188,6 +190,8 @@ typedef struct hf_stuck_step {
 bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step);
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
+/* A witness's look: of a run that is here and at rest. */
+void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight);
 /* By the driver, around a step. hf_wf_cache_leave_step says whether the step is still its own to answer; a lost run is given
  * up from then on. */
 void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task);

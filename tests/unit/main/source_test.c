@@ -57,7 +57,7 @@ static void *listen_later(void *arg)
     hf_op op;
     hf_op_init(&op);
     (void)usleep(150000);
-    (void)hf_admin_open(&op, hf_env_posix(), o->place->path, o->engine, &o->admin);
+    (void)hf_admin_open(&op, hf_env_posix(), o->place->path, o->engine, o->engine, &o->admin);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "base/glyph.h"
 #include "main/put.c"
 #include "main/timeline.c"
+#include "main/waits.c"
 #include "support/engine_rig.h"
 
 /* Escape, newlines, delete; U+009B, which some terminals take for escape and a bracket; the same in Latin-1; U+202E, which turns
@@ -130,7 +131,146 @@ static void a_payload_is_cut_unless_all_of_it_is_wanted(void **state)
     }
 }
 
+/* ---- What it waits for ------------------------------------------------------------------------------------------------ */
+
+static void put_at(hf_buf *history, int64_t id, int32_t type, int64_t seconds)
+{
+    hf_pb_history_event event = {.event_id = id, .event_type = type};
+    event.event_time = hf_pb_timestamp_of((hf_time){hf_seconds(seconds).ns});
+    put(history, &event);
+}
+
+static void put_signal(hf_buf *history, int64_t id, hf_str name, int64_t seconds)
+{
+    hf_pb_workflow_execution_signaled_event_attributes signaled = {.signal_name = name};
+    hf_pb_history_event event = {
+        .event_id = id,
+        .event_time = hf_pb_timestamp_of((hf_time){hf_seconds(seconds).ns}),
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+        .workflow_execution_signaled_event_attributes = &signaled,
+    };
+    put(history, &event);
+}
+
+static void which_signal_a_run_waits_for_is_said_where_it_is_known(void **state)
+{
+    (void)state;
+    hf_str delivered = HF_STR("delivered");
+    hf_str other = HF_STR("Delivered");
+    const hf_pb_admin_insight WAITS = {.in_memory = true, .waits = {&delivered, 1}, .unread = {&other, 1}};
+    const hf_pb_admin_insight NOTHING = {.in_memory = true};
+    const hf_pb_admin_insight ELSEWHERE = {.in_memory = false};
+    const struct {
+        const hf_pb_admin_insight *insight;
+        bool is_at_rest;
+        const char *end;
+    } CASES[] = {
+        {&WAITS, false, "\nwaits for\n  signal delivered\nsignals that came and that it has not taken\n  Delivered\n"},
+        {&NOTHING, false,
+         "\nwaits for\n  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n"},
+        {&ELSEWHERE, false,
+         "\nwaits for\n  a signal; its code knows which, and the program does not have it in memory now\n"
+         "signals that came\n  Delivered\n"},
+        {NULL, true,
+         "\nwaits for\n  a signal; its code knows which, and no program has it in memory\n"
+         "signals that came\n  Delivered\n"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        print_message("case %zu\n", i);
+        put_at(&history, 1, HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, 100);
+        put_signal(&history, 2, HF_STR("Delivered"), 101);
+        put_signal(&history, 3, HF_STR("Delivered"), 101);
+        put_at(&history, 4, HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED, 102);
+        hf_run_view view = {
+            .run_id = HF_STR("run"),
+            .status = HF_WORKFLOW_EXECUTION_STATUS_RUNNING,
+            .history = hf_str_of_len(history.data, history.len),
+            .is_at_rest = CASES[i].is_at_rest,
+            .insight = CASES[i].insight,
+        };
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(200).ns, &text), HF_OK);
+        size_t len = strlen(CASES[i].end);
+        assert_true(text.len > len);
+        assert_string_equal(text.data + text.len - len, CASES[i].end);
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+}
+
+static void times_that_look_wrong_are_explained(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t times[3];
+        int64_t now;
+        bool goes_back;
+        const char *ahead; /* NULL = the clock is ahead of all events */
+    } CASES[] = {
+        {{100, 101, 102}, 102, false, NULL},
+        {{100, 102, 101}, 102, true, NULL},
+        {{100, 101, 102}, 101, false, NULL}, /* clocks may differ by a moment */
+        {{3700, 3701, 3702}, 102, false, "The last event is 1 h ahead of the clock, which was set back since"},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_buf history;
+        hf_buf text;
+        hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        print_message("case %zu\n", i);
+        for (int k = 0; k < 3; k++) {
+            put_at(&history, k + 1, k == 0 ? HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED : HF_EVENT_TYPE_MARKER_RECORDED,
+                   CASES[i].times[k]);
+        }
+        hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
+        assert_int_equal(hf_timeline_write(&op, &view, hf_seconds(CASES[i].now).ns, &text), HF_OK);
+        assert_true((strstr(hf_buf_text(&text), "Times go back where") != NULL) == CASES[i].goes_back);
+        assert_true((strstr(hf_buf_text(&text), "ahead of the clock") != NULL) == (CASES[i].ahead != NULL));
+        assert_true(CASES[i].ahead == NULL || strstr(hf_buf_text(&text), CASES[i].ahead) != NULL);
+        hf_buf_deinit(&text);
+        hf_buf_deinit(&history);
+    }
+}
+
+/* What ends a run says what to do, at the end of a long sentence. */
+static void the_reason_of_a_termination_is_not_cut(void **state)
+{
+    (void)state;
+    hf_op op;
+    hf_op_init(&op);
+    hf_buf history;
+    hf_buf text;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+    char reason[300];
+    memset(reason, 'x', sizeof reason);
+    hf_pb_workflow_execution_terminated_event_attributes terminated = {.reason = {reason, sizeof reason}};
+    hf_pb_history_event event = {
+        .event_id = 1,
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
+        .workflow_execution_terminated_event_attributes = &terminated,
+    };
+    put(&history, &event);
+    hf_run_view view = {.run_id = HF_STR("run"), .history = hf_str_of_len(history.data, history.len)};
+    assert_int_equal(hf_timeline_write(&op, &view, 0, &text), HF_OK);
+    assert_null(strstr(hf_buf_text(&text), "..."));
+    hf_buf_deinit(&text);
+    hf_buf_deinit(&history);
+}
+
 static const struct CMUnitTest TESTS[] = {
+    cmocka_unit_test(which_signal_a_run_waits_for_is_said_where_it_is_known),
+    cmocka_unit_test(times_that_look_wrong_are_explained),
+    cmocka_unit_test(the_reason_of_a_termination_is_not_cut),
     cmocka_unit_test(a_payload_is_cut_unless_all_of_it_is_wanted),
     cmocka_unit_test(a_long_text_is_cut_between_characters),
     cmocka_unit_test(names_do_not_command_the_terminal),

@@ -504,7 +504,7 @@ static void tools_ask_the_owner(void **state)
     hf_arena_deinit(&arena);
 
     assert_int_equal(ask(p, "show", "default", "a", &h, &op), HF_OK);
-    assert_int_equal(h.kinds, 2);
+    assert_int_equal(h.kinds, 3);
     assert_int_equal(ask(p, "show", "default", "b", &h, &op), HF_ERR_NOT_FOUND);
 
     char copy[200];

@@ -1,0 +1,156 @@
+/* The end of a timeline: what the run waits for, and what looks wrong in it and is not. */
+#include "main/timeline_private.h"
+
+#include "base/limits.h"
+
+#define CLOCK_SLACK_NS INT64_C(1000000000) /* clocks of a program and of who looks differ by less */
+
+/* A task that was in hand when its program ended: its code may be the reason. */
+static void put_crashes(hf_timeline *w, uint32_t crashes)
+{
+    if (crashes == 0) {
+        return;
+    }
+    hf_buf_putf(w->out, "    the program ended %u %s in a row while it had this task in hand", (unsigned)crashes,
+                crashes == 1 ? "time" : "times");
+    hf_buf_puts(w->out, crashes < HF_SUSPECT_FROM ? "\n"
+                                                  : ": its code may crash; the task is handed out alone, when no other "
+                                                    "task waits\n");
+}
+
+static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info, bool is_at_rest, int64_t now_ns)
+{
+    bool is_started = info->state == HF_PENDING_ACTIVITY_STATE_STARTED;
+    hf_buf_puts(w->out, "  activity ");
+    hf_timeline_put_text(w, info->activity_id);
+    hf_buf_puts(w->out, " ");
+    hf_timeline_put_text(w, info->activity_type != NULL ? info->activity_type->name : HF_STR(""));
+    hf_buf_putf(w->out, ", attempt %d, ", (int)info->attempt);
+    int64_t from = hf_pb_timestamp_time(is_started ? info->last_started_time : info->scheduled_time).ns;
+    if (!is_started && from > now_ns) {
+        hf_buf_puts(w->out, "begins in ");
+        hf_put_span(w->out, from - now_ns);
+    } else {
+        hf_buf_puts(w->out, !is_started ? "waits for a worker for " : is_at_rest ? "began " : "at work for ");
+        hf_put_span(w->out, now_ns - from);
+        hf_buf_puts(w->out, is_started && is_at_rest ? " ago; no program has this file open" : "");
+    }
+    if (info->last_failure != NULL) {
+        hf_buf_puts(w->out, "; the last one failed: ");
+        hf_timeline_put_failure(w, info->last_failure);
+    }
+    hf_buf_putc(w->out, '\n');
+    put_crashes(w, info->holdfast_crashes);
+}
+
+/* What its code waits for before it can go on; true = something was written. */
+static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
+{
+    switch (w->task) {
+    case HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED:
+        hf_buf_puts(w->out, "  a worker that polls the task queue ");
+        hf_timeline_put_text(w, hf_str_of(w->queue));
+        hf_buf_puts(w->out, " and has the workflow ");
+        hf_timeline_put_text(w, hf_str_of(w->type));
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
+        if (view->buffered_count > 0) {
+            return false; /* that line says it, too */
+        }
+        hf_buf_puts(w->out, view->is_at_rest ? "  a worker: no program has this file open"
+                                             : "  the worker's answer to a workflow task");
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+    case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+        hf_buf_putf(w->out, "  a workflow task that succeeds, tried again and again; why the last did not: event %lld",
+                    (long long)w->task_id);
+        break;
+    default:
+        return false;
+    }
+    if (view->pause_until > now_ns) {
+        hf_buf_puts(w->out, ", not before ");
+        hf_put_span(w->out, view->pause_until - now_ns);
+        hf_buf_puts(w->out, " from now");
+    }
+    hf_buf_putc(w->out, '\n');
+    put_crashes(w, view->crashes);
+    return true;
+}
+
+/* Which signal its code waits for is known where that code is in memory; `any`: it waits for something else, too. */
+static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
+{
+    bool is_known = view->insight != NULL && view->insight->in_memory;
+    for (size_t i = 0; is_known && i < view->insight->waits.count; i++) {
+        hf_buf_puts(w->out, "  signal ");
+        hf_timeline_put_text(w, view->insight->waits.items[i]);
+        hf_buf_putc(w->out, '\n');
+        any = true;
+    }
+    if (any) {
+        return;
+    }
+    hf_buf_puts(w->out, is_known ? "  nothing from outside: its fibers wait for each other (hf_dump shows for what)\n"
+                        : view->is_at_rest
+                            ? "  a signal; its code knows which, and no program has it in memory\n"
+                            : "  a signal; its code knows which, and the program does not have it in memory now\n");
+}
+
+/* Signals that nobody took, or, where that is not known, all that came: a name that is spelled wrong is among them. */
+static void put_unread(hf_timeline *w, const hf_run_view *view)
+{
+    bool is_known = view->insight != NULL && view->insight->in_memory;
+    size_t count = is_known ? view->insight->unread.count : (size_t)w->signals.count;
+    if (count > 0) {
+        hf_buf_puts(w->out, is_known ? "signals that came and that it has not taken\n" : "signals that came\n");
+    }
+    for (size_t i = 0; i < count; i++) {
+        hf_buf_puts(w->out, "  ");
+        hf_timeline_put_text(w, is_known ? view->insight->unread.items[i] : hf_str_of(w->signals.items[i]));
+        hf_buf_putc(w->out, '\n');
+    }
+}
+
+/* What looks wrong in the times, and is not. */
+void hf_timeline_put_remarks(hf_timeline *w, int64_t now_ns)
+{
+    if (w->goes_back) {
+        hf_buf_puts(w->out,
+                    "\nTimes go back where an event was written later than what it tells of: ActivityTaskStarted "
+                    "stands before its activity's end, with the time at which the attempt began.\n");
+    }
+    if (w->last - now_ns > CLOCK_SLACK_NS) {
+        hf_buf_puts(w->out, "\nThe last event is ");
+        hf_put_span(w->out, w->last - now_ns);
+        hf_buf_puts(w->out, " ahead of the clock, which was set back since; timers follow the clock.\n");
+    }
+}
+
+void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
+{
+    if (view->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING) {
+        return;
+    }
+    hf_buf_puts(w->out, "\nwaits for\n");
+    bool any = put_task(w, view, now_ns) || view->pending_count + w->timer_count + view->buffered_count > 0;
+    put_signals(w, view, any);
+    for (size_t i = 0; i < view->pending_count; i++) {
+        put_pending(w, &view->pending[i], view->is_at_rest, now_ns);
+    }
+    for (size_t i = 0; i < w->timer_count; i++) {
+        hf_buf_puts(w->out, "  timer ");
+        hf_timeline_put_text(w, hf_str_of(w->timers[i].id));
+        hf_buf_puts(w->out, w->timers[i].fires_at > now_ns ? ", fires in " : ", due for ");
+        int64_t span = w->timers[i].fires_at - now_ns;
+        hf_put_span(w->out, span < 0 ? -span : span);
+        hf_buf_putc(w->out, '\n');
+    }
+    if (w->timers_untold > 0) {
+        hf_buf_putf(w->out, "  %zu more timers\n", w->timers_untold);
+    }
+    if (view->buffered_count > 0) {
+        hf_buf_putf(w->out, "  the answer to a workflow task: %zu events come behind it\n", view->buffered_count);
+    }
+    put_unread(w, view);
+}
