@@ -4,7 +4,8 @@ include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES docs/promises.md docs/verbs.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # headers name them
 
 install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 configure_package_config_file(

@@ -24,7 +24,7 @@ foreach(library holdfast holdfast_static)
                                                     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_link_libraries(${library} PUBLIC Threads::Threads)
     # By their bare names: an installed Holdfast must not name the folders of the machine that built it.
-    target_link_libraries(${library} PRIVATE jansson sqlite3)
+    target_link_libraries(${library} PRIVATE jansson sqlite3 m) # m: of SQLite's functions, for who links all of it statically
 endforeach()
 
 set_target_properties(holdfast PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

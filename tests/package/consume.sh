@@ -54,6 +54,10 @@ compile_all()
     done
     "$cc" -std=c17 "${warnings[@]}" "${cflags[@]}" "$here/consumer.c" -o "$scratch/static" "${static[@]}"
     run "$cc c17, static" env -u LD_LIBRARY_PATH "$scratch/static"
+    # Everything in the program; getaddrinfo and the like warn that they still load what the system has.
+    "$cc" -static -std=c17 -Wall -Wextra -Wpedantic "${cflags[@]}" "$here/consumer.c" -o "$scratch/alone" \
+        "${static[@]}" 2>"$scratch/alone.log" || { cat "$scratch/alone.log" && exit 1; }
+    run "$cc c17, -static" env -u LD_LIBRARY_PATH "$scratch/alone"
     for std in c++11 c++17 c++20; do
         extra=()
         # g++ calls fields that a designated initialiser leaves out missing; C and clang++ do not.
@@ -158,7 +162,7 @@ find_package)
     "$cmake" -S "$here/cmake" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
         { cat "$scratch/log" && exit 1; }
     "$cmake" --build "$scratch/build" >"$scratch/log" || { cat "$scratch/log" && exit 1; }
-    for program in c_shared c_static cpp_shared cpp_static; do
+    for program in c_shared c_static cpp_shared cpp_static c_alone; do
         run "find_package, $program" env -u LD_LIBRARY_PATH "$scratch/build/$program"
     done
     ;;

@@ -10,13 +10,20 @@ version=$(sed -n 's/^#define HF_VERSION_TEXT "\(.*\)"/\1/p' "$prefix/include/hol
 failed=0
 for pattern in 'include/holdfast/holdfast.h' 'lib*/libholdfast.a' 'lib*/libholdfast.so' "lib*/libholdfast.so.${version%%.*}" \
     "lib*/libholdfast.so.$version" 'lib*/pkgconfig/holdfast.pc' 'lib*/cmake/Holdfast/HoldfastConfig.cmake' \
-    'lib*/cmake/Holdfast/HoldfastConfigVersion.cmake' 'share/doc/*/LICENSE'; do
+    'lib*/cmake/Holdfast/HoldfastConfigVersion.cmake' 'share/doc/*/LICENSE' \
+    'share/doc/*/README.md'; do
     # The libraries may lie in lib, lib64 or lib/<architecture>.
     if [[ -z $(find "$prefix" -path "$prefix/$pattern" -o -path "$prefix/${pattern/lib\*/lib/*}") ]]; then
         echo "FAILED: $pattern was not installed"
         failed=1
     fi
 done
+while read -r named; do # what a header tells its reader to look at
+    if [[ -z $(find "$prefix" -path "$prefix/share/doc/*/$named") ]]; then
+        echo "FAILED: a header names $named, which was not installed"
+        failed=1
+    fi
+done < <(grep -rhoE 'docs/[a-z_/]+\.md' "$prefix/include" | sort -u)
 if grep -rIl "$build" "$prefix"; then
     echo "FAILED: the files above name the build tree"
     failed=1
