@@ -154,7 +154,7 @@ static void an_owner_without_descriptors_answers_when_it_has_some(void **state)
     poor_ops.poller_wait = wait_poorly;
     atomic_store(&refusals, 0);
     atomic_store(&has_refused, false);
-    assert_int_equal(hf_admin_open(&op, &poor, p->path, NULL, &admin), HF_OK);
+    assert_int_equal(hf_admin_open(&op, &poor, p->path, NULL, NULL, &admin), HF_OK);
     atomic_store(&refusals, 3);
     assert_int_equal(hf_admin_ask(&op, hf_env_posix(), p->path, "hello", NULL, 0, ignore, NULL), HF_ERR_INVALID);
     assert_non_null(strstr(op.message, "there is no verb"));
