@@ -16,7 +16,8 @@
  *
  * Time: a member's clock shows what hf_crew_set_now said. Whatever would arm an alarm asks the owner for a timer instead; a
  * wait with a negative span asks for nothing and is over at once.
- * Eviction: every wait of a member returns HF_ERR_EVICTED from then on, and it is to return. It is not canceled.
+ * Eviction: every wait of a member returns HF_ERR_EVICTED from then on, and it is to return. It is not canceled. One that
+ * does not return is stranded (strand.h). Objects that members made and did not free go with the crew (owned.h).
  *
  * All calls are the driver's, between turns, but for the ones that say otherwise. */
 #ifndef HF_FIBER_CREW_H
@@ -76,7 +77,8 @@ size_t hf_crew_bytes(const hf_crew *crew);
 void hf_crew_fire(hf_crew *crew, hf_crew_timer *timer);
 /* Cancels the first member, and with it everything that it has open. */
 void hf_crew_cancel(hf_crew *crew, const char *reason);
-/* Releases the members: their waits return HF_ERR_EVICTED, forks are refused, and they run until they have ended. */
+/* Releases the members: their waits return HF_ERR_EVICTED, forks are refused, and they run until they have ended, or were
+ * stranded. None is left when this returns. */
 void hf_crew_evict(hf_crew *crew);
 /* Something that is not part of the crew has woken a member: what it does is no longer repeatable. */
 bool hf_crew_is_disturbed(const hf_crew *crew);

@@ -31,11 +31,11 @@ typedef struct verdict {
 
 typedef struct activity {
     hf_worker *worker;
-    hf_node busy;       /* in worker->busy */
-    bool has_returned;  /* the function has; under worker->busy_lock */
-    int64_t started_ns; /* mono */
-    int64_t until_ns;   /* mono: its attempt is over then; INT64_MAX = no bound */
-    hf_arena arena;     /* the task, and what is said about it */
+    hf_node busy;             /* in worker->busy */
+    atomic_bool has_returned; /* the function has: what is left is the answer */
+    int64_t started_ns;       /* mono */
+    int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
+    hf_arena arena;           /* the task, and what is said about it */
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_entry *entry;
     hf_activity_facts facts;
@@ -529,9 +529,7 @@ static hf_status run_activity(void *arg)
     } else if (status == HF_OK) {
         status = work(act, &failure);
     }
-    hf_spin_lock(&worker->busy_lock);
-    act->has_returned = true;
-    hf_spin_unlock(&worker->busy_lock);
+    atomic_store_explicit(&act->has_returned, true, memory_order_relaxed);
     tell(act, status, failure);
     free_activity(act);
     hf_worker_count(worker, &worker->jobs_count, -1);
@@ -612,7 +610,7 @@ void hf_activity_report(hf_worker *worker, const char *event)
     HF_LIST_EACH(node, &worker->busy)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
-        if (count < REPORT_MAX && !act->has_returned) {
+        if (count < REPORT_MAX && !atomic_load(&act->has_returned)) {
             hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
                              act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
                              (long long)((now - act->started_ns) / 1000000));
@@ -631,7 +629,7 @@ hf_activity_counts hf_activity_count(hf_worker *worker)
     counts.unsaid = worker->unsaid_count;
     HF_LIST_EACH(node, &worker->busy)
     {
-        bool has_returned = HF_CONTAINER(node, activity, busy)->has_returned;
+        bool has_returned = atomic_load(&HF_CONTAINER(node, activity, busy)->has_returned);
         counts.running += !has_returned;
         counts.answering += has_returned;
     }
