@@ -6,6 +6,7 @@
  * all the same: a database that is opened twice has to find that out. */
 #include "support/vfs_private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,9 +14,10 @@
 typedef struct handle {
     sqlite3_file base;     /* SQLite's view */
     hf_vfs *vfs;           /* the disk */
-    hf_vfs_file *file;     /* the file; NULL only after a failed open */
+    hf_vfs_file *file;     /* the file; NULL after a failed open, and for the directory */
     hf_node node;          /* in file->handles */
     uint64_t generation;   /* the disk's when it was opened */
+    uint64_t errors_heard; /* of file->errors: the last that this descriptor reported */
     int lock;              /* SQLITE_LOCK_* */
     bool is_deleted_after; /* SQLITE_OPEN_DELETEONCLOSE */
     bool is_syncing_dir;   /* its next sync is one of the directory, too */
@@ -42,6 +44,7 @@ unsigned hf_io_fault_kinds(hf_io_fault fault)
     case HF_FAULT_LOST_WRITE:
         return HF_IO_WRITE;
     case HF_FAULT_LOST_SYNC:
+    case HF_FAULT_LATE_ENOSPC:
         return HF_IO_SYNC;
     }
     return 0;
@@ -76,9 +79,16 @@ typedef enum verdict {
     DEAD,  /* nothing: no power */
 } verdict;
 
+static bool is_dead(hf_vfs *vfs, const handle *h)
+{
+    bool is_dead = vfs->is_off || (h != NULL && h->generation != vfs->generation);
+    vfs->last_error = is_dead ? EIO : vfs->last_error;
+    return is_dead;
+}
+
 static verdict enter(hf_vfs *vfs, const handle *h, hf_io_kind kind)
 {
-    if (vfs->is_off || (h != NULL && h->generation != vfs->generation)) {
+    if (is_dead(vfs, h)) {
         return DEAD;
     }
     vfs->io_ops[__builtin_ctz((unsigned)kind)]++;
@@ -91,6 +101,7 @@ static verdict enter(hf_vfs *vfs, const handle *h, hf_io_kind kind)
     }
     vfs->plan_left = vfs->plan_forever ? 1 : 0;
     vfs->faults_hit++;
+    vfs->last_error = vfs->plan_fault == HF_FAULT_ENOSPC || vfs->plan_fault == HF_FAULT_LATE_ENOSPC ? ENOSPC : EIO;
     return FAULT;
 }
 
@@ -98,7 +109,7 @@ static verdict enter(hf_vfs *vfs, const handle *h, hf_io_kind kind)
 static verdict enter_change(hf_vfs *vfs, const handle *h, hf_io_kind kind, hf_vfs_op_kind op, const hf_vfs_file *file,
                             const char *name)
 {
-    if (vfs->is_off || (h != NULL && h->generation != vfs->generation)) {
+    if (is_dead(vfs, h)) {
         return DEAD;
     }
     if (file == NULL || !file->is_scratch) {
@@ -116,6 +127,9 @@ static int file_close(sqlite3_file *base)
 {
     handle *h = (handle *)base;
     hf_vfs_file *file = h->file;
+    if (file == NULL) {
+        return SQLITE_OK;
+    }
     hf_list_remove(&h->node);
     bool is_alive = !h->vfs->is_off && h->generation == h->vfs->generation;
     if (h->is_deleted_after && file->is_present && is_alive) {
@@ -181,10 +195,39 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 len)
     return SQLITE_OK;
 }
 
+static int sync_dir(hf_vfs *vfs, const handle *h)
+{
+    switch (enter_change(vfs, h, HF_IO_SYNC_DIR, HF_VFS_SYNC_DIR, NULL, ".")) {
+    case GO:
+        hf_vfs_do_sync_dir(vfs);
+        return SQLITE_OK;
+    case FAULT:
+        hf_vfs_do_sync_dir_badly(vfs);
+        return SQLITE_IOERR_DIR_FSYNC;
+    default:
+        return SQLITE_IOERR_DIR_FSYNC;
+    }
+}
+
+/* D3. Gives SQLITE_OK or what the descriptor has not yet heard of. */
+static int report(handle *h)
+{
+    if (h->errors_heard == h->file->errors) {
+        return SQLITE_OK;
+    }
+    h->errors_heard = h->file->errors;
+    h->file->is_told = true;
+    h->vfs->last_error = h->file->error;
+    return SQLITE_IOERR_FSYNC;
+}
+
 static int file_sync(sqlite3_file *base, int flags)
 {
     handle *h = (handle *)base;
     (void)flags;
+    if (h->file == NULL) {
+        return sync_dir(h->vfs, h);
+    }
     verdict v = enter_change(h->vfs, h, HF_IO_SYNC, HF_VFS_SYNC, h->file, h->file->name);
     if (v == DEAD) {
         return SQLITE_IOERR_FSYNC;
@@ -193,15 +236,16 @@ static int file_sync(sqlite3_file *base, int flags)
         return SQLITE_OK;
     }
     if (v == FAULT) {
-        hf_vfs_do_sync_badly(h->vfs, h->file);
-        return SQLITE_IOERR_FSYNC;
+        hf_vfs_do_sync_badly(h->vfs, h->file, h->vfs->last_error);
+    } else {
+        hf_vfs_do_sync(h->vfs, h->file);
     }
-    hf_vfs_do_sync(h->vfs, h->file);
-    if (h->is_syncing_dir) {
-        hf_vfs_do_sync_dir(h->vfs);
+    int rc = report(h);
+    if (rc == SQLITE_OK && h->is_syncing_dir) { /* SQLite does not ask whether that worked */
+        (void)sync_dir(h->vfs, h);
         h->is_syncing_dir = false;
     }
-    return SQLITE_OK;
+    return rc;
 }
 
 static int file_size(sqlite3_file *base, sqlite3_int64 *ret_len)
@@ -269,9 +313,10 @@ static int file_is_reserved(sqlite3_file *base, int *ret_is_reserved)
 
 static int file_control(sqlite3_file *base, int what, void *arg)
 {
-    (void)base;
-    (void)what;
-    (void)arg;
+    if (what == SQLITE_FCNTL_LAST_ERRNO) {
+        *(int *)arg = ((handle *)base)->vfs->last_error;
+        return SQLITE_OK;
+    }
     return SQLITE_NOTFOUND;
 }
 
@@ -337,14 +382,27 @@ static int open_file(hf_vfs *vfs, const char *name, int flags, hf_vfs_file **ret
     return SQLITE_OK;
 }
 
+/* The directory itself: "." behind a slash, or alone. */
+static bool is_dir(const char *name)
+{
+    size_t len = name != NULL ? strlen(name) : 0;
+    return len > 0 && name[len - 1] == '.' && (len == 1 || name[len - 2] == '/');
+}
+
+static int open_dir(hf_vfs *vfs)
+{
+    verdict v = enter(vfs, NULL, HF_IO_OPEN);
+    bool is_bad = v == DEAD || (v == FAULT && vfs->plan_fault != HF_FAULT_ENOSPC);
+    return is_bad ? SQLITE_CANTOPEN : SQLITE_OK;
+}
+
 static int disk_open(sqlite3_vfs *base, const char *name, sqlite3_file *ret_file, int flags, int *ret_flags)
 {
     hf_vfs *vfs = vfs_of(base);
     handle *h = (handle *)ret_file;
-    bool is_found = name != NULL && hf_vfs_file_find(vfs, name) != NULL;
     bool is_journal = (flags & (SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_SUPER_JOURNAL | SQLITE_OPEN_WAL)) != 0;
     memset(h, 0, sizeof *h); /* no methods: SQLite will not close it if this fails */
-    int rc = open_file(vfs, name, flags, &h->file);
+    int rc = is_dir(name) ? open_dir(vfs) : open_file(vfs, name, flags, &h->file);
     if (rc != SQLITE_OK) {
         return rc;
     }
@@ -352,15 +410,19 @@ static int disk_open(sqlite3_vfs *base, const char *name, sqlite3_file *ret_file
     h->vfs = vfs;
     h->generation = vfs->generation;
     h->is_deleted_after = (flags & SQLITE_OPEN_DELETEONCLOSE) != 0;
-    h->is_syncing_dir = is_journal && !is_found; /* as SQLite's own VFS does, and as its WAL relies on */
-    hf_list_push_back(&h->file->handles, &h->node);
+    /* As SQLite's own VFS does, also where the file was there before. */
+    h->is_syncing_dir = is_journal && (flags & SQLITE_OPEN_CREATE) != 0;
+    if (h->file != NULL) {
+        h->errors_heard = h->file->is_told ? h->file->errors : 0;
+        hf_list_push_back(&h->file->handles, &h->node);
+    }
     if (ret_flags != NULL) {
         *ret_flags = flags;
     }
     return SQLITE_OK;
 }
 
-static int disk_delete(sqlite3_vfs *base, const char *name, int sync_dir)
+static int disk_delete(sqlite3_vfs *base, const char *name, int is_durably)
 {
     hf_vfs *vfs = vfs_of(base);
     if (hf_vfs_file_find(vfs, name) == NULL) {
@@ -370,10 +432,7 @@ static int disk_delete(sqlite3_vfs *base, const char *name, int sync_dir)
         return SQLITE_IOERR_DELETE;
     }
     hf_vfs_do_delete(vfs, hf_vfs_file_find(vfs, name));
-    if (sync_dir != 0) {
-        hf_vfs_do_sync_dir(vfs);
-    }
-    return SQLITE_OK;
+    return is_durably != 0 ? sync_dir(vfs, NULL) : SQLITE_OK;
 }
 
 /* As SQLite's own VFS does, an empty file does not count as existing. */
@@ -427,11 +486,10 @@ static int disk_time(sqlite3_vfs *base, double *ret_days)
 
 static int disk_last_error(sqlite3_vfs *base, int len, char *ret_text)
 {
-    (void)base;
     if (len > 0) {
         ret_text[0] = '\0';
     }
-    return 0;
+    return vfs_of(base)->last_error;
 }
 
 hf_vfs *hf_vfs_new(const char *name, uint64_t seed)

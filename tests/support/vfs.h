@@ -11,7 +11,12 @@
  * change, hf_vfs_image() makes another disk that holds what could be left if the power went now; the harness opens the
  * database there and asks its oracle. Images share memory with their origin and cost microseconds.
  *
- * Errors. hf_vfs_fail() lets the n-th call of some kinds fail, once or from then on, in one of several ways.
+ * Errors. hf_vfs_fail() lets the n-th call of some kinds fail, once or from then on, in one of several ways. A failed sync
+ * does what Linux does: what was to be written is dropped, reads still see it, and only this one call reports it.
+ *
+ * Names. A file that was created is in the directory on the disk once the directory was synced, by one of three calls: the
+ * first sync of a journal or log that was opened with SQLITE_OPEN_CREATE (errors of the directory are ignored there, as by
+ * SQLite's own VFS), xDelete with its sync flag, or xSync of the directory itself, which is opened as "." or "folder/.".
  *
  * A disk, its images and the images of these belong to one thread at a time. Running out of memory ends the test. */
 #ifndef HF_TESTS_VFS_H
@@ -44,6 +49,7 @@ typedef enum hf_vfs_op_kind {
     HF_VFS_TRUNCATE,
     HF_VFS_SYNC,
     HF_VFS_DELETE,
+    HF_VFS_SYNC_DIR,
 } hf_vfs_op_kind;
 
 /* Called before change number `op` (they count from 1) is made to `file`. It may take images, open databases on other
@@ -89,27 +95,33 @@ typedef enum hf_io_kind {
     HF_IO_ACCESS = 1 << 6, /* is there such a file? */
     HF_IO_SIZE = 1 << 7,
     HF_IO_LOCK = 1 << 8,
-    HF_IO_ANY = (1 << 9) - 1,
+    HF_IO_SYNC_DIR = 1 << 9, /* of the directory, in any of the three ways */
+    HF_IO_ANY = (1 << 10) - 1,
 } hf_io_kind;
-#define HF_IO_KIND_COUNT 9
+#define HF_IO_KIND_COUNT 10
 
 typedef enum hf_io_fault {
-    HF_FAULT_EIO,    /* SQLITE_IOERR_*. A write may have got down in part; a failed sync forgets: what it should have
-                            made durable is so or not, reads still show it, and a later sync no longer cares */
-    HF_FAULT_ENOSPC, /* SQLITE_FULL: writes, truncates and opens that create; a part of the write may be there */
+    HF_FAULT_EIO,        /* SQLITE_IOERR_*. A write may have got down in part; a failed sync drops what it should have
+                            made durable, block by block or not at all (D3 and D4 in vfs_disk.c) */
+    HF_FAULT_ENOSPC,     /* SQLITE_FULL: writes, truncates and opens that create; a part of the write may be there */
     HF_FAULT_SHORT_READ, /* reads: the rest is zero, SQLITE_IOERR_SHORT_READ */
     HF_FAULT_BIT_FLIP,   /* reads: one bit is wrong, SQLITE_OK */
     HF_FAULT_STALE_READ, /* reads: what the last sync left, SQLITE_OK */
     HF_FAULT_LOST_WRITE, /* writes: nothing happens, SQLITE_OK */
     HF_FAULT_LOST_SYNC,  /* syncs: nothing becomes durable, SQLITE_OK */
+    HF_FAULT_LATE_ENOSPC, /* syncs: the writes were taken, and now there is no room for them: as EIO, with errno ENOSPC */
 } hf_io_fault;
-#define HF_IO_FAULT_COUNT 7
+#define HF_IO_FAULT_COUNT 8
 
 /* Lets call number `nth` from now (1 is the next) among those of `kinds` to which the fault can happen fail, and with
  * `forever` all such calls after it. Replaces the plan before; nth 0: no plan. */
 void hf_vfs_fail(hf_vfs *vfs, unsigned kinds, uint64_t nth, hf_io_fault fault, bool forever);
 /* The kinds that a fault can happen to. */
 unsigned hf_io_fault_kinds(hf_io_fault fault);
+/* What is pending on the file is written by nobody in particular, as kernels do after a while, and that fails with `error`.
+ * Descriptors that are open hear of it at their next sync. One that is opened later does, too, unless `is_told`: another
+ * process has heard of it already. False: nothing was pending. */
+bool hf_vfs_writeback_fails(hf_vfs *vfs, const char *file, int error, bool is_told);
 /* Failures that happened, over all plans. */
 uint64_t hf_vfs_faults_hit(const hf_vfs *vfs);
 /* Calls of these kinds so far, those of temporary files included. */

@@ -180,6 +180,15 @@ static uint64_t block_hash(hf_vfs_block *block)
     return block->hash;
 }
 
+bool hf_vfs_content_is_equal(const hf_vfs_content *a, const hf_vfs_content *b)
+{
+    bool is_equal = a->len == b->len;
+    for (size_t i = 0; i < blocks_of(a->len) && is_equal; i++) {
+        is_equal = a->blocks[i] == b->blocks[i] || block_hash(a->blocks[i]) == block_hash(b->blocks[i]);
+    }
+    return is_equal;
+}
+
 uint64_t hf_vfs_content_hash(const hf_vfs_content *content)
 {
     uint64_t hash = hf_hash_mix(0, content->len);

@@ -9,10 +9,14 @@
  *      now  <----------------------  pending  ------------------------------>  synced
  *      is_present  <-- create, delete            + sync of the directory ---> is_durable
  *
- * D1  A sync of a file makes durable its changes so far and its creation, whatever was pending on its name before.
- *     It says nothing about other files. (A journaling file system does as much when a new file is synced.)
- * D2  A deletion is durable when the directory was synced after it, and so is then every creation before. SQLite asks
- *     for that when it deletes, if at all, and its VFS does it with the first sync of a journal or WAL that it made.
+ * D1  A sync of a file makes durable its changes so far. It says nothing about other files, nor about any name. (A
+ *     journaling file system makes the name of a new file durable as well; nobody may count on it.)
+ * D2  A creation or deletion is durable when the directory was synced after it. SQLite asks for that when it deletes, if at
+ *     all, and its VFS does it with the first sync of a journal or WAL that it made.
+ * D3  A writeback that fails is not tried again, as on Linux: reads still see what was written, the disk may lack any block
+ *     of it, and the next sync finds nothing to do. A later write to such a block takes the whole block along. The error is
+ *     reported once to each descriptor that is open then, and to one that is opened later if nobody has heard of it.
+ * D4  The directory is one block: a failed sync of it is not tried again either, until a name changes.
  *
  * A process that dies without the power going leaves `now`: that is hf_vfs_power_off. */
 #include "support/vfs_private.h"
@@ -89,11 +93,21 @@ void hf_vfs_wipe(hf_vfs *vfs)
         file->is_present = file->is_durable = false;
         hf_vfs_file_settle(file);
     }
+    vfs->is_dir_dirty = false;
 }
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------- */
 
-/* Puts a change on the list; from here on the file's two contents differ. */
+/* From here on the file's two contents differ. */
+static void begin_change(hf_vfs_file *file)
+{
+    if (file->is_clean) {
+        hf_vfs_content_share(&file->synced, &file->now);
+        file->is_clean = false;
+    }
+}
+
+/* Puts a change on the list. */
 static void pend(hf_vfs *vfs, hf_vfs_file *file, hf_vfs_op_kind kind, uint64_t offset, const void *bytes, size_t len)
 {
     if (is_invisible(file)) {
@@ -109,9 +123,10 @@ static void pend(hf_vfs *vfs, hf_vfs_file *file, hf_vfs_op_kind kind, uint64_t o
     if (len > 0) {
         memcpy(op->bytes, bytes, len);
     }
-    if (file->is_clean && (kind == HF_VFS_WRITE || kind == HF_VFS_TRUNCATE)) {
-        hf_vfs_content_share(&file->synced, &file->now);
-        file->is_clean = false;
+    if (hf_vfs_is_name_op(op)) {
+        vfs->is_dir_dirty = true;
+    } else {
+        begin_change(file);
     }
     file->pending++;
     file->names += hf_vfs_is_name_op(op);
@@ -179,14 +194,20 @@ void hf_vfs_do_sync_dir(hf_vfs *vfs)
     HF_LIST_EACH(node, &vfs->pending)
     {
         hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
-        if (hf_vfs_is_name_op(op)) {
+        if (vfs->is_dir_dirty && hf_vfs_is_name_op(op)) {
             commit_name(vfs, op);
         }
     }
+    vfs->is_dir_dirty = false;
     sweep(vfs);
 }
 
-/* D1: if the file's creation is pending, it and whatever is pending on its name before it become durable. */
+void hf_vfs_do_sync_dir_badly(hf_vfs *vfs)
+{
+    vfs->is_dir_dirty = false;
+}
+
+/* By hand: if the file's creation is pending, it and whatever is pending on its name before it become durable. */
 static void sync_name(hf_vfs *vfs, hf_vfs_file *file)
 {
     hf_vfs_pending *creation = NULL;
@@ -210,14 +231,13 @@ static void sync_name(hf_vfs *vfs, hf_vfs_file *file)
 
 void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file)
 {
-    sync_name(vfs, file);
     if (file->is_clean) {
         return;
     }
     HF_LIST_EACH(node, &vfs->pending)
     {
         hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
-        if (op->file == file && op->kind != HF_VFS_DELETE) {
+        if (op->file == file && !hf_vfs_is_name_op(op)) {
             uint64_t end = op->offset + op->len;
             if (op->kind == HF_VFS_TRUNCATE) { /* everything from there on may have changed */
                 end = file->now.len > file->synced.len ? file->now.len : file->synced.len;
@@ -227,24 +247,62 @@ void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file)
         }
     }
     hf_vfs_content_truncate(&file->synced, file->now.len);
+    if (file->forgotten > 0 && hf_vfs_content_is_equal(&file->synced, &file->now)) {
+        file->forgotten = 0; /* all of it was written again */
+    }
 }
 
-void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file)
+/* One block of a writeback that failed: the disk got it, got some of its sectors, or kept what it had. */
+static void write_block_badly(hf_vfs *vfs, hf_vfs_file *file, uint64_t at)
 {
+    enum { SECTOR_LEN = 512 };
+    uint64_t end = at + HF_VFS_BLOCK_LEN;
+    uint64_t luck = hf_rng_below(&vfs->rng, 8);
+    if (luck < 3) {
+        hf_vfs_content_take(&file->synced, &file->now, at, end);
+    }
+    for (; luck == 3 && at < end && at < file->now.len; at += SECTOR_LEN) {
+        unsigned char bytes[SECTOR_LEN];
+        size_t there = hf_vfs_content_read(&file->now, at, bytes, sizeof bytes);
+        if (hf_rng_below(&vfs->rng, 2) == 0) {
+            hf_vfs_content_write(&file->synced, at, bytes, there, NULL);
+        }
+    }
+}
+
+void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file, int error)
+{
+    uint64_t count = (file->now.len + HF_VFS_BLOCK_LEN - 1) / HF_VFS_BLOCK_LEN;
+    bool *is_dirty = calloc(count + 1, sizeof *is_dirty);
+    hf_assert(is_dirty != NULL);
+    file->errors++;
+    file->error = error;
+    file->is_told = false;
     HF_LIST_EACH(node, &vfs->pending)
     {
         hf_vfs_pending *op = HF_CONTAINER(node, hf_vfs_pending, node);
-        if (op->file == file && (op->kind == HF_VFS_WRITE || op->kind == HF_VFS_TRUNCATE)) {
-            bool is_lucky = hf_rng_below(&vfs->rng, 2) == 0;
-            if (is_lucky && op->kind == HF_VFS_WRITE) {
-                hf_vfs_content_write(&file->synced, op->offset, op->bytes, op->len, NULL);
-            } else if (is_lucky) {
-                hf_vfs_content_truncate(&file->synced, op->offset);
-            }
-            file->forgotten++;
-            pending_drop(vfs, op);
+        if (op->file != file || hf_vfs_is_name_op(op)) {
+            continue;
+        }
+        for (uint64_t i = op->offset / HF_VFS_BLOCK_LEN; op->kind == HF_VFS_WRITE && i < count; i++) {
+            is_dirty[i] = is_dirty[i] || i * HF_VFS_BLOCK_LEN < op->offset + op->len;
+        }
+        if (op->kind == HF_VFS_TRUNCATE && op->offset < file->synced.len && hf_rng_below(&vfs->rng, 2) == 0) {
+            hf_vfs_content_truncate(&file->synced, op->offset);
+        }
+        file->forgotten++;
+        pending_drop(vfs, op);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (is_dirty[i]) {
+            write_block_badly(vfs, file, i * HF_VFS_BLOCK_LEN);
         }
     }
+    if (!file->is_clean && file->synced.len < file->now.len && hf_rng_below(&vfs->rng, 2) == 0) {
+        hf_vfs_content_truncate(&file->synced,
+                                file->now.len); /* the length got down, and zeros are where data is not */
+    }
+    free(is_dirty);
 }
 
 uint64_t hf_vfs_unsynced(const hf_vfs *vfs)
@@ -276,6 +334,18 @@ uint64_t hf_vfs_ops(const hf_vfs *vfs)
     return vfs->ops;
 }
 
+bool hf_vfs_writeback_fails(hf_vfs *vfs, const char *file, int error, bool is_told)
+{
+    hf_vfs_file *found = hf_vfs_file_find(vfs, file);
+    uint64_t changes = found != NULL ? found->pending - found->names : 0;
+    if (changes == 0) {
+        return false;
+    }
+    hf_vfs_do_sync_badly(vfs, found, error);
+    found->is_told = is_told;
+    return true;
+}
+
 void hf_vfs_power_off(hf_vfs *vfs)
 {
     vfs->generation++;
@@ -292,6 +362,7 @@ void hf_vfs_power_on(hf_vfs *vfs)
 /* What a hand changes is durable, with whatever was pending on the file. */
 static void settle_by_hand(hf_vfs *vfs, hf_vfs_file *file)
 {
+    sync_name(vfs, file);
     hf_vfs_do_sync(vfs, file);
     hf_vfs_content_clear(&file->synced);
     file->is_clean = true;
@@ -349,7 +420,7 @@ bool hf_vfs_delete_file(hf_vfs *vfs, const char *file)
         return false;
     }
     hf_vfs_do_delete(vfs, found);
-    hf_vfs_do_sync_dir(vfs);
+    hf_vfs_do_sync_dir(vfs); /* other names along with it */
     return true;
 }
 

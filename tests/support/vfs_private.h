@@ -32,6 +32,7 @@ void hf_vfs_content_write(hf_vfs_content *content, uint64_t offset, const void *
 void hf_vfs_content_truncate(hf_vfs_content *content, uint64_t len);
 /* Takes the blocks that hold bytes [offset, end) over from `from`; the length only grows, where it must. */
 void hf_vfs_content_take(hf_vfs_content *to, const hf_vfs_content *from, uint64_t offset, uint64_t end);
+bool hf_vfs_content_is_equal(const hf_vfs_content *a, const hf_vfs_content *b);
 uint64_t hf_vfs_content_hash(const hf_vfs_content *content);
 
 /* ---- Files (vfs_disk.c) ------------------------------------------------------------------------------------------ */
@@ -43,7 +44,10 @@ struct hf_vfs_file {
     hf_vfs_content now;    /* what reads see */
     hf_vfs_content synced; /* what a power cut leaves at least; unused while `is_clean` */
     hf_vfs_file *copy;     /* while an image is made: this file in it */
-    uint64_t forgotten;    /* changes that a failed sync forgot and that `synced` may lack */
+    uint64_t forgotten;    /* changes that a failed writeback dropped and that `synced` may lack */
+    uint64_t errors;       /* writebacks that failed; a descriptor compares it with the last one it heard of */
+    int error;             /* errno of the last of them */
+    bool is_told;          /* somebody has heard of that one */
     uint32_t pending;      /* changes in the disk's list */
     uint32_t names;        /* creations and deletions among them */
     bool is_clean;         /* synced and now are the same, and only `now` is kept */
@@ -73,6 +77,8 @@ struct hf_vfs {
     hf_list files;                     /* every hf_vfs_file that is present, durable, pending or open */
     hf_list pending;                   /* changes, oldest first, over all files */
     uint64_t pending_count;            /* of that list */
+    bool is_dir_dirty;                 /* a name changed since the directory was last written, well or badly */
+    int last_error;                    /* errno of the last call that failed by plan */
     hf_rng rng;                        /* for failures and SQLite's xRandomness */
     int64_t clock_ms;                  /* Julian milliseconds; moves when asked for and by sleeps */
     uint64_t generation;               /* files opened under an older one are dead */
@@ -107,12 +113,14 @@ void hf_vfs_do_create(hf_vfs *vfs, hf_vfs_file *file);
 void hf_vfs_do_write(hf_vfs *vfs, hf_vfs_file *file, uint64_t offset, const void *bytes, size_t len);
 void hf_vfs_do_truncate(hf_vfs *vfs, hf_vfs_file *file, uint64_t len);
 void hf_vfs_do_delete(hf_vfs *vfs, hf_vfs_file *file);
-/* Makes the file's earlier changes durable, and its name. */
+/* Makes the file's earlier changes durable, but not its name. */
 void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file);
-/* A sync that failed: chance makes its changes durable or not, and they are pending no more. */
-void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file);
-/* Makes creations and deletions durable. */
+/* A writeback that failed with this errno: each block gets down, in part or not at all, and none is pending any more. */
+void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file, int error);
+/* Makes creations and deletions durable, if there was one since the last call of this or the next. */
 void hf_vfs_do_sync_dir(hf_vfs *vfs);
+/* A sync of the directory that failed: nothing got down, and there is nothing left to write until a name changes. */
+void hf_vfs_do_sync_dir_badly(hf_vfs *vfs);
 const hf_vfs_content *hf_vfs_durable(const hf_vfs_file *file);
 /* Everything on the disk goes; open files stay in memory until they are closed, nameless. */
 void hf_vfs_wipe(hf_vfs *vfs);

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,18 @@ static int delete_file(hf_vfs *disk, const char *name, int sync_dir)
     return vfs->xDelete(vfs, name, sync_dir);
 }
 
+/* The directory, as src/store/sqlite/shim.c syncs it. */
+static int sync_dir(hf_vfs *disk)
+{
+    sqlite3_file *dir = NULL;
+    int rc = try_open(disk, ".", SQLITE_OPEN_READONLY | SQLITE_OPEN_SUPER_JOURNAL, &dir);
+    if (rc == SQLITE_OK) {
+        rc = sync_file(dir);
+        close_file(dir);
+    }
+    return rc;
+}
+
 /* What the disk has under this name, "-" for no such file. Short texts only. */
 static const char *text_of(const hf_vfs *disk, const char *name)
 {
@@ -115,9 +128,12 @@ static void a_sync_makes_its_own_file_durable_and_no_other(void **state)
     assert_string_equal(text_after(d, HF_CRASH_ALL, "a"), "one");
     assert_int_equal(hf_vfs_unsynced(d->disk), 4);
     assert_int_equal(sync_file(a), SQLITE_OK);
-    assert_int_equal(hf_vfs_unsynced(d->disk), 2);
+    assert_int_equal(hf_vfs_unsynced(d->disk), 3);
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "-"); /* nothing was said about its name */
+    assert_int_equal(sync_dir(d->disk), SQLITE_OK);
+    assert_int_equal(hf_vfs_unsynced(d->disk), 1);
     assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "one");
-    assert_string_equal(text_after(d, HF_CRASH_NONE, "b"), "-");
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "b"), "");
     assert_int_equal(put(a, 3, " more"), SQLITE_OK);
     assert_int_equal(a->pMethods->xTruncate(a, 5), SQLITE_OK);
     assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "one");
@@ -126,7 +142,7 @@ static void a_sync_makes_its_own_file_durable_and_no_other(void **state)
     assert_int_equal(sync_file(b), SQLITE_OK);
     assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "one m");
     assert_int_equal(hf_vfs_unsynced(d->disk), 0);
-    assert_int_equal(hf_vfs_ops(d->disk), 9);
+    assert_int_equal(hf_vfs_ops(d->disk), 10);
     assert_string_equal(hf_vfs_file_name(d->disk, 1), "b");
     assert_null(hf_vfs_file_name(d->disk, 2));
     close_file(a);
@@ -146,6 +162,8 @@ static void a_deletion_is_durable_only_with_its_directory(void **state)
     assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "old");
     assert_string_equal(text_after(d, HF_CRASH_ALL, "a"), "new");
     assert_int_equal(sync_file(a), SQLITE_OK);
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "old");
+    assert_int_equal(sync_dir(d->disk), SQLITE_OK);
     assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "new");
     assert_int_equal(hf_vfs_unsynced(d->disk), 0);
     assert_int_equal(put(a, 0, "never seen"), SQLITE_OK);
@@ -163,6 +181,7 @@ static void later_changes_may_survive_earlier_ones(void **state)
     sqlite3_file *a = open_file(d->disk, "a");
     assert_int_equal(put(a, 0, "....."), SQLITE_OK);
     assert_int_equal(sync_file(a), SQLITE_OK);
+    assert_int_equal(sync_dir(d->disk), SQLITE_OK);
     assert_int_equal(put(a, 0, "1"), SQLITE_OK);
     assert_int_equal(put(a, 1, "2"), SQLITE_OK);
     assert_int_equal(put(a, 2, "3"), SQLITE_OK);
@@ -361,7 +380,7 @@ static void each_fault_does_what_it_says(void **state)
     close_file(a);
 }
 
-static void a_failed_sync_forgets_what_it_should_have_kept(void **state)
+static void a_failed_sync_drops_what_it_should_have_written(void **state)
 {
     disks *d = *state;
     bool was_lost = false;
@@ -373,14 +392,136 @@ static void a_failed_sync_forgets_what_it_should_have_kept(void **state)
         hf_vfs_fail(d->disk, HF_IO_SYNC, 1, HF_FAULT_EIO, false);
         assert_int_equal(sync_file(a), SQLITE_IOERR_FSYNC);
         assert_int_equal(sync_file(a), SQLITE_OK); /* says the kernel, for which nothing is left to do */
-        assert_true(hf_vfs_unsynced(d->disk) > 0);
         assert_string_equal(text_of(d->disk, "a"), "new");
         bool is_kept = strcmp(text_after(d, HF_CRASH_ALL, "a"), "new") == 0;
+        assert_int_equal(hf_vfs_unsynced(d->disk) == 0, is_kept);
         was_kept = was_kept || is_kept;
         was_lost = was_lost || !is_kept;
+        assert_int_equal(put(a, 0, "new"), SQLITE_OK); /* the same bytes again */
+        assert_int_equal(sync_file(a), SQLITE_OK);
+        assert_int_equal(hf_vfs_unsynced(d->disk), 0);
+        assert_string_equal(text_after(d, HF_CRASH_NONE, "a"), "new");
         close_file(a);
     }
     assert_true(was_kept && was_lost);
+}
+
+/* What is left of eight blocks of 'x' over 'o' after a failed sync and a power cut, as bits: those that are 'x' throughout. */
+static unsigned blocks_after_failure(disks *d, unsigned *ret_torn)
+{
+    enum { BLOCKS = 8, LEN = 4096 };
+    static char bytes[BLOCKS * LEN];
+    memset(bytes, 'o', sizeof bytes);
+    hf_vfs_write_file(d->disk, "a", bytes, sizeof bytes / 2);
+    sqlite3_file *a = open_file(d->disk, "a");
+    memset(bytes, 'x', sizeof bytes);
+    assert_int_equal(a->pMethods->xWrite(a, bytes, sizeof bytes, 0), SQLITE_OK);
+    hf_vfs_fail(d->disk, HF_IO_SYNC, 1, HF_FAULT_EIO, false);
+    assert_int_equal(sync_file(a), SQLITE_IOERR_FSYNC);
+    assert_int_equal(put(a, 100, "y"), SQLITE_OK); /* takes its whole block along */
+    assert_int_equal(sync_file(a), SQLITE_OK);
+    close_file(a);
+    hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->image);
+    memset(bytes, 0, sizeof bytes);
+    size_t len = 0;
+    assert_true(hf_vfs_read_file(d->image, "a", 0, bytes, sizeof bytes, &len));
+    assert_true(len == sizeof bytes && bytes[0] == 'x' && bytes[100] == 'y' && bytes[LEN - 1] == 'x');
+    unsigned whole = 0;
+    for (unsigned i = 1; i < BLOCKS; i++) {
+        bool is_even = memcmp(bytes + i * LEN, bytes + i * LEN + 1, LEN - 1) == 0;
+        whole |= (unsigned)(is_even && bytes[i * LEN] == 'x') << i;
+        *ret_torn += !is_even;
+    }
+    return whole;
+}
+
+static void a_failed_sync_leaves_holes_of_whole_blocks(void **state)
+{
+    disks *d = *state;
+    unsigned holes_before_data = 0;
+    unsigned torn = 0;
+    for (int i = 0; i < 200; i++) {
+        unsigned whole = blocks_after_failure(d, &torn);
+        holes_before_data += (whole & 0xc) == 0x8;
+    }
+    assert_true(holes_before_data > 20 && torn > 20);
+}
+
+static void each_descriptor_hears_of_a_failed_writeback_once(void **state)
+{
+    disks *d = *state;
+    static const struct {
+        bool is_told;   /* another process heard of it */
+        int late_first; /* what a descriptor that is opened afterwards hears */
+    } CASES[] = {{false, SQLITE_IOERR_FSYNC}, {true, SQLITE_OK}};
+    for (size_t i = 0; i < 2; i++) {
+        sqlite3_file *early = open_file(d->disk, "a");
+        sqlite3_file *other = open_file(d->disk, "a");
+        assert_int_equal(put(early, 0, i == 0 ? "one" : "two"), SQLITE_OK);
+        assert_true(hf_vfs_writeback_fails(d->disk, "a", ENOSPC, CASES[i].is_told));
+        assert_false(hf_vfs_writeback_fails(d->disk, "a", ENOSPC, CASES[i].is_told)); /* nothing is pending any more */
+        sqlite3_file *late = open_file(d->disk, "a");
+        assert_int_equal(sync_file(late), CASES[i].late_first);
+        assert_int_equal(sync_file(early), SQLITE_IOERR_FSYNC);
+        int error = 0;
+        assert_int_equal(early->pMethods->xFileControl(early, SQLITE_FCNTL_LAST_ERRNO, &error), SQLITE_OK);
+        assert_int_equal(error, ENOSPC);
+        assert_int_equal(sync_file(early), SQLITE_OK);
+        assert_int_equal(sync_file(other), SQLITE_IOERR_FSYNC);
+        assert_int_equal(sync_file(late), SQLITE_OK);
+        sqlite3_file *last = open_file(d->disk, "a"); /* somebody has heard of it by now */
+        assert_int_equal(sync_file(last), SQLITE_OK);
+        close_file(early);
+        close_file(other);
+        close_file(late);
+        close_file(last);
+    }
+}
+
+static void a_full_disk_may_be_found_by_the_sync(void **state)
+{
+    disks *d = *state;
+    sqlite3_vfs *vfs = sqlite3_vfs_find(hf_vfs_name(d->disk));
+    sqlite3_file *a = open_file(d->disk, "a");
+    hf_vfs_fail(d->disk, HF_IO_ANY, 1, HF_FAULT_LATE_ENOSPC, true);
+    assert_int_equal(put(a, 0, "text"), SQLITE_OK);
+    assert_int_equal(sync_file(a), SQLITE_IOERR_FSYNC);
+    assert_int_equal(vfs->xGetLastError(vfs, 0, NULL), ENOSPC);
+    hf_vfs_fail(d->disk, 0, 0, HF_FAULT_EIO, false);
+    assert_int_equal(sync_file(a), SQLITE_OK);
+    assert_string_equal(text_of(d->disk, "a"), "text");
+    close_file(a);
+}
+
+/* A directory is synced in three ways. After a failure the next sync has nothing to do, until a name changes. */
+static void a_failed_sync_of_the_directory_leaves_names_behind(void **state)
+{
+    disks *d = *state;
+    hf_vfs_write_file(d->disk, "old", "text", 4);
+    sqlite3_file *log = NULL;
+    assert_int_equal(try_open(d->disk, "log", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_WAL, &log),
+                     SQLITE_OK);
+    hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+    assert_int_equal(sync_file(log), SQLITE_OK); /* with the directory, whose failure it does not mention */
+    assert_int_equal(hf_vfs_faults_hit(d->disk), 1);
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "log"), "-");
+    assert_int_equal(sync_dir(d->disk), SQLITE_OK);
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "log"), "-");
+    hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+    assert_int_equal(delete_file(d->disk, "old", 1), SQLITE_IOERR_DIR_FSYNC);
+    assert_string_equal(text_of(d->disk, "old"), "-");
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "old"), "text");
+    sqlite3_file *more = open_file(d->disk, "more");
+    hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+    assert_int_equal(sync_dir(d->disk), SQLITE_IOERR_DIR_FSYNC);
+    assert_int_equal(delete_file(d->disk, "more", 0), SQLITE_OK);
+    assert_int_equal(sync_dir(d->disk), SQLITE_OK); /* takes all of them along */
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "log"), "");
+    assert_string_equal(text_after(d, HF_CRASH_NONE, "old"), "-");
+    hf_vfs_fail(d->disk, HF_IO_OPEN, 1, HF_FAULT_EIO, false);
+    assert_int_equal(sync_dir(d->disk), SQLITE_CANTOPEN);
+    close_file(log);
+    close_file(more);
 }
 
 /* ---- Under SQLite ------------------------------------------------------------------------------------------------ */
@@ -464,7 +605,11 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_hook_may_cut_the_power_before_a_change),
     TEST(equal_contents_have_equal_hashes),
     TEST(each_fault_does_what_it_says),
-    TEST(a_failed_sync_forgets_what_it_should_have_kept),
+    TEST(a_failed_sync_drops_what_it_should_have_written),
+    TEST(a_failed_sync_leaves_holes_of_whole_blocks),
+    TEST(each_descriptor_hears_of_a_failed_writeback_once),
+    TEST(a_full_disk_may_be_found_by_the_sync),
+    TEST(a_failed_sync_of_the_directory_leaves_names_behind),
     TEST(connections_keep_each_other_out),
     TEST(a_wal_needs_exclusive_locking),
     TEST(temporary_files_leave_no_trace),
