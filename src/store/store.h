@@ -28,7 +28,9 @@
  *     empty.
  * S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then nobody knows, and every later request
  *     answers HF_ERR_STORE until the store is closed and opened again.
- * S6  Checkpoint and backup run between commits, on the connection that commits. */
+ * S6  Checkpoint and backup run between commits, on the connection that commits.
+ * S7  What a store shows after it was opened is durable, whatever durability was asked for: of commits that an earlier process
+ *     left in the page cache alone, or that a failed sync kept from the disk, nothing is shown before it is on the disk. */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
 

@@ -58,6 +58,7 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
         return status;
     }
     backup->shim.unfinished = true;
+    backup->shim.is_writer = true;
     int rc = hf_sqlite_connect(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, HF_SQLITE_NEW, backup->shim.name,
                                &backup->db);
     if (rc == SQLITE_OK) { /* its pages are written once, and the whole is marked until it is complete: no journal */

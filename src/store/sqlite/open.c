@@ -256,6 +256,7 @@ static void look_at_log(hf_sqlite *store)
 static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
 {
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
+    store->shim.is_writer = !options->read_only;
     hf_probe probe = HF_PROBE_MISSING;
     HF_TRY(hf_probe_file(op, store->shim.inner, path, options, &probe));
     bool is_new = probe == HF_PROBE_MISSING;
@@ -327,6 +328,9 @@ hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const
     store->memory = memory;
     store->log_len_max = wanted->log_len_max > 0 ? wanted->log_len_max : (size_t)LOG_LEN_MAX;
     hf_status status = open_it(op, store, path, wanted);
+    if (status != HF_OK && store->shim.trouble != HF_SHIM_FINE) {
+        status = hf_shim_explain(op, &store->shim, path, status);
+    }
     if (status != HF_OK) {
         sqlite_close(&store->base);
         return status;

@@ -155,7 +155,10 @@ hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request)
     hf_status status = dispatch(store, request);
     if (store->shim.sync_failed) { /* whatever came of the request: the disk may have dropped what it was given */
         store->is_poisoned = true;
-        return hf_fail(&request->op, HF_ERR_STORE, "the disk could not be flushed: close the store and open it again");
+        return hf_fail(&request->op, HF_ERR_STORE,
+                       "the disk could not be flushed%s: %sclose the store and open it again",
+                       hf_shim_no_room(store->shim.sync_error) ? ", it is full" : "",
+                       hf_shim_no_room(store->shim.sync_error) ? "make room, then " : "");
     }
     return status;
 }

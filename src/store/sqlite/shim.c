@@ -1,5 +1,6 @@
 /* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
- * application id of an unfinished backup as another one. A read that ends within a file is an error. Writes to the
+ * application id of an unfinished backup as another one. Logs and journals of a store that writes are opened so that they
+ * survive a power cut (durable.c). A read that ends within a file is an error. Writes to the
  * write-ahead log that follow each other are gathered and go out as one, before anything else is done with the file; only
  * where the log has its room on the disk already, so that a full disk is still found by the write of the page. Everything
  * else is passed through.
@@ -46,6 +47,12 @@ static sqlite3_file *inner_of(sqlite3_file *file)
 bool hf_shim_no_room(int error)
 {
     return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+int hf_shim_errno(sqlite3_file *file)
+{
+    int error = 0;
+    return file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK ? error : 0;
 }
 
 /* For SQLite a disk is full when the device is. Who has used up a quota, or the size that a file may have, is in the same place:
@@ -233,6 +240,7 @@ static int shim_sync(sqlite3_file *file, int flags)
     rc = self->inner->pMethods->xSync(self->inner, flags);
     if (rc != SQLITE_OK) {
         self->shim->sync_failed = true;
+        self->shim->sync_error = hf_shim_errno(self->inner);
     }
     return rc;
 }
@@ -244,15 +252,28 @@ static int shim_file_size(sqlite3_file *file, sqlite3_int64 *ret_len)
     return rc != SQLITE_OK ? rc : inner->pMethods->xFileSize(inner, ret_len);
 }
 
+static void note_lock(sqlite3_file *file, int level)
+{
+    shim_file *self = (shim_file *)file;
+    if (self->is_main) {
+        self->shim->lock = level;
+    }
+}
+
 static int shim_lock(sqlite3_file *file, int level)
 {
     sqlite3_file *inner = inner_of(file);
-    return inner->pMethods->xLock(inner, level);
+    int rc = inner->pMethods->xLock(inner, level);
+    if (rc == SQLITE_OK) {
+        note_lock(file, level);
+    }
+    return rc;
 }
 
 static int shim_unlock(sqlite3_file *file, int level)
 {
     sqlite3_file *inner = inner_of(file);
+    note_lock(file, level);
     return inner->pMethods->xUnlock(inner, level);
 }
 
@@ -333,7 +354,9 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
         .is_log = (flags & SQLITE_OPEN_WAL) != 0,
     };
     self->inner->pMethods = NULL;
-    int rc = shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
+    bool is_log = (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0 && (flags & SQLITE_OPEN_READWRITE) != 0;
+    int rc = shim->is_writer && is_log ? hf_shim_open_durably(shim, name, self->inner, flags, ret_flags)
+                                       : shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
     if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
         if (self->is_log) {
             close_witness(shim);

@@ -24,7 +24,9 @@ typedef struct hf_sqlite_options {
 /* Opens the database at `path`, or makes it (mode 0600). NULL options are the defaults. Closing moves the log into the file and
  * deletes it; a poisoned store (S5) leaves it for the next open.
  *
- * Fails, with a sentence that says what is wrong and what to do, without touching the file:
+ * A log that an earlier process left is written to the disk again before anything of it counts (S7), unless read_only.
+ *
+ * Fails, with a sentence that says what is wrong and what to do, without changing the file:
  * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, truncated, zeroed, damaged),
  * HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_DENIED (read only), HF_ERR_CONFLICT (somebody has it open),
  * HF_ERR_FULL (no space), HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_MISUSE (a page size that is none). */

@@ -12,18 +12,26 @@
 
 /* ---- shim.c: a VFS that counts ------------------------------------------------------------------------------------- */
 
+/* What could not be made durable while a file was opened. */
+typedef enum hf_shim_trouble { HF_SHIM_FINE, HF_SHIM_LOG, HF_SHIM_JOURNAL, HF_SHIM_FOLDER } hf_shim_trouble;
+
 typedef struct hf_shim {
-    sqlite3_vfs vfs;        /* what SQLite sees; registered under `name` while the shim lives */
-    sqlite3_vfs *inner;     /* who does the work */
-    char name[40];          /* unique in the process */
-    uint64_t flushes;       /* syncs that were asked for */
-    uint64_t bytes_written; /* of writes that succeeded */
-    bool sync_failed;       /* a sync reported an error: nobody knows what is on the disk */
-    struct shim_file *log;  /* the write-ahead log, while it is open */
-    sqlite3_file *witness;  /* opened with it: knows whether its name means it; NULL = nobody does */
-    bool had_log;           /* the log had something in it when it was opened: its file was not closed */
-    bool unfinished;        /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
-    char late[65536];       /* writes to the log that are gathered: fifteen pages */
+    sqlite3_vfs vfs;         /* what SQLite sees; registered under `name` while the shim lives */
+    sqlite3_vfs *inner;      /* who does the work */
+    char name[40];           /* unique in the process */
+    uint64_t flushes;        /* syncs that were asked for */
+    uint64_t bytes_written;  /* of writes that succeeded */
+    bool sync_failed;        /* a sync reported an error: nobody knows what is on the disk */
+    int sync_error;          /* its errno; 0 = not known */
+    bool is_writer;          /* logs and journals are opened by durable.c */
+    int lock;                /* SQLITE_LOCK_* that SQLite has on the database */
+    hf_shim_trouble trouble; /* why an opening failed, if it is about durability ... */
+    int trouble_error;       /* ... and its errno; 0 = not known */
+    struct shim_file *log;   /* the write-ahead log, while it is open */
+    sqlite3_file *witness;   /* opened with it: knows whether its name means it; NULL = nobody does */
+    bool had_log;            /* the log had something in it when it was opened: its file was not closed */
+    bool unfinished;         /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
+    char late[65536];        /* writes to the log that are gathered: fifteen pages */
 } hf_shim;
 
 /* In front of the VFS `inner`, NULL = the default one. Fails: HF_ERR_NOT_FOUND (no such VFS), HF_ERR_NOMEM. */
@@ -34,8 +42,18 @@ int hf_shim_settle(hf_shim *shim);
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
+/* errno of the last call for this file that failed; 0 = not known. */
+int hf_shim_errno(sqlite3_file *file);
 /* Whether this errno says that there is no room: on the disk, in a quota, or in the size that a file may have. */
 bool hf_shim_no_room(int error);
+
+/* ---- durable.c: logs and journals that survive a power cut ------------------------------------------------------------- */
+
+/* xOpen of the inner VFS for a log or journal, to read and write. Afterwards its name is durable, and every byte of it. On
+ * failure `file` is not open, and `trouble` says more if it is about durability. */
+int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags);
+/* The sentence for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: what the opening failed with. */
+hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status);
 
 /* ---- probe.c: a look at a file before SQLite may touch it ------------------------------------------------------------ */
 

@@ -1,0 +1,155 @@
+/* Logs and journals that survive a power cut.
+ *
+ * After a failed sync the page cache is not the disk. Linux keeps what was written readable, marks it as clean and reports the
+ * error once: whoever opens the file later reads bytes that the disk does not have, and its own syncs succeed. If SQLite
+ * appended to such a log, its checksums would end at the hole when the power goes, and everything behind would be lost. The
+ * directory is no better: SQLite's own VFS syncs it after it has made a log, and ignores the error.
+ *
+ * D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been
+ *     written again in place, and synced. What is written is what is there: no power cut on the way can shorten what the disk
+ *     has. It needs a disk that leaves the bytes beside a torn write alone; so does the log itself, where each commit begins in
+ *     the sector in which the last one ended.
+ * D2  Before the first byte is written to a log or journal its name is durable. One that is found empty is removed and made
+ *     anew: the sync of its name may have failed, and only a change makes the kernel write the directory again.
+ *
+ * Moving the log into the database instead (a checkpoint) would not do: a power cut in its midst leaves a file with pages from
+ * behind the hole and a log that ends in front of it.
+ *
+ * SQLite holds its exclusive lock on the database by then: in exclusive locking mode it takes the lock, opens the log, and
+ * reads it, in this order (pagerOpenWal in its pager.c, every version from 3.7 on). */
+#include "store/sqlite/sqlite_private.h"
+
+#include <stdio.h>
+
+/* SQLite knows no way to sync a directory, but it opens one like any file. The dot keeps it from being a symbolic link. */
+static int sync_folder(hf_shim *shim, const char *name)
+{
+    sqlite3_vfs *vfs = shim->inner;
+    const char *slash = strrchr(name, '/');
+    int len = slash != NULL ? (int)(slash - name) + 1 : 0;
+    char *folder = sqlite3_mprintf("%.*s.", len, name);
+    sqlite3_file *file = sqlite3_malloc(vfs->szOsFile);
+    int rc = folder != NULL && file != NULL ? SQLITE_OK : SQLITE_NOMEM;
+    if (rc == SQLITE_OK) {
+        memset(file, 0, (size_t)vfs->szOsFile);
+        rc = vfs->xOpen(vfs, folder, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_SUPER_JOURNAL, NULL);
+        shim->trouble_error = rc != SQLITE_OK && vfs->xGetLastError != NULL ? vfs->xGetLastError(vfs, 0, NULL) : 0;
+        if (rc == SQLITE_OK) {
+            rc = file->pMethods->xSync(file, SQLITE_SYNC_FULL);
+            shim->trouble_error = rc != SQLITE_OK ? hf_shim_errno(file) : 0;
+        }
+        if (file->pMethods != NULL) {
+            (void)file->pMethods->xClose(file);
+        }
+    }
+    if (rc != SQLITE_OK && rc != SQLITE_NOMEM) {
+        shim->trouble = HF_SHIM_FOLDER;
+    }
+    sqlite3_free(file);
+    sqlite3_free(folder);
+    return rc;
+}
+
+/* D2. Makes an empty file. */
+static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags)
+{
+    sqlite3_vfs *vfs = shim->inner;
+    int rc = vfs->xOpen(vfs, name, file, flags, NULL);
+    if (file->pMethods != NULL) {
+        (void)file->pMethods->xClose(file);
+        file->pMethods = NULL;
+    }
+    rc = rc == SQLITE_OK ? sync_folder(shim, name) : rc;
+    if (rc != SQLITE_OK && shim->trouble == HF_SHIM_FOLDER) {
+        (void)vfs->xDelete(vfs, name, 0);
+    }
+    return rc;
+}
+
+/* D1. Reads the file piece by piece and writes each back where it was. */
+static int write_again(hf_shim *shim, sqlite3_file *file, sqlite3_int64 len)
+{
+    int rc = SQLITE_OK;
+    for (sqlite3_int64 at = 0; at < len && rc == SQLITE_OK;) {
+        size_t left = (size_t)(len - at);
+        int part = (int)(left < sizeof shim->late ? left : sizeof shim->late);
+        rc = file->pMethods->xRead(file, shim->late, part, at);
+        rc = rc == SQLITE_IOERR_SHORT_READ ? SQLITE_IOERR_READ : rc;
+        if (rc == SQLITE_OK) {
+            rc = file->pMethods->xWrite(file, shim->late, part, at);
+            shim->bytes_written += rc == SQLITE_OK ? (uint64_t)part : 0;
+        }
+        at += part;
+    }
+    if (rc == SQLITE_OK) {
+        shim->flushes++;
+        rc = file->pMethods->xSync(file, SQLITE_SYNC_FULL);
+    }
+    if (rc != SQLITE_OK) {
+        shim->trouble_error = hf_shim_errno(file);
+    }
+    return rc;
+}
+
+/* Opens what lies under the name, if it is not empty. */
+static int open_found(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags,
+                      sqlite3_int64 *ret_len)
+{
+    sqlite3_vfs *vfs = shim->inner;
+    int is_there = 0;
+    int rc = vfs->xAccess(vfs, name, SQLITE_ACCESS_READWRITE, &is_there);
+    if (rc != SQLITE_OK || is_there == 0) {
+        return rc;
+    }
+    rc = vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, ret_flags);
+    rc = rc == SQLITE_OK ? file->pMethods->xFileSize(file, ret_len) : rc;
+    if (rc == SQLITE_OK && *ret_len == 0 && (flags & SQLITE_OPEN_CREATE) != 0) {
+        (void)file->pMethods->xClose(file);
+        file->pMethods = NULL;
+        rc = vfs->xDelete(vfs, name, 0);
+    }
+    return rc;
+}
+
+int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+{
+    sqlite3_vfs *vfs = shim->inner;
+    sqlite3_int64 len = 0;
+    bool is_log = (flags & SQLITE_OPEN_WAL) != 0;
+    hf_assert(!is_log || shim->lock == SQLITE_LOCK_EXCLUSIVE); /* nobody else reads or writes it */
+    int rc = open_found(shim, name, file, flags, ret_flags, &len);
+    if (rc == SQLITE_OK && file->pMethods == NULL) {
+        rc = (flags & SQLITE_OPEN_CREATE) != 0 ? create(shim, name, file, flags) : SQLITE_OK;
+        /* Without the flag SQLite's VFS does not sync the directory once more. */
+        rc = rc == SQLITE_OK ? vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, ret_flags) : rc;
+    } else if (rc == SQLITE_OK) {
+        rc = write_again(shim, file, len);
+        shim->trouble = rc == SQLITE_OK ? HF_SHIM_FINE : is_log ? HF_SHIM_LOG : HF_SHIM_JOURNAL;
+        rc = rc == SQLITE_OK ? sync_folder(shim, name) : rc;
+    }
+    if (rc != SQLITE_OK && file->pMethods != NULL) {
+        (void)file->pMethods->xClose(file);
+        file->pMethods = NULL;
+    }
+    return rc;
+}
+
+hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status)
+{
+    char text[64] = "";
+    const char *why = shim->trouble_error != 0 ? strerror_r(shim->trouble_error, text, sizeof text) : "an I/O error";
+    bool is_full = status == HF_ERR_FULL || hf_shim_no_room(shim->trouble_error);
+    status = is_full ? HF_ERR_FULL : status;
+    why = is_full ? "the disk is full" : why;
+    if (shim->trouble == HF_SHIM_FOLDER) {
+        return hf_fail(op, status,
+                       "cannot open %s: its folder could not be flushed (%s), so a power cut could remove the log of "
+                       "the database: check the disk and the rights on the folder, then open it again",
+                       path, why);
+    }
+    return hf_fail(op, status,
+                   "cannot open %s: an earlier process did not close it, and what that one left in %s-%s could not be "
+                   "written to the disk again (%s). Nothing was changed: %s, then open it again",
+                   path, path, shim->trouble == HF_SHIM_LOG ? "wal" : "journal", why,
+                   is_full ? "make room" : "check the disk");
+}

@@ -1,0 +1,384 @@
+/* A log that an earlier process left, and the names of files: durable before they are trusted (src/store/sqlite/durable.c). What
+ * chance makes of it over several lives is in lives_test.c. */
+#include "script.h"
+
+#include "folder.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+typedef struct disks {
+    script script;
+    hf_vfs *disk;
+    hf_vfs *image; /* of it */
+    hf_rng rng;    /* of the images */
+    hf_store *store;
+    hf_op op;
+} disks;
+
+static int setup(void **state)
+{
+    disks *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return -1;
+    }
+    script_init(&d->script, 11);
+    d->disk = hf_vfs_new("disk", 1);
+    d->image = hf_vfs_new("image", 2);
+    d->rng.state = 3;
+    *state = d;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    disks *d = *state;
+    hf_store_close(d->store);
+    hf_vfs_free(d->disk);
+    hf_vfs_free(d->image);
+    free(d);
+    return 0;
+}
+
+/* ---- A process --------------------------------------------------------------------------------------------------------- */
+
+static hf_status begin(disks *d)
+{
+    return open_on(d->disk, "test.db", false, HF_DURABILITY_FULL, &d->store, &d->op);
+}
+
+static hf_status commit_next(disks *d)
+{
+    uint64_t i = d->store->ops->last_commit(d->store);
+    hf_store_request commit = {.verb = HF_STORE_COMMIT,
+                               .commit = i + 1,
+                               .writes = d->script.writes[i],
+                               .write_count = d->script.write_count[i]};
+    hf_store_execute(d->store, &commit);
+    d->op = commit.op;
+    return commit.status;
+}
+
+static void end(disks *d, bool is_killed)
+{
+    if (is_killed) {
+        hf_vfs_power_off(d->disk);
+    }
+    hf_store_close(d->store);
+    d->store = NULL;
+    hf_vfs_power_on(d->disk);
+    hf_vfs_fail(d->disk, 0, 0, HF_FAULT_EIO, false);
+}
+
+static void live(disks *d, int commits, bool is_killed)
+{
+    assert_int_equal(begin(d), HF_OK);
+    for (int i = 0; i < commits; i++) {
+        assert_int_equal(commit_next(d), HF_OK);
+    }
+    end(d, is_killed);
+}
+
+/* A power cut that takes whatever it may. */
+static void assert_durable(disks *d, uint64_t commits)
+{
+    hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->image);
+    assert_true(disk_is_good(&d->script, d->image, commits, commits, "after a power cut"));
+}
+
+/* ---- The log ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct calls {
+    uint64_t writes, syncs, dir_syncs;
+} calls;
+
+static calls count_calls(const hf_vfs *disk)
+{
+    return (calls){hf_vfs_io_ops(disk, HF_IO_WRITE), hf_vfs_io_ops(disk, HF_IO_SYNC),
+                   hf_vfs_io_ops(disk, HF_IO_SYNC_DIR)};
+}
+
+static calls calls_of_opening(disks *d)
+{
+    calls before = count_calls(d->disk);
+    assert_int_equal(begin(d), HF_OK);
+    calls after = count_calls(d->disk);
+    return (calls){after.writes - before.writes, after.syncs - before.syncs, after.dir_syncs - before.dir_syncs};
+}
+
+static void only_a_log_that_was_left_is_written_again(void **state)
+{
+    disks *d = *state;
+    live(d, 3, false);
+    calls clean = calls_of_opening(d);
+    assert_true(clean.writes == 0 && clean.syncs == 0 && clean.dir_syncs == 1);
+    for (int i = 0; i < 12; i++) {
+        assert_int_equal(commit_next(d), HF_OK);
+    }
+    end(d, true);
+    uint64_t len = 0;
+    assert_true(hf_vfs_file_size(d->disk, "test.db-wal", &len) && len > 100000);
+    calls killed = calls_of_opening(d);
+    assert_int_equal(killed.writes, (len + 65535) / 65536);
+    assert_true(killed.syncs == 1 && killed.dir_syncs == 1);
+    assert_int_equal(commit_next(d), HF_OK);
+    end(d, false);
+}
+
+static void what_a_failed_sync_kept_from_the_disk_is_there_after_the_next_opening(void **state)
+{
+    disks *d = *state;
+    for (uint64_t nth = 1; nth <= 3; nth++) {
+        live(d, 2, true);
+        assert_int_equal(begin(d), HF_OK);
+        hf_vfs_fail(d->disk, HF_IO_SYNC, 1, nth < 3 ? HF_FAULT_EIO : HF_FAULT_LATE_ENOSPC, false);
+        uint64_t last = d->store->ops->last_commit(d->store);
+        assert_int_equal(commit_next(d), HF_ERR_STORE);
+        assert_int_equal(strstr(d->op.message, "it is full: make room") != NULL, nth == 3);
+        assert_int_equal(commit_next(d), HF_ERR_STORE); /* S5: it stays so */
+        end(d, nth == 2);
+        assert_int_equal(begin(d), HF_OK);
+        assert_int_equal(d->store->ops->last_commit(d->store), last + 1); /* the cache has it */
+        assert_durable(d, last + 1);
+        assert_int_equal(commit_next(d), HF_OK);
+        assert_durable(d, last + 2);
+        end(d, true);
+    }
+}
+
+static void an_error_that_others_were_told_of_loses_nothing(void **state)
+{
+    disks *d = *state;
+    static const struct {
+        bool is_told;
+        hf_status first; /* of the openings after it */
+    } CASES[] = {{true, HF_OK}, {false, HF_ERR_IO}};
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        live(d, 2, true);
+        uint64_t last = 2 * (i + 1) + i;
+        assert_int_equal(open_on(d->disk, "test.db", false, HF_DURABILITY_NORMAL, &d->store, &d->op), HF_OK);
+        assert_int_equal(commit_next(d), HF_OK); /* which syncs nothing */
+        end(d, true);
+        assert_true(hf_vfs_writeback_fails(d->disk, "test.db-wal", EIO, CASES[i].is_told));
+        assert_int_equal(begin(d), CASES[i].first);
+        if (CASES[i].first != HF_OK) {
+            assert_non_null(strstr(d->op.message, "could not be written to the disk again (Input/output error)"));
+            assert_int_equal(begin(d), HF_OK);
+        }
+        assert_durable(d, last + 1);
+        end(d, true);
+    }
+}
+
+static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_nothing(void **state)
+{
+    disks *d = *state;
+    static const struct {
+        unsigned kind;
+        hf_io_fault fault;
+        hf_status status;
+        const char *says;
+    } CASES[] = {
+        {HF_IO_READ, HF_FAULT_EIO, HF_ERR_IO, "left in test.db-wal could not be written to the disk again"},
+        {HF_IO_READ, HF_FAULT_SHORT_READ, HF_ERR_IO, "left in test.db-wal could not be written to the disk again"},
+        {HF_IO_WRITE, HF_FAULT_EIO, HF_ERR_IO, "Nothing was changed: check the disk, then open it again"},
+        {HF_IO_WRITE, HF_FAULT_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
+        {HF_IO_SYNC, HF_FAULT_EIO, HF_ERR_IO, "written to the disk again (Input/output error)"},
+        {HF_IO_SYNC, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
+        {HF_IO_SYNC_DIR, HF_FAULT_EIO, HF_ERR_IO, "its folder could not be flushed (Input/output error)"},
+    };
+    live(d, 12, true);
+    uint64_t hash = hf_vfs_hash(d->disk);
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        /* The first read is that of the file's header, by probe.c, and the second SQLite's. */
+        hf_vfs_fail(d->disk, CASES[i].kind, CASES[i].kind == HF_IO_READ ? 3 : 1, CASES[i].fault, false);
+        hf_status status = begin(d);
+        if (status != CASES[i].status || strstr(d->op.message, CASES[i].says) == NULL) {
+            fail_msg("case %d: %s: %s", (int)i, hf_status_name(status), d->op.message);
+        }
+        hf_vfs_fail(d->disk, 0, 0, HF_FAULT_EIO, false);
+        assert_int_equal(hf_vfs_hash(d->disk), hash);
+        for (int mode = 0; mode < HF_CRASH_MODE_COUNT; mode++) {
+            hf_vfs_image(d->disk, (hf_crash_mode)mode, &d->rng, d->image);
+            assert_true(disk_is_good(&d->script, d->image, 12, 12, "after a failed opening"));
+        }
+    }
+    live(d, 1, true);
+    assert_durable(d, 13);
+}
+
+static void nothing_is_written_by_an_opening_that_only_reads(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    hf_store *store = NULL;
+    hf_op op;
+    hf_op_init(&op);
+    char log[200];
+    (void)snprintf(log, sizeof log, "%s-wal", f.copy);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_OK);
+    hf_write write = put(HF_TABLE_JOURNAL, key_a(1), HF_STR("one"));
+    hf_store_request commit = {.verb = HF_STORE_COMMIT, .commit = 1, .writes = &write, .write_count = 1};
+    hf_store_execute(store, &commit);
+    assert_int_equal(commit.status, HF_OK);
+    assert_int_equal(link(f.file, f.copy),
+                     0); /* as a process leaves them that is killed: two names, so that it need not be */
+    assert_int_equal(link(f.log, log), 0);
+    hf_store_close(store);
+    struct stat before;
+    struct stat after;
+    assert_int_equal(stat(log, &before), 0);
+    assert_true(before.st_size > 0);
+    hf_sqlite_options only_read = {.read_only = true};
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.copy, &only_read, &store), HF_OK);
+    assert_int_equal(store->ops->last_commit(store), 1);
+    hf_store_close(store);
+    assert_int_equal(stat(log, &after), 0);
+    assert_true(before.st_mtim.tv_sec == after.st_mtim.tv_sec && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.copy, NULL, &store), HF_OK); /* and one that writes does */
+    assert_int_equal(stat(log, &after), 0);
+    assert_true(before.st_mtim.tv_sec != after.st_mtim.tv_sec || before.st_mtim.tv_nsec != after.st_mtim.tv_nsec);
+    hf_store_close(store);
+    (void)unlink(log);
+    (void)snprintf(log, sizeof log, "%s-shm", f.copy);
+    (void)unlink(log);
+    folder_free(&f);
+}
+
+/* ---- Names ------------------------------------------------------------------------------------------------------------- */
+
+static void no_log_is_used_whose_name_is_not_durable(void **state)
+{
+    disks *d = *state;
+    live(d, 2, false);
+    for (int i = 0; i < 3; i++) {
+        hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+        assert_int_equal(begin(d), HF_ERR_IO);
+        assert_non_null(strstr(d->op.message, "its folder could not be flushed"));
+        hf_vfs_fail(d->disk, 0, 0, HF_FAULT_EIO, false);
+    }
+    live(d, 2, true);
+    assert_durable(d, 4);
+}
+
+/* Killed after it has made the log and before it knows whether the name is durable; the sync of the name has failed. */
+static void kill_after_syncing_badly(void *state, uint64_t op, hf_vfs_op_kind kind, const char *file)
+{
+    disks *d = state;
+    (void)op;
+    if (kind == HF_VFS_DELETE && strcmp(file, "test.db-wal") == 0) {
+        hf_vfs_power_off(d->disk);
+    }
+}
+
+static void an_empty_log_is_made_anew(void **state)
+{
+    disks *d = *state;
+    live(d, 2, false);
+    hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+    hf_vfs_on_op(d->disk, kill_after_syncing_badly, d);
+    assert_int_equal(begin(d), HF_ERR_IO);
+    hf_vfs_on_op(d->disk, NULL, NULL);
+    hf_vfs_power_on(d->disk);
+    uint64_t len = 1;
+    assert_true(hf_vfs_file_size(d->disk, "test.db-wal", &len) && len == 0);
+    live(d, 1, true);
+    assert_durable(d, 3);
+}
+
+static void an_old_log_does_not_come_back_over_a_newer_file(void **state)
+{
+    disks *d = *state;
+    live(d, 4, true);
+    assert_int_equal(begin(d), HF_OK);
+    hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
+    end(d, false); /* the log is deleted, for now */
+    assert_false(hf_vfs_file_size(d->disk, "test.db-wal", &(uint64_t){0}));
+    hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->image);
+    assert_true(hf_vfs_file_size(d->image, "test.db-wal", &(uint64_t){0}));
+    assert_int_equal(begin(d), HF_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(commit_next(d), HF_OK);
+    }
+    hf_store_request checkpoint = {.verb = HF_STORE_CHECKPOINT, .force = true};
+    hf_store_execute(d->store, &checkpoint);
+    assert_int_equal(checkpoint.status, HF_OK);
+    assert_durable(d, 8);
+    assert_int_equal(commit_next(d), HF_OK);
+    assert_durable(d, 9);
+    end(d, true);
+}
+
+static void a_file_is_made_with_all_its_names_or_not_at_all(void **state)
+{
+    disks *d = *state;
+    uint64_t nth = 1;
+    for (;; nth++) {
+        hf_vfs_image(d->image, HF_CRASH_NONE, &d->rng, d->disk); /* which is empty */
+        uint64_t hits = hf_vfs_faults_hit(d->disk);
+        hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, nth, HF_FAULT_EIO, false);
+        if (begin(d) == HF_OK) {
+            assert_int_equal(commit_next(d), HF_OK);
+            hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->disk);
+        }
+        end(d, true);
+        if (hf_vfs_faults_hit(d->disk) == hits) {
+            break;
+        }
+        live(d, 1, true);
+        hf_vfs *image = hf_vfs_new("look", 1);
+        hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, image);
+        assert_true(disk_is_good(&d->script, image, 1, 1, "made at the second try"));
+        hf_vfs_free(image);
+    }
+    print_message("%d syncs of the directory\n", (int)nth - 1);
+    assert_true(nth > 3);
+}
+
+static void a_backup_whose_name_is_not_durable_has_failed(void **state)
+{
+    disks *d = *state;
+    uint64_t nth = 1;
+    assert_int_equal(begin(d), HF_OK);
+    for (int i = 0; i < COMMITS; i++) {
+        assert_int_equal(commit_next(d), HF_OK);
+    }
+    for (bool is_whole = false; !is_whole; nth++) {
+        hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, nth, HF_FAULT_EIO, false);
+        hf_store_request backup = {.verb = HF_STORE_BACKUP, .path = "copy.db"};
+        do {
+            hf_store_execute(d->store, &backup);
+        } while (backup.status == HF_OK && backup.more);
+        is_whole = backup.status == HF_OK;
+        assert_int_equal(hf_vfs_file_size(d->disk, "copy.db", &(uint64_t){0}), is_whole);
+    }
+    hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->image);
+    hf_store *copy = NULL;
+    uint64_t hash = 0;
+    assert_int_equal(open_on(d->image, "copy.db", true, HF_DURABILITY_FULL, &copy, &d->op), HF_OK);
+    assert_int_equal(hf_store_hash(&d->op, copy, HEAP, &hash), HF_OK);
+    assert_int_equal(hash, d->script.hashes[COMMITS]);
+    hf_store_close(copy);
+    assert_true(nth > 2); /* one of them failed */
+    end(d, false);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+static const struct CMUnitTest TESTS[] = {
+    TEST(only_a_log_that_was_left_is_written_again),
+    TEST(what_a_failed_sync_kept_from_the_disk_is_there_after_the_next_opening),
+    TEST(an_error_that_others_were_told_of_loses_nothing),
+    TEST(an_opening_that_cannot_make_the_log_durable_says_so_and_changes_nothing),
+    cmocka_unit_test(nothing_is_written_by_an_opening_that_only_reads),
+    TEST(no_log_is_used_whose_name_is_not_durable),
+    TEST(an_empty_log_is_made_anew),
+    TEST(an_old_log_does_not_come_back_over_a_newer_file),
+    TEST(a_file_is_made_with_all_its_names_or_not_at_all),
+    TEST(a_backup_whose_name_is_not_durable_has_failed),
+};
+
+int main(int argc, char **argv)
+{
+    return hf_test_main("store durable", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+}
