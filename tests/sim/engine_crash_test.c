@@ -4,25 +4,59 @@
 
 #include "sim/engine/disk.h"
 
-enum { IMAGES = 300000, SCENARIOS = 40 };
+#include <time.h>
+
+enum { IMAGES = 300000, IMAGES_FAILING = 300000, SCENARIOS = 40 };
 
 static sim_outage_counts outages;
 
 static void one_world(uint64_t seed)
 {
     if (outages.images < hf_test_seeds(IMAGES)) {
-        sim_outage_world(seed, &outages);
+        sim_outage_world(seed, false, &outages);
     }
+}
+
+static void one_world_with_failing_syncs(uint64_t seed)
+{
+    if (outages.images < hf_test_seeds(IMAGES_FAILING)) {
+        sim_outage_world(seed, true, &outages);
+    }
+}
+
+/* Of the processor, so far. */
+static double seconds(void)
+{
+    return (double)clock() / CLOCKS_PER_SEC;
+}
+
+static void print_outages(double since)
+{
+    print_message("%llu images, %llu of them different and opened, %llu made while another was opened, %llu engines, "
+                  "%.1f s\n",
+                  (unsigned long long)outages.images, (unsigned long long)outages.judged,
+                  (unsigned long long)outages.nested, (unsigned long long)outages.engines, seconds() - since);
 }
 
 static void nothing_acknowledged_is_lost_whenever_the_power_goes(void **state)
 {
     (void)state;
     outages = (sim_outage_counts){0};
+    double since = seconds();
     hf_each_seed("worlds on a disk without power", 100000, one_world);
-    print_message("%llu images, %llu of them different and opened, %llu made while another was opened, %llu engines\n",
-                  (unsigned long long)outages.images, (unsigned long long)outages.judged,
-                  (unsigned long long)outages.nested, (unsigned long long)outages.engines);
+    print_outages(since);
+}
+
+static void nothing_acknowledged_is_lost_by_failed_syncs_restarts_and_power_cuts(void **state)
+{
+    (void)state;
+    outages = (sim_outage_counts){0};
+    double since = seconds();
+    hf_each_seed("worlds on a disk whose syncs fail", 100000, one_world_with_failing_syncs);
+    print_message("%llu worlds, %llu failed syncs and the like\n", (unsigned long long)outages.worlds,
+                  (unsigned long long)outages.troubles);
+    print_outages(since);
+    HF_CHECK(outages.troubles > outages.worlds);
 }
 
 static sim_io_counts failures;
@@ -38,16 +72,20 @@ static void a_failing_disk_gives_no_wrong_answer(void **state)
 {
     (void)state;
     failures = (sim_io_counts){0};
+    double since = seconds();
     hf_each_seed("worlds on a failing disk", 1000, one_failing_world);
-    print_message("%llu scenarios, %llu failures at every call, %llu reported by the open, %llu by a run\n",
+    print_message("%llu scenarios, %llu failures at every call, %llu reported by the open, %llu by a run, %llu power "
+                  "cuts afterwards, %.1f s\n",
                   (unsigned long long)failures.scenarios, (unsigned long long)failures.faults,
-                  (unsigned long long)failures.reported, (unsigned long long)failures.beside);
+                  (unsigned long long)failures.reported, (unsigned long long)failures.beside,
+                  (unsigned long long)failures.cuts, seconds() - since);
 }
 
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(nothing_acknowledged_is_lost_whenever_the_power_goes),
+        cmocka_unit_test(nothing_acknowledged_is_lost_by_failed_syncs_restarts_and_power_cuts),
         cmocka_unit_test(a_failing_disk_gives_no_wrong_answer),
     };
     return hf_test_main("engine_crash", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);

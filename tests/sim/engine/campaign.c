@@ -53,11 +53,12 @@ static void on_stop(int number)
 static void one_image(uint64_t seed, uint64_t counts[COUNTS_MAX])
 {
     sim_outage_counts mine = {0};
-    sim_outage_world(seed, &mine);
+    sim_outage_world(seed, seed % 2 == 0, &mine); /* on every other disk syncs fail, too */
     counts[0] = mine.images;
     counts[1] = mine.judged;
     counts[2] = mine.nested;
     counts[3] = mine.engines;
+    counts[4] = mine.troubles;
 }
 
 static void one_io(uint64_t seed, uint64_t counts[COUNTS_MAX])
@@ -67,6 +68,7 @@ static void one_io(uint64_t seed, uint64_t counts[COUNTS_MAX])
     counts[0] = mine.scenarios;
     counts[1] = mine.faults;
     counts[2] = mine.reported;
+    counts[3] = mine.cuts;
 }
 
 static void one_memory(uint64_t scene, uint64_t counts[COUNTS_MAX])
@@ -82,12 +84,13 @@ static void one_memory(uint64_t scene, uint64_t counts[COUNTS_MAX])
 static kind KINDS[] = {
     {"images",
      "world",
-     {"images", "different and opened", "made while another was opened", "engines opened on them"},
+     {"images", "different and opened", "made while another was opened", "engines opened on them",
+      "failed syncs and the like before them"},
      3000000,
      1,
      0,
      one_image},
-    {"io", "world", {"scenarios", "calls failed", "reported by the open"}, 40, 1, 0, one_io},
+    {"io", "world", {"scenarios", "calls failed", "reported by the open", "power cuts afterwards"}, 40, 1, 0, one_io},
     {"memory",
      "scene",
      {"scenes", "allocations failed", "broke the core", "openings failed"},

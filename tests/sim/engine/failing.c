@@ -1,9 +1,12 @@
 /* Calls of the disk that fail: an engine opens on what a world has left and makes its first commit, with the first call failing,
  * then the second, and so on, in each of several ways. It opens and is what it should be, or says that it cannot; and when
- * the disk works again nothing acknowledged is missing. */
+ * the disk works again nothing acknowledged is missing. Nor is it when the power goes after that: a failed sync leaves the cache
+ * right and the disk without what was to be written, and the next engine has to know. */
 #include "sim/engine/disk.h"
 
 #include "support/support.h"
+
+#include <errno.h>
 
 enum {
     COMMITS_BETWEEN = 23, /* from one scenario of a world to the next */
@@ -23,18 +26,23 @@ typedef struct fault_plan {
     unsigned kinds;
     bool forever;
     bool writes; /* the engine also makes a commit; not after a wrong bit, which it would write back */
+    bool kills;  /* it is killed instead of closed, and what it left unsynced is lost to the disk: others are told */
 } fault_plan;
 
 static const fault_plan PLANS[] = {
-    {HF_FAULT_EIO, HF_IO_ANY, false, true},         {HF_FAULT_EIO, HF_IO_ANY, true, true},
-    {HF_FAULT_ENOSPC, HF_IO_ANY, false, true},      {HF_FAULT_ENOSPC, HF_IO_ANY, true, true},
-    {HF_FAULT_SHORT_READ, HF_IO_READ, false, true}, {HF_FAULT_SHORT_READ, HF_IO_READ, true, true},
-    {HF_FAULT_BIT_FLIP, HF_IO_READ, false, false},  {HF_FAULT_BIT_FLIP, HF_IO_READ, true, false},
+    {HF_FAULT_EIO, HF_IO_ANY, false, true, false},          {HF_FAULT_EIO, HF_IO_ANY, true, true, false},
+    {HF_FAULT_ENOSPC, HF_IO_ANY, false, true, false},       {HF_FAULT_ENOSPC, HF_IO_ANY, true, true, false},
+    {HF_FAULT_SHORT_READ, HF_IO_READ, false, true, false},  {HF_FAULT_SHORT_READ, HF_IO_READ, true, true, false},
+    {HF_FAULT_BIT_FLIP, HF_IO_READ, false, false, false},   {HF_FAULT_BIT_FLIP, HF_IO_READ, true, false, false},
+    {HF_FAULT_EIO, HF_IO_SYNC, false, true, true},          {HF_FAULT_EIO, HF_IO_WRITE, false, true, true},
+    {HF_FAULT_LATE_ENOSPC, HF_IO_SYNC, false, true, false}, {HF_FAULT_LATE_ENOSPC, HF_IO_SYNC, true, true, false},
+    {HF_FAULT_EIO, HF_IO_SYNC_DIR, false, true, false},     {HF_FAULT_EIO, HF_IO_SYNC_DIR, true, true, false},
 };
 
 typedef struct scenario {
     hf_vfs *from, *work; /* the disk as it was, and the one that fails */
     hf_vfs *rested;      /* the disk after a proper close: without a log */
+    hf_vfs *cut;         /* what a power cut leaves of the one that failed */
     uint64_t commit;     /* last one on it */
     uint64_t hash;       /* its contents */
     uint64_t core_hash;  /* an engine's state on it */
@@ -114,12 +122,39 @@ static uint64_t use_faulty(const scenario *it, const fault_plan *plan)
     } else {
         it->counts->reported++;
     }
+    if (plan->kills) {
+        hf_vfs_power_off(it->work);
+    }
     hf_store_close(store);
+    hf_vfs_power_on(it->work);
+    if (plan->kills) {
+        (void)hf_vfs_writeback_fails(it->work, "sim.db", EIO, true);
+        (void)hf_vfs_writeback_fails(it->work, "sim.db-wal", EIO, true);
+    }
     return acknowledged;
 }
 
+/* The power goes. What is left is the same as before it. */
+static void cut_power(scenario *it, const fault_plan *plan, hf_crash_mode mode, uint64_t acknowledged, uint64_t hash)
+{
+    hf_store *store = NULL;
+    hf_op op;
+    uint64_t left = 0;
+    it->counts->cuts++;
+    hf_vfs_image(it->work, mode, &it->rng, it->cut);
+    if (!HF_CHECK_SAY(sim_open_store(it->cut, &op, &store) == HF_OK, "%s", op.message)) {
+        return;
+    }
+    uint64_t last = store->ops->last_commit(store);
+    HF_CHECK_SAY(last == acknowledged, "I1: after fault %d%s and a power cut commit %llu is left, not %llu",
+                 (int)plan->fault, plan->forever ? " for ever" : "", (unsigned long long)last,
+                 (unsigned long long)acknowledged);
+    HF_CHECK(hf_store_hash(&op, store, sim_heap, &left) == HF_OK && left == hash);
+    hf_store_close(store);
+}
+
 /* The disk works again. */
-static void use_healed(const scenario *it, const fault_plan *plan, uint64_t acknowledged)
+static void use_healed(scenario *it, const fault_plan *plan, uint64_t acknowledged)
 {
     hf_store *store = NULL;
     hf_op op;
@@ -134,8 +169,16 @@ static void use_healed(const scenario *it, const fault_plan *plan, uint64_t ackn
                  plan->forever ? " for ever" : "", (unsigned long long)last, (unsigned long long)acknowledged);
     HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
     HF_CHECK_SAY(last != it->commit || hash == it->hash, "S5: a failed commit left something");
+    cut_power(it, plan, (hf_crash_mode)hf_rng_below(&it->rng, HF_CRASH_MODE_COUNT), last, hash); /* S7 */
+    hf_core *core = NULL;
     hf_status status = sim_try_engine(&op, store, &hash);
     HF_CHECK_SAY(status == HF_OK, "after fault %d: %s", (int)plan->fault, op.message);
+    if (HF_CHECK(sim_open_engine(&op, store, &core) == HF_OK)) {
+        HF_CHECK(sim_make_commit(core, store) == HF_OK);
+        sim_close_engine(core);
+        HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
+        cut_power(it, plan, HF_CRASH_NONE, last + 1, hash);
+    }
     hf_store_close(store);
 }
 
@@ -168,6 +211,7 @@ static void on_commit_fail(sim_world *world, const hf_store_request *request)
     it.from = hf_vfs_new("from", 1);
     it.work = hf_vfs_new("work", world->seed);
     it.rested = hf_vfs_new("rested", 1);
+    it.cut = hf_vfs_new("cut", 1);
     hf_store *store = NULL;
     hf_op op;
     hf_vfs_image(world->disk, HF_CRASH_ALL, &it.rng, it.from);
@@ -185,6 +229,7 @@ static void on_commit_fail(sim_world *world, const hf_store_request *request)
     hf_vfs_free(it.from);
     hf_vfs_free(it.work);
     hf_vfs_free(it.rested);
+    hf_vfs_free(it.cut);
 }
 
 void sim_io_world(uint64_t seed, sim_io_counts *counts)

@@ -147,7 +147,8 @@ void sim_check_runs(sim_world *world, bool all)
 {
     hf_core *core = world->core;
     if (core == NULL || hf_core_status(core) != HF_OK ||
-        (!all && (world->steps % 4 != 0 || has_commit_pending(world))) || world->is_told_wrong) {
+        (!all && (world->steps % 4 != 0 || has_commit_pending(world))) || world->is_told_wrong ||
+        world->is_store_gone) {
         return;
     }
     hf_op op;

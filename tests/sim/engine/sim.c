@@ -168,6 +168,9 @@ static bool is_enough(const sim_world *world)
 static void heal(sim_world *world)
 {
     world->is_healed = true;
+    if (world->options.is_failing) {
+        sim_trouble_clear(world);
+    }
     world->wall_offset = world->wall_offset_max; /* nobody wants to wait an hour for a deadline to come again */
     sim_trace(world, "healed");
     if (world->knobs.has_damage) { /* the others come to their ends beside it */
@@ -225,6 +228,7 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
     world->mono = SIM_SECOND;
     world->wall_offset = world->wall_offset_max = INT64_C(1700000000) * SIM_SECOND;
     choose(world);
+    world->knobs.has_damage = world->knobs.has_damage && !options.is_failing; /* what is lost is enough to look for */
     sim_damage_init(world);
     if (sim_store_open(world) && sim_world_open(world)) {
         world->fate.wake = decide_fate;

@@ -290,8 +290,10 @@ typedef struct sim_damage {
 } sim_damage;
 
 typedef struct sim_options {
-    FILE *trace; /* NULL = none */
-    bool sqlite; /* the store is SQLite on a simulated disk */
+    FILE *trace;     /* NULL = none */
+    bool sqlite;     /* the store is SQLite on a simulated disk */
+    bool is_failing; /* with sqlite: syncs of that disk fail, and processes die between them (troubles.c) */
+    bool is_normal;  /* with is_failing: durability normal, and no power cut in the world itself */
     /* Called before a commit is executed; may be NULL. */
     void (*on_commit)(sim_world *world, const hf_store_request *request);
     /* Called when the disk is there and still empty, when it is about to go; may be NULL. */
@@ -316,6 +318,12 @@ struct sim_world {
     hf_core *core;      /* NULL while the process is down */
     uint64_t opened;    /* lives so far */
     uint64_t executed;  /* last commit that the store took */
+    uint64_t asked;     /* last commit that it was given, and did not refuse: it may be there */
+    uint64_t durable;   /* last commit that no power cut may take */
+    bool is_store_gone; /* it failed and answers nothing more, or its process is dead */
+    uint64_t kill_at;   /* change of the disk at which the process dies; 0 = none */
+    uint64_t troubles;  /* of the disk, met so far */
+    hf_rng trouble_rng; /* apart: the world is the same without them, until the first is met */
     bool is_told_wrong; /* a store request of this life failed by intent */
     bool was_left_open; /* the life before ended without closing the store */
     bool is_healed;
@@ -401,6 +409,18 @@ bool sim_store_open(sim_world *world);
 void sim_store_crash(sim_world *world);
 void sim_store_upkeep(sim_world *world); /* after a commit: checkpoints, now and then */
 void sim_store_close(sim_world *world);
+/* Opens SQLite on the world's disk; the store is closed. */
+hf_status sim_store_try_open(sim_world *world, hf_op *op);
+
+/* troubles.c: a disk whose syncs fail (options.is_failing) */
+/* Between two commits: maybe the next trouble. */
+void sim_trouble_plan(sim_world *world);
+/* No more of them. */
+void sim_trouble_clear(sim_world *world);
+/* Before a change of the disk: whether the process dies here. Then it is dead. */
+bool sim_trouble_kills(sim_world *world, uint64_t change);
+/* The process is gone, killed or not; the disk stays as it is, but for what the kernel fails to write. Opens the store anew. */
+void sim_trouble_reopen(sim_world *world);
 
 /* damage.c */
 void sim_damage_init(sim_world *world);

@@ -8,13 +8,22 @@
 #include "store/sqlite/sqlite.h"
 #include "support/vfs.h"
 
+hf_status sim_store_try_open(sim_world *world, hf_op *op)
+{
+    hf_sqlite_options options = {
+        .vfs = hf_vfs_name(world->disk),
+        .cache_len = 256 * 1024,
+        .durability = world->options.is_normal ? HF_DURABILITY_NORMAL : HF_DURABILITY_FULL,
+    };
+    hf_op_init(op);
+    world->store = NULL;
+    return hf_sqlite_open(op, world->memory, "sim.db", &options, &world->store);
+}
+
 static bool open_sqlite(sim_world *world)
 {
     hf_op op;
-    hf_op_init(&op);
-    hf_sqlite_options options = {.vfs = hf_vfs_name(world->disk), .cache_len = 256 * 1024};
-    if (hf_sqlite_open(&op, world->memory, "sim.db", &options, &world->store) != HF_OK) {
-        world->store = NULL;
+    if (sim_store_try_open(world, &op) != HF_OK) {
         sim_fail(world, "the store does not open: %s", op.message);
         return false;
     }
@@ -30,6 +39,7 @@ bool sim_store_open(sim_world *world)
         (void)snprintf(name, sizeof name, "sim-%llu", (unsigned long long)world->seed);
         hf_vfs_seed_sqlite(world->seed);
         world->disk = hf_vfs_new(name, world->seed);
+        world->trouble_rng.state = world->seed;
         if (world->options.on_disk != NULL) {
             world->options.on_disk(world, false);
         }
@@ -48,10 +58,15 @@ void sim_store_upkeep(sim_world *world)
         hf_store_request request = {.verb = HF_STORE_CHECKPOINT, .force = true};
         hf_op_init(&request.op);
         hf_store_execute(world->store, &request);
-        if (request.status != HF_OK) {
+        if (request.status == HF_OK) {
+            world->durable = world->executed;
+        } else if (world->options.is_failing) {
+            world->is_store_gone = world->is_store_gone || request.status == HF_ERR_STORE;
+        } else {
             sim_fail(world, "a checkpoint failed: %s", request.op.message);
         }
     }
+    sim_trouble_plan(world);
 }
 
 void sim_store_crash(sim_world *world)
@@ -59,15 +74,29 @@ void sim_store_crash(sim_world *world)
     if (!world->options.sqlite) {
         return;
     }
+    if (world->options.is_failing && (world->options.is_normal || hf_rng_below(&world->trouble_rng, 3) > 0)) {
+        sim_trouble_reopen(world);
+        return;
+    }
     hf_vfs_power_off(world->disk);
     hf_store_close(world->store);
     world->store = NULL;
     hf_rng rng = {hf_hash_mix(world->seed, world->opened)};
     hf_vfs_image(world->disk, (hf_crash_mode)hf_rng_below(&rng, HF_CRASH_MODE_COUNT), &rng, world->disk);
-    if (open_sqlite(world) && world->store->ops->last_commit(world->store) != world->executed) {
-        sim_fail(world, "S1, S2: %llu commits were executed, %llu are there", (unsigned long long)world->executed,
-                 (unsigned long long)world->store->ops->last_commit(world->store));
+    if (world->options.is_failing) {
+        sim_trouble_clear(world);
     }
+    if (!open_sqlite(world)) {
+        return;
+    }
+    uint64_t last = world->store->ops->last_commit(world->store);
+    uint64_t most = world->is_store_gone ? world->asked : world->executed; /* S5: of a failed one nobody knows */
+    if (last < world->executed || last > most) {
+        sim_fail(world, "S1, S2: %llu commits were executed, %llu are there", (unsigned long long)world->executed,
+                 (unsigned long long)last);
+    }
+    world->executed = world->asked = world->durable = last;
+    world->is_store_gone = false;
 }
 
 void sim_store_close(sim_world *world)
@@ -75,6 +104,9 @@ void sim_store_close(sim_world *world)
     uint64_t hash = 0;
     hf_op op;
     hf_op_init(&op);
+    if (world->is_store_gone && world->store != NULL) {
+        sim_trouble_reopen(world);
+    }
     if (world->store != NULL && !world->failed) {
         if (hf_store_hash(&op, world->store, world->memory, &hash) != HF_OK) {
             sim_fail(world, "the store cannot be read: %s", op.message);

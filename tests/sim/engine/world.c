@@ -141,15 +141,31 @@ static void on_submit(void *state, hf_store_request *request)
     *SIM_PUSH(&world->requests) = (sim_request){request, execute_at, done_at, false};
 }
 
+/* A store on a failing disk may say so. */
+static void note_failure(sim_world *world, hf_status status)
+{
+    if (status != HF_OK && world->options.is_failing) {
+        world->is_told_wrong = true;
+        world->is_store_gone = world->is_store_gone || status == HF_ERR_STORE;
+    }
+}
+
 static void execute_commit(sim_world *world, hf_store_request *request)
 {
     if (world->options.on_commit != NULL) {
         world->options.on_commit(world, request);
     }
+    world->asked = request->commit;
     hf_store_execute(&world->view, request);
-    world->executed = request->status == HF_OK ? request->commit : world->executed;
     world->totals.commits++;
-    sim_store_upkeep(world);
+    note_failure(world, request->status);
+    if (request->status == HF_OK) {
+        world->executed = request->commit;
+        world->durable = world->options.is_normal ? world->durable : world->executed;
+        sim_store_upkeep(world);
+    } else if (!world->is_store_gone) { /* S5: it is refused, and has left nothing */
+        world->asked = world->executed;
+    }
 }
 
 /* True: it failed, by intent. */
@@ -190,6 +206,7 @@ static void execute(sim_world *world, sim_request *entry)
         return;
     }
     hf_store_execute(&world->view, request);
+    note_failure(world, request->status);
 }
 
 /* ---- Life ------------------------------------------------------------------------------------------------------------- */
@@ -272,6 +289,9 @@ void sim_world_restart(sim_world *world)
     if (world->core != NULL) {
         end_core(world);
         world->was_left_open = sim_chance(world, 500);
+        if (world->is_store_gone) {
+            sim_trouble_reopen(world);
+        }
         sim_workers_crashed(world);
         plan(world, EVENT_OPEN, NULL, world->mono + sim_upto(world, world->knobs.down_ns_max));
     }
