@@ -57,7 +57,9 @@
     X(HF_BUG_EVICTED_SPINS, "crew", "an evicted fiber that does not return is refused for ever")                   \
     X(HF_BUG_STRANDED_STACK_LOST, "crew", "the stack of a stranded fiber is not given back")                       \
     X(HF_BUG_OWNED_KEPT, "crew", "an object of a workflow is not freed with its crew")                             \
-    X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")
+    X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")                \
+    X(HF_BUG_LOG_BEHIND_HOLE, "images", "a log is appended to behind a hole that a failed sync left")              \
+    X(HF_BUG_NAME_NOT_SYNCED, "images", "nobody looks whether the name of a log was synced")
 
 typedef enum hf_bug {
     HF_BUG_NONE,

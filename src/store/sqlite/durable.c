@@ -19,6 +19,8 @@
  * reads it, in this order (pagerOpenWal in its pager.c, every version from 3.7 on). */
 #include "store/sqlite/sqlite_private.h"
 
+#include "base/canary.h"
+
 #include <stdio.h>
 
 /* SQLite knows no way to sync a directory, but it opens one like any file. The dot keeps it from being a symbolic link. */
@@ -41,6 +43,9 @@ static int sync_folder(hf_shim *shim, const char *name)
         if (file->pMethods != NULL) {
             (void)file->pMethods->xClose(file);
         }
+    }
+    if (HF_CANARY(HF_BUG_NAME_NOT_SYNCED)) {
+        rc = SQLITE_OK;
     }
     if (rc != SQLITE_OK && rc != SQLITE_NOMEM) {
         shim->trouble = HF_SHIM_FOLDER;
@@ -122,7 +127,7 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
         rc = (flags & SQLITE_OPEN_CREATE) != 0 ? create(shim, name, file, flags) : SQLITE_OK;
         /* Without the flag SQLite's VFS does not sync the directory once more. */
         rc = rc == SQLITE_OK ? vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, ret_flags) : rc;
-    } else if (rc == SQLITE_OK) {
+    } else if (rc == SQLITE_OK && !HF_CANARY(HF_BUG_LOG_BEHIND_HOLE)) {
         rc = write_again(shim, file, len);
         shim->trouble = rc == SQLITE_OK ? HF_SHIM_FINE : is_log ? HF_SHIM_LOG : HF_SHIM_JOURNAL;
         rc = rc == SQLITE_OK ? sync_folder(shim, name) : rc;

@@ -1,12 +1,19 @@
-# The library once more, with seeded bugs in src/fiber and src/engine that sleep until a test wakes one
-# (src/base/canary.h), and the model tests linked with it; the model of the engine is its simulator. unit/model/canaries
-# runs them. Plain builds only.
+# The library once more, with seeded bugs in src/fiber, src/store and src/engine that sleep until a test wakes one
+# (src/base/canary.h), and the model tests linked with it; the models of the engine and of the store are the simulator and its
+# images of power cuts. unit/model/canaries runs them. Plain builds only.
 
 get_target_property(fiber_includes hf_fiber INCLUDE_DIRECTORIES)
 add_library(hf_fiber_canary OBJECT ${HF_SOURCES_fiber})
 target_include_directories(hf_fiber_canary PRIVATE ${fiber_includes})
 target_compile_definitions(hf_fiber_canary PRIVATE HF_CANARIES=1)
 target_link_libraries(hf_fiber_canary PRIVATE hf_flags hf_warnings Threads::Threads)
+
+get_target_property(store_includes hf_store INCLUDE_DIRECTORIES)
+add_library(hf_store_canary OBJECT ${HF_SOURCES_store})
+target_include_directories(hf_store_canary PRIVATE ${store_includes})
+target_compile_definitions(hf_store_canary PRIVATE HF_CANARIES=1)
+target_link_libraries(hf_store_canary PRIVATE hf_flags hf_warnings Threads::Threads)
+hf_store_schema(hf_store_canary)
 
 get_target_property(engine_includes hf_engine INCLUDE_DIRECTORIES)
 add_library(hf_engine_canary OBJECT ${HF_SOURCES_engine})
@@ -18,15 +25,17 @@ add_dependencies(hf_engine_canary hf_proto)
 add_library(
     holdfast_canary STATIC
     $<TARGET_OBJECTS:hf_base> $<TARGET_OBJECTS:hf_env> $<TARGET_OBJECTS:hf_fiber_canary> $<TARGET_OBJECTS:hf_wire>
-    $<TARGET_OBJECTS:hf_history> $<TARGET_OBJECTS:hf_service> $<TARGET_OBJECTS:hf_store>
+    $<TARGET_OBJECTS:hf_history> $<TARGET_OBJECTS:hf_service> $<TARGET_OBJECTS:hf_store_canary>
     $<TARGET_OBJECTS:hf_engine_canary>)
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
-foreach(model scope chan keylock flight life crew engine)
+foreach(model scope chan keylock flight life crew engine images)
     set(model_sources unit/model/${model}_model_test.c)
     if(model STREQUAL engine)
         file(GLOB disk CONFIGURE_DEPENDS support/vfs*.c)
         set(model_sources sim/engine_sim_test.c ${engine_sim_sources} ${disk})
+    elseif(model STREQUAL images)
+        set(model_sources sim/engine_crash_test.c ${engine_sim_sources} ${disk})
     endif()
     add_executable(canary_${model} ${model_sources} support/support.c)
     target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1)
