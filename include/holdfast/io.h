@@ -72,7 +72,8 @@ HF_API hf_status hf_conn_close(hf_conn *conn);
 HF_API hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
                             size_t *ret_count);
 
-/* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. */
+/* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. After one that failed write the same bytes
+ * again and sync again: the system does not try them a second time, and a sync alone would succeed. */
 HF_API hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
                                    const hf_io_options *options);
 HF_API hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */

@@ -26,7 +26,8 @@ typedef struct hf_sim_options {
     int refuse_permille;   /* connects that are refused */
     int full_permille;     /* writes that find the buffer full */
     size_t buffer_len;     /* bytes in flight per direction; 4096 */
-    int eio_permille;      /* files: operations that fail with HF_ERR_IO */
+    int eio_permille;      /* files: operations that fail with HF_ERR_IO; a failed sync drops what it should have
+                                written, as on Linux: reads still show it, and a power cut takes it */
     int64_t disk_len_max;  /* files: bytes in all before HF_ERR_FULL; 0 = HF_UNLIMITED */
     int64_t crash_after;   /* files: after so many operations every one fails with HF_ERR_IO, as if the power was cut:
                                 what was not synced is lost or torn at the next hf_sim_restart; 0 = never */

@@ -7,7 +7,8 @@
  *   a torn one   the new length, but each new block is there or not: then it reads as before, or as zeros
  *   everything
  *
- * A file that was never synced may also be missing altogether: its directory entry was not safe either. */
+ * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed before
+ * (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not safe either. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -65,6 +66,8 @@ static void tear(hf_rng *rng, hf_sim_file *file, size_t start)
 /* False = no memory. */
 static bool restart_file(hf_sim *sim, hf_sim_file *file)
 {
+    hf_sim_pages_forget(file);
+    hf_sim_pages_clean(file);
     bool is_dirty = !file->is_durable || file->now.len != file->synced.len ||
                     (file->now.len > 0 && memcmp(file->now.bytes, file->synced.bytes, file->now.len) != 0);
     if (!file->exists || !is_dirty) {
@@ -146,6 +149,7 @@ hf_status hf_sim_disk_put(hf_env *env, hf_op *op, const char *path, const void *
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
     }
     file->is_durable = true;
+    hf_sim_pages_clean(file);
     sim->disk_len += (int64_t)len - old_len;
     return HF_OK;
 }

@@ -1,5 +1,6 @@
 /* The simulated disk. Each file has two images: `now`, which reads see and writes change, and `synced`, which the last
- * file_sync made safe. The operations here only keep these two; crash.c decides what a power cut leaves of them.
+ * file_sync made safe. The operations here only keep these two; writeback.c says what a sync writes, above all one that fails,
+ * and crash.c what a power cut leaves.
  *
  * An operation may take virtual time, so a caller can be canceled, and others run, while it is on the disk. Every call
  * counts as one operation; after crash_after of them the power is gone and each fails with HF_ERR_IO. The write that
@@ -40,6 +41,7 @@ void hf_sim_files_drop(hf_sim *sim)
         hf_sim_file *file = HF_CONTAINER(node, hf_sim_file, node);
         free(file->now.bytes);
         free(file->synced.bytes);
+        free(file->is_dirty);
         free(file);
     }
 }
@@ -56,6 +58,18 @@ static bool image_reserve(hf_sim_image *image, size_t len)
     }
     image->bytes = bytes;
     image->capacity = capacity;
+    return true;
+}
+
+bool hf_sim_image_resize(hf_sim_image *image, size_t len)
+{
+    if (!image_reserve(image, len)) {
+        return false;
+    }
+    if (len > image->len) {
+        memset(image->bytes + image->len, 0, len - image->len);
+    }
+    image->len = len;
     return true;
 }
 
@@ -122,6 +136,7 @@ static hf_status open_as(hf_sim *sim, hf_op *op, const char *path, hf_file_mode 
     if (mode == HF_FILE_WRITE) {
         sim->disk_len -= (int64_t)file->now.len;
         file->now.len = 0;
+        hf_sim_pages_clean(file);
     }
     *ret_file = file;
     return HF_OK;
@@ -145,6 +160,7 @@ hf_status hf_sim_file_open(hf_env *env, hf_op *op, const char *path, hf_file_mod
     desc->as.file.file = file;
     desc->as.file.mode = mode;
     desc->as.file.generation = sim->disk_generation;
+    desc->as.file.errors_heard = file->is_told ? file->errors : 0;
     *ret_fd = desc->fd;
     return traced(sim, HF_OK, (uint64_t)desc->fd);
 }
@@ -185,7 +201,8 @@ static hf_status put(hf_sim *sim, hf_op *op, hf_sim_desc *desc, const void *buf,
     hf_sim_image *image = &desc->as.file.file->now;
     size_t offset = desc->as.file.mode == HF_FILE_APPEND ? image->len : desc->as.file.offset;
     size_t end = offset + len;
-    if (!image_reserve(image, end)) {
+    size_t first = offset < image->len ? offset : image->len;
+    if (!image_reserve(image, end) || !hf_sim_pages_touch(desc->as.file.file, first, end)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for %zu bytes on the simulated disk", len);
     }
     if (offset > image->len) { /* somebody truncated it meanwhile: a hole */
@@ -231,22 +248,34 @@ hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, siz
     return traced(sim, status, fits);
 }
 
+/* A sync by this descriptor, which works as far as the disk is concerned. */
+static hf_status sync_well(hf_op *op, hf_sim_desc *desc)
+{
+    hf_sim_file *file = desc->as.file.file;
+    if (!hf_sim_pages_sync(file)) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
+    }
+    if (desc->as.file.errors_heard != file->errors) {
+        desc->as.file.errors_heard = file->errors;
+        file->is_told = true;
+        return hf_fail(op, HF_ERR_IO, "cannot sync a file: an earlier sync by somebody else failed");
+    }
+    return HF_OK;
+}
+
 hf_status hf_sim_file_sync(hf_env *env, hf_op *op, int fd)
 {
     hf_sim *sim = hf_sim_of(env);
     hf_sim_desc *desc = NULL;
     hf_status status = operate(sim, op, "sync", true);
+    hf_status found = desc_of(sim, status == HF_OK ? op : NULL, fd, &desc);
+    hf_assert(found != HF_OK || desc != NULL);
     if (status == HF_OK) {
-        status = desc_of(sim, op, fd, &desc);
-    }
-    if (status == HF_OK) {
-        hf_assert(desc != NULL);
-        hf_sim_file *file = desc->as.file.file;
-        if (hf_sim_image_set(&file->synced, file->now.bytes, file->now.len)) {
-            file->is_durable = true;
-        } else {
-            status = hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
-        }
+        status = found == HF_OK ? sync_well(op, desc) : found;
+    } else if (found == HF_OK && !sim->counters.is_crashed) {
+        hf_sim_pages_drop(sim, desc->as.file.file);
+        desc->as.file.file->is_told = true;
+        desc->as.file.errors_heard = desc->as.file.file->errors;
     }
     return traced(sim, status, 4);
 }

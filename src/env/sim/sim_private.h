@@ -101,9 +101,10 @@ typedef struct hf_sim_desc {
         struct {
             hf_sim_file *file;
             hf_file_mode mode;
-            size_t offset;       /* of the next read */
-            uint64_t generation; /* of the disk: a restart makes the descriptor useless */
-            bool is_lock;        /* nobody else may lock the file while it is open */
+            size_t offset;         /* of the next read */
+            uint64_t generation;   /* of the disk: a restart makes the descriptor useless */
+            bool is_lock;          /* nobody else may lock the file while it is open */
+            uint64_t errors_heard; /* of file->errors: the last that was reported here */
         } file;
         struct {
             uint64_t mask;  /* bit n: signal n */
@@ -194,12 +195,16 @@ typedef struct hf_sim_image {
 } hf_sim_image;
 
 struct hf_sim_file {
-    hf_node node;        /* in sim->files */
-    hf_sim_image now;    /* what reads see */
-    hf_sim_image synced; /* what the last sync made safe */
-    bool is_durable;     /* it was synced at least once: it cannot vanish */
-    bool exists;         /* false after a restart that lost it */
-    bool is_brief;       /* of a lock: its holder will be brief */
+    hf_node node;         /* in sim->files */
+    hf_sim_image now;     /* what reads see */
+    hf_sim_image synced;  /* what the last sync made safe */
+    bool *is_dirty;       /* pages of `now` that the next sync writes; writeback.c */
+    size_t page_capacity; /* of them */
+    uint64_t errors;      /* syncs that failed since the last boot */
+    bool is_told;         /* somebody has heard of the last of them */
+    bool is_durable;      /* it was synced at least once: it cannot vanish */
+    bool exists;          /* false after a restart that lost it */
+    bool is_brief;        /* of a lock: its holder will be brief */
     char path[];
 };
 
@@ -402,6 +407,18 @@ void hf_sim_files_drop(hf_sim *sim);
 hf_sim_file *hf_sim_file_find(hf_sim *sim, const char *path);              /* NULL = no such file */
 hf_sim_file *hf_sim_file_new(hf_sim *sim, const char *path);               /* NULL = no memory */
 bool hf_sim_image_set(hf_sim_image *image, const void *bytes, size_t len); /* false = no memory */
+/* Cuts it, or fills it up with zeros. False: no memory. */
+bool hf_sim_image_resize(hf_sim_image *image, size_t len);
+/* writeback.c. These bytes of `now` are about to change. False: no memory. */
+bool hf_sim_pages_touch(hf_sim_file *file, size_t offset, size_t end);
+/* The next sync has nothing to write. */
+void hf_sim_pages_clean(hf_sim_file *file);
+/* A sync that works. False: no memory. */
+bool hf_sim_pages_sync(hf_sim_file *file);
+/* One that fails: its pages get to the disk or not, and are not tried again. */
+void hf_sim_pages_drop(hf_sim *sim, hf_sim_file *file);
+/* At a boot, before it is decided what became of dirty pages: the others are what the disk has. */
+void hf_sim_pages_forget(hf_sim_file *file);
 hf_status hf_sim_file_open(hf_env *env, hf_op *op, const char *path, hf_file_mode mode, int *ret_fd);
 hf_status hf_sim_file_read(hf_env *env, hf_op *op, int fd, void *buf, size_t len, size_t *ret_len);
 hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, size_t len);

@@ -1,4 +1,4 @@
-/* The simulated disk: what reads see, what a sync makes safe, and what a power cut leaves. */
+/* The simulated disk: what reads see, what a sync makes safe or drops, and what a power cut leaves. */
 #include "sim_check.h"
 
 #include <stdlib.h>
@@ -190,12 +190,115 @@ static void errors_come_as_often_as_asked(void **state)
     sim_finish(env, 4);
 }
 
+/* A record of three pages is written, and then synced until that works. True: a sync has failed before. */
+static bool write_and_sync(hf_env *env, int fd, bool writes_again)
+{
+    enum { LEN = 3 * 4096 };
+    static char bytes[LEN];
+    memset(bytes, 'x', sizeof bytes);
+    bool has_failed = false;
+    bool is_written = false;
+    for (;;) {
+        if (!is_written && env->ops->file_write(env, NULL, fd, bytes, sizeof bytes) != HF_OK) {
+            return false; /* that is another story */
+        }
+        is_written = true;
+        if (env->ops->file_sync(env, NULL, fd) == HF_OK) {
+            return has_failed;
+        }
+        has_failed = true;
+        is_written = !writes_again;
+    }
+}
+
+static void a_failed_sync_drops_what_it_should_have_written(void **state)
+{
+    (void)state;
+    int lost = 0;
+    int kept = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        hf_env *env = NULL;
+        int fd = -1;
+        bool writes_again = seed % 2 == 0;
+        assert_int_equal(hf_sim_new(&env, .seed = seed, .eio_permille = 150), HF_OK);
+        while (env->ops->file_open(env, NULL, "/log", HF_FILE_APPEND, &fd) != HF_OK) {
+        }
+        bool has_failed = write_and_sync(env, fd, writes_again);
+        (void)env->ops->file_close(env, NULL, fd);
+        char *bytes = NULL;
+        size_t len = 0;
+        assert_int_equal(hf_sim_file_get(env, "/log", &bytes, &len), HF_OK);
+        assert_true(!has_failed || (len > 0 && memchr(bytes, 0, len) == NULL)); /* the cache is right */
+        free(bytes);
+        assert_int_equal(hf_sim_restart(env), HF_OK);
+        if (has_failed) {
+            size_t left = 0;
+            assert_int_equal(hf_sim_file_get(env, "/log", &bytes, &left), HF_OK); /* its name was synced */
+            size_t from = writes_again ? left - 3 * 4096 : 0;                     /* appended: the last copy counts */
+            bool is_whole = left == len && memchr(bytes + from, 0, left - from) == NULL;
+            assert_true(is_whole || !writes_again);
+            lost += is_whole ? 0 : 1;
+            kept += is_whole ? 1 : 0;
+            free(bytes);
+        }
+        sim_finish(env, seed);
+    }
+    print_message("lost %d, kept %d\n", lost, kept);
+    assert_true(lost > 50 && kept > 50);
+}
+
+/* Syncs until that works; how often it was told of somebody else's failure. */
+static int count_reports(hf_env *env, int fd)
+{
+    for (int reports = 0;;) {
+        hf_op op;
+        hf_op_init(&op);
+        if (env->ops->file_sync(env, &op, fd) == HF_OK) {
+            return reports;
+        }
+        reports += strstr(op.message, "an earlier sync by somebody else failed") != NULL ? 1 : 0;
+    }
+}
+
+static void each_descriptor_hears_of_a_failed_sync_once(void **state)
+{
+    (void)state;
+    int failed = 0;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        hf_env *env = NULL;
+        int fds[3] = {-1, -1, -1};
+        bool has_failed = false;
+        assert_int_equal(hf_sim_new(&env, .seed = seed, .eio_permille = 300), HF_OK);
+        for (int i = 0; i < 3; i++) { /* the last one is opened after the failure */
+            has_failed = i == 2 ? write_and_sync(env, fds[0], false) : false;
+            while (env->ops->file_open(env, NULL, "/log", HF_FILE_APPEND, &fds[i]) != HF_OK) {
+            }
+        }
+        if (has_failed) {
+            assert_int_equal(count_reports(env, fds[2]), 0); /* the first has heard of it */
+            int reports = count_reports(env, fds[1]);
+            assert_true(reports <= 1); /* none if its own first sync failed */
+            assert_int_equal(count_reports(env, fds[1]), 0);
+            failed += reports;
+        }
+        for (int i = 0; i < 3; i++) {
+            (void)env->ops->file_close(env, NULL, fds[i]);
+        }
+        sim_finish(env, seed);
+    }
+    assert_true(failed > 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_behave_as_opened),           cmocka_unit_test(a_full_disk_takes_what_fits),
-        cmocka_unit_test(what_was_synced_survives_a_crash), cmocka_unit_test(rewriting_leaves_old_or_new_blocks),
+        cmocka_unit_test(files_behave_as_opened),
+        cmocka_unit_test(a_full_disk_takes_what_fits),
+        cmocka_unit_test(what_was_synced_survives_a_crash),
+        cmocka_unit_test(rewriting_leaves_old_or_new_blocks),
         cmocka_unit_test(errors_come_as_often_as_asked),
+        cmocka_unit_test(a_failed_sync_drops_what_it_should_have_written),
+        cmocka_unit_test(each_descriptor_hears_of_a_failed_sync_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
