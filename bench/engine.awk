@@ -109,6 +109,11 @@ function print_rest(    i, c) {
     if (has("load"))
         printf "load of a run that is not in memory: %.0f ns, SELECT of its row (%.0f B): %.0f ns, ratio %.2f\n",
             get("load", "load_ns"), get("load", "row_b"), get("load", "select_ns"), get("load", "ratio")
+    if (has("reopen"))
+        printf "reopen after a kill with %.1f MiB of log: store %.1f ms, serving %.1f ms (at most 500) %s; plain write and " \
+               "flush of the same bytes %.1f ms, ratio %.2f; store after a proper close %.2f ms\n", get("reopen", "log_mib"),
+            1000 * get("reopen", "store_s"), 1000 * get("reopen", "serving_s"), get("reopen", "serving_s") <= 0.5 ? "ok" : "SHORT",
+            1000 * get("reopen", "plain_s"), get("reopen", "ratio"), 1000 * get("reopen", "clean_s")
     for (i = 1; i <= cell_count; i++) {
         c = cells[i]
         if (c !~ /^idle/ || c ~ /make$/) continue

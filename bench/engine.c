@@ -7,6 +7,7 @@
  *     w5          COUNT timers that are due at the same moment (--patient: their firing is waited for to be durable)
  *     load        a run that is not in memory, against a SELECT of its row
  *     idle_make, idle_use    COUNT runs that wait for ever, in one file; reopening it, signaling some
+ *     reopen      a file whose process was killed with COUNT MiB of log, against a plain write and flush of them
  *
  * Durability is full: every answer that a client gets is on the disk. */
 #include "bench.h"
@@ -218,7 +219,7 @@ int main(int argc, char **argv)
         }
     }
     if (o.count <= 0) {
-        play_die("usage: engine w1|w2|w3|w4|w5|load|idle_make|idle_use COUNT [options]");
+        play_die("usage: engine w1|w2|w3|w4|w5|load|idle_make|idle_use|reopen COUNT [options]");
     }
     for (size_t i = 0; i < HF_COUNT_OF(SHAPES); i++) {
         if (strcmp(o.mode, SHAPES[i].mode) == 0) {
@@ -236,6 +237,8 @@ int main(int argc, char **argv)
         cell_idle_make(&o);
     } else if (strcmp(o.mode, "idle_use") == 0) {
         cell_idle_use(&o);
+    } else if (strcmp(o.mode, "reopen") == 0) {
+        cell_reopen(&o);
     } else {
         play_die("engine: there is no cell '%s'", o.mode);
     }

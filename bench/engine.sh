@@ -4,7 +4,7 @@
 #   bench/engine.sh BUILD_DIR [--quick] [--direct] [--dir DIR] [--idle N] [--json] [FILTER]
 #
 # BUILD_DIR is a release build with the target `benches`. FILTER is a regular expression on the cells' ids (w1@128, w4, load,
-# idle). --direct plays the worker on the engine's own thread. --dir: where the files go (a real disk, please; the build tree
+# reopen, idle). --direct plays the worker on the engine's own thread. --dir: where the files go (a real disk, please; the build tree
 # unless said). --idle N: so many open runs in one file (1,000,000; 20,000 with --quick).
 # The exit code says only whether something could be measured, never how fast it was.
 set -euo pipefail
@@ -97,6 +97,7 @@ for ((round = 0; round < rounds; round++)); do
     cell w5 w5 10000
     cell w5/durable w5 10000 --patient
     cell load load "$loads"
+    cell reopen reopen 8
 done
 for count in 1000 "$idle"; do
     cell "idle@$count/make" idle_make "$count" "${idle_memory[@]}"

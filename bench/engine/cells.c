@@ -22,6 +22,11 @@ static void heap_release(void *state, void *ptr, size_t len)
     free(ptr);
 }
 
+hf_allocator cell_memory(void)
+{
+    return (hf_allocator){heap_allocate, heap_release, NULL};
+}
+
 const char *cell_path(const cell_options *o, const char *name)
 {
     static char path[4096];
@@ -53,7 +58,7 @@ hf_service *cell_open(const cell_options *o, const char *path)
     hf_engine_options engine = {.mem_max = o->mem_max, .journal_len_max = o->journal_max};
     hf_store *store = NULL;
     hf_service *service = NULL;
-    if (hf_sqlite_open(&op, (hf_allocator){heap_allocate, heap_release, NULL}, path, &sqlite, &store) != HF_OK ||
+    if (hf_sqlite_open(&op, cell_memory(), path, &sqlite, &store) != HF_OK ||
         hf_engine_open(&op, hf_env_posix(), store, &engine, &service) != HF_OK) {
         play_die("cannot open %s: %s", path, op.message);
     }
@@ -175,4 +180,29 @@ void cell_check(const play *p)
     if (atomic_load(&p->failed) > 0) {
         play_die("%lld calls failed, the first: %s", (long long)atomic_load(&p->failed), p->why);
     }
+}
+
+static void described(hf_call *call)
+{
+    atomic_store((atomic_bool *)call->state, true);
+}
+
+void cell_ask(hf_service *service)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, cell_memory());
+    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("nobody")};
+    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &execution};
+    hf_call call;
+    atomic_bool done = false;
+    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, described);
+    call.state = &done;
+    hf_service_submit(service, &call);
+    while (!atomic_load(&done)) {
+        (void)usleep(100);
+    }
+    if (call.status != HF_ERR_NOT_FOUND) {
+        play_die("describing nobody: %s", call.message);
+    }
+    hf_arena_deinit(&arena);
 }

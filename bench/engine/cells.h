@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 
 typedef struct cell_options {
-    const char *mode;   /* w1, w2, w3, w4, w5, load, idle_make, idle_use */
-    long long count;    /* runs at once; w4, w5, load, idle: runs in all */
+    const char *mode;   /* w1, w2, w3, w4, w5, load, idle_make, idle_use, reopen */
+    long long count;    /* runs at once; w4, w5, load, idle: runs in all; reopen: MiB of log */
     double seconds;     /* measured, after the warm-up */
     const char *dir;    /* where the files go */
     bool is_direct;     /* play on the engine's thread */
@@ -46,9 +46,13 @@ cell_moment cell_now(hf_service *service, const play *p);
 /* Prints what lies between, per second, per transition and per operation. */
 void cell_print(const cell_moment *from, const cell_moment *to, double operations);
 void cell_check(const play *p);
+/* The engine serves when it has answered a question: returns then. */
+void cell_ask(hf_service *service);
+hf_allocator cell_memory(void);
 
 void cell_load(const cell_options *o);
 void cell_idle_make(const cell_options *o);
 void cell_idle_use(const cell_options *o);
+void cell_reopen(const cell_options *o);
 
 #endif

@@ -44,32 +44,6 @@ void cell_idle_make(const cell_options *o)
     bench_print("file_run_b", stat(path, &st) == 0 ? (double)st.st_size / (double)o->count : 0);
 }
 
-static void described(hf_call *call)
-{
-    atomic_store((atomic_bool *)call->state, true);
-}
-
-/* The engine serves when it has answered a question. */
-static void ask_one(hf_service *service, const play *p)
-{
-    hf_arena arena;
-    hf_arena_init(&arena, p->memory);
-    hf_pb_workflow_execution execution = {.workflow_id = HF_STR("nobody")};
-    hf_pb_describe_workflow_execution_request request = {.namespace = HF_STR("default"), .execution = &execution};
-    hf_call call;
-    atomic_bool done = false;
-    hf_call_init(&call, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &arena, described);
-    call.state = &done;
-    hf_service_submit(service, &call);
-    while (!atomic_load(&done)) {
-        (void)usleep(100);
-    }
-    if (call.status != HF_ERR_NOT_FOUND) {
-        play_die("describing nobody: %s", call.message);
-    }
-    hf_arena_deinit(&arena);
-}
-
 /* What SQLite alone takes to replace the row of a run, any run: a hundred per commit, checkpoints between them. */
 static void print_raw_update(const cell_options *o, const char *path)
 {
@@ -120,7 +94,7 @@ void cell_idle_use(const cell_options *o)
     options.table_max = 4096; /* it has nothing to remember of a run, and its memory is measured */
     play p = {.memory = {0}};
     play_open(&p, &options);
-    ask_one(service, &p);
+    cell_ask(service);
     bench_print("serving_s", (double)(bench_wall_ns() - begun) * 1e-9);
     bench_print("open_rss_mib", (double)bench_rss() / 1048576);
     bench_print("program_rss_mib", (double)rss_before / 1048576);
