@@ -248,7 +248,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     } else if (HF_UNLIKELY(options != NULL && options->stack_size > 256 * 1024)) {
         status = hf_refuse_at(self, HF_ERR_INVALID, "hf_fork", "a stack has up to 256 K, not %zu bytes",
                               options->stack_size);
-    } else if (HF_UNLIKELY(self->crew != NULL && options != NULL) &&
+    } else if (HF_UNLIKELY(options != NULL && options->delay.ns > 0) && self->crew != NULL &&
                hf_crew_check_span(self, "hf_fork", ".delay", options->delay) != HF_OK) {
         status = HF_ERR_INVALID;
     } else {

@@ -79,7 +79,7 @@ static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
 hf_status hf_may_not_wait_for(hf_fiber *self, const char *verb, hf_span timeout);
 static inline hf_status hf_may_wait_for(hf_fiber *self, const char *verb, const hf_wait_options *options)
 {
-    if (HF_UNLIKELY(self->crew != NULL && options != NULL && options->timeout.ns != 0)) {
+    if (HF_UNLIKELY(options != NULL && options->timeout.ns != 0) && self->crew != NULL) {
         return hf_may_not_wait_for(self, verb, options->timeout);
     }
     return hf_may_wait(self, verb);

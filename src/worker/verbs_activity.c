@@ -266,10 +266,12 @@ static hf_status check_spans(hf_op *op, const char *name, const hf_activity_opti
         {".schedule_to_start", options->schedule_to_start}, {".heartbeat", options->heartbeat},
         {".retry_initial", options->retry_initial},         {".retry_max", options->retry_max},
     };
-    char whose[128];
-    (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
     for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
-        HF_TRY(hf_span_check_bound(op, whose, spans[i].what, spans[i].span));
+        if (HF_UNLIKELY(!hf_span_is_bound(spans[i].span))) {
+            char whose[128];
+            (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
+            return hf_span_check_bound(op, whose, spans[i].what, spans[i].span);
+        }
     }
     return HF_OK;
 }

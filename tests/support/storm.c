@@ -54,6 +54,12 @@ static hf_span some_ticks(walk *w, uint64_t most)
     return hf_milliseconds((1 + (int64_t)draw(w, most)) * TICK_MS);
 }
 
+/* For waits: sometimes none is wanted, only a look. */
+static hf_span some_wait(walk *w, uint64_t most)
+{
+    return draw(w, 8) == 0 ? HF_SPAN_OFF : some_ticks(w, most);
+}
+
 static hf_status hear(walk *w, hf_status status)
 {
     w->told = hf_hash_mix(w->told, (uint64_t)status);
@@ -88,7 +94,7 @@ static hf_status nap(walk *w)
 static hf_status wait_for_signal(walk *w)
 {
     hf_payload out = {0};
-    hf_status status = hf_signal_wait("go", &out, .timeout = some_ticks(w, 8));
+    hf_status status = hf_signal_wait("go", &out, .timeout = some_wait(w, 8));
     if (status == HF_OK) {
         w->told = hf_hash_mix(w->told, strtoull(out.data, NULL, 10));
     }
@@ -188,13 +194,13 @@ static hf_status pass_on(walk *w)
     hf_status status = HF_OK;
     switch (draw(w, 3)) {
     case 0:
-        status = hf_chan_send(w->all->chan, &sent, .timeout = some_ticks(w, 4));
+        status = hf_chan_send(w->all->chan, &sent, .timeout = some_wait(w, 4));
         break;
     case 1:
-        status = hf_chan_recv(w->all->chan, &got, .timeout = some_ticks(w, 4));
+        status = hf_chan_recv(w->all->chan, &got, .timeout = some_wait(w, 4));
         break;
     default:
-        status = hf_select(cases, 2, &which, .timeout = some_ticks(w, 4));
+        status = hf_select(cases, 2, &which, .timeout = some_wait(w, 4));
         break;
     }
     w->told = hf_hash_mix(w->told, got + which);
@@ -203,7 +209,7 @@ static hf_status pass_on(walk *w)
 
 static hf_status under_lock(walk *w)
 {
-    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_ticks(w, 8)));
+    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_wait(w, 8)));
     if (status == HF_OK) {
         status = block(w, 1);
         HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK);
@@ -213,7 +219,7 @@ static hf_status under_lock(walk *w)
 
 static hf_status with_permit(walk *w)
 {
-    hf_status status = hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = some_ticks(w, 8)));
+    hf_status status = hear(w, hf_sem_acquire(w->all->sem, 1, .timeout = some_wait(w, 8)));
     if (status == HF_OK) {
         status = block(w, 1);
         HF_CHECK(hf_sem_release(w->all->sem, 1) == HF_OK);
@@ -225,7 +231,7 @@ static hf_status under_key(walk *w)
 {
     HF_AUTO(hf_key_unlock) hf_key_guard *guard = NULL;
     const char *key = draw(w, 2) == 0 ? "a" : "b";
-    HF_TRY(hear(w, hf_keylock_lock(w->all->keys, key, 1, &guard, .timeout = some_ticks(w, 8))));
+    HF_TRY(hear(w, hf_keylock_lock(w->all->keys, key, 1, &guard, .timeout = some_wait(w, 8))));
     return block(w, 1);
 }
 
@@ -235,9 +241,9 @@ static hf_status meet(walk *w)
     if (draw(w, 2) == 0) {
         return hear(w, hf_cond_broadcast(w->all->cond));
     }
-    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_ticks(w, 8)));
+    hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_wait(w, 8)));
     if (status == HF_OK) {
-        status = hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = some_ticks(w, 8)));
+        status = hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = some_wait(w, 8)));
         HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK); /* it is held, however the wait ended */
     }
     return status;

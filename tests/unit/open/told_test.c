@@ -197,10 +197,12 @@ static void a_status_of_ones_own_arrives_whole(void **state)
     assert_int_equal(hf_sim_run(1, 2, play_main, &(stage){.body = join_one}, NULL), HF_OK);
     hf_service *service = NULL;
     hf_worker *worker = NULL;
+    hf_runtime *rt = NULL;
     pthread_t thread;
     is_thread = true;
+    assert_int_equal(hf_runtime_new(&rt), HF_OK);
     assert_int_equal(hf_open("memory:", &service), HF_OK);
-    assert_int_equal(hf_worker_new(service, "q", &worker), HF_OK);
+    assert_int_equal(hf_worker_new(service, "q", &worker, .runtime = rt), HF_OK);
     assert_int_equal(add_all(worker), HF_OK);
     assert_int_equal(pthread_create(&thread, NULL, worker_main, worker), 0);
     assert_int_equal(fail_all(service), HF_OK);
@@ -208,6 +210,7 @@ static void a_status_of_ones_own_arrives_whole(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(hf_worker_free(worker), HF_OK);
     assert_int_equal(hf_close(service), HF_OK);
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
     is_thread = false;
 }
 
