@@ -19,6 +19,13 @@
  * other fibers of that thread go on elsewhere. So keep no address of errno or of a thread-local, and no pthread_self(), over
  * a call that may wait.
  *
+ * In C++ a body catches its own exceptions: one that leaves it ends the process, with a sentence. A catch block may wait, and so may
+ * a destructor while an exception is on its way: what `throw;`, std::current_exception and std::uncaught_exceptions see is the
+ * fiber's own, and goes with it to another thread. A runtime looks for the process's C++ runtime (libstdc++, libc++abi)
+ * when it is made. If the first code in C++ is loaded by dlopen after that, this holds for runtimes that are made later; on
+ * earlier ones a fiber must not wait while it handles an exception. The same is true of a C++ runtime that the
+ * library cannot see, such as a second one that is linked into a plugin.
+ *
  * Options are macro arguments: put a compound literal with commas into parentheses, hf_fork(scope, body, (&(T){1, 2})). */
 #ifndef HOLDFAST_SCOPE_H
 #define HOLDFAST_SCOPE_H

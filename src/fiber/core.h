@@ -26,6 +26,7 @@
 #include "base/list.h"
 #include "base/spin.h"
 #include "base/switch.h"
+#include "env/exceptions.h"
 #include "fiber/alarm.h"
 #include "fiber/fail.h"
 
@@ -206,6 +207,7 @@ struct hf_fiber {
     hf_status last_status;  /* of the last failure when it has no box */
     const char *last_where;
     hf_failure_box *failure;       /* last failure; owned; of a thread: inside hf_thread_fiber */
+    hf_exceptions exceptions;      /* of C++, while it does not run; not of threads */
     hf_msg msg;                    /* wake-up from another scheduler's thread */
     struct hf_binding *locals;     /* innermost binding */
     struct hf_binding *own_locals; /* to be freed with the job */
@@ -266,9 +268,10 @@ struct hf_sched {
     bool has_point;      /* simulated: scheduling points matter */
     uint8_t stack_class; /* default */
     hf_word *fork_marker;
-    int luck;                 /* whether looking around before a sleep has paid lately; 0 = it has not */
-    int64_t coarse_ns;        /* clock as of the last look */
-    hf_fiber *free_fibers[3]; /* stacks by class */
+    hf_exceptions *exceptions; /* of C++, on the thread that runs it; NULL = the process has none */
+    int luck;                  /* whether looking around before a sleep has paid lately; 0 = it has not */
+    int64_t coarse_ns;         /* clock as of the last look */
+    hf_fiber *free_fibers[3];  /* stacks by class */
     unsigned free_fiber_count[3];
     hf_job *free_jobs;
     unsigned free_job_count;

@@ -52,6 +52,7 @@ static inline void hf_sched_switch(hf_sched *sched, hf_fiber *from, hf_fiber *to
     sched->left = from;
 #endif
     hf_self_set(&to->self);
+    hf_exceptions_swap(sched->exceptions, &from->exceptions, &to->exceptions);
     hf_context_switch(&from->context, &to->context, dying);
     hf_context_arrived(&from->context, from->sched->left != NULL ? &from->sched->left->context : NULL);
 }

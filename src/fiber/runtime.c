@@ -249,6 +249,7 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
     rt->allocator = allocator;
     set_defaults(rt, options);
     choose_guard(rt);
+    hf_exceptions_look();
     rt->fork_marker = env->ops->fork_marker_open(env);
     hf_status status = rt->fork_marker != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
     status = status == HF_OK ? hf_stacks_init(rt, op) : status;

@@ -553,6 +553,7 @@ static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
     sched->left = idle;
 #endif
     hf_self_set(&next->self);
+    hf_exceptions_swap(sched->exceptions, &idle->exceptions, &next->exceptions);
     hf_context_switch(&idle->context, &next->context, false);
     hf_fiber *back = (hf_fiber *)(void *)hf_self_get();
     if (HF_UNLIKELY(back != idle)) {
@@ -577,6 +578,7 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
 {
     if (sched->rt->hosted) {
         hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
+        sched->exceptions = hf_exceptions_here();
         atomic_store(&sched->sleeping, 0);
         sched->budget = TURN_BUDGET;
     }
@@ -619,6 +621,7 @@ void hf_sched_thread_main(void *arg)
 {
     hf_sched *sched = arg;
     hf_context_adopt(&sched->idle.context);
+    sched->exceptions = hf_exceptions_here();
     while (!is_stopping(sched)) {
         (void)hf_sched_turn(sched, HF_INSTANT_NEVER);
         if (HF_UNLIKELY(hf_self_get() == NULL)) {

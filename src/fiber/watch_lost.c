@@ -81,6 +81,8 @@ void hf_watch_carry(hf_fiber *self)
 {
     hf_fiber *away = self->zombie_idle;
     hf_self_set(&away->self);
+    hf_exceptions_swap(hf_exceptions_here(), &self->exceptions,
+                       &away->exceptions); /* the scheduler has another thread's */
     hf_context_switch(&self->context, &away->context, false);
     hf_sched *sched = self->sched;
     hf_context_arrived(&self->context, sched->left != NULL ? &sched->left->context : NULL);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the consumer programs against an installed Holdfast, the way somebody else would, and runs them.
-#     consume.sh gcc|clang|find_package|throw|units <cmake> <prefix> <scratch folder>
+#     consume.sh gcc|clang|find_package|throw|units|exceptions <cmake> <prefix> <scratch folder>
 set -euo pipefail
 how=$1 cmake=$2 prefix=$3 scratch=$4
 here=$(cd "$(dirname "$0")" && pwd)
@@ -153,11 +153,33 @@ END
     done
 }
 
+# Fibers that wait in catch blocks, with both compilers; and with a C++ runtime inside the program.
+check_exceptions()
+{
+    local cxx how extra
+    for cxx in g++ clang++; do
+        for how in shared inside; do
+            extra=()
+            if [[ $how == inside ]]; then
+                extra=(-static-libstdc++ -static-libgcc)
+            fi
+            "$cxx" -std=c++17 "${warnings[@]}" "${cflags[@]}" "$here/../cpp/exceptions_test.cpp" \
+                -o "$scratch/exceptions_${cxx}_$how" "${extra[@]}" "${shared[@]}"
+            if ! timeout 120 "$scratch/exceptions_${cxx}_$how"; then
+                echo "FAILED: $cxx, C++ runtime $how: fibers that wait in catch blocks"
+                exit 1
+            fi
+            echo "$cxx, C++ runtime $how: ok"
+        done
+    done
+}
+
 case $how in
 units) check_units ;;
 gcc) compile_all gcc g++ ;;
 clang) compile_all clang clang++ ;;
 throw) check_throw ;;
+exceptions) check_exceptions ;;
 find_package)
     "$cmake" -S "$here/cmake" -B "$scratch/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
         { cat "$scratch/log" && exit 1; }

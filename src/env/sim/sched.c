@@ -81,6 +81,7 @@ static void switch_to(hf_sim *sim, hf_thread *next)
     sim->counters.switches++;
     me->self = hf_self_get();
     me->error = errno;
+    hf_exceptions_swap(sim->exceptions, &me->exceptions, &next->exceptions);
     hf_context_adopt(&me->context);
     sim->left = me;
     sim->current = next;

@@ -292,6 +292,8 @@ hf_status hf_sim_make(hf_op *op, hf_env **ret_env, const hf_sim_options *options
     sim->rng_random.state = hf_hash_mix(2, filled.seed);
     sim->hash = hf_hash_mix(3, filled.seed);
     sim->now = START_NS;
+    hf_exceptions_look();
+    sim->exceptions = hf_exceptions_here();
     sim->runnable = runnable;
     sim->runnable_capacity = RUNNABLE_FIRST;
     sim->desc_count_max = HF_SIM_FD_COUNT_MAX;

@@ -8,6 +8,7 @@
 #include "base/list.h"
 #include "base/rng.h"
 #include "base/switch.h"
+#include "env/exceptions.h"
 #include "env/sim/sim.h"
 
 typedef struct hf_sim hf_sim;
@@ -46,11 +47,12 @@ typedef enum hf_sim_state {
 } hf_sim_state;
 
 struct hf_thread {
-    hf_node node;       /* in sim->threads, by age, until it is freed */
-    hf_context context; /* where it was left: on its own stack, or on that of a fiber that it ran */
-    hf_context birth;   /* as made; TSan's name for its own stack */
-    hf_self *self;      /* who ran on it when it was left */
-    int error;          /* errno then */
+    hf_node node;             /* in sim->threads, by age, until it is freed */
+    hf_context context;       /* where it was left: on its own stack, or on that of a fiber that it ran */
+    hf_context birth;         /* as made; TSan's name for its own stack */
+    hf_self *self;            /* who ran on it when it was left */
+    int error;                /* errno then */
+    hf_exceptions exceptions; /* and of C++ */
     hf_sim_state state;
     bool timed_out;      /* its last wait ended by the deadline */
     bool is_forgotten;   /* nobody will join it */
@@ -237,7 +239,8 @@ struct hf_sim {
     int64_t now;            /* virtual, nanoseconds */
     hf_sim_options options; /* with the defaults filled in; 0 = off for every chance */
 
-    hf_thread main_thread; /* whoever is not a started thread */
+    hf_exceptions *exceptions; /* of C++, on the thread that runs all of this; NULL = the process has none */
+    hf_thread main_thread;     /* whoever is not a started thread */
     hf_thread *current;
     hf_thread *left;   /* who ran before the last switch */
     hf_thread *corpse; /* ended, still to be freed or its stack given back */

@@ -1,0 +1,36 @@
+/* The state that a C++ runtime keeps for each thread: which exceptions its catch blocks are handling, and how many are on
+ * their way. It belongs to whatever runs on the thread, so it travels with fibers (fiber/leave.h) and simulated threads.
+ *
+ * The library is C and does not link a C++ runtime. It asks the one that the process has, if it has one, by the Itanium ABI's
+ * __cxa_get_globals, which libstdc++, libc++abi and libcxxrt share. */
+#ifndef HF_ENV_EXCEPTIONS_H
+#define HF_ENV_EXCEPTIONS_H
+
+#include "base/base.h"
+
+/* __cxa_eh_globals, as the ABI lays it out on our processors. */
+typedef struct hf_exceptions {
+    void *caught;      /* a chain, the innermost first */
+    unsigned uncaught; /* thrown and not caught yet */
+} hf_exceptions;
+
+/* Looks for a C++ runtime, unless one is known: when a runtime of ours is made. One that comes later is not noticed before
+ * the next time. May block. */
+void hf_exceptions_look(void);
+
+/* Of the calling thread; valid until it ends. NULL = there is no C++ runtime. */
+hf_exceptions *hf_exceptions_here(void);
+
+/* `from` stops running on the thread whose state is `here`, and `to` goes on there. Field by field: a wide load over what the C++
+ * runtime has just stored would stall. */
+static inline void hf_exceptions_swap(hf_exceptions *here, hf_exceptions *from, const hf_exceptions *to)
+{
+    if (here != NULL) {
+        from->caught = here->caught;
+        from->uncaught = here->uncaught;
+        here->caught = to->caught;
+        here->uncaught = to->uncaught;
+    }
+}
+
+#endif
