@@ -15,7 +15,9 @@
  * L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
  *     library is half done, and everything the scheduler owns can be taken over as it is.
  * L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
- * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left.
+ * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
+ *     thread takes it in, the fiber counts as one in user code (in_lib is 0): it may be the scheduler's current one while the
+ *     scheduler has no thread, and whoever stops the world would wait for it, and the monitor for whoever stops the world.
  * L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
  *     thread was started finds it alive.
  * L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
@@ -92,6 +94,7 @@ static void on_carried(hf_sched *sched, hf_msg *msg)
 {
     (void)sched;
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELEASE); /* where it left: in hf_enter_slow */
     __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
     if (fiber->kind == HF_FIBER_MEMBER) {
@@ -108,7 +111,8 @@ void hf_watch_left(hf_fiber *away)
     hf_context_arrived(&away->context, &fiber->context);
     hf_self_set(NULL);
     fiber->msg.run = on_carried;
-    hf_sched_post(lost->sched, &fiber->msg); /* the fiber may run, and end, from here on */
+    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* L3 */
+    hf_sched_post(lost->sched, &fiber->msg);               /* the fiber may run, and end, from here on */
     atomic_store(&lost->has_ended, true);
 }
 

@@ -310,6 +310,35 @@ static void N1_zombies_come_and_go_on_several_threads(void **state)
     assert_int_equal(count_lines("zombie_gone"), ROUNDS * SPINNERS);
 }
 
+/* Enters the library as soon as its thread was taken away, mostly before there is a new one. */
+static hf_status comes_at_once(void *arg)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    (void)arg;
+    while (__atomic_load_n(&self->lost, __ATOMIC_ACQUIRE) == 0) {
+        hf_relax();
+    }
+    return hf_canceled();
+}
+
+static void N1_a_scheduler_without_a_thread_does_not_hold_up_a_dump(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 8 };
+    hf_runtime *rt = begin(2, QUICK);
+    for (int round = 0; round < ROUNDS; round++) {
+        hf_scope *scope = open_scope(rt);
+        assert_int_equal(hf_fork(scope, comes_at_once, NULL, .name = "comes"), HF_OK);
+        while (!hf_scope_is_idle(scope)) {
+            dump(rt);
+        }
+        (void)hf_join(scope);
+        assert_int_equal(hf_scope_close(scope), HF_OK);
+    }
+    assert_int_equal(hf_runtime_free(rt), HF_OK);
+    assert_int_equal(count_lines("thread_replaced"), ROUNDS);
+}
+
 static void T16_too_many_zombies_shut_the_runtime_down(void **state)
 {
     (void)state;
@@ -410,6 +439,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(T18_without_a_signal_it_is_only_reported),
     cmocka_unit_test(T13_a_blocking_call_is_interrupted),
     cmocka_unit_test(N1_zombies_come_and_go_on_several_threads),
+    cmocka_unit_test(N1_a_scheduler_without_a_thread_does_not_hold_up_a_dump),
     cmocka_unit_test(T16_too_many_zombies_shut_the_runtime_down),
     cmocka_unit_test(a_single_job_behind_a_busy_fiber_is_stolen),
     cmocka_unit_test(an_idle_monitor_sleeps_and_is_woken_by_work),
