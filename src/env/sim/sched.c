@@ -69,6 +69,10 @@ static void arrive(hf_sim *sim, hf_thread *me)
     if (HF_UNLIKELY(sim->verdict != HF_SIM_GOES_ON && !sim->is_over)) {
         hf_sim_give_up(sim);
     }
+    if (HF_UNLIKELY(me->is_signalled)) {
+        me->is_signalled = false;
+        sim->on_signal();
+    }
 }
 
 static void switch_to(hf_sim *sim, hf_thread *next)
@@ -331,6 +335,24 @@ void hf_sim_thread_forget(hf_env *env, hf_thread *thread)
     if (thread->state == HF_SIM_ENDED) {
         thread_free(sim, thread);
     }
+}
+
+/* It goes on with the handler. In word_wait, which may end for nothing, it is woken: a system call would return EINTR. */
+hf_status hf_sim_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number)
+{
+    hf_sim *sim = hf_sim_of(env);
+    (void)number;
+    if (sim->on_signal == NULL) {
+        return hf_fail(op, HF_ERR_MISUSE, "no signal was opened as an interrupt");
+    }
+    hf_assert(thread->sim == sim && thread != sim->current);
+    sim->counters.interrupts++;
+    hf_sim_trace(sim, HF_SIM_TRACE_WAKE, thread->serial);
+    thread->is_signalled = thread->state != HF_SIM_ENDED;
+    if (thread->state == HF_SIM_ON_WORD) {
+        hf_sim_wake(sim, thread);
+    }
+    return HF_OK;
 }
 
 bool hf_sim_word_wait(hf_env *env, hf_word *word, uint32_t expected, hf_instant deadline)

@@ -55,6 +55,7 @@ struct hf_thread {
     hf_exceptions exceptions; /* and of C++ */
     hf_sim_state state;
     bool timed_out;      /* its last wait ended by the deadline */
+    bool is_signalled;   /* the handler runs before it goes on */
     bool is_forgotten;   /* nobody will join it */
     uint32_t slot;       /* index in sim->runnable while HF_SIM_RUNNABLE */
     hf_instant deadline; /* of its wait */
@@ -254,6 +255,7 @@ struct hf_sim {
     int hold_permille;   /* chance that a thread is held at a point */
     uint32_t held_count; /* HF_SIM_HELD */
     uint64_t held_until; /* step at which they go on in any case */
+    void (*on_signal)(void); /* interrupt_open; NULL = none */
     hf_sim_verdict verdict;
     bool is_over; /* the verdict was given: only the main thread goes on */
     char *report;
@@ -334,6 +336,7 @@ hf_status hf_sim_thread_start(hf_env *env, hf_op *op, const char *name, size_t s
                               void *arg, hf_thread **ret_thread);
 void hf_sim_thread_join(hf_env *env, hf_thread *thread);
 void hf_sim_thread_forget(hf_env *env, hf_thread *thread);
+hf_status hf_sim_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number);
 bool hf_sim_word_wait(hf_env *env, hf_word *word, uint32_t expected, hf_instant deadline);
 void hf_sim_word_wake(hf_env *env, hf_word *word, int count);
 void hf_sim_point(hf_env *env, hf_point point, uint64_t detail);

@@ -455,6 +455,74 @@ static void an_endless_run_is_reported(void **state)
     hf_sim_free(kept);
 }
 
+/* ---- signals ---- */
+
+static uint64_t signalled_id; /* of the thread that ran the handler last */
+static int signal_count;
+
+static hf_env *signal_env;
+
+static void on_signal(void)
+{
+    signal_count++;
+    signalled_id = signal_env->ops->thread_id(signal_env);
+}
+
+typedef struct blocked {
+    hf_word word;
+    uint64_t id;
+    int64_t woken_ns; /* by the last wake-up that took time */
+} blocked;
+
+static void block(void *arg)
+{
+    blocked *self = (blocked *)arg;
+    hf_env *env = signal_env;
+    self->id = env->ops->thread_id(env);
+    int64_t last = env->ops->now(env).ns;
+    while (atomic_load(&self->word) == 0) {
+        (void)env->ops->word_wait(env, &self->word, 0, HF_INSTANT_NEVER);
+        int64_t now = env->ops->now(env).ns;
+        self->woken_ns = now != last ? now : self->woken_ns;
+        last = now;
+    }
+}
+
+static void a_signal_interrupts_the_thread_that_it_is_for(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        hf_env *env = NULL;
+        hf_op op;
+        hf_op_init(&op);
+        assert_int_equal(hf_sim_new(&env, .seed = seed), HF_OK);
+        signal_env = env;
+        signal_count = 0;
+        blocked all[2] = {{.id = 0}, {.id = 0}};
+        hf_thread *threads[2] = {sim_start(env, "one", block, &all[0]), sim_start(env, "other", block, &all[1])};
+        assert_int_equal(env->ops->thread_signal(env, &op, threads[1], 23), HF_ERR_MISUSE); /* nobody opened it */
+        assert_int_equal(env->ops->interrupt_open(env, &op, 23, on_signal), HF_OK);
+        hf_word never = 0;
+        int64_t from = env->ops->now(env).ns;
+        for (int i = 1; i <= 3; i++) {
+            while (env->ops->now(env).ns < from + i * 1000) {
+                (void)env->ops->word_wait(env, &never, 0, (hf_instant){from + i * 1000});
+            }
+            assert_int_equal(env->ops->thread_signal(env, &op, threads[1], 23), HF_OK);
+        }
+        for (int i = 0; i < 2; i++) {
+            atomic_store(&all[i].word, 1);
+            env->ops->word_wake(env, &all[i].word, 1);
+            env->ops->thread_join(env, threads[i]);
+        }
+        assert_int_equal(signal_count, 3);
+        assert_int_equal(signalled_id, all[1].id);
+        assert_int_equal(all[0].woken_ns, from + 3000); /* by the end alone */
+        assert_int_equal(all[1].woken_ns, from + 3000);
+        sim_finish(env, seed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +533,7 @@ int main(void)
         cmocka_unit_test(each_thread_has_its_own_self_errno_and_id),
         cmocka_unit_test(threads_may_be_left_on_a_fibers_stack),
         cmocka_unit_test(a_forgotten_thread_is_waited_for_at_the_end),
+        cmocka_unit_test(a_signal_interrupts_the_thread_that_it_is_for),
         cmocka_unit_test(a_deadlock_is_reported),
         cmocka_unit_test(some_seed_finds_a_lost_wake_up),
         cmocka_unit_test(an_endless_run_is_reported),
