@@ -7,7 +7,7 @@
  * The inner scope is what gets canceled: by the workflow (learned from a heartbeat's answer), by the deadline of the attempt,
  * by the worker when it stops. The function sees it by hf_canceled, returns, and the fiber tells the service what came of it.
  * The fiber binds itself as a local value, so that whatever the function forks finds its activity, too. */
-#include "worker/worker_private.h"
+#include "worker/activity_private.h"
 
 #include "base/fields.h"
 #include "base/span.h"
@@ -18,159 +18,19 @@
 #define FIRST_PAUSE 20000000     /* ns, before an answer is given again; doubled every time ... */
 #define LONGEST_PAUSE 1000000000 /* ... up to this */
 
-enum { ANSWER_SECONDS = 10, THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60, TYPE_LEN = 64 };
+enum { ANSWER_SECONDS = 10 };
 
-/* What hf_activity_fail said. */
-typedef struct verdict {
-    bool is_final;
-    hf_span retry_after;
-    hf_payload details; /* owned */
-    char type[HF_TYPE_LEN_MAX];
-    char message[HF_MESSAGE_LEN_MAX];
-} verdict;
+typedef struct hf_activity activity;
+typedef struct hf_activity_verdict verdict;
 
-typedef struct activity {
-    hf_worker *worker;
-    hf_node busy;             /* in worker->busy */
-    atomic_bool has_returned; /* the function has: what is left is the answer */
-    int64_t started_ns;       /* mono */
-    int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
-    hf_arena arena;           /* the task, and what is said about it */
-    const hf_pb_poll_activity_task_queue_response *task;
-    const hf_entry *entry;
-    hf_activity_facts facts;
-    hf_payload in;  /* borrowed from the arena */
-    hf_payload out; /* of the function */
-    hf_scope *work; /* while the function runs */
-    hf_scope *beats;
-    _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
-    atomic_bool is_beating;          /* the fiber that sends was forked */
-    hf_spin lock;                    /* of the next three */
-    hf_payload details;              /* of the last heartbeat; owned */
-    bool is_dirty;                   /* it was not sent yet */
-    verdict *verdict;                /* owned; NULL = hf_activity_fail was not called */
-    atomic_bool is_cancel_requested; /* by the workflow */
-    atomic_bool is_gone;             /* the service does not know it any more ... */
-    char gone_why[160];              /* ... and said why; written once, before that */
-} activity;
-
-static const hf_local ACTIVITY = {"activity"};
+const hf_local hf_activity_local = {"activity"};
 
 /* ---- What the function calls ----------------------------------------------------------------------------------------------- */
 
 const hf_activity_facts *hf_activity_info(void)
 {
-    const activity *act = hf_local_get(&ACTIVITY);
+    const activity *act = hf_local_get(&hf_activity_local);
     return act != NULL ? &act->facts : NULL;
-}
-
-static hf_span throttle_of(const activity *act)
-{
-    hf_span span = act->facts.heartbeat.ns > 0 ? hf_nanoseconds(act->facts.heartbeat.ns / 10 * 8)
-                                               : hf_seconds(THROTTLE_DEFAULT_SECONDS);
-    return span.ns < hf_seconds(THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(THROTTLE_MAX_SECONDS);
-}
-
-/* What is to be sent. */
-static hf_payload take_details(activity *act)
-{
-    hf_spin_lock(&act->lock);
-    hf_payload details = act->details;
-    act->details = hf_payload_none();
-    act->is_dirty = false;
-    hf_spin_unlock(&act->lock);
-    return details;
-}
-
-/* It was not sent: the next heartbeat, or the answer, takes it along, unless there is something newer. */
-static void give_back(activity *act, hf_payload details)
-{
-    hf_spin_lock(&act->lock);
-    bool is_newest = !act->is_dirty;
-    if (is_newest) {
-        act->details = details;
-        act->is_dirty = true;
-    }
-    hf_spin_unlock(&act->lock);
-    if (is_newest) {
-        (void)hf_chan_try_send(atomic_load(&act->beat), "");
-    } else {
-        hf_payload_free(&details);
-    }
-}
-
-/* `why` is the sentence of a failed status. */
-static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
-                 const char *why)
-{
-    if (status == HF_OK && response->cancel_requested) {
-        atomic_store(&act->is_cancel_requested, true);
-        (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
-    } else if (status == HF_ERR_NOT_FOUND && !atomic_load(&act->is_gone)) {
-        (void)snprintf(act->gone_why, sizeof act->gone_why, "%.*s", (int)sizeof act->gone_why - 1, why);
-        atomic_store(&act->is_gone, true);
-        (void)hf_scope_cancel(act->work, .reason = act->gone_why);
-    }
-}
-
-/* What does not pass by itself is not sent again; the next heartbeat may have other details. */
-static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
-{
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&act->worker->door.is_shut)) {
-        hf_log(act->worker->rt, HF_LOG_WARN, "heartbeat_refused", "activity=%s id=%s message=%s", act->facts.name,
-               act->facts.id, op->message);
-    }
-}
-
-/* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
-static hf_status send_beats(void *arg)
-{
-    activity *act = arg;
-    hf_worker *worker = act->worker;
-    hf_chan *beat = atomic_load(&act->beat);
-    char token = 0;
-    for (;;) {
-        HF_TRY(hf_chan_recv(beat, &token));
-        hf_arena arena;
-        hf_arena_init(&arena, worker->memory);
-        hf_payload details = take_details(act);
-        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
-                                                                .identity = worker->identity,
-                                                                .task_token = act->task->task_token,
-                                                                .details = hf_payload_encode(&arena, details)};
-        hf_call call;
-        hf_op op;
-        hf_op_init(&op);
-        hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
-        hf_status status = hf_service_ask(&op, worker->service, &call);
-        hear(act, status, call.response, call.message);
-        hf_arena_deinit(&arena);
-        if (hf_status_may_pass(status) || status == HF_ERR_CANCELED) {
-            give_back(act, details); /* also when the activity has just ended, which cancels this */
-        } else {
-            hf_payload_free(&details);
-            tell_refused_beat(act, status, &op);
-        }
-        HF_TRY(hf_sleep(throttle_of(act)));
-    }
-}
-
-/* By one at a time, who has set is_beating. What was made stays when the rest fails: others may have seen it. */
-static hf_status start_beats(activity *act)
-{
-    hf_status status = HF_OK;
-    if (atomic_load(&act->beat) == NULL) {
-        hf_chan *beat = NULL;
-        status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
-        atomic_store(&act->beat, beat);
-    }
-    if (status == HF_OK) {
-        status = hf_fork(act->beats, send_beats, act, .name = "heartbeats");
-    }
-    if (status != HF_OK) {
-        atomic_store(&act->is_beating, false); /* the next heartbeat tries again */
-    }
-    return status;
 }
 
 static void free_verdict(activity *act, verdict *said)
@@ -181,40 +41,11 @@ static void free_verdict(activity *act, verdict *said)
     }
 }
 
-hf_status hf_activity_heartbeat(hf_payload details)
-{
-    activity *act = hf_local_get(&ACTIVITY);
-    if (act == NULL) {
-        return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat is for activities");
-    }
-    hf_op op;
-    hf_op_init(&op);
-    if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
-        return hf_data_give_up(&op);
-    }
-    hf_payload copy = hf_payload_none();
-    HF_TRY(hf_payload_copy(&copy, details));
-    hf_spin_lock(&act->lock);
-    hf_payload old = act->details;
-    act->details = copy;
-    act->is_dirty = true;
-    hf_spin_unlock(&act->lock);
-    hf_payload_free(&old);
-    if (!atomic_exchange(&act->is_beating, true)) {
-        HF_TRY(start_beats(act));
-    }
-    hf_chan *beat = atomic_load(&act->beat);
-    if (beat != NULL) {                   /* else somebody is just about to send the first */
-        (void)hf_chan_try_send(beat, ""); /* full: one is about to be sent, and will take this */
-    }
-    return hf_canceled();
-}
-
 hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options)
 {
     static const hf_activity_fail_options DEFAULTS = {.size = sizeof DEFAULTS};
     options = options != NULL ? options : &DEFAULTS;
-    activity *act = hf_local_get(&ACTIVITY);
+    activity *act = hf_local_get(&hf_activity_local);
     if (act == NULL || message == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");
     }
@@ -326,7 +157,7 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
                                                           .task_token = act->task->task_token,
                                                           .failure = failure};
     if (act->is_dirty) {
-        hf_payload details = take_details(act);
+        hf_payload details = hf_activity_take_details(act);
         request.last_heartbeat_details = hf_payload_encode(&act->arena, details);
         hf_payload_free(&details);
     }
@@ -353,7 +184,7 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
 static void leave_to_timeout(activity *act)
 {
     if (act->is_dirty) {
-        hf_payload details = take_details(act);
+        hf_payload details = hf_activity_take_details(act);
         hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->name_space,
                                                                 .identity = act->worker->identity,
                                                                 .task_token = act->task->task_token,
@@ -512,7 +343,7 @@ static hf_status run_activity(void *arg)
     activity *act = arg;
     hf_worker *worker = act->worker;
     hf_pb_failure *failure = NULL;
-    hf_status status = hf_local_set(&ACTIVITY, act);
+    hf_status status = hf_local_set(&hf_activity_local, act);
     if (status == HF_OK && act->entry == NULL) {
         char text[HF_MESSAGE_LEN_MAX];
         (void)snprintf(

@@ -27,6 +27,7 @@
 #include <holdfast/worker.h>
 
 typedef struct hf_wf hf_wf;
+typedef struct hf_activity hf_activity;
 
 /* ---- The worker ------------------------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,48 @@
+/* One activity at work: what activity.c (its life) and heartbeat.c (what it says meanwhile) share. */
+#ifndef HF_WORKER_ACTIVITY_PRIVATE_H
+#define HF_WORKER_ACTIVITY_PRIVATE_H
+
+#include "worker/worker_private.h"
+
+/* What hf_activity_fail said. */
+typedef struct hf_activity_verdict {
+    bool is_final;
+    hf_span retry_after;
+    hf_payload details; /* owned */
+    char type[HF_TYPE_LEN_MAX];
+    char message[HF_MESSAGE_LEN_MAX];
+} hf_activity_verdict;
+
+struct hf_activity {
+    hf_worker *worker;
+    hf_node busy;             /* in worker->busy */
+    atomic_bool has_returned; /* the function has: what is left is the answer */
+    int64_t started_ns;       /* mono */
+    int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
+    hf_arena arena;           /* the task, and what is said about it */
+    const hf_pb_poll_activity_task_queue_response *task;
+    const hf_entry *entry;
+    hf_activity_facts facts;
+    hf_payload in;  /* borrowed from the arena */
+    hf_payload out; /* of the function */
+    hf_scope *work; /* while the function runs */
+    hf_scope *beats;
+    _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
+    atomic_bool is_beating;          /* the fiber that sends was forked */
+    hf_spin lock;                    /* of the next three */
+    hf_payload details;              /* of the last heartbeat; owned */
+    bool is_dirty;                   /* it was not sent yet */
+    hf_activity_verdict *verdict;    /* owned; NULL = hf_activity_fail was not called */
+    atomic_bool is_cancel_requested; /* by the workflow */
+    atomic_bool is_gone;             /* the service does not know it any more ... */
+    char gone_why[160];              /* ... and said why; written once, before that */
+};
+
+/* A local value of the activity's fiber and of whatever the function forks: the activity. */
+extern const hf_local hf_activity_local;
+
+/* ---- heartbeat.c ----------------------------------------------------------------------------------------------------- */
+/* The details of the last heartbeat, which were not sent; the caller's. */
+hf_payload hf_activity_take_details(hf_activity *act);
+
+#endif

@@ -1,0 +1,148 @@
+/* Heartbeats: the function says how far it is, a fiber of the activity sends the latest and hears whether it is still wanted. */
+#include "worker/activity_private.h"
+
+#include "base/status.h"
+#include "history/payload.h"
+
+#include <stdio.h>
+
+enum { THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60 };
+
+typedef struct hf_activity activity;
+
+static hf_span throttle_of(const activity *act)
+{
+    hf_span span = act->facts.heartbeat.ns > 0 ? hf_nanoseconds(act->facts.heartbeat.ns / 10 * 8)
+                                               : hf_seconds(THROTTLE_DEFAULT_SECONDS);
+    return span.ns < hf_seconds(THROTTLE_MAX_SECONDS).ns ? span : hf_seconds(THROTTLE_MAX_SECONDS);
+}
+
+hf_payload hf_activity_take_details(activity *act)
+{
+    hf_spin_lock(&act->lock);
+    hf_payload details = act->details;
+    act->details = hf_payload_none();
+    act->is_dirty = false;
+    hf_spin_unlock(&act->lock);
+    return details;
+}
+
+/* It was not sent: the next heartbeat, or the answer, takes it along, unless there is something newer. */
+static void give_back(activity *act, hf_payload details)
+{
+    hf_spin_lock(&act->lock);
+    bool is_newest = !act->is_dirty;
+    if (is_newest) {
+        act->details = details;
+        act->is_dirty = true;
+    }
+    hf_spin_unlock(&act->lock);
+    if (is_newest) {
+        (void)hf_chan_try_send(atomic_load(&act->beat), "");
+    } else {
+        hf_payload_free(&details);
+    }
+}
+
+/* `why` is the sentence of a failed status. */
+static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
+                 const char *why)
+{
+    if (status == HF_OK && response->cancel_requested) {
+        atomic_store(&act->is_cancel_requested, true);
+        (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
+    } else if (status == HF_ERR_NOT_FOUND && !atomic_load(&act->is_gone)) {
+        (void)snprintf(act->gone_why, sizeof act->gone_why, "%.*s", (int)sizeof act->gone_why - 1, why);
+        atomic_store(&act->is_gone, true);
+        (void)hf_scope_cancel(act->work, .reason = act->gone_why);
+    }
+}
+
+/* What does not pass by itself is not sent again; the next heartbeat may have other details. */
+static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
+{
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&act->worker->door.is_shut)) {
+        hf_log(act->worker->rt, HF_LOG_WARN, "heartbeat_refused", "activity=%s id=%s message=%s", act->facts.name,
+               act->facts.id, op->message);
+    }
+}
+
+/* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
+static hf_status send_beats(void *arg)
+{
+    activity *act = arg;
+    hf_worker *worker = act->worker;
+    hf_chan *beat = atomic_load(&act->beat);
+    char token = 0;
+    for (;;) {
+        HF_TRY(hf_chan_recv(beat, &token));
+        hf_arena arena;
+        hf_arena_init(&arena, worker->memory);
+        hf_payload details = hf_activity_take_details(act);
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
+                                                                .identity = worker->identity,
+                                                                .task_token = act->task->task_token,
+                                                                .details = hf_payload_encode(&arena, details)};
+        hf_call call;
+        hf_op op;
+        hf_op_init(&op);
+        hf_worker_call_init(worker, &call, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, &request, &arena);
+        hf_status status = hf_service_ask(&op, worker->service, &call);
+        hear(act, status, call.response, call.message);
+        hf_arena_deinit(&arena);
+        if (hf_status_may_pass(status) || status == HF_ERR_CANCELED) {
+            give_back(act, details); /* also when the activity has just ended, which cancels this */
+        } else {
+            hf_payload_free(&details);
+            tell_refused_beat(act, status, &op);
+        }
+        HF_TRY(hf_sleep(throttle_of(act)));
+    }
+}
+
+/* By one at a time, who has set is_beating. What was made stays when the rest fails: others may have seen it. */
+static hf_status start_beats(activity *act)
+{
+    hf_status status = HF_OK;
+    if (atomic_load(&act->beat) == NULL) {
+        hf_chan *beat = NULL;
+        status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
+        atomic_store(&act->beat, beat);
+    }
+    if (status == HF_OK) {
+        status = hf_fork(act->beats, send_beats, act, .name = "heartbeats");
+    }
+    if (status != HF_OK) {
+        atomic_store(&act->is_beating, false); /* the next heartbeat tries again */
+    }
+    return status;
+}
+
+hf_status hf_activity_heartbeat(hf_payload details)
+{
+    activity *act = hf_local_get(&hf_activity_local);
+    if (act == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat is for activities");
+    }
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
+        return hf_data_give_up(&op);
+    }
+    hf_payload copy = hf_payload_none();
+    HF_TRY(hf_payload_copy(&copy, details));
+    hf_spin_lock(&act->lock);
+    hf_payload old = act->details;
+    act->details = copy;
+    act->is_dirty = true;
+    hf_spin_unlock(&act->lock);
+    hf_payload_free(&old);
+    if (!atomic_exchange(&act->is_beating, true)) {
+        HF_TRY(start_beats(act));
+    }
+    hf_chan *beat = atomic_load(&act->beat);
+    if (beat != NULL) {                   /* else somebody is just about to send the first */
+        (void)hf_chan_try_send(beat, ""); /* full: one is about to be sent, and will take this */
+    }
+    return hf_canceled();
+}
