@@ -127,13 +127,14 @@ struct hf_scope {
     hf_failure_box *first;     /* failure that hf_join reports; owned */
     hf_failure_box **failures; /* in order of arrival, HF_SCOPE_FAILURES_MAX at most; owned */
     size_t failure_count;
-    hf_alarm alarm;       /* own deadline */
-    hf_instant deadline;  /* the nearest around, own one included */
-    int64_t timeout_ns;   /* own timeout, for the sentence */
-    bool own_deadline;    /* alarm was needed: own deadline is the nearest */
-    bool deadline_fired;  /* it ended children: hf_join says so */
-    bool deadline_passed; /* it is why the scope is canceled: who is forked now ends by it too */
-    uint8_t ended_cause;  /* hf_cause that the last join cleared, for its sentence */
+    hf_alarm alarm;              /* own deadline */
+    hf_instant deadline;         /* the nearest around, own one included */
+    int64_t timeout_ns;          /* own timeout, for the sentence */
+    const char *deadline_reason; /* of a cancel by the own deadline; the name, unless the owner knows better */
+    bool own_deadline;           /* alarm was needed: own deadline is the nearest */
+    bool deadline_fired;         /* it ended children: hf_join says so */
+    bool deadline_passed;        /* it is why the scope is canceled: who is forked now ends by it too */
+    uint8_t ended_cause;         /* hf_cause that the last join cleared, for its sentence */
     bool is_shield;
     bool by_thread; /* owned by a plain thread or pool thread */
     bool closing;

@@ -54,7 +54,7 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
         scope->deadline_passed = true;
         scope->deadline_fired = scope->tally.running > 0;
     }
-    hf_scope_mark(sched, scope, HF_CAUSE_DEADLINE, scope->name, NULL, false);
+    hf_scope_mark(sched, scope, HF_CAUSE_DEADLINE, scope->deadline_reason, NULL, false);
 }
 
 static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
@@ -126,6 +126,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
         hf_instant own = hf_self_deadline(self, rt, options->timeout);
         if (own.ns < scope->deadline.ns) {
             scope->deadline = own;
+            scope->deadline_reason = scope->name;
             scope->own_deadline = true;
         }
     }

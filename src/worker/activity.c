@@ -214,7 +214,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, &request);
-    } else if (hf_now(NULL).ns >= act->until_ns) {
+    } else if (hf_now(NULL).ns >= act->until_ns || act->has_lapsed) {
         leave_to_timeout(act);
     } else {
         if (status == HF_ERR_FAILED) {
@@ -232,23 +232,19 @@ static hf_status call_function(void *arg)
     return act->entry->function(act->in, &act->out);
 }
 
-/* A point in time and a span, neither of which need be sensible. */
-static int64_t later(int64_t ns, hf_span span)
-{
-    int64_t sum = 0;
-    return __builtin_add_overflow(ns, span.ns, &sum) ? INT64_MAX : sum;
-}
-
-/* How long this attempt may take; 0 = no bound. */
-static hf_span timeout_of(const activity *act)
+/* How long this attempt may take, and whose bound that is; 0 = no bound. */
+static hf_span timeout_of(const activity *act, const char **ret_reason)
 {
     hf_span one = hf_pb_duration_span(act->task->start_to_close_timeout);
     hf_span all = hf_pb_duration_span(act->task->schedule_to_close_timeout);
     if (all.ns > 0 && act->task->scheduled_time.has) {
-        int64_t left = later(hf_pb_timestamp_time(act->task->scheduled_time).ns, all) - hf_wall_now(NULL).ns;
+        int64_t left = hf_ns_later(hf_pb_timestamp_time(act->task->scheduled_time).ns, all) - hf_wall_now(NULL).ns;
         all.ns = left > 1 ? left : 1;
     }
-    return one.ns > 0 && (all.ns <= 0 || one.ns < all.ns) ? one : all;
+    bool is_one = one.ns > 0 && (all.ns <= 0 || one.ns < all.ns);
+    *ret_reason = is_one ? "the start_to_close timeout of the activity is over"
+                         : "the schedule_to_close timeout of the activity is over";
+    return is_one ? one : all;
 }
 
 /* On a thread of the pool; `*ret_failure` is encoded while the job is there. */
@@ -306,10 +302,15 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     hf_status status = hf_scope_open(&beats, .name = "heartbeats", .join = HF_JOIN_COLLECT);
     act->beats = beats;
     if (status == HF_OK) {
-        hf_span bound = timeout_of(act);
-        act->until_ns = bound.ns > 0 ? later(hf_now(NULL).ns, bound) : INT64_MAX;
+        const char *reason = NULL;
+        hf_span bound = timeout_of(act, &reason);
+        act->until_ns = bound.ns > 0 ? hf_ns_later(hf_now(NULL).ns, bound) : INT64_MAX;
         status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = bound);
         act->work = scope;
+        if (status == HF_OK) {
+            scope->deadline_reason = reason;
+            hf_activity_expect_beats(act);
+        }
     }
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
@@ -379,14 +380,15 @@ static void fill_facts(activity *act)
     const hf_pb_workflow_execution none = {0};
     const hf_pb_workflow_execution *execution = task->workflow_execution != NULL ? task->workflow_execution : &none;
     hf_str name = task->activity_type != NULL ? task->activity_type->name : HF_STR("");
-    hf_span bound = timeout_of(act);
+    const char *reason = NULL;
+    hf_span bound = timeout_of(act, &reason);
     act->facts = (hf_activity_facts){
         .workflow_id = text_in(&act->arena, execution->workflow_id),
         .run_id = text_in(&act->arena, execution->run_id),
         .id = text_in(&act->arena, task->activity_id),
         .name = text_in(&act->arena, name),
         .attempt = task->attempt,
-        .deadline = {bound.ns > 0 ? later(hf_wall_now(NULL).ns, bound) : INT64_MAX},
+        .deadline = {bound.ns > 0 ? hf_ns_later(hf_wall_now(NULL).ns, bound) : INT64_MAX},
         .heartbeat = hf_pb_duration_span(task->heartbeat_timeout),
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };
@@ -407,6 +409,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     memset(act, 0, sizeof *act);
     act->worker = worker;
     act->until_ns = INT64_MAX;
+    act->lapse_ns = INT64_MAX;
     act->arena = *arena;
     act->task = task;
     fill_facts(act);

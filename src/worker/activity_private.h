@@ -27,11 +27,13 @@ struct hf_activity {
     hf_payload out; /* of the function */
     hf_scope *work; /* while the function runs */
     hf_scope *beats;
-    _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
-    atomic_bool is_beating;          /* the fiber that sends was forked */
-    hf_spin lock;                    /* of the next three */
-    hf_payload details;              /* of the last heartbeat; owned */
-    bool is_dirty;                   /* it was not sent yet */
+    _Atomic(hf_chan *) beat; /* capacity 1: there is something to send; made with the first heartbeat */
+    atomic_bool is_beating;  /* the fiber that sends was forked */
+    int64_t lapse_ns;        /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
+    bool has_lapsed;         /* none was; of that fiber, and of who has joined it */
+    hf_spin lock;            /* of the next three */
+    hf_payload details;      /* of the last heartbeat; owned */
+    bool is_dirty;           /* it was not sent yet */
     hf_activity_verdict *verdict;    /* owned; NULL = hf_activity_fail was not called */
     atomic_bool is_cancel_requested; /* by the workflow */
     atomic_bool is_gone;             /* the service does not know it any more ... */
@@ -41,8 +43,17 @@ struct hf_activity {
 /* A local value of the activity's fiber and of whatever the function forks: the activity. */
 extern const hf_local hf_activity_local;
 
+/* A point in time and a span, neither of which need be sensible. */
+static inline int64_t hf_ns_later(int64_t ns, hf_span span)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(ns, span.ns, &sum) ? INT64_MAX : sum;
+}
+
 /* ---- heartbeat.c ----------------------------------------------------------------------------------------------------- */
 /* The details of the last heartbeat, which were not sent; the caller's. */
 hf_payload hf_activity_take_details(hf_activity *act);
+/* Whoever has a heartbeat timeout must be heard from the beginning. */
+void hf_activity_expect_beats(hf_activity *act);
 
 #endif

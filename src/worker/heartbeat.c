@@ -1,4 +1,7 @@
-/* Heartbeats: the function says how far it is, a fiber of the activity sends the latest and hears whether it is still wanted. */
+/* Heartbeats: the function says how far it is, a fiber of the activity sends the latest and hears whether it is still wanted.
+ *
+ * With a heartbeat timeout that fiber is there from the beginning, and cancels the function when no heartbeat was taken in time:
+ * the service does the same then, but whoever does not send hears nothing. */
 #include "worker/activity_private.h"
 
 #include "base/status.h"
@@ -44,10 +47,23 @@ static void give_back(activity *act, hf_payload details)
     }
 }
 
+/* Nothing was heard from it for as long as its workflow allows, and the service sees that as well: it has timed out. */
+static void lapse(activity *act)
+{
+    act->lapse_ns = INT64_MAX;
+    act->has_lapsed = true;
+    hf_fiber *self = hf_enter(NULL);
+    hf_scope_cancel_post(act->work, HF_CAUSE_DEADLINE, "the heartbeat timeout of the activity is over", false);
+    hf_leave(self);
+}
+
 /* `why` is the sentence of a failed status. */
 static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
                  const char *why)
 {
+    if (status == HF_OK && act->lapse_ns != INT64_MAX) { /* it was taken before now */
+        act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
+    }
     if (status == HF_OK && response->cancel_requested) {
         atomic_store(&act->is_cancel_requested, true);
         (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
@@ -67,15 +83,46 @@ static void tell_refused_beat(const activity *act, hf_status status, const hf_op
     }
 }
 
+/* Until there is something to send. */
+static hf_status await_beat(activity *act, hf_chan *beat)
+{
+    char token = 0;
+    while (act->lapse_ns != INT64_MAX) {
+        int64_t left = act->lapse_ns - hf_now(NULL).ns;
+        hf_status status = left > 0 ? hf_chan_recv(beat, &token, .timeout = hf_nanoseconds(left)) : HF_ERR_TIMEOUT;
+        if (status != HF_ERR_TIMEOUT) {
+            return status;
+        }
+        lapse(act);
+    }
+    return hf_chan_recv(beat, &token);
+}
+
+static hf_status sleep_until(int64_t ns)
+{
+    int64_t left = ns - hf_now(NULL).ns;
+    return left > 0 ? hf_sleep(hf_nanoseconds(left)) : HF_OK;
+}
+
+/* Between two heartbeats. While it waits here it may turn out that the last one which was taken is too old. */
+static hf_status pause_beats(activity *act)
+{
+    int64_t until = hf_ns_later(hf_now(NULL).ns, throttle_of(act));
+    if (act->lapse_ns < until) {
+        HF_TRY(sleep_until(act->lapse_ns));
+        lapse(act);
+    }
+    return sleep_until(until);
+}
+
 /* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
 static hf_status send_beats(void *arg)
 {
     activity *act = arg;
     hf_worker *worker = act->worker;
     hf_chan *beat = atomic_load(&act->beat);
-    char token = 0;
     for (;;) {
-        HF_TRY(hf_chan_recv(beat, &token));
+        HF_TRY(await_beat(act, beat));
         hf_arena arena;
         hf_arena_init(&arena, worker->memory);
         hf_payload details = hf_activity_take_details(act);
@@ -96,7 +143,7 @@ static hf_status send_beats(void *arg)
             hf_payload_free(&details);
             tell_refused_beat(act, status, &op);
         }
-        HF_TRY(hf_sleep(throttle_of(act)));
+        HF_TRY(pause_beats(act));
     }
 }
 
@@ -116,6 +163,15 @@ static hf_status start_beats(activity *act)
         atomic_store(&act->is_beating, false); /* the next heartbeat tries again */
     }
     return status;
+}
+
+void hf_activity_expect_beats(activity *act)
+{
+    if (act->facts.heartbeat.ns > 0) {
+        act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
+        atomic_store(&act->is_beating, true);
+        (void)start_beats(act); /* else the first heartbeat tries again */
+    }
 }
 
 hf_status hf_activity_heartbeat(hf_payload details)

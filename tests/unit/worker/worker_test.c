@@ -131,7 +131,7 @@ static hf_status count_up(hf_payload in, hf_payload *ret_out)
         HF_TRY(hf_activity_heartbeat(at));
         HF_TRY(hf_sleep(hf_seconds(1)));
     }
-    HF_TRY(hf_sleep(hf_seconds(20))); /* the last of them is sent meanwhile */
+    HF_TRY(hf_sleep(hf_seconds(15))); /* the last of them is sent meanwhile, and is not too old yet */
     return hf_raise(HF_ERR_FAILED, "half way");
 }
 
@@ -161,7 +161,8 @@ static void heartbeats_are_throttled_and_the_last_one_arrives(void **state)
     play_on((play_options){.add = add_count, .body = count_heartbeats, .result = "10"});
 }
 
-/* Memory runs out with the first heartbeat, at every place: that one fails, later ones are sent. */
+/* Memory runs out with the first heartbeat, at every place: that one fails, later ones are sent. Without a heartbeat timeout:
+ * what sends them is made by the first. */
 static hf_status beat_without_memory(hf_payload in, hf_payload *ret_out)
 {
     hf_env *env = hf_runtime_current()->env;
@@ -173,7 +174,7 @@ static hf_status beat_without_memory(hf_payload in, hf_payload *ret_out)
     HF_CHECK_SAY(status == HF_ERR_NOMEM || nth > 1, "%s", hf_status_name(status));
     for (int i = 0; i < 3; i++) {
         HF_TRY(hf_activity_heartbeat(hf_payload_none()));
-        HF_TRY(hf_sleep(hf_seconds(10)));
+        HF_TRY(hf_sleep(hf_seconds(30)));
     }
     return HF_OK;
 }
@@ -185,8 +186,7 @@ static hf_status ask_to_beat(hf_payload in, hf_payload *ret_out)
     char text[24];
     (void)in;
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)failing_allocation);
-    return hf_activity_run("beat", hf_payload_of_json(text), ret_out, .start_to_close = hf_minutes(5),
-                           .heartbeat = hf_seconds(10));
+    return hf_activity_run("beat", hf_payload_of_json(text), ret_out, .start_to_close = hf_minutes(5));
 }
 
 static hf_status add_beat_without_memory(hf_worker *worker)
@@ -208,6 +208,95 @@ static void heartbeats_go_on_after_one_that_found_no_memory(void **state)
     (void)state;
     for (failing_allocation = 1; failing_allocation <= 4; failing_allocation++) {
         (void)play_once((play_options){.add = add_beat_without_memory, .body = count_late_heartbeats}, 1, 1);
+    }
+}
+
+/* The service takes no heartbeats any more, and cannot tell that the attempt has timed out: the activity learns it all the same. */
+static atomic_int lapsed;
+
+static hf_status beat_in_vain(hf_payload in, hf_payload *ret_out)
+{
+    int64_t from = hf_now(NULL).ns;
+    const char *reason = NULL;
+    hf_status status = HF_OK;
+    (void)in;
+    (void)ret_out;
+    while (status == HF_OK) {
+        status = hf_activity_heartbeat(hf_payload_none());
+        status = status == HF_OK ? hf_sleep(hf_seconds(1)) : status;
+    }
+    HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_DEADLINE);
+    HF_CHECK_SAY(strcmp(reason, "the heartbeat timeout of the activity is over") == 0, "%s", reason);
+    int64_t after = hf_now(NULL).ns - from; /* the last one that was taken was the first */
+    HF_CHECK_SAY(after / 1000000 == 10000, "after %lld ms", (long long)(after / 1000000));
+    atomic_fetch_add(&lapsed, 1);
+    return status;
+}
+
+static hf_status ask_in_vain(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("beat", in, ret_out, .start_to_close = hf_hours(5), .heartbeat = hf_seconds(10));
+}
+
+static bool beats_on_fiber;
+
+static hf_status add_beat_in_vain(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", ask_in_vain));
+    return hf_worker_add_activity(worker, "beat", beat_in_vain, .on_fiber = beats_on_fiber);
+}
+
+static hf_status lose_the_disk(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(start_main(p, &execution));
+    HF_TRY(hf_sleep(hf_seconds(4)));
+    fake_close(p->fake, HF_ERR_FULL);
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_CHECK(atomic_exchange(&lapsed, 0) == 1);
+    return HF_OK;
+}
+
+/* The service times it out as well, and that is its outcome: a failure that came just before would be another one, by chance. */
+static hf_status wait_in_silence(hf_payload in, hf_payload *ret_out)
+{
+    (void)in;
+    (void)ret_out;
+    hf_status status = hf_sleep(hf_hours(1));
+    HF_CHECK(status == HF_ERR_CANCELED);
+    atomic_fetch_add(&lapsed, 1);
+    return hf_activity_fail("it was told to end");
+}
+
+static hf_status add_silence(hf_worker *worker)
+{
+    HF_TRY(hf_worker_add_workflow(worker, "main", ask_in_vain));
+    return hf_worker_add_activity(worker, "beat", wait_in_silence);
+}
+
+static hf_status count_attempts(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
+    HF_TRY(start_main(p, &execution));
+    HF_TRY(hf_sleep(hf_seconds(60)));
+    HF_CHECK(atomic_exchange(&lapsed, 0) == 1);
+    HF_CHECK_SAY(fake_activities(p->fake) == 1, "%d attempts",
+                 fake_activities(p->fake)); /* this service has no clock */
+    return HF_OK;
+}
+
+static void an_activity_that_was_not_heard_in_time_is_left_to_its_timeout(void **state)
+{
+    (void)state;
+    play_on((play_options){.add = add_silence, .body = count_attempts});
+}
+
+static void an_activity_whose_heartbeats_are_not_taken_is_told_that_its_time_is_over(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        beats_on_fiber = i != 0;
+        play_on((play_options){.add = add_beat_in_vain, .body = lose_the_disk});
     }
 }
 
@@ -674,6 +763,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_service_in_trouble_does_not_fill_the_log),
         cmocka_unit_test(heartbeats_are_throttled_and_the_last_one_arrives),
         cmocka_unit_test(heartbeats_go_on_after_one_that_found_no_memory),
+        cmocka_unit_test(an_activity_whose_heartbeats_are_not_taken_is_told_that_its_time_is_over),
+        cmocka_unit_test(an_activity_that_was_not_heard_in_time_is_left_to_its_timeout),
         cmocka_unit_test(an_activity_learns_by_its_heartbeat_that_it_is_not_wanted),
         cmocka_unit_test(a_stopping_worker_lets_an_activity_finish),
         cmocka_unit_test(a_stopping_worker_cancels_what_does_not_finish),
