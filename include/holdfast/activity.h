@@ -6,8 +6,22 @@
  * policy says, although what it did may have happened. Give what it calls a key that all attempts share, such as run_id and id
  * below. With .attempts_max = 1 it runs at most once, and the workflow hears of the lost attempt.
  *
- * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED. That the
- * workflow no longer wants it is learned by heartbeats. */
+ * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED, and
+ * hf_cancel_cause says why. That happens when one of its timeouts is over (start_to_close, schedule_to_close, heartbeat: the
+ * worker knows them), when the worker stops and its grace is over, and when its workflow does not want it any more, which an
+ * activity learns from its next heartbeat.
+ *
+ * A system call that blocks does not hear of a cancel. If the runtime was granted a signal (.watchdog = {.signal = SIGURG}), the
+ * thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an hour. System calls that
+ * block then fail with EINTR, in cleanup and inside a shield, too. So ask before you repeat one:
+ *
+ *     while ((got = read(fd, buf, len)) < 0 && errno == EINTR && hf_canceled() == HF_OK) {
+ *     }
+ *
+ * An activity that has not returned 10 s after its cancel is a zombie (watchdog.zombie_after). It is in the log, with its stack
+ * if there is a signal, and in hf_dump and hf_metrics. Its slot goes to another activity, and the worker has one thread more
+ * for that one. When the zombie returns it is no longer counted, and its result is dropped. At ten zombies the runtime shuts
+ * down (watchdog.zombies_max). */
 #ifndef HOLDFAST_ACTIVITY_H
 #define HOLDFAST_ACTIVITY_H
 

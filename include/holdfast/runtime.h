@@ -31,10 +31,13 @@ typedef void (*hf_log_sink)(void *state, hf_log_level level, const char *event, 
  * program that owns its process should exit with. */
 typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
-/* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off. */
+/* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off.
+ * It looks after fibers that do not yield and activities that do not end after a cancel (activity.h). Other work on pools is not
+ * watched: a call of hf_block cannot be interrupted, and a job of hf_fork may take any time for its cleanup; both have their
+ * thread until they return. With a signal granted, blocking system calls of an activity that is to end fail with EINTR. */
 typedef struct hf_watchdog_options {
     hf_span stuck_after;     /* a fiber that does not yield for so long is reported; 2 s */
-    hf_span zombie_after;    /* grace before a stuck fiber counts as a zombie; 10 s */
+    hf_span zombie_after;    /* grace before a stuck fiber or canceled activity counts as a zombie; 10 s */
     hf_span interrupt_first; /* first retry of the interrupt, then doubled; 1 s */
     hf_span interrupt_max;   /* longest pause between interrupts; 60 s */
     hf_span give_up_after;   /* no more interrupts, stays counted; 1 h */
@@ -43,7 +46,7 @@ typedef struct hf_watchdog_options {
     hf_span shutdown_force;  /* shutdown: time after cancel before stuck fibers are given up; 5 s */
     hf_span fatal_after;     /* after the threshold: the fatal hook is called at the latest; 60 s */
     int signal;              /* a signal the library may use to interrupt its own threads, such as SIGURG;
-                                 0 = none granted: stuck fibers are only reported */
+                                 0 = none granted: stuck fibers and activities are only reported and counted */
 } hf_watchdog_options;
 
 typedef struct hf_runtime_options {
@@ -82,7 +85,7 @@ typedef struct hf_stats {
     uint64_t scopes;       /* scopes open now */
     uint64_t stack_bytes;  /* address space carved into stacks */
     uint64_t stuck;        /* fibers reported stuck so far */
-    uint64_t zombies;      /* zombies now */
+    uint64_t zombies;      /* zombies now: fibers and activities */
     uint64_t threads;      /* fiber threads now, replacements included, lost ones not */
     uint64_t stranded;     /* fibers of evicted workflows that did not return, or waited for one that did not, so far */
 } hf_stats;
@@ -129,12 +132,14 @@ typedef struct hf_dump_options {
 } hf_dump_options;
 
 /* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks, and how much of its stack each has used
- * so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much). Works while all threads are busy.
+ * so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much); and activities that are zombies, by type,
+ * workflow, attempt and the time since their cancel. Works while all threads are busy.
  * `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
 HF_API hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */
 
-/* Counters, histograms and scope durations by name, as text (key value per line) or JSON. Freed with hf_text_free. */
+/* Counters, histograms and scope durations by name, and activities that are zombies, as text (key value per line) or JSON.
+ * Freed with hf_text_free. */
 HF_API hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);
 
 HF_END_DECLS

@@ -7,7 +7,8 @@
  *     return hf_worker_run(worker);
  *
  * Workflows run on fibers and stay in memory between their steps, as many as fit; the others are read again when something
- * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. */
+ * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. One that does not end
+ * when it should is a zombie after a while (activity.h), and does not count for activities_max any more. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -54,6 +55,8 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
 /* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then takes
  * nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last has ended.
  * Workflows are left where they are: another worker goes on.
+ *
+ * It also stops when the runtime takes no new work because of too many zombies (watchdog.zombies_max).
  *
  * HF_ERR_TIMEOUT: activities went on after that, or workflows that do not yield. They are in the log by name, and are left
  * behind: the service may be closed and the worker freed, but they keep their threads and the runtime, whose hf_runtime_free

@@ -4,6 +4,8 @@
 
 #define HF_THREADS_MAX 256               /* fiber threads of a runtime: far above any sensible core count */
 #define HF_POOL_THREADS_MAX 1024         /* threads of one pool: each costs a kernel stack */
+#define HF_POOL_ZOMBIES_MAX 128          /* threads of one pool beyond its limit, one for each of its zombies */
+#define HF_ZOMBIES_LISTED_MAX 256        /* zombies of pools in one dump: what a reader can still look at */
 #define HF_MESSAGE_LEN_MAX 480           /* bytes of a failure's sentence: a line on a screen, with room for names */
 #define HF_CHAIN_LEN_MAX 2048            /* bytes of the sentence with its causes: a few of them whole */
 #define HF_TYPE_LEN_MAX 48               /* bytes of a failure's type word */

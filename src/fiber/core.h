@@ -340,7 +340,7 @@ struct hf_runtime {
     int pool_max;
     size_t stack_size;
     hf_fd_table *fds;
-    hf_watch *watch; /* watchdog and monitor; NULL when hosted or simulated */
+    hf_watch *watch; /* watchdog and monitor */
     hf_watchdog_options watchdog;
     atomic_bool is_draining;     /* the watchdog's ladder: no new root scopes */
     atomic_bool has_left_behind; /* hf_worker_run gave up waiting for something, which may run still */

@@ -2,6 +2,7 @@
 #include "fiber/dispatch.h"
 
 #include "fiber/crew_private.h"
+#include "fiber/watch.h"
 
 #include <string.h>
 
@@ -130,6 +131,14 @@ void hf_pool_shutdown(hf_runtime *rt)
 
 /* ---- Jobs on a pool ------------------------------------------------------------------------------------------------ */
 
+/* It was canceled: from now on it is to return. */
+static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_job *job)
+{
+    if (pool->watch_ops != NULL) {
+        hf_watch_begin(pool, thread, job);
+    }
+}
+
 /* On a pool thread: the thread is the job's fiber. */
 static void run_pool_job(hf_task *task, hf_fiber *thread)
 {
@@ -150,6 +159,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_spin_unlock(&pool->lock);
     if (atomic_load(&job->cancel_requested)) {
         hf_thread_job_interrupt(NULL, thread, job);
+        watch_job(pool, thread, job);
     }
     hf_status status = HF_ERR_CANCELED;
     if (job->drop != NULL && hf_is_canceled(thread)) {
@@ -173,6 +183,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     job->fiber = NULL;
     hf_spin_unlock(&pool->lock);
     hf_pool_thread_settle(thread);
+    hf_watch_end(pool, thread);
     hf_spin_lock(&thread->lock);
     thread->cx = NULL;
     thread->job = NULL;
@@ -274,6 +285,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
     hf_spin_unlock(&on->pool->lock);
     if (thread != NULL) {
         hf_thread_job_interrupt(sched, thread, job);
+        watch_job(on->pool, thread, job);
         hf_pool_thread_unpin(thread);
     }
     return true;

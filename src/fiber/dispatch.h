@@ -21,6 +21,18 @@ struct hf_task {
     void (*run)(hf_task *task, hf_fiber *thread);
 };
 
+/* What the watchdog wants to know about the job of a pool thread. In the thread, whose jobs come and go. See watch_jobs.c. */
+typedef struct hf_watched {
+    hf_node node;                           /* in watch->fresh until the monitor has taken it; under jobs_lock */
+    atomic_bool is_on;                      /* its job was canceled: the monitor knows, or is about to */
+    _Atomic(struct hf_watch_notes *) notes; /* the monitor's; NULL = it has none, or no more */
+    hf_fiber *thread;                       /* where this is */
+    const struct hf_watch_ops *ops;         /* of the pool */
+    void *arg;                              /* of the job */
+    int64_t since_ns;                       /* it was canceled, by the environment's clock */
+    bool is_extra;                          /* the pool has a thread more because of it */
+} hf_watched;
+
 /* What a job on a pool needs: a place in its queue. */
 typedef struct hf_job_extra {
     hf_job *job;
@@ -42,7 +54,9 @@ struct hf_dispatcher {
     hf_job *jobs_head; /* serial: jobs that wait */
     hf_job *jobs_tail;
     /* pool */
+    const struct hf_watch_ops *watch_ops; /* canceled jobs are watched (watch.h); NULL = they are not */
     hf_span idle;
+    int extra; /* of `limit`: for zombies */
     int threads;
     int working;    /* threads that run tasks */
     int sleeping;   /* threads without work */
@@ -70,7 +84,13 @@ bool hf_pool_withdraw(hf_task *task);
 void hf_pool_thread_pin(hf_fiber *thread);
 void hf_pool_thread_unpin(hf_fiber *thread);
 void hf_pool_thread_settle(hf_fiber *thread); /* by the thread itself: waits until unpinned */
-void hf_pool_free(hf_dispatcher *pool);       /* joins its threads */
+hf_watched *hf_pool_thread_watched(hf_fiber *thread);
+hf_thread *hf_pool_thread_handle(hf_fiber *thread);
+/* A thread more, because this one will not come back soon; and one less, because it did. Widening fails at
+ * HF_POOL_ZOMBIES_MAX. The thread runs a job of the pool, or is pinned. */
+bool hf_pool_widen(hf_fiber *thread);
+void hf_pool_narrow(hf_fiber *thread);
+void hf_pool_free(hf_dispatcher *pool); /* joins its threads */
 /* NULL: out of memory. */
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind);
 void hf_serial_start(hf_sched *sched, hf_job *job);

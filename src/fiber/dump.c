@@ -3,6 +3,7 @@
  *     runtime 'holdfast': 2 threads, 3 fibers, 2 scopes
  *     thread 0: user code, fiber 'spin' #0
  *     thread 1: idle
+ *     zombie activity="charge",id="5",attempt="2",workflow="order-1",run="...": canceled 12.003 s ago
  *     scope 'main' x.0: join all, forked 1, running 1, ok 0, failed 0, canceled 0, open 1.204 s, of a thread in hf_join
  *       fiber 'main' #0: waiting in hf_join on 'workers', 1.204 s old, thread 1, stack used up to 3040 of 60512 bytes
  *           at hf_sched_leave+0x4d (app)
@@ -19,6 +20,7 @@
 #include "fiber/snapshot.h"
 #include "fiber/strand.h"
 #include "fiber/text.h"
+#include "fiber/zombies.h"
 
 #include <stdio.h>
 
@@ -34,7 +36,8 @@ typedef struct writer {
     hf_buf buf;
     hf_json json;
     const hf_snapshot *snap;
-    frame *frames; /* names found before, by address: ten thousand fibers wait in the same few places */
+    hf_zombies zombies; /* owned */
+    frame *frames;      /* names found before, by address: ten thousand fibers wait in the same few places */
     uint32_t depth;
     uint32_t written;
 } writer;
@@ -369,6 +372,13 @@ static void write_text(writer *w, const hf_runtime *rt)
         }
         hf_buf_putc(&w->buf, '\n');
     }
+    for (int i = 0; i < w->zombies.count; i++) {
+        hf_buf_puts(&w->buf, "zombie ");
+        hf_zombie_fields(&w->buf, &w->zombies.all[i]);
+        hf_buf_puts(&w->buf, ": canceled ");
+        put_span(&w->buf, w->zombies.all[i].age_ns);
+        hf_buf_puts(&w->buf, " ago\n");
+    }
     bool whole = each_node(w, text_node);
     if (!whole || snap->is_cut) {
         hf_buf_putf(&w->buf, "... cut: the tree is larger than a dump may be; %u nodes were written\n", w->written);
@@ -396,6 +406,14 @@ static void write_json(writer *w, const hf_runtime *rt)
         hf_json_end(json);
     }
     hf_json_end(json);
+    hf_json_key(json, "zombies");
+    hf_json_array(json);
+    for (int i = 0; i < w->zombies.count; i++) {
+        hf_json_object(json);
+        hf_zombie_json(json, &w->zombies.all[i]);
+        hf_json_end(json);
+    }
+    hf_json_end(json);
     hf_json_key(json, "nodes");
     hf_json_array(json);
     bool whole = each_node(w, json_node);
@@ -408,8 +426,10 @@ static void write_json(writer *w, const hf_runtime *rt)
 static hf_status write_out(hf_op *op, hf_runtime *rt, const hf_snapshot *snap, bool is_json, char **ret_text)
 {
     writer w = {.snap = snap};
+    HF_TRY(hf_zombies_get(op, rt, &w.zombies));
     w.frames = hf_rt_alloc(rt, FRAMES_KEPT * sizeof(frame));
     if (w.frames == NULL) {
+        hf_zombies_free(rt, &w.zombies);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the names of a dump");
     }
     hf_buf_init(&w.buf, rt->allocator, HF_TEXT_LEN_MAX);
@@ -421,6 +441,7 @@ static hf_status write_out(hf_op *op, hf_runtime *rt, const hf_snapshot *snap, b
     hf_status status = hf_text_give(op, &w.buf, ret_text);
     hf_buf_deinit(&w.buf);
     hf_rt_free(rt, w.frames, FRAMES_KEPT * sizeof(frame));
+    hf_zombies_free(rt, &w.zombies);
     return status;
 }
 

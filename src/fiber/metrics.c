@@ -15,6 +15,7 @@
 #include "fiber/enter.h"
 #include "fiber/safepoint.h"
 #include "fiber/text.h"
+#include "fiber/zombies.h"
 
 #include <string.h>
 
@@ -236,11 +237,16 @@ static void text_figures(hf_buf *buf, const char *name, const figures *from)
     }
 }
 
-static void write_text(hf_buf *buf, const hf_stats *stats, const hf_names *names)
+static void write_text(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
 {
 #define COUNTER_LINE(field) hf_buf_putf(buf, #field " %llu\n", (unsigned long long)stats->field);
     COUNTERS(COUNTER_LINE)
 #undef COUNTER_LINE
+    for (int i = 0; i < zombies->count; i++) {
+        hf_buf_puts(buf, "zombie.age_us{");
+        hf_zombie_fields(buf, &zombies->all[i]);
+        hf_buf_putf(buf, "} %lld\n", (long long)(zombies->all[i].age_ns / 1000));
+    }
     for (const entry *at = names->first; at != NULL; at = at->next) {
         text_figures(buf, at->name, &at->figures);
     }
@@ -279,7 +285,7 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_end(json);
 }
 
-static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names)
+static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
 {
     hf_json json;
     hf_json_init(&json, buf);
@@ -289,6 +295,14 @@ static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names
 #define COUNTER_KEY(field) hf_json_key_uint(&json, #field, stats->field);
     COUNTERS(COUNTER_KEY)
 #undef COUNTER_KEY
+    hf_json_end(&json);
+    hf_json_key(&json, "zombies");
+    hf_json_array(&json);
+    for (int i = 0; i < zombies->count; i++) {
+        hf_json_object(&json);
+        hf_zombie_json(&json, &zombies->all[i]);
+        hf_json_end(&json);
+    }
     hf_json_end(&json);
     hf_json_key(&json, "scopes");
     hf_json_array(&json);
@@ -324,16 +338,21 @@ hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
+    hf_zombies zombies = {0};
+    if (hf_zombies_get(&op, rt, &zombies) != HF_OK) {
+        HF_LEAVE(self, hf_op_end(self, &op));
+    }
     hf_names total = {0};
     add_up(rt, &total);
     hf_buf buf;
     hf_buf_init(&buf, rt->allocator, HF_TEXT_LEN_MAX);
     if (json) {
-        write_json(&buf, &stats, &total);
+        write_json(&buf, &stats, &total, &zombies);
     } else {
-        write_text(&buf, &stats, &total);
+        write_text(&buf, &stats, &total, &zombies);
     }
     names_deinit(rt, &total);
+    hf_zombies_free(rt, &zombies);
     hf_status status = hf_text_give(&op, &buf, ret_text);
     hf_buf_deinit(&buf);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));

@@ -1,4 +1,4 @@
-/* Pools: plain threads for code that blocks. Elastic: none when idle, at most `limit`.
+/* Pools: plain threads for code that blocks. Elastic: none when idle, at most `limit`, which is one higher for each zombie.
  *
  * How many threads? A call that blocks needs a thread of its own, a short one does not, and nobody knows which it is.
  * So at most one thread, the standby, looks after the queue while others work: it looks every 50 us, and steps in when
@@ -27,6 +27,7 @@ typedef struct hf_pool_thread {
     hf_dispatcher *pool;
     hf_thread *thread;
     atomic_uint pins;
+    hf_watched watched;
 } hf_pool_thread;
 
 static void pool_thread_main(void *arg);
@@ -60,6 +61,7 @@ static bool start_thread(hf_dispatcher *pool)
         fresh->self.fiber.kind = HF_FIBER_THREAD;
         fresh->self.fiber.rt = rt;
         fresh->self.home = rt;
+        fresh->watched.thread = &fresh->self.fiber;
         char name[16];
         (void)snprintf(name, sizeof name, "hf-%.11s", pool->name);
         hf_spin_lock(&pool->lock); /* it is among the living before it can end */
@@ -320,7 +322,7 @@ static void pool_thread_main(void *arg)
         do {
             work(pool, me);
         } while (linger(pool));
-    } while (sleep_idle(pool));
+    } while (pool->threads <= pool->limit && sleep_idle(pool)); /* one too many: a zombie came back */
     pool->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;
@@ -359,6 +361,44 @@ void hf_pool_thread_settle(hf_fiber *thread)
     while (atomic_load(&pool_thread_of(thread)->pins) != 0) {
         hf_yield_in(thread);
     }
+}
+
+hf_watched *hf_pool_thread_watched(hf_fiber *thread)
+{
+    return &pool_thread_of(thread)->watched;
+}
+
+hf_thread *hf_pool_thread_handle(hf_fiber *thread)
+{
+    return pool_thread_of(thread)->thread;
+}
+
+/* ---- Zombies ------------------------------------------------------------------------------------------------------- */
+
+bool hf_pool_widen(hf_fiber *thread)
+{
+    hf_dispatcher *pool = pool_thread_of(thread)->pool;
+    help what = HELP_NONE;
+    hf_spin_lock(&pool->lock);
+    bool fits = pool->extra < HF_POOL_ZOMBIES_MAX;
+    if (fits) {
+        pool->extra++;
+        pool->limit++;
+        what = appoint(pool);
+    }
+    hf_spin_unlock(&pool->lock);
+    (void)give_help(pool, what);
+    return fits;
+}
+
+void hf_pool_narrow(hf_fiber *thread)
+{
+    hf_dispatcher *pool = pool_thread_of(thread)->pool;
+    hf_spin_lock(&pool->lock);
+    hf_assert(pool->extra > 0 && pool->limit > pool->extra);
+    pool->extra--;
+    pool->limit--;
+    hf_spin_unlock(&pool->lock);
 }
 
 /* ---- Ending -------------------------------------------------------------------------------------------------------- */

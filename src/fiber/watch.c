@@ -21,12 +21,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIM_COUNT = 1024, USED_STEADY = 64, STACK_LEN_MAX = 760, MONITOR_STACK_LEN = 256 * 1024 };
+enum { TRIM_COUNT = 1024, USED_STEADY = 64, MONITOR_STACK_LEN = 256 * 1024 };
 
 static const int64_t TICK_NS = 20 * INT64_C(1000000);
-static const int64_t TICK_NS_MIN = INT64_C(1000000); /* however short stuck_after is */
+static const int64_t TICK_NS_MIN = INT64_C(1000000);   /* however short stuck_after is */
+static const int64_t STEP_NS = 500 * INT64_C(1000000); /* when stuck_after is off */
 static const int64_t LINGER_NS = INT64_C(1000000000);
 static const int64_t REPORT_WAIT_NS = INT64_C(1000000000); /* for the stack of a stuck fiber */
+const char hf_watch_no_stack[] =
+    " message=\"no stack: only a signal can read it, and none was given; set .watchdog.signal, for example to SIGURG\"";
 static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do not end; the process should";
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
@@ -67,7 +70,7 @@ static int sample_all(hf_watch *watch, int64_t *ret_used)
         }
     }
     *ret_used = used;
-    return count;
+    return count + hf_watch_sample_jobs(watch, watch->samples + count);
 }
 
 /* ---- Actions ----------------------------------------------------------------------------------------------------- */
@@ -81,18 +84,14 @@ static void log_fiber(hf_watch *watch, hf_log_level level, const char *event, in
                       const hf_evidence *evidence)
 {
     const char *name = watch->seats[thread].stuck_name;
-    bool may_have_stack = hf_watch_figures_of(&watch->rt->watchdog).may_interrupt;
-    char stack[STACK_LEN_MAX] = "";
+    bool may_have_stack = watch->policy.figures.may_interrupt;
+    char stack[HF_WATCH_STACK_LEN] = "";
     if (evidence != NULL && evidence->pc_count > 0) {
         hf_backtrace_format(evidence->pcs, evidence->pc_count, stack, sizeof stack);
     }
     hf_log(watch->rt, level, event, "fiber=%" PRIu64 " name=\"%s\" thread=%d ms=%" PRId64 " stack=\"%s\"%s",
            evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : name, thread, ns / 1000000, stack,
-           may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0'
-               ? ""
-               : " message=\"no stack: only a signal can read it, and none was given; set .watchdog.signal, for "
-                 "example to "
-                 "SIGURG\"");
+           may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0' ? "" : hf_watch_no_stack);
 }
 
 /* A stuck fiber is logged when its stack has come, or did not come in time. */
@@ -141,38 +140,6 @@ __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const
     seat->stuck_name[len] = '\0';
 }
 
-static void tell_listeners(hf_watch *watch)
-{
-    hf_env *env = watch->rt->env;
-    hf_spin_lock(&watch->listeners_lock); /* held while they are woken: rare, and a listener may go afterwards */
-    HF_LIST_EACH(node, &watch->listeners)
-    {
-        hf_word *word = HF_CONTAINER(node, hf_watch_listener, node)->word;
-        atomic_fetch_add(word, 1);
-        env->ops->word_wake(env, word, 1);
-    }
-    hf_spin_unlock(&watch->listeners_lock);
-}
-
-void hf_watch_listen(hf_runtime *rt, hf_watch_listener *listener)
-{
-    listener->node = (hf_node){NULL, NULL};
-    if (rt->watch != NULL) {
-        hf_spin_lock(&rt->watch->listeners_lock);
-        hf_list_push_back(&rt->watch->listeners, &listener->node);
-        hf_spin_unlock(&rt->watch->listeners_lock);
-    }
-}
-
-void hf_watch_unlisten(hf_runtime *rt, hf_watch_listener *listener)
-{
-    if (rt->watch != NULL) {
-        hf_spin_lock(&rt->watch->listeners_lock);
-        hf_list_remove(&listener->node);
-        hf_spin_unlock(&rt->watch->listeners_lock);
-    }
-}
-
 static void begin_report(hf_watch *watch, const hf_watch_action *action)
 {
     hf_seat *seat = &watch->seats[action->slot];
@@ -186,11 +153,15 @@ static void begin_report(hf_watch *watch, const hf_watch_action *action)
     seat->stuck_id = seat->id_seen;
     seat->report_by = watch->clock_ns + REPORT_WAIT_NS;
     atomic_fetch_add(&watch->stuck, 1);
-    tell_listeners(watch);
+    hf_watch_tell(watch);
 }
 
 static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
 {
+    if (action->slot >= hf_watch_job_first(&watch->policy)) {
+        hf_watch_act_on_job(watch, action);
+        return;
+    }
     hf_lost *lost = lost_of(watch, action->slot);
     hf_seat *seat = lost == NULL ? &watch->seats[action->slot] : NULL;
     switch (action->kind) {
@@ -205,18 +176,20 @@ static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
         break;
     case HF_WATCH_INTERRUPT:
         if (lost != NULL) {
-            hf_watch_ask_lost(watch, lost);
+            hf_watch_ask_again(watch, lost->thread, &lost->ask);
         } else {
             seat->wants_signal = true;
         }
         break;
     case HF_WATCH_COUNT:
+        hf_watch_set_counted(watch, action->slot, true);
         log_zombie(watch, HF_LOG_ERROR, "zombie", action);
         break;
     case HF_WATCH_GIVE_UP:
         log_zombie(watch, HF_LOG_ERROR, "zombie_gave_up", action);
         break;
     case HF_WATCH_UNCOUNT:
+        hf_watch_set_counted(watch, action->slot, false);
         log_zombie(watch, HF_LOG_WARN, "zombie_gone", action);
         break;
     case HF_WATCH_SHUTDOWN:
@@ -235,6 +208,7 @@ static void act_on_runtime(hf_watch *watch, const hf_watch_action *action)
         atomic_store(&rt->is_draining, true);
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=drain zombies=%d zombies_max=%d", count,
                watch->policy.figures.zombies_max);
+        hf_watch_tell(watch);
     } else if (action->kind == HF_WATCH_CANCEL_ALL) {
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=cancel zombies=%d ms=%" PRId64, count, ms);
         (void)hf_runtime_stop(rt);
@@ -328,13 +302,17 @@ static void look(hf_watch *watch, int64_t now)
         report(watch, i);
         hf_watch_settle(watch, i);
     }
+    hf_watch_take_jobs(watch);
     int64_t used = 0;
     int sample_count = sample_all(watch, &used);
     act(watch, hf_watch_policy_step(&watch->policy, watch->clock_ns, watch->samples, sample_count, watch->actions));
     hf_watch_reap(watch, false);
-    offer_waiting_jobs(rt);
-    look_at_stacks(watch, now); /* before memory is given back, and with it what they show */
-    give_memory_back(watch, now, used);
+    hf_watch_settle_jobs(watch);
+    if (watch->has_fibers) {
+        offer_waiting_jobs(rt);
+        look_at_stacks(watch, now); /* before memory is given back, and with it what they show */
+        give_memory_back(watch, now, used);
+    }
 }
 
 static bool all_sleep(const hf_runtime *rt)
@@ -357,12 +335,10 @@ static bool has_debts(const hf_watch *watch)
     return !hf_watch_policy_is_calm(&watch->policy);
 }
 
-/* Until the next look. */
-static void rest(hf_watch *watch, int64_t now)
+/* Until the next look, or until the word is not what it was before the last one. */
+static void rest(hf_watch *watch, int64_t now, uint32_t seen)
 {
     hf_runtime *rt = watch->rt;
-    hf_env *env = rt->env;
-    uint32_t seen = atomic_load(&watch->word);
     bool is_quiet = all_sleep(rt) && !has_debts(watch);
     if (!is_quiet) {
         watch->quiet_ns = 0;
@@ -377,25 +353,46 @@ static void rest(hf_watch *watch, int64_t now)
         until = all_sleep(rt) ? HF_INSTANT_NEVER : until;
     }
     if (!atomic_load(&watch->is_stopping)) {
-        (void)env->ops->word_wait(env, &watch->word, seen, until);
+        (void)rt->env->ops->word_wait(rt->env, &watch->word, seen, until);
     }
     atomic_store(&watch->is_asleep, false);
+}
+
+/* The same where only jobs are watched: they ring when they are canceled and when they end, so nothing is due but by time. */
+static void rest_for_jobs(hf_watch *watch, int64_t now, uint32_t seen)
+{
+    hf_env *env = watch->rt->env;
+    int64_t next = hf_watch_policy_next(&watch->policy);
+    int64_t left = next - watch->clock_ns > 0 ? next - watch->clock_ns : watch->tick_ns;
+    left = left < watch->step_max ? left : watch->step_max;
+    left = hf_watch_owes_jobs(watch) && left > watch->tick_ns ? watch->tick_ns : left;
+    bool is_calm = next == HF_WATCH_NEVER && !hf_watch_owes_jobs(watch);
+    if (!atomic_load(&watch->is_stopping)) {
+        (void)env->ops->word_wait(env, &watch->word, seen, is_calm ? HF_INSTANT_NEVER : (hf_instant){now + left});
+    }
 }
 
 static void monitor_main(void *arg)
 {
     hf_watch *watch = arg;
+    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; /* simulated threads share what is thread-local */
+    hf_self_set(&me.fiber.self);
     watch->last_ns = hf_rt_now(watch->rt).ns;
     watch->used_since = watch->stacks_at = watch->last_ns;
     while (!atomic_load(&watch->is_stopping)) {
+        uint32_t seen = atomic_load(&watch->word); /* before the look: what comes during it is looked at again */
         int64_t now = hf_rt_now(watch->rt).ns;
         look(watch, now);
-        rest(watch, now);
+        if (watch->has_fibers) {
+            rest(watch, now, seen);
+        } else {
+            rest_for_jobs(watch, now, seen);
+        }
     }
     hf_self_set(NULL);
 }
 
-static void wake_monitor(hf_watch *watch)
+void hf_watch_ring(hf_watch *watch)
 {
     hf_env *env = watch->rt->env;
     atomic_fetch_add(&watch->word, 1);
@@ -406,7 +403,7 @@ void hf_watch_busy(hf_sched *sched)
 {
     hf_watch *watch = sched->rt->watch;
     if (watch != NULL && HF_UNLIKELY(atomic_load(&watch->is_asleep)) && atomic_exchange(&watch->is_asleep, false)) {
-        wake_monitor(watch);
+        hf_watch_ring(watch);
     }
 }
 
@@ -419,34 +416,47 @@ static size_t watch_len(const hf_runtime *rt)
 
 hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
 {
-    if (rt->hosted || rt->env->ops->point != NULL) {
-        return HF_OK;
-    }
     hf_watch *watch = hf_rt_alloc(rt, watch_len(rt));
     if (watch == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the watchdog");
     }
+    rt->watch = watch;
     watch->rt = rt;
     hf_list_init(&watch->listeners);
+    hf_list_init(&watch->fresh);
+    bool is_simulated = rt->env->ops->point != NULL;
+    watch->has_fibers = !rt->hosted && !is_simulated;
     hf_watch_figures figures = hf_watch_figures_of(&rt->watchdog);
-    bool is_on = figures.stuck_ns != HF_WATCH_NEVER;
-    int64_t quarter = is_on ? figures.stuck_ns / 4 : TICK_NS;
+    int64_t quarter = figures.stuck_ns != HF_WATCH_NEVER ? figures.stuck_ns / 4 : STEP_NS;
     watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
     watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
+    if (is_simulated) { /* its clock moves only while nobody could run: W2 does not apply */
+        watch->step_max = HF_WATCH_NEVER;
+    }
+    if (!watch->has_fibers) {
+        figures.stuck_ns = HF_WATCH_NEVER;
+    }
     for (int i = 0; i < rt->sched_count; i++) {
         rt->scheds[i]->waited_taken = UINT64_MAX;
     }
-    hf_watch_policy_init(&watch->policy, &figures, rt->sched_count);
-    rt->watch = watch;
-    return is_on ? hf_watch_signal_open(watch, op) : HF_OK;
+    watch->policy.figures = figures; /* the rest comes with its tables */
+    return hf_watch_signal_open(watch, op);
+}
+
+hf_status hf_watch_run(hf_watch *watch, hf_op *op)
+{
+    hf_env *env = watch->rt->env;
+    HF_TRY(hf_watch_tables(watch, op, 0));
+    return env->ops->thread_start(env, op, "hf-monitor", MONITOR_STACK_LEN, monitor_main, watch, &watch->thread);
 }
 
 hf_status hf_watch_start(hf_runtime *rt, hf_op *op)
 {
-    hf_watch *watch = rt->watch;
-    return watch == NULL ? HF_OK
-                         : rt->env->ops->thread_start(rt->env, op, "hf-monitor", MONITOR_STACK_LEN, monitor_main, watch,
-                                                      &watch->thread);
+    if (!rt->watch->has_fibers) {
+        return HF_OK;
+    }
+    atomic_store(&rt->watch->state, HF_WATCH_RUNNING);
+    return hf_watch_run(rt->watch, op);
 }
 
 void hf_watch_close(hf_runtime *rt)
@@ -457,7 +467,7 @@ void hf_watch_close(hf_runtime *rt)
     }
     atomic_store(&watch->is_stopping, true);
     if (watch->thread != NULL) {
-        wake_monitor(watch);
+        hf_watch_ring(watch);
         rt->env->ops->thread_join(rt->env, watch->thread);
         watch->thread = NULL;
     }
@@ -473,17 +483,8 @@ void hf_watch_deinit(hf_runtime *rt)
         return;
     }
     hf_watch_reap(watch, true);
+    hf_watch_tables_free(watch);
     hf_watch_signal_close(watch);
     rt->watch = NULL;
     hf_rt_free(rt, watch, watch_len(rt));
-}
-
-uint64_t hf_watch_zombies(const hf_runtime *rt)
-{
-    return rt->watch == NULL ? 0 : atomic_load(&rt->watch->zombies);
-}
-
-uint64_t hf_watch_stuck(const hf_runtime *rt)
-{
-    return rt->watch == NULL ? 0 : atomic_load(&rt->watch->stuck);
 }

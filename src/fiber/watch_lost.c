@@ -52,10 +52,25 @@ static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
     __atomic_store_n(&self->lost, 1, __ATOMIC_RELEASE); /* a dump may be looking */
 }
 
+/* On a thread of a pool: only its stack is wanted. */
+static void on_pool_thread(hf_fiber *self)
+{
+    hf_watch_notes *notes = atomic_load(&hf_pool_thread_watched(self)->notes);
+    unsigned expected = HF_ASK_SENT;
+    if (notes != NULL && atomic_compare_exchange_strong(&notes->ask.state, &expected, HF_ASK_TAKEN)) {
+        take_evidence(&notes->ask.evidence, self);
+        atomic_store(&notes->ask.state, HF_ASK_SEEN);
+    }
+}
+
 /* The signal handler. It may interrupt anything, on any thread of the process. */
 static void on_signal(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && self->kind == HF_FIBER_THREAD && HF_CONTAINER(self, hf_thread_fiber, fiber)->home != NULL) {
+        on_pool_thread(self);
+        return;
+    }
     if (self == NULL || (self->kind != HF_FIBER_PLAIN && self->kind != HF_FIBER_MEMBER) || self->rt->watch == NULL) {
         return;
     }
@@ -209,11 +224,11 @@ void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again)
     send(watch, watch->rt->scheds[index]->thread, &seat->ask);
 }
 
-void hf_watch_ask_lost(hf_watch *watch, hf_lost *lost)
+void hf_watch_ask_again(hf_watch *watch, hf_thread *thread, hf_ask *ask)
 {
-    (void)hf_watch_evidence(&lost->ask); /* withdraws an older question */
-    if (atomic_load_explicit(&lost->ask.state, memory_order_acquire) != HF_ASK_TAKEN) {
-        send(watch, lost->thread, &lost->ask);
+    (void)hf_watch_evidence(ask); /* withdraws an older question */
+    if (atomic_load_explicit(&ask->state, memory_order_acquire) != HF_ASK_TAKEN) {
+        send(watch, thread, ask);
     }
 }
 
@@ -284,6 +299,10 @@ static void replace(hf_watch *watch, int index)
     lost->ask.evidence = seat->ask.evidence;
     sched->thread = NULL;
     hf_watch_policy_replaced(&watch->policy, index, lost->slot);
+    hf_spin_lock(&watch->jobs_lock);
+    watch->counted[lost->slot] = watch->counted[index];
+    watch->counted[index] = NULL;
+    hf_spin_unlock(&watch->jobs_lock);
     if (lost->fiber->kind == HF_FIBER_MEMBER) {
         tell_driver(lost);
     } else if (seat->wants_cancel) {

@@ -11,10 +11,16 @@
  * P3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
  * P4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
  *     any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
+ * P5  A job on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
+ *     is neither reported nor canceled nor replaced; interrupts, grace and giving up are those of a fiber, and it counts
+ *     among the same zombies.
  * A late step does what is due once, and plans on as if it had been in time. */
 #include "fiber/watch_policy.h"
 
 #include "base/base.h"
+#include "base/canary.h"
+
+#include <string.h>
 
 /* ---- Figures ----------------------------------------------------------------------------------------------------- */
 
@@ -62,7 +68,7 @@ typedef struct step {
 
 static void act(step *s, hf_watch_kind kind, int slot, int64_t since_ns)
 {
-    hf_assert(s->count < HF_WATCH_ACTIONS_MAX);
+    hf_assert(s->count < HF_WATCH_ACTIONS_MAX(s->policy->slot_count));
     s->actions[s->count++] = (hf_watch_action){kind, slot, s->now_ns - since_ns};
 }
 
@@ -75,16 +81,25 @@ static bool has_moved(const hf_watch_case *c, const hf_watch_sample *sample)
            sample->progress != c->progress;
 }
 
+/* Of how many zombies it is one. */
+static int weight(const hf_watch_case *c)
+{
+    return c->is_job && HF_CANARY(HF_BUG_ZOMBIE_NOT_COUNTED) ? 0 : 1;
+}
+
 static void begin_again(step *s, hf_watch_case *c, const hf_watch_sample *sample)
 {
     hf_watch_policy *policy = s->policy;
     if (c->is_counted) {
-        policy->zombie_count--;
+        policy->zombie_count -= weight(c);
         act(s, HF_WATCH_UNCOUNT, sample->slot, c->since_ns);
     }
     policy->stuck_count -= c->is_stuck;
-    *c = (hf_watch_case){
-        .run = sample->run, .progress = sample->progress, .since_ns = s->now_ns, .is_known = !sample->is_gone};
+    *c = (hf_watch_case){.run = sample->run,
+                         .progress = sample->progress,
+                         .since_ns = s->now_ns,
+                         .is_known = !sample->is_gone,
+                         .is_job = sample->is_job};
 }
 
 /* True: an interrupt is due. Plans the next: at 1, 2, 4, 8 ... times the first, at most interrupt_max_ns apart. */
@@ -106,9 +121,13 @@ static void find_stuck(step *s, hf_watch_case *c, int slot)
     c->stuck_ns = s->now_ns;
     c->retry_after = s->policy->figures.interrupt_first_ns;
     s->policy->stuck_count++;
-    act(s, HF_WATCH_REPORT, slot, c->since_ns);
+    if (!c->is_job) {
+        act(s, HF_WATCH_REPORT, slot, c->since_ns);
+    }
     if (s->policy->figures.may_interrupt) {
-        act(s, HF_WATCH_CANCEL, slot, c->since_ns);
+        if (!c->is_job) {
+            act(s, HF_WATCH_CANCEL, slot, c->since_ns);
+        }
         act(s, HF_WATCH_INTERRUPT, slot, c->since_ns);
     }
 }
@@ -118,7 +137,8 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
     const hf_watch_figures *figures = &s->policy->figures;
     int slot = sample->slot;
     if (!c->is_stuck) {
-        if (figures->stuck_ns == HF_WATCH_NEVER || s->now_ns - c->since_ns < figures->stuck_ns) {
+        int64_t patience = c->is_job ? 0 : figures->stuck_ns; /* P5 */
+        if (patience == HF_WATCH_NEVER || s->now_ns - c->since_ns < patience) {
             return;
         }
         find_stuck(s, c, slot);
@@ -129,7 +149,7 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
             c->has_given_up = true;
             act(s, HF_WATCH_GIVE_UP, slot, c->since_ns);
         } else {
-            if (!c->is_replaced && sample->in_user) {
+            if (!c->is_replaced && !c->is_job && sample->in_user) {
                 act(s, HF_WATCH_REPLACE, slot, c->since_ns);
             }
             if (retry(figures, c, elapsed)) {
@@ -139,7 +159,7 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
     }
     if (!c->is_counted && elapsed >= figures->zombie_ns) {
         c->is_counted = true;
-        s->policy->zombie_count++;
+        s->policy->zombie_count += weight(c);
         act(s, HF_WATCH_COUNT, slot, c->since_ns);
     }
 }
@@ -159,7 +179,7 @@ static bool is_quiet(const hf_watch_policy *policy, const hf_watch_sample *sampl
 
 static void give_up_all(hf_watch_policy *policy)
 {
-    for (int i = 0; i < HF_WATCH_SLOTS_MAX; i++) {
+    for (int i = 0; i < policy->slot_count; i++) {
         policy->cases[i].has_given_up |= policy->cases[i].is_stuck;
     }
 }
@@ -204,10 +224,20 @@ static void step_ladder(step *s, const hf_watch_sample *samples, int sample_coun
 
 /* ---- The step ---------------------------------------------------------------------------------------------------- */
 
-void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count)
+void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count,
+                          hf_watch_case *cases, int slot_count)
 {
-    hf_assert(sched_count >= 0 && sched_count <= HF_THREADS_MAX);
-    *policy = (hf_watch_policy){.figures = *figures, .sched_count = sched_count};
+    hf_assert(sched_count >= 0 && sched_count <= HF_THREADS_MAX && slot_count >= sched_count + HF_LOST_MAX);
+    *policy =
+        (hf_watch_policy){.figures = *figures, .sched_count = sched_count, .cases = cases, .slot_count = slot_count};
+}
+
+void hf_watch_policy_grow(hf_watch_policy *policy, hf_watch_case *cases, int slot_count)
+{
+    hf_assert(slot_count >= policy->slot_count);
+    memcpy(cases, policy->cases, (size_t)policy->slot_count * sizeof *cases);
+    policy->cases = cases;
+    policy->slot_count = slot_count;
 }
 
 int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch_sample *samples, int sample_count,
@@ -216,11 +246,14 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
     step s = {policy, now_ns, ret_actions, 0};
     for (int i = 0; i < sample_count; i++) {
         const hf_watch_sample *sample = &samples[i];
-        hf_assert(sample->slot >= 0 && sample->slot < HF_WATCH_SLOTS_MAX);
+        hf_assert(sample->slot >= 0 && sample->slot < policy->slot_count);
+        hf_assert(sample->is_job == (sample->slot >= hf_watch_job_first(policy)));
         hf_watch_case *c = &policy->cases[sample->slot];
-        if (has_moved(c, sample)) {
+        bool is_new = has_moved(c, sample);
+        if (is_new) {
             begin_again(&s, c, sample);
-        } else {
+        }
+        if (c->is_known && (!is_new || c->is_job)) { /* a job is interrupted at once */
             step_case(&s, c, sample);
         }
     }
@@ -232,7 +265,7 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
 void hf_watch_policy_replaced(hf_watch_policy *policy, int slot, int lost_slot)
 {
     hf_assert(slot >= 0 && slot < policy->sched_count);
-    hf_assert(lost_slot >= policy->sched_count && lost_slot < HF_WATCH_SLOTS_MAX);
+    hf_assert(lost_slot >= policy->sched_count && lost_slot < hf_watch_job_first(policy));
     hf_watch_case *lost = &policy->cases[lost_slot];
     hf_assert(!lost->is_known);
     *lost = policy->cases[slot];
@@ -244,4 +277,51 @@ void hf_watch_policy_replaced(hf_watch_policy *policy, int slot, int lost_slot)
 bool hf_watch_policy_is_calm(const hf_watch_policy *policy)
 {
     return policy->stuck_count == 0 && (policy->stage == HF_WATCH_SERVING || policy->stage == HF_WATCH_OVER);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t next_of_case(const hf_watch_figures *figures, const hf_watch_case *c)
+{
+    if (!c->is_known) {
+        return HF_WATCH_NEVER;
+    }
+    if (!c->is_stuck) {
+        return sum(c->since_ns, figures->stuck_ns);
+    }
+    int64_t after = c->is_counted ? HF_WATCH_NEVER : figures->zombie_ns;
+    if (figures->may_interrupt && !c->has_given_up) {
+        after = sooner(after, sooner(c->retry_after, figures->give_up_ns));
+        after = c->is_replaced || c->is_job ? after : 0; /* REPLACE is repeated */
+    }
+    return sum(c->stuck_ns, after);
+}
+
+static int64_t next_of_ladder(const hf_watch_policy *policy)
+{
+    const hf_watch_figures *figures = &policy->figures;
+    switch (policy->stage) {
+    case HF_WATCH_SERVING:
+    case HF_WATCH_OVER:
+        break;
+    case HF_WATCH_DRAINING:
+        return sum(policy->threshold_ns, sooner(figures->grace_ns, figures->fatal_ns));
+    case HF_WATCH_CANCELING:
+        return sum(policy->threshold_ns, sooner(sum(figures->grace_ns, figures->force_ns), figures->fatal_ns));
+    case HF_WATCH_FORCED: /* whoever else runs may end at any time */
+        return figures->fatal_ns == HF_WATCH_NEVER ? HF_WATCH_NEVER : policy->threshold_ns;
+    }
+    return HF_WATCH_NEVER;
+}
+
+int64_t hf_watch_policy_next(const hf_watch_policy *policy)
+{
+    int64_t next = next_of_ladder(policy);
+    for (int i = 0; i < policy->slot_count; i++) {
+        next = sooner(next, next_of_case(&policy->figures, &policy->cases[i]));
+    }
+    return next;
 }

@@ -1,8 +1,13 @@
 /* What the watchdog decides (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no
- * clock, no thread and no memory but its own table; watch.c samples, steps and acts.
+ * clock, no thread and no memory but the table that it is given; watch.c and watch_jobs.c sample, step and act.
  *
- * A slot is a place where a fiber may be stuck: slots 0 .. sched_count-1 are the schedulers' threads, the others are
- * threads that were lost to their fiber and replaced. Times are nanoseconds of any clock that does not go back. */
+ * A slot is a place where code may be stuck:
+ *
+ *     0 .. sched_count-1      the schedulers' threads
+ *     the next HF_LOST_MAX    threads that were lost to their fiber and replaced
+ *     the others              jobs on threads of a pool that were canceled and have not returned
+ *
+ * Times are nanoseconds of any clock that does not go back. */
 #ifndef HF_FIBER_WATCH_POLICY_H
 #define HF_FIBER_WATCH_POLICY_H
 
@@ -11,9 +16,8 @@
 #include <holdfast/runtime.h>
 
 #define HF_LOST_MAX 128 /* lost threads of a runtime at once: each costs a stack, and zombies_max acts far below */
-#define HF_WATCH_SLOTS_MAX (HF_THREADS_MAX + HF_LOST_MAX)
-#define HF_WATCH_PER_SLOT_MAX 6                                               /* actions of one step about one slot */
-#define HF_WATCH_ACTIONS_MAX (HF_WATCH_SLOTS_MAX * HF_WATCH_PER_SLOT_MAX + 2) /* the ladder moves two steps at most */
+#define HF_WATCH_PER_SLOT_MAX 6 /* actions of one step about one slot */
+#define HF_WATCH_ACTIONS_MAX(slot_count) ((slot_count)*HF_WATCH_PER_SLOT_MAX + 2) /* the ladder: two steps at most */
 #define HF_WATCH_NEVER INT64_MAX
 
 /* hf_watchdog_options with the defaults filled in. A part that is off is HF_WATCH_NEVER. */
@@ -39,7 +43,8 @@ typedef struct hf_watch_sample {
     uint64_t progress; /* changes whenever the scheduler takes a turn */
     bool in_user;      /* the fiber is in user code, not inside the library */
     bool is_idle;      /* schedulers: runs no fiber */
-    bool is_gone;      /* lost threads: the fiber came back to its scheduler */
+    bool is_job;       /* a job on a pool: it was canceled */
+    bool is_gone;      /* lost threads: the fiber came back to its scheduler; jobs: it has returned */
 } hf_watch_sample;
 
 typedef enum hf_watch_kind {
@@ -47,7 +52,7 @@ typedef enum hf_watch_kind {
     HF_WATCH_CANCEL,     /* cancel its job, cause HF_CAUSE_STUCK; once */
     HF_WATCH_INTERRUPT,  /* signal its thread */
     HF_WATCH_REPLACE,    /* give its scheduler to a new thread; repeated until hf_watch_policy_replaced says so */
-    HF_WATCH_COUNT,      /* it is a zombie now; once, an error with its stack */
+    HF_WATCH_COUNT,      /* it is a zombie now; once, an error with its stack; the slot of an activity is free */
     HF_WATCH_GIVE_UP,    /* no more interrupts; it stays counted */
     HF_WATCH_UNCOUNT,    /* a zombie came back */
     HF_WATCH_SHUTDOWN,   /* too many zombies: take no new work; once per runtime, as are the next two */
@@ -58,7 +63,7 @@ typedef enum hf_watch_kind {
 typedef struct hf_watch_action {
     hf_watch_kind kind;
     int slot;   /* -1 for the ladder */
-    int64_t ns; /* how long the fiber has not yielded; ladder: since the threshold */
+    int64_t ns; /* how long the fiber has not yielded; jobs: since the cancel was seen; ladder: since the threshold */
 } hf_watch_action;
 
 /* One slot. All zero: nothing is known. */
@@ -69,6 +74,7 @@ typedef struct hf_watch_case {
     int64_t stuck_ns;    /* when it was found stuck; interrupts, grace and giving up count from here */
     int64_t retry_after; /* next interrupt, so long after stuck_ns */
     bool is_known;
+    bool is_job;
     bool is_stuck;
     bool is_counted;
     bool has_given_up;
@@ -87,15 +93,20 @@ typedef enum hf_watch_stage {
 typedef struct hf_watch_policy {
     hf_watch_figures figures;
     int sched_count;
+    int slot_count;
     int stuck_count; /* cases that are stuck, zombies included */
     int zombie_count;
     hf_watch_stage stage;
     int64_t threshold_ns; /* when the ladder began */
-    hf_watch_case cases[HF_WATCH_SLOTS_MAX];
+    hf_watch_case *cases; /* slot_count; the caller's */
 } hf_watch_policy;
 
-void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count);
-/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX.
+/* `cases` is zeroed, and has room for the schedulers and lost threads at least. */
+void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count,
+                          hf_watch_case *cases, int slot_count);
+/* Takes a larger table, zeroed, in place of the one it has, for more jobs; what is known is copied. */
+void hf_watch_policy_grow(hf_watch_policy *policy, hf_watch_case *cases, int slot_count);
+/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX(slot_count).
  * Returns how many there are. */
 int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch_sample *samples, int sample_count,
                          hf_watch_action *ret_actions);
@@ -103,5 +114,11 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
 void hf_watch_policy_replaced(hf_watch_policy *policy, int slot, int lost_slot);
 /* Whether time alone can change nothing: nobody is stuck and no ladder is under way. */
 bool hf_watch_policy_is_calm(const hf_watch_policy *policy);
+/* When the next step is due if nothing moves before; in the past where each look may change something. HF_WATCH_NEVER. */
+int64_t hf_watch_policy_next(const hf_watch_policy *policy);
+static inline int hf_watch_job_first(const hf_watch_policy *policy) /* slot of the first job */
+{
+    return policy->sched_count + HF_LOST_MAX;
+}
 
 #endif

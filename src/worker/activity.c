@@ -283,11 +283,23 @@ static hf_status close_inner(activity *act, hf_status status)
     HF_LEAVE(self, status);
 }
 
+/* Whose thread may be taken away, and who may become a zombie. */
+static void set_fiber(activity *act, const hf_fiber *fiber)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_spin_lock(&act->worker->busy_lock);
+    act->fiber = fiber;
+    hf_spin_unlock(&act->worker->busy_lock);
+    hf_leave(self);
+}
+
 /* Right here, inside the scope. */
 static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
 {
+    set_fiber(act, (const hf_fiber *)(const void *)hf_self_get());
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call_function, act);
     status = close_inner(act, status);
+    set_fiber(act, NULL);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error_as(status), status);
     }
@@ -335,8 +347,8 @@ static void free_activity(activity *act)
     free_verdict(act, act->verdict);
     (void)hf_chan_free(atomic_load(&act->beat));
     hf_arenas_give(&worker->arenas, &act->arena);
+    hf_activity_free_slot(act);
     worker->memory.release(worker->memory.state, act, sizeof *act);
-    (void)hf_sem_release(worker->activity_slots, 1);
 }
 
 static hf_status run_activity(void *arg)
@@ -410,6 +422,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
     act->worker = worker;
     act->until_ns = INT64_MAX;
     act->lapse_ns = INT64_MAX;
+    atomic_init(&act->has_slot, true);
     act->arena = *arena;
     act->task = task;
     fill_facts(act);
@@ -429,44 +442,4 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
     return HF_OK;
-}
-
-/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
-
-enum { REPORT_MAX = 16, REPORT_LEN = 300 };
-
-void hf_activity_report(hf_worker *worker, const char *event)
-{
-    char texts[REPORT_MAX][REPORT_LEN];
-    size_t count = 0;
-    int64_t now = hf_now(worker->rt).ns;
-    hf_spin_lock(&worker->busy_lock);
-    HF_LIST_EACH(node, &worker->busy)
-    {
-        const activity *act = HF_CONTAINER(node, activity, busy);
-        if (count < REPORT_MAX && !atomic_load(&act->has_returned)) {
-            hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
-                             act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
-                             (long long)((now - act->started_ns) / 1000000));
-        }
-    }
-    hf_spin_unlock(&worker->busy_lock);
-    for (size_t i = 0; i < count; i++) {
-        hf_log(worker->rt, HF_LOG_ERROR, event, "%s", texts[i]);
-    }
-}
-
-hf_activity_counts hf_activity_count(hf_worker *worker)
-{
-    hf_activity_counts counts = {0, 0, 0};
-    hf_spin_lock(&worker->busy_lock);
-    counts.unsaid = worker->unsaid_count;
-    HF_LIST_EACH(node, &worker->busy)
-    {
-        bool has_returned = atomic_load(&HF_CONTAINER(node, activity, busy)->has_returned);
-        counts.running += !has_returned;
-        counts.answering += has_returned;
-    }
-    hf_spin_unlock(&worker->busy_lock);
-    return counts;
 }

@@ -1,4 +1,5 @@
-/* One activity at work: what activity.c (its life) and heartbeat.c (what it says meanwhile) share. */
+/* One activity at work: what activity.c (its life), heartbeat.c (what it says meanwhile) and hung.c (when it does not end)
+ * share. */
 #ifndef HF_WORKER_ACTIVITY_PRIVATE_H
 #define HF_WORKER_ACTIVITY_PRIVATE_H
 
@@ -27,6 +28,8 @@ struct hf_activity {
     hf_payload out; /* of the function */
     hf_scope *work; /* while the function runs */
     hf_scope *beats;
+    const hf_fiber *fiber;   /* of a function that runs on one, while it does; under busy_lock */
+    atomic_bool has_slot;    /* of worker->activity_slots: goes back once, with the end or before */
     _Atomic(hf_chan *) beat; /* capacity 1: there is something to send; made with the first heartbeat */
     atomic_bool is_beating;  /* the fiber that sends was forked */
     int64_t lapse_ns;        /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
@@ -55,5 +58,9 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
 hf_payload hf_activity_take_details(hf_activity *act);
 /* Whoever has a heartbeat timeout must be heard from the beginning. */
 void hf_activity_expect_beats(hf_activity *act);
+
+/* ---- hung.c ---------------------------------------------------------------------------------------------------------- */
+/* Its slot is free for another one, now or before. From any thread. */
+void hf_activity_free_slot(hf_activity *act);
 
 #endif

@@ -431,8 +431,12 @@ static void keep(hf_worker *worker)
             return;
         }
         answer_stuck(worker);
+        hf_activity_see_zombies(worker);
         if (worker->listens) {
             hear_signal(worker);
+        }
+        if (atomic_load(&worker->rt->is_draining) && atomic_load(&worker->stop_ns) == 0) {
+            (void)hf_worker_stop(worker); /* too many zombies: nothing new is to be taken (T16) */
         }
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;

@@ -175,7 +175,11 @@ static hf_status make_parts(hf_worker *worker)
     HF_TRY(hf_chan_new(&worker->ended, 1, .name = "ended", .capacity = 1, .runtime = rt));
     HF_TRY(hf_sem_new(&worker->workflow_slots, o->workflows_max, .name = "workflow slots", .runtime = rt));
     HF_TRY(hf_sem_new(&worker->activity_slots, o->activities_max, .name = "activity slots", .runtime = rt));
-    return threads > 0 ? hf_pool_new(&worker->pool, .name = "activities", .limit = threads, .runtime = rt) : HF_OK;
+    if (threads == 0) {
+        return HF_OK;
+    }
+    HF_TRY(hf_pool_new(&worker->pool, .name = "activities", .limit = threads, .runtime = rt));
+    return hf_activity_watch_pool(worker);
 }
 
 static hf_status make(hf_worker *worker, const char *task_queue)

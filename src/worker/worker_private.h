@@ -157,6 +157,10 @@ typedef struct hf_activity_counts {
 hf_activity_counts hf_activity_count(hf_worker *worker);
 /* Logs each activity whose function still runs, by name. */
 void hf_activity_report(hf_worker *worker, const char *event);
+/* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
+hf_status hf_activity_watch_pool(hf_worker *worker);
+/* By the keeper, when a fiber may have become a zombie: the slot of an activity on it is free. */
+void hf_activity_see_zombies(hf_worker *worker);
 /* Starts an activity, which gives its slot back in the end. Takes the task that lies in `arena`, the arena and the slot,
  * also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,

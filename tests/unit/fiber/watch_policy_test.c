@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 4, HAPPENED_MAX = 4096 };
+enum { THREADS = 4, JOBS = 16, FIRST_JOB = THREADS + HF_LOST_MAX, SLOTS = FIRST_JOB + JOBS, HAPPENED_MAX = 4096 };
 
 static const int64_t SECOND = INT64_C(1000000000);
 static const int64_t MS = INT64_C(1000000);
@@ -16,6 +16,7 @@ static const int64_t MS = INT64_C(1000000);
 /* Schedulers and lost threads as the policy sees them, and what it did. */
 typedef struct world {
     hf_watch_policy policy;
+    hf_watch_case cases[SLOTS];
     int64_t now;
     int64_t tick;
     int threads;
@@ -28,6 +29,8 @@ typedef struct world {
     } at[THREADS + HF_LOST_MAX];
     bool is_lost[THREADS + HF_LOST_MAX];
     bool is_back[THREADS + HF_LOST_MAX];
+    bool is_canceled[JOBS]; /* a job on a pool, which does not return */
+    bool has_returned[JOBS];
     bool replaces; /* REPLACE is granted at once */
     int count;
     struct {
@@ -41,7 +44,7 @@ static world *world_new(hf_watchdog_options options)
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
     hf_watch_figures figures = hf_watch_figures_of(&options);
-    hf_watch_policy_init(&w->policy, &figures, THREADS);
+    hf_watch_policy_init(&w->policy, &figures, THREADS, w->cases, SLOTS);
     w->now = 5 * SECOND;
     w->tick = 20 * MS;
     w->threads = THREADS;
@@ -77,8 +80,8 @@ static void replace(world *w, int slot)
 
 static void look(world *w)
 {
-    static hf_watch_sample samples[HF_WATCH_SLOTS_MAX];
-    static hf_watch_action actions[HF_WATCH_ACTIONS_MAX];
+    static hf_watch_sample samples[SLOTS];
+    static hf_watch_action actions[HF_WATCH_ACTIONS_MAX(SLOTS)];
     int count = 0;
     for (int i = 0; i < w->threads; i++) {
         w->at[i].progress += !w->at[i].spins;
@@ -93,6 +96,14 @@ static void look(world *w)
             samples[count++] = (hf_watch_sample){.slot = i, .in_user = true, .is_gone = w->is_back[i]};
             w->is_lost[i] = !w->is_back[i];
             w->is_back[i] = false;
+        }
+    }
+    for (int i = 0; i < JOBS; i++) {
+        if (w->is_canceled[i]) {
+            samples[count++] = (hf_watch_sample){
+                .slot = FIRST_JOB + i, .in_user = true, .is_job = true, .is_gone = w->has_returned[i]};
+            w->is_canceled[i] = !w->has_returned[i];
+            w->has_returned[i] = false;
         }
     }
     int done = hf_watch_policy_step(&w->policy, w->now, samples, count, actions);
@@ -603,6 +614,196 @@ static void N3_give_up_leaves_a_counted_zombie_and_a_free_slot(void **state)
     free(w);
 }
 
+/* ---- Jobs on a pool: activities that were canceled and do not return --------------------------------------------- */
+
+static void T13_a_canceled_job_is_interrupted_at_once_and_again_at_1_2_4_8(void **state)
+{
+    (void)state;
+    static const int64_t AT[] = {0, 1, 2, 4, 8, 16, 32, 64, 124, 184, 244};
+    world *w = with_signal((hf_watchdog_options){.zombies_max = HF_OFF});
+    look(w);
+    w->now += w->tick;
+    w->is_canceled[3] = true;
+    look(w); /* not two seconds later, as for a fiber */
+    int64_t begin = w->now;
+    assert_int_equal(w->count, 1);
+    assert_int_equal(w->happened[0].action.kind, HF_WATCH_INTERRUPT);
+    assert_int_equal(w->happened[0].action.slot, FIRST_JOB + 3);
+    run_for(w, 260 * SECOND);
+    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), sizeof AT / sizeof *AT);
+    for (int i = 0; i < (int)(sizeof AT / sizeof *AT); i++) {
+        is_about(w, when_of(w, HF_WATCH_INTERRUPT, i, begin), AT[i] * SECOND);
+    }
+    assert_int_equal(count_of(w, HF_WATCH_REPORT) + count_of(w, HF_WATCH_CANCEL), 0);
+    free(w);
+}
+
+static void T14_a_canceled_job_is_a_zombie_after_the_grace_and_given_up_after_an_hour(void **state)
+{
+    (void)state;
+    for (int signal = 0; signal < 2; signal++) {
+        world *w = signal != 0 ? with_signal((hf_watchdog_options){0}) : world_new((hf_watchdog_options){0});
+        w->tick = 500 * MS;
+        w->is_canceled[0] = true;
+        look(w);
+        int64_t begin = w->now;
+        run_for(w, 7200 * SECOND);
+        is_about(w, when_of(w, HF_WATCH_COUNT, 0, begin), 10 * SECOND);
+        assert_int_equal(count_of(w, HF_WATCH_COUNT), 1);
+        assert_int_equal(w->policy.zombie_count, 1);
+        assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), signal != 0 ? 66 : 0); /* 0, 1 ... 64, then each minute */
+        assert_int_equal(count_of(w, HF_WATCH_GIVE_UP), signal);
+        if (signal != 0) {
+            is_about(w, when_of(w, HF_WATCH_GIVE_UP, 0, begin), 3600 * SECOND);
+        }
+        free(w);
+    }
+}
+
+static void T15_a_job_that_returns_is_forgotten_and_uncounted(void **state)
+{
+    (void)state;
+    world *w = with_signal((hf_watchdog_options){0});
+    w->is_canceled[0] = w->is_canceled[1] = true;
+    look(w);
+    w->has_returned[0] = true; /* it heard of its cancel */
+    run_for(w, 11 * SECOND);
+    assert_int_equal(w->policy.zombie_count, 1);
+    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 0);
+    w->has_returned[1] = true;
+    run_for(w, SECOND);
+    assert_int_equal(w->policy.zombie_count, 0);
+    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 1);
+    assert_true(hf_watch_policy_is_calm(&w->policy));
+    w->is_canceled[1] = true; /* another job in the same slot begins anew */
+    run_for(w, 9 * SECOND);
+    assert_int_equal(w->policy.zombie_count, 0);
+    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 1 + 5 + 5);
+    free(w);
+}
+
+static void T16_ten_zombies_of_both_kinds_begin_the_shutdown(void **state)
+{
+    (void)state;
+    for (int fibers = 0; fibers <= THREADS; fibers++) {
+        world *w = with_signal((hf_watchdog_options){0});
+        w->replaces = true;
+        look(w);
+        for (int i = 0; i < fibers; i++) {
+            w->at[i].spins = true;
+        }
+        for (int i = 0; i < 9 - fibers; i++) {
+            w->is_canceled[i] = true;
+        }
+        run_for(w, 100 * SECOND);
+        assert_int_equal(w->policy.zombie_count, 9);
+        assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 0);
+        w->is_canceled[JOBS - 1] = true;
+        run_for(w, 10 * SECOND + w->tick);
+        assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 1);
+        int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+        run_for(w, 61 * SECOND);
+        is_about(w, when_of(w, HF_WATCH_CANCEL_ALL, 0, begin), 10 * SECOND);
+        assert_int_equal(count_of(w, HF_WATCH_FATAL), 1);
+        free(w);
+    }
+}
+
+static void T16_a_job_that_still_cleans_up_holds_the_end_back(void **state)
+{
+    (void)state;
+    world *w = with_signal((hf_watchdog_options){.zombies_max = 1});
+    for (int i = 0; i < THREADS; i++) {
+        w->at[i].idle = true;
+    }
+    w->is_canceled[0] = true;
+    run_for(w, 11 * SECOND);
+    int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+    w->now = begin + 11 * SECOND;
+    w->is_canceled[1] = true; /* canceled with everything else */
+    run_for(w, 5 * SECOND);
+    assert_int_equal(count_of(w, HF_WATCH_FATAL), 0);
+    w->has_returned[1] = true;
+    run_for(w, SECOND);
+    assert_int_equal(count_of(w, HF_WATCH_FATAL), 1);
+    free(w);
+}
+
+static void T16_zombies_max_off_counts_jobs_and_ends_nothing(void **state)
+{
+    (void)state;
+    world *w = with_signal((hf_watchdog_options){.zombies_max = HF_OFF});
+    for (int i = 0; i < JOBS; i++) {
+        w->is_canceled[i] = true;
+    }
+    run_for(w, 200 * SECOND);
+    assert_int_equal(w->policy.zombie_count, JOBS);
+    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN) + count_of(w, HF_WATCH_FATAL), 0);
+    free(w);
+}
+
+static void jobs_are_watched_when_fibers_are_not(void **state)
+{
+    (void)state;
+    world *w = with_signal((hf_watchdog_options){.stuck_after = HF_SPAN_OFF});
+    w->at[0].spins = true;
+    w->is_canceled[0] = true;
+    run_for(w, 11 * SECOND);
+    assert_int_equal(w->policy.zombie_count, 1);
+    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 5);
+    free(w);
+}
+
+static void a_larger_table_keeps_what_is_known(void **state)
+{
+    (void)state;
+    world *w = with_signal((hf_watchdog_options){.zombies_max = HF_OFF});
+    w->policy.slot_count = FIRST_JOB + 1;
+    w->is_canceled[0] = true;
+    run_for(w, 11 * SECOND);
+    static hf_watch_case larger[SLOTS];
+    memset(larger, 0, sizeof larger);
+    hf_watch_policy_grow(&w->policy, larger, SLOTS);
+    w->is_canceled[JOBS - 1] = true;
+    run_for(w, 11 * SECOND);
+    assert_int_equal(w->policy.zombie_count, 2);
+    assert_int_equal(count_of(w, HF_WATCH_COUNT), 2);
+    free(w);
+}
+
+/* Where only jobs are watched nobody looks every tick: stepping when hf_watch_policy_next says so does the same. */
+static void looks_that_are_planned_do_what_looks_at_every_tick_do(void **state)
+{
+    (void)state;
+    for (int zombies_max = 1; zombies_max <= 3; zombies_max++) {
+        hf_watchdog_options options = {.stuck_after = HF_SPAN_OFF, .zombies_max = zombies_max};
+        world *often = with_signal(options);
+        world *planned = with_signal(options);
+        often->tick = SECOND;
+        for (int i = 0; i < THREADS; i++) {
+            often->at[i].idle = planned->at[i].idle = true;
+        }
+        often->is_canceled[0] = often->is_canceled[1] = planned->is_canceled[0] = planned->is_canceled[1] = true;
+        look(often);
+        look(planned);
+        run_for(often, 4000 * SECOND);
+        int looks = 0;
+        for (int64_t next = 0; (next = hf_watch_policy_next(&planned->policy)) != HF_WATCH_NEVER; looks++) {
+            assert_true(next > planned->now || planned->policy.stage == HF_WATCH_FORCED);
+            planned->now = next > planned->now ? next : planned->now + SECOND;
+            look(planned);
+        }
+        assert_true(looks < 100);
+        assert_int_equal(often->count, planned->count);
+        for (int i = 0; i < often->count; i++) {
+            assert_memory_equal(&often->happened[i].action, &planned->happened[i].action, sizeof(hf_watch_action));
+            assert_int_equal(often->happened[i].when, planned->happened[i].when);
+        }
+        free(often);
+        free(planned);
+    }
+}
+
 /* ---- Random worlds against what must always hold ----------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *seed)
@@ -617,7 +818,7 @@ static void check_always(const world *w)
 {
     int zombies = 0;
     int stuck = 0;
-    for (int i = 0; i < HF_WATCH_SLOTS_MAX; i++) {
+    for (int i = 0; i < SLOTS; i++) {
         zombies += w->policy.cases[i].is_counted;
         stuck += w->policy.cases[i].is_stuck;
     }
@@ -652,6 +853,12 @@ static void one_world(uint64_t seed)
             break;
         case 4:
             w->now += (int64_t)(next_random(&random) % 5000) * MS;
+            break;
+        case 5:
+            w->is_canceled[slot] = true;
+            break;
+        case 6:
+            w->has_returned[slot] = w->is_canceled[slot];
             break;
         default:
             break;
@@ -713,6 +920,15 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(N2_ten_such_fibers_end_the_process_within_61_seconds),
     cmocka_unit_test(N2_without_a_limit_it_keeps_serving),
     cmocka_unit_test(N3_give_up_leaves_a_counted_zombie_and_a_free_slot),
+    cmocka_unit_test(T13_a_canceled_job_is_interrupted_at_once_and_again_at_1_2_4_8),
+    cmocka_unit_test(T14_a_canceled_job_is_a_zombie_after_the_grace_and_given_up_after_an_hour),
+    cmocka_unit_test(T15_a_job_that_returns_is_forgotten_and_uncounted),
+    cmocka_unit_test(T16_ten_zombies_of_both_kinds_begin_the_shutdown),
+    cmocka_unit_test(T16_a_job_that_still_cleans_up_holds_the_end_back),
+    cmocka_unit_test(T16_zombies_max_off_counts_jobs_and_ends_nothing),
+    cmocka_unit_test(jobs_are_watched_when_fibers_are_not),
+    cmocka_unit_test(a_larger_table_keeps_what_is_known),
+    cmocka_unit_test(looks_that_are_planned_do_what_looks_at_every_tick_do),
     cmocka_unit_test(counts_are_right_in_any_world),
     cmocka_unit_test(nothing_changes_by_itself_when_it_is_calm),
 };

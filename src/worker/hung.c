@@ -1,0 +1,107 @@
+/* Activities that do not end: they ignore a cancel, their timeout, the worker's stop.
+ *
+ * One on a thread of the pool is watched by the runtime from its cancel on (fiber/watch_jobs.c): interrupted again and again, and
+ * a zombie after the grace. One on a fiber (.on_fiber) is a zombie when its fiber is (fiber/watch.c). Either way its slot goes to
+ * another activity then, and does not come back a second time when the zombie ends. */
+#include "worker/activity_private.h"
+
+#include "base/fields.h"
+#include "fiber/watch.h"
+
+#include <stdio.h>
+
+typedef struct hf_activity activity;
+
+enum { REPORT_MAX = 16, REPORT_LEN = 300 };
+
+/* ---- Slots ----------------------------------------------------------------------------------------------------------------- */
+
+void hf_activity_free_slot(activity *act)
+{
+    if (atomic_exchange(&act->has_slot, false)) {
+        (void)hf_sem_release(act->worker->activity_slots, 1);
+    }
+}
+
+static void on_zombie(void *arg)
+{
+    hf_activity_free_slot(arg);
+}
+
+static void label(void *arg, hf_label *ret_label)
+{
+    const activity *act = arg;
+    char attempt[16];
+    (void)snprintf(attempt, sizeof attempt, "%d", act->facts.attempt);
+    hf_label_add(ret_label, "activity", act->facts.name);
+    hf_label_add(ret_label, "id", act->facts.id);
+    hf_label_add(ret_label, "attempt", attempt);
+    hf_label_add(ret_label, "workflow", act->facts.workflow_id);
+    hf_label_add(ret_label, "run", act->facts.run_id);
+}
+
+hf_status hf_activity_watch_pool(hf_worker *worker)
+{
+    static const hf_watch_ops OPS = {label, on_zombie};
+    hf_op op;
+    hf_op_init(&op);
+    hf_fiber *self = hf_enter(worker->rt);
+    hf_status status = hf_watch_pool(&op, worker->pool, &OPS);
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
+}
+
+void hf_activity_see_zombies(hf_worker *worker)
+{
+    int count = 0;
+    hf_fiber *self = hf_enter(worker->rt);
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        activity *act = HF_CONTAINER(node, activity, busy);
+        bool is_zombie = act->fiber != NULL && hf_watch_is_zombie(worker->rt, act->fiber);
+        count += is_zombie && atomic_exchange(&act->has_slot, false);
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    hf_leave(self);
+    if (count > 0) {
+        (void)hf_sem_release(worker->activity_slots, count);
+    }
+}
+
+/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
+
+void hf_activity_report(hf_worker *worker, const char *event)
+{
+    char texts[REPORT_MAX][REPORT_LEN];
+    size_t count = 0;
+    int64_t now = hf_now(worker->rt).ns;
+    hf_spin_lock(&worker->busy_lock);
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        const activity *act = HF_CONTAINER(node, activity, busy);
+        if (count < REPORT_MAX && !atomic_load(&act->has_returned)) {
+            hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
+                             act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
+                             (long long)((now - act->started_ns) / 1000000));
+        }
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    for (size_t i = 0; i < count; i++) {
+        hf_log(worker->rt, HF_LOG_ERROR, event, "%s", texts[i]);
+    }
+}
+
+hf_activity_counts hf_activity_count(hf_worker *worker)
+{
+    hf_activity_counts counts = {0, 0, 0};
+    hf_spin_lock(&worker->busy_lock);
+    counts.unsaid = worker->unsaid_count;
+    HF_LIST_EACH(node, &worker->busy)
+    {
+        bool has_returned = atomic_load(&HF_CONTAINER(node, activity, busy)->has_returned);
+        counts.running += !has_returned;
+        counts.answering += has_returned;
+    }
+    hf_spin_unlock(&worker->busy_lock);
+    return counts;
+}
