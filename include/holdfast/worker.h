@@ -8,7 +8,9 @@
  *
  * Workflows run on fibers and stay in memory between their steps, as many as fit; the others are read again when something
  * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. One that does not end
- * when it should is a zombie after a while (activity.h), and does not count for activities_max any more. */
+ * when it should is a zombie after a while (activity.h), and does not count for activities_max any more.
+ * There are at most 1,024 threads: a larger activities_max is for workers whose activities all run on fibers, and HF_UNLIMITED
+ * means 1,024 with one that does not. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -48,7 +50,8 @@ HF_BEGIN_DECLS
  * fork() made, with the service of its parent. */
 HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                     const hf_worker_options *options);
-/* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID, HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
+/* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID (also an activity that needs a thread, when
+ * activities_max is more than 1,024), HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
 HF_API hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
 HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                              const hf_add_activity_options *options);

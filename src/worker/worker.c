@@ -327,6 +327,20 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
                                       const hf_add_activity_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_worker_add_activity"));
-    return add(worker, worker != NULL ? &worker->activities : NULL, name, activity,
-               options != NULL && options->on_fiber, "hf_worker_add_activity");
+    bool on_fiber = options != NULL && options->on_fiber;
+    int count = worker != NULL ? worker->options.activities_max : 0;
+    bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;
+    if (is_too_many && count != INT_MAX) {
+        return hf_raise(HF_ERR_INVALID,
+                        "hf_worker_add_activity: '%s' needs a thread, of which a worker has at most %d, and "
+                        ".activities_max is %d: lower that, or add the activity with .on_fiber if it never blocks",
+                        name != NULL ? name : "", HF_POOL_THREADS_MAX, count);
+    }
+    HF_TRY(
+        add(worker, worker != NULL ? &worker->activities : NULL, name, activity, on_fiber, "hf_worker_add_activity"));
+    if (is_too_many) { /* HF_UNLIMITED: as many as can have a thread */
+        (void)hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX);
+        worker->options.activities_max = HF_POOL_THREADS_MAX;
+    }
+    return HF_OK;
 }

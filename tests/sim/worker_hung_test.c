@@ -76,6 +76,11 @@ static hf_status ask_twice(hf_payload in, hf_payload *ret_out)
     return hf_activity_run("hang", in, ret_out, .start_to_close = hf_seconds(1), .attempts_max = 2);
 }
 
+static hf_status ask_patiently(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_run("hang", in, ret_out, .start_to_close = hf_hours(5), .attempts_max = 1);
+}
+
 static hf_status ask_quickly(hf_payload in, hf_payload *ret_out)
 {
     return hf_activity_run("quick", in, ret_out, .start_to_close = hf_hours(1), .attempts_max = 1);
@@ -162,6 +167,7 @@ static hf_status play(void *arg)
     now_playing.worker = worker;
     HF_TRY(hf_worker_add_workflow(worker, "hang", ask_to_hang));
     HF_TRY(hf_worker_add_workflow(worker, "hang_twice", ask_twice));
+    HF_TRY(hf_worker_add_workflow(worker, "hang_long", ask_patiently));
     HF_TRY(hf_worker_add_workflow(worker, "quick", ask_quickly));
     HF_TRY(hf_worker_add_activity(worker, "hang", hang));
     HF_TRY(hf_worker_add_activity(worker, "quick", quick));
@@ -377,6 +383,27 @@ static void T17_the_pool_grows_up_to_a_bound_and_takes_nothing_that_no_thread_ca
                     1, 2);
 }
 
+static hf_status look_at_all_threads(hf_service *service)
+{
+    for (int i = 0; i < HF_POOL_THREADS_MAX + 5; i++) {
+        HF_TRY(start(service, "hang_long", i, NULL));
+    }
+    HF_TRY(hf_sleep(hf_seconds(30)));
+    int started = 0;
+    for (int i = 0; i < HUNGS_MAX; i++) {
+        started += hungs[i].attempts;
+    }
+    HF_CHECK_SAY(started == HF_POOL_THREADS_MAX && stats().pool_depth == 0, "%d run, %d were taken and wait", started,
+                 (int)stats().pool_depth);
+    return HF_OK;
+}
+
+static void T17_without_a_bound_no_task_is_taken_that_no_thread_can_run(void **state)
+{
+    (void)state;
+    (void)play_once((scene){.look = look_at_all_threads, .activities_max = HF_UNLIMITED}, 1, 2);
+}
+
 /* ---- The shutdown ---------------------------------------------------------------------------------------------------------- */
 
 static hf_status look_at_ten(hf_service *service)
@@ -531,6 +558,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(T13_figures_of_the_ladder_can_be_set),
         cmocka_unit_test(T17_zombies_keep_neither_slot_nor_thread_from_other_activities),
         cmocka_unit_test(T17_the_pool_grows_up_to_a_bound_and_takes_nothing_that_no_thread_can_run),
+        cmocka_unit_test(T17_without_a_bound_no_task_is_taken_that_no_thread_can_run),
         cmocka_unit_test(T16_ten_zombies_shut_the_runtime_and_its_worker_down),
         cmocka_unit_test(T16_zombies_max_off_never_shuts_it_down),
         cmocka_unit_test(T15_the_late_answer_of_a_zombie_is_dropped_quietly),

@@ -588,6 +588,35 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
     fake_free(fake);
 }
 
+/* A task that was taken and has no thread would wait here, although another worker may have one for it. */
+static void a_worker_has_no_more_slots_than_there_can_be_threads(void **state)
+{
+    (void)state;
+    static const struct {
+        int activities_max;
+        bool on_fiber;
+        hf_status status;
+    } CASES[] = {{1024, false, HF_OK},         {1025, false, HF_ERR_INVALID}, {1025, true, HF_OK},
+                 {HF_UNLIMITED, false, HF_OK}, {HF_UNLIMITED, true, HF_OK},   {HF_OFF, false, HF_OK}};
+    fake_service *fake = fake_new(&(fake_options){0});
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        hf_worker *worker = NULL;
+        assert_int_equal(
+            hf_worker_new(fake_as_service(fake), "orders", &worker, .activities_max = CASES[i].activities_max), HF_OK);
+        assert_int_equal(hf_worker_add_activity(worker, "twice", twice, .on_fiber = CASES[i].on_fiber),
+                         CASES[i].status);
+        if (CASES[i].status != HF_OK) {
+            assert_string_equal(
+                hf_error_text(),
+                "hf_worker_add_activity: 'twice' needs a thread, of which a worker has at most 1024, and "
+                ".activities_max is 1025: lower that, or add the activity with .on_fiber if it never "
+                "blocks");
+        }
+        assert_int_equal(hf_worker_free(worker), HF_OK);
+    }
+    fake_free(fake);
+}
+
 static void threads_with(hf_worker_options options)
 {
     enum { MANY = 20 };
@@ -773,6 +802,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_workers_identity_is_no_longer_than_an_id),
         cmocka_unit_test(a_worker_is_called_by_process_host_and_queue),
         cmocka_unit_test(a_worker_refuses_bounds_that_are_none),
+        cmocka_unit_test(a_worker_has_no_more_slots_than_there_can_be_threads),
         cmocka_unit_test(twenty_workflows_run_on_real_threads),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_a_cache),
         cmocka_unit_test(twenty_workflows_run_on_real_threads_without_bounds),
