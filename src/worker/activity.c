@@ -283,23 +283,13 @@ static hf_status close_inner(activity *act, hf_status status)
     HF_LEAVE(self, status);
 }
 
-/* Whose thread may be taken away, and who may become a zombie. */
-static void set_fiber(activity *act, const hf_fiber *fiber)
-{
-    hf_fiber *self = hf_enter(NULL);
-    hf_spin_lock(&act->worker->busy_lock);
-    act->fiber = fiber;
-    hf_spin_unlock(&act->worker->busy_lock);
-    hf_leave(self);
-}
-
 /* Right here, inside the scope. */
 static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
 {
-    set_fiber(act, (const hf_fiber *)(const void *)hf_self_get());
+    atomic_store_explicit(&act->fiber, (const hf_fiber *)(const void *)hf_self_get(), memory_order_relaxed);
     hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call_function, act);
     status = close_inner(act, status);
-    set_fiber(act, NULL);
+    atomic_store_explicit(&act->fiber, NULL, memory_order_relaxed);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error_as(status), status);
     }

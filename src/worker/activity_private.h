@@ -28,15 +28,15 @@ struct hf_activity {
     hf_payload out; /* of the function */
     hf_scope *work; /* while the function runs */
     hf_scope *beats;
-    const hf_fiber *fiber;   /* of a function that runs on one, while it does; under busy_lock */
-    atomic_bool has_slot;    /* of worker->activity_slots: goes back once, with the end or before */
-    _Atomic(hf_chan *) beat; /* capacity 1: there is something to send; made with the first heartbeat */
-    atomic_bool is_beating;  /* the fiber that sends was forked */
-    int64_t lapse_ns;        /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
-    bool has_lapsed;         /* none was; of that fiber, and of who has joined it */
-    hf_spin lock;            /* of the next three */
-    hf_payload details;      /* of the last heartbeat; owned */
-    bool is_dirty;           /* it was not sent yet */
+    _Atomic(const hf_fiber *) fiber; /* of a function that runs on one, while it does: a zombie is found by it */
+    atomic_bool has_slot;            /* of worker->activity_slots: goes back once, with the end or before */
+    _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
+    atomic_bool is_beating;          /* the fiber that sends was forked */
+    int64_t lapse_ns;   /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
+    bool has_lapsed;    /* none was; of that fiber, and of who has joined it */
+    hf_spin lock;       /* of the next three */
+    hf_payload details; /* of the last heartbeat; owned */
+    bool is_dirty;      /* it was not sent yet */
     hf_activity_verdict *verdict;    /* owned; NULL = hf_activity_fail was not called */
     atomic_bool is_cancel_requested; /* by the workflow */
     atomic_bool is_gone;             /* the service does not know it any more ... */

@@ -58,7 +58,8 @@ void hf_activity_see_zombies(hf_worker *worker)
     HF_LIST_EACH(node, &worker->busy)
     {
         activity *act = HF_CONTAINER(node, activity, busy);
-        bool is_zombie = act->fiber != NULL && hf_watch_is_zombie(worker->rt, act->fiber);
+        const hf_fiber *fiber = atomic_load_explicit(&act->fiber, memory_order_relaxed);
+        bool is_zombie = fiber != NULL && hf_watch_is_zombie(worker->rt, fiber);
         count += is_zombie && atomic_exchange(&act->has_slot, false);
     }
     hf_spin_unlock(&worker->busy_lock);
