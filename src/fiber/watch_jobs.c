@@ -21,6 +21,8 @@
 #include "fiber/backtrace.h"
 #include "fiber/watch_private.h"
 
+#include "base/fields.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -267,9 +269,9 @@ static void log_job(hf_watch *watch, hf_log_level level, const char *event, hf_w
     char who[WHO_LEN] = "";
     size_t len = 0;
     for (int i = 0; i < notes->label.count && len < sizeof who; i++) {
-        int put =
-            snprintf(who + len, sizeof who - len, "%s=%s ", notes->label.fields[i].key, notes->label.fields[i].value);
-        len += put > 0 ? (size_t)put : 0;
+        hf_fields_format(who + len, sizeof who - len, "%s=%s ", notes->label.fields[i].key,
+                         notes->label.fields[i].value);
+        len += strlen(who + len);
     }
     if (level != HF_LOG_ERROR) {
         hf_log(watch->rt, level, event, "%sms=%" PRId64, who, ns / 1000000);
