@@ -18,11 +18,11 @@ history, or be refused. A refusal is `HF_ERR_MISUSE` with a sentence in `hf_erro
 
 | place | what it is |
 |---|---|
-| fiber | the body of a fiber |
+| fiber | the body of a fiber; an activity with `.on_fiber` is one, but the verbs of `activity.h` answer it as in the column "activity" |
 | workflow | the main fiber of a workflow and what it forks |
 | handler | a handler of signals or updates (to come) |
 | query | a query, a validator or a condition: looks, and changes nothing (to come) |
-| activity | a job on a pool thread: `hf_fork` with `.on` a pool |
+| activity | an activity on a thread of its own, as they are without `.on_fiber`; also any job on a pool thread (`hf_fork` with `.on` a pool), for which the verbs of `activity.h` are misuse |
 | thread | a thread that is not the library's; makers need `.runtime` |
 | forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside |
 | hook | a hook of a join: runs on whatever fiber is at home, must not wait and owns nothing |
