@@ -21,7 +21,10 @@
  * An activity that has not returned 10 s after its cancel is a zombie (watchdog.zombie_after). It is in the log, with its stack
  * if there is a signal, and in hf_dump and hf_metrics. Its slot goes to another activity, and the worker has one thread more
  * for that one. When the zombie returns it is no longer counted, and its result is dropped. At ten zombies the runtime shuts
- * down (watchdog.zombies_max). */
+ * down (watchdog.zombies_max).
+ *
+ * A result, the details of a failure and those of a heartbeat have at most 2 MiB each. What is longer fails the activity for
+ * good, with the type "TooBig" and a sentence with both sizes. */
 #ifndef HOLDFAST_ACTIVITY_H
 #define HOLDFAST_ACTIVITY_H
 
@@ -33,10 +36,10 @@ typedef struct hf_activity_facts {
     const char *workflow_id;
     const char *run_id;
     const char *id;    /* of the activity in its workflow's history */
-    const char *name;  /* it was asked for by */
+    const char *name;  /* under which the workflow scheduled it */
     int attempt;       /* from 1 */
-    hf_time deadline;  /* this attempt must have ended; INT64_MAX = no bound: hf_time_until takes both for a timeout */
-    hf_span heartbeat; /* a heartbeat is expected at least so often; 0 = none is */
+    hf_time deadline;  /* by which this attempt must have ended; INT64_MAX = none: hf_time_until takes both for a timeout */
+    hf_span heartbeat; /* longest time between two heartbeats; 0 = none are expected */
     hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
 } hf_activity_facts;
 
@@ -44,7 +47,7 @@ typedef struct hf_activity_fail_options {
     size_t size;         /* set by the macro */
     const char *type;    /* for programs, and for a retry policy's final_types; NULL = "HF_ERR_FAILED" */
     bool is_final;       /* not tried again, whatever the retry policy says */
-    hf_span retry_after; /* the next attempt begins after so long, in place of the policy's pause; 0 = the policy's */
+    hf_span retry_after; /* pause before the next attempt, in place of the policy's; 0 = the policy's */
     hf_payload details;  /* for the workflow: its .ret_details; borrowed */
 } hf_activity_fail_options;
 

@@ -19,7 +19,7 @@
 #define HF_PRINTF(format_idx, args_idx) __attribute__((format(printf, format_idx, args_idx)))
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* In every options struct 0 means "the default". These two say the rest, in fields that take a number. */
+/* In every options struct 0 means "the default". In fields that take a number these two mean: */
 #define HF_OFF (-1)       /* switched off, none, zero */
 #define HF_UNLIMITED (-2) /* no bound */
 
@@ -28,8 +28,8 @@
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_TEXT "0.1.0"
 
-/* What releases an object accepts NULL and does nothing then: every hf_*_free, hf_value_unref, hf_key_unlock, and every
- * hf_*_close of what was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no object: NULL is
+/* Functions that release an object accept NULL and then do nothing: every hf_*_free, hf_value_unref, hf_key_unlock, and every
+ * hf_*_close of an object that was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no object: NULL is
  * HF_ERR_MISUSE.
  *
  * Releases a variable when its block is left, by any path: HF_AUTO(hf_scope_close) hf_scope *scope = NULL; */

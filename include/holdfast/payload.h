@@ -6,9 +6,9 @@
  * or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the library returns is freed with
  * hf_payload_free; inside a workflow whatever is left is freed with the run.
  *
- * A function that does not set `*ret_out` returns an empty payload: its `data` is NULL. A payload has at most 2 MiB, else the call that
- * takes it says HF_ERR_TOO_BIG, and a result fails with it. JSON is not looked at: a text that is not JSON, or a %s with quotes in it,
- * arrives as it was sent. */
+ * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check or escape
+ * JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has
+ * at most 2 MiB: the call that takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 

@@ -176,7 +176,7 @@ HF_API bool hf_scope_is_idle(const hf_scope *scope);
 #define HF_SCOPE_FAILURES_MAX 32
 HF_API const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx);
 
-/* Jobs, for who asked for a handle with .ret_job. Valid until the scope is closed. */
+/* For the handle of a job that hf_fork returned in .ret_job; valid until the scope is closed. */
 HF_API bool hf_job_is_done(const hf_job *job);
 HF_API hf_status hf_job_status(const hf_job *job); /* HF_ERR_AGAIN while it is not done */
 HF_API const hf_failure *hf_job_failure(const hf_job *job);

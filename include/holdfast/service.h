@@ -43,7 +43,7 @@ typedef enum hf_id_conflict {
 typedef struct hf_start_options {
     size_t size;               /* set by the macro */
     const char *id;            /* the workflow's name among all of the namespace; NULL = a random one */
-    const char *task_queue;    /* whose workers are to run it, at most 963 bytes; "default" */
+    const char *task_queue;    /* the queue whose workers run it, at most 963 bytes; "default" */
     const char *namespace_;    /* "default" */
     hf_span execution_timeout; /* of all runs together, like the next two at least a millisecond; 0 = none */
     hf_span run_timeout;       /* of one run; 0 = none */
@@ -52,9 +52,9 @@ typedef struct hf_start_options {
     hf_id_conflict id_conflict;
     int attempts_max;      /* runs of a workflow that fails; 0 or HF_OFF = one. More, and HF_UNLIMITED: see hf_start */
     hf_span retry_initial; /* pause before the second attempt; 1 s */
-    double retry_coefficient; /* each pause is so many times the last; 2 */
+    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;        /* longest pause; 100 times the first */
-    const char *request_id;   /* asked again with the same one it is started once; NULL = a random one */
+    const char *request_id; /* idempotency key: calls with the same key start the workflow once; NULL = a random one */
 } hf_start_options;
 
 typedef struct hf_execution_options {
@@ -65,8 +65,8 @@ typedef struct hf_execution_options {
 
 typedef struct hf_request_options {
     size_t size;            /* set by the macro */
-    const char *reason;     /* in the history, at most 1000 bytes; NULL = none */
-    const char *request_id; /* asked again with the same one it happens once; NULL = a random one */
+    const char *reason;     /* in the history, at most 1,000 bytes; NULL = none */
+    const char *request_id; /* idempotency key: calls with the same key count once; NULL = a random one */
 } hf_request_options;
 
 HF_BEGIN_DECLS
@@ -76,9 +76,10 @@ HF_BEGIN_DECLS
  *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
  *     memory:                       the same on a store that forgets, for tests
  *
- *     mem=48M            what it may use in all, at least 16M: a sixth for SQLite's pages, half for runs and queues (of
- *                        that at most a quarter for changes that a crash would have to read again), the rest for requests
- *                        and commits under way. Without it: 8M for pages, 64M for runs and queues
+ *     mem=48M            memory that it may use, at least 16M. A sixth holds pages of SQLite, half holds runs and queues, and
+ *                        the rest is for requests and commits under way. Without mem= it is 8M for pages and 64M for runs
+ *                        and queues. At most a quarter of the memory for runs may be changes that are not in their rows
+ *                        yet: after a crash these are read again
  *     durability=full    a call that was answered survives a power cut (the default)
  *     durability=normal  faster; it survives the end of the process, while a power cut may cost the last moments, but
  *                        never leaves anything half done
@@ -101,8 +102,10 @@ HF_API hf_status hf_close(hf_service *service);
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
  * be NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
  * HF_ID_REUSE_REJECT, and goes on with hf_execution_new after HF_ERR_EXISTS.
- * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict); HF_ERR_INVALID: a text is empty or has more than 1000 bytes, a time is negative
- * or less than a millisecond; HF_ERR_TOO_BIG: `in` has more than 2 MiB; HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN until the service had memory to start over; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
+ * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
+ * bytes, a time is negative or less than a millisecond),
+ * HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine
+ * restarts after running out of memory; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
  * the engine of this process does not try workflows again yet. */
 HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                                const hf_start_options *options);
@@ -118,10 +121,16 @@ HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = t
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
  * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
  * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.
- * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE. */
+ * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE.
+ * A thread that waits here is made to return, when a program stops, like any waiter: by canceling a scope around the call. A plain
+ * thread opens one for that (hf_scope_open with .runtime); hf_runtime_stop cancels all scopes of its runtime. Without a scope
+ * around it, only .timeout ends the wait of a plain thread. */
 HF_API hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options);
 /* Sends a signal; it is kept until the workflow asks for it.
- * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended; HF_ERR_INVALID, HF_ERR_TOO_BIG as hf_start. */
+ * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: its run has had 10,000 signals, and gets no more; or 100
+ * events, or 2 MiB of them, wait for the end of its running workflow task: try again in a moment; the sentence says which.
+ * HF_ERR_INVALID: the name is empty or has more than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED,
+ * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for hf_start. */
 HF_API hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                 const hf_request_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and

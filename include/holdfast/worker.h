@@ -10,7 +10,13 @@
  * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. One that does not end
  * when it should is a zombie after a while (activity.h), and does not count for activities_max any more.
  * There are at most 1,024 threads: a larger activities_max is for workers whose activities all run on fibers, and HF_UNLIMITED
- * means 1,024 with one that does not. */
+ * means 1,024 with one that does not.
+ *
+ * The tasks of a queue are handed out in the order in which they came. Work that must not wait behind the rest, such as a charge
+ * behind thousands of mails, gets a queue and a worker of its own: .task_queue of hf_activity_run names the queue.
+ *
+ * A workflow, and an activity on a fiber, has a stack of the runtime's default class: about 60,000 bytes unless .stack_size of hf_run
+ * or hf_runtime_new says otherwise. An activity on a thread has 1 MiB. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -21,20 +27,20 @@
 typedef struct hf_worker hf_worker;
 
 typedef struct hf_worker_options {
-    size_t size;              /* set by the macro */
-    hf_runtime *runtime;      /* whose threads to use; NULL = that of the calling fiber, else one of its own */
-    int stop_on;              /* a signal that stops it, such as SIGTERM, and all who asked for the same; 0 = none */
-    const char *namespace_;   /* "default" */
-    const char *identity;     /* who did it, in histories; "PID@HOST@QUEUE" */
-    int workflows_max;        /* steps of workflows at once; 200, HF_UNLIMITED */
-    int activities_max;       /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
-    int cached_max;           /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
-    size_t cached_bytes_max;  /* the same in bytes, roughly; 256 MiB */
-    int pollers_max;          /* polls for workflow steps under way; 64 */
+    size_t size;             /* set by the macro */
+    hf_runtime *runtime;     /* whose threads to use; NULL = that of the calling fiber, else one of its own */
+    int stop_on;             /* POSIX signal that stops this worker, such as SIGTERM; several may share one; 0 = none */
+    const char *namespace_;  /* "default" */
+    const char *identity;    /* who did it, in histories; "PID@HOST@QUEUE" */
+    int workflows_max;       /* steps of workflows at once; 200, HF_UNLIMITED */
+    int activities_max;      /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
+    int cached_max;          /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
+    size_t cached_bytes_max; /* the same in bytes, roughly; 256 MiB */
+    int pollers_max;         /* polls for workflow steps under way; 64 */
     int activity_pollers_max; /* polls for activities under way; 64 */
-    hf_span sticky_timeout;   /* a cached workflow's step that waits for so long goes to any worker; 10 s */
-    hf_span shutdown_grace;   /* stopping: activities may finish for so long; 10 s */
-    hf_span shutdown_force;   /* after that they are canceled, and are left behind if they go on for so long; 5 s */
+    hf_span sticky_timeout;   /* a step of a cached workflow that waits for longer goes to any worker; 10 s */
+    hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s */
+    hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
 } hf_worker_options;
 
 typedef struct hf_add_activity_options {
@@ -61,20 +67,23 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  *
  * It also stops when the runtime takes no new work because of too many zombies (watchdog.zombies_max).
  *
- * HF_ERR_TIMEOUT: activities went on after that, or workflows that do not yield. They are in the log by name, and are left
- * behind: the service may be closed and the worker freed, but they keep their threads and the runtime, whose hf_runtime_free
- * refuses until they have ended. A program that has nothing else to do ends.
+ * HF_ERR_TIMEOUT: some activities did not end when they were canceled, or some workflows do not yield. The log names them, and they
+ * are left behind: the service may be closed and the worker freed, but they keep their threads and the runtime, and
+ * hf_runtime_free fails until they have ended. A program that has nothing else to do can simply end.
  *
- * A workflow that does not yield (for watchdog.stuck_after) is reported, and its workflow task is answered as failed, so that
- * it is tried again, elsewhere if there is another worker; this one drops tasks of that run until it has come back. Its
- * thread is replaced when the runtime's watchdog was given a signal. Without one such a workflow keeps everything that its
- * thread has: when hf_worker_run was called by a fiber of that thread it does not return before the workflow yields; the log
- * says worker_cannot_return. A plain thread that calls hf_worker_run, hf_worker_stop and `.stop_on` are not affected. On a
- * runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced: if that is the
- * caller's it returns when the workflow does.
+ * Workflows that do not yield: a workflow that runs for longer than watchdog.stuck_after without waiting is logged. Its workflow task
+ * is answered as failed and tried again, by another worker if there is one; this worker drops tasks of that run until the
+ * workflow has returned to the library. What happens to its thread depends on the runtime:
  *
- * On a runtime without threads a plain thread that calls this turns it meanwhile, unless a host has begun to. A fiber of
- * another runtime does not: then nothing happens, and this does not return, unless somebody calls hf_runtime_turn.
+ *   - with watchdog.signal set, the thread is replaced, and everything else goes on;
+ *   - without it, the workflow keeps the thread and what belongs to it. If a fiber of that thread called hf_worker_run, that call
+ *     returns only after the workflow has yielded; the log then has worker_cannot_return. A plain thread in hf_worker_run,
+ *     hf_worker_stop and .stop_on are not affected;
+ *   - on a runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced. If that thread
+ *     called hf_worker_run, the call returns when the workflow does.
+ *
+ * On a runtime without threads, a plain thread that calls hf_worker_run turns the runtime meanwhile, unless a host has begun to turn
+ * it. A fiber of another runtime cannot turn it: hf_worker_run then waits until somebody calls hf_runtime_turn.
  *
  * What the service refuses for a reason that may pass by itself (status.h: a full disk, no memory) is tried again: polls with
  * growing pauses, answers of activities for ten seconds, but not when shutdown_force is over. Then the worker returns the status of

@@ -6,8 +6,6 @@
  *
  *   - time, chance and results come from the library: hf_wall_now, hf_random, hf_activity_run; nothing else from outside;
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
- *   - a result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG; at most 2000 timers (sleeps, bounds of waits and
- *     scopes) run at once, and the next one is refused with HF_ERR_LIMIT;
  *   - waits, sleeps, bounds of scopes and delays of forks are at least a millisecond long, else they are refused with
  *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it only looks;
  *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop that tries
@@ -15,6 +13,20 @@
  *     fiber runs any more, no cleanup either. The log says where it was (workflow_did_not_return), and the run goes on from its
  *     history. What the library gave the run is freed; what its code allocated itself is lost, each time. docs/verbs.md lists the
  *     calls that count; those that close, unlock or free do not.
+ *
+ * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of waits and
+ * scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at most 51,200 events and
+ * 50 MiB of history: a run that reaches either limit is terminated, and its code does not hear of it, so nothing is cleaned up. An
+ * activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile; what is passed to and from them counts
+ * as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run has used a fifth of its events, bytes or
+ * signals the log has a warning, workflow_nears_limit. Work that goes on for longer than that is done by several runs: let the
+ * workflow return what is left to do, and start the next run with it.
+ *
+ * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h): keep large
+ * arrays and deep recursion out of it, or give hf_run, or the runtime of the worker, a larger .stack_size.
+ *
+ * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set back by an
+ * hour delays them by an hour; one that is set forward makes them due within ten seconds.
  *
  * Whoever changes a workflow's code while runs of it are under way changes what these find when they are run again. Another
  * activity or timer, another order or span, and the run stops where its history differs: the log has workflow_task_failed with
@@ -35,14 +47,14 @@ typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 typedef struct hf_activity_options {
     size_t size;                    /* set by the macro */
     hf_span start_to_close;         /* time limit of one attempt; this or schedule_to_close is required */
-    hf_span schedule_to_close;      /* all attempts together; 0 = no bound */
-    hf_span schedule_to_start;      /* until a worker takes it; 0 = no bound */
-    hf_span heartbeat;              /* a worker that says nothing for so long is given up; 0 = need not say anything */
+    hf_span schedule_to_close;      /* time limit of all attempts together; 0 = none */
+    hf_span schedule_to_start;      /* time limit until a worker takes it; 0 = none */
+    hf_span heartbeat;              /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
     int attempts_max;               /* 0 = HF_UNLIMITED; HF_OFF = one, it is not tried again */
     hf_span retry_initial;          /* pause before the second attempt; 1 s */
-    double retry_coefficient;       /* each pause is so many times the last; 2 */
+    double retry_coefficient;       /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;              /* longest pause; 100 times the first */
-    const char *task_queue;         /* whose workers are to run it, at most 963 bytes; NULL = the workflow's own */
+    const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
     const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
     hf_payload
@@ -61,10 +73,12 @@ HF_BEGIN_DECLS
  * A cancel does not wait for the activity: it may go on, and succeed, and the workflow never hears of it. Where that matters,
  * as before a payment is undone, call it inside a shield (hf_shield_open), which keeps the cancel out until it has ended.
  *
- * It was not begun, and the history says nothing of it: HF_ERR_INVALID: a name, bound or retry option makes no sense, such as a
- * bound that is negative or less than a millisecond; HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS:
- * `.id` is that of an activity that has not ended; HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` > 0 but
- * `in.data` is NULL, or the caller is not a workflow. */
+ * A result, details or a heartbeat of more than 2 MiB fail the activity for good; the type of the cause is "TooBig".
+ * The activity was not started, and the history does not mention it: HF_ERR_INVALID: a name, bound or retry option makes no sense,
+ * such as a bound that is negative or less than a millisecond;
+ * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: an activity with this `.id` has not ended;
+ * HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` is not 0 but `in.data` is NULL, or the caller is not a
+ * workflow. */
 HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                       const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
