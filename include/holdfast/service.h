@@ -135,7 +135,8 @@ HF_API hf_status hf_signal_with(hf_execution *execution, const char *name, hf_pa
                                 const hf_request_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
  * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request changes nothing, and neither does one for a
- * workflow that has ended: both are HF_OK, for what was asked for is so. Fails: HF_ERR_NOT_FOUND: there is no such workflow. */
+ * workflow that has ended: both are HF_OK, for what was asked for is so. Fails: HF_ERR_NOT_FOUND: there was
+ * never such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
 HF_API hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
 /* Ends it at once; its code hears nothing of it. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
 HF_API hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);

@@ -158,7 +158,7 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me, task_queue); /* as others say it; or the beginning of it */
     worker->identity = hf_arena_copy(names, hf_str_of(o->identity != NULL ? o->identity : text));
     if (o->cached_max > 0) {
-        (void)snprintf(text, HF_ID_LEN_MAX + 1, "%.*s-%s", HF_ID_LEN_MAX - HF_UUID_LEN, task_queue, uuid);
+        (void)snprintf(text, sizeof text, "%s-%s", task_queue, uuid);
         worker->sticky_queue = hf_arena_copy(names, hf_str_of(text));
     }
     return names->status;
