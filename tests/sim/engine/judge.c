@@ -336,7 +336,7 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED: {
         const hf_pb_activity_task_failed_event_attributes *attrs = event->activity_task_failed_event_attributes;
-        bool too_big = attrs->failure->failure_info_case == HF_PB_FAILURE_SERVER_FAILURE_INFO;
+        bool too_big = hf_str_equal(hf_failure_type(attrs->failure), HF_STR("TooBig"));
         return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
                saw_mark(all, it, event, attrs->scheduled_event_id, too_big ? attrs->identity : attrs->failure->message);
     }
