@@ -144,13 +144,13 @@ static void T13_an_attempt_whose_time_is_over_is_told_which(void **state)
     static const char ONE[] = "the start_to_close timeout of the activity is over";
     static const char ALL[] = "the schedule_to_close timeout of the activity is over";
     static const scene SCENES[] = {
-        {.options = {.start_to_close = {3000000000}}, .told_at = 3, .cause = HF_CAUSE_DEADLINE, .reason = ONE},
-        {.options = {.start_to_close = {3000000000}, .schedule_to_close = {9000000000}},
+        {.options = {.start_to_close = {.ns = 3000000000}}, .told_at = 3, .cause = HF_CAUSE_DEADLINE, .reason = ONE},
+        {.options = {.start_to_close = {.ns = 3000000000}, .schedule_to_close = {.ns = 9000000000}},
          .told_at = 3,
          .cause = HF_CAUSE_DEADLINE,
          .reason = ONE},
-        {.options = {.schedule_to_close = {4000000000}}, .told_at = 4, .cause = HF_CAUSE_DEADLINE, .reason = ALL},
-        {.options = {.start_to_close = {9000000000}, .schedule_to_close = {4000000000}},
+        {.options = {.schedule_to_close = {.ns = 4000000000}}, .told_at = 4, .cause = HF_CAUSE_DEADLINE, .reason = ALL},
+        {.options = {.start_to_close = {.ns = 9000000000}, .schedule_to_close = {.ns = 4000000000}},
          .told_at = 4,
          .cause = HF_CAUSE_DEADLINE,
          .reason = ALL},
@@ -164,7 +164,7 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 {
     (void)state;
     static const char BEAT[] = "the heartbeat timeout of the activity is over";
-    static const hf_activity_options OPTIONS = {.start_to_close = {50000000000}, .heartbeat = {5000000000}};
+    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS, .told_at = 5, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
         {.options = OPTIONS, .beat_at = 3, .told_at = 8, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
@@ -178,7 +178,7 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 static void T13_an_activity_that_is_not_wanted_hears_of_it_by_its_heartbeat(void **state)
 {
     (void)state;
-    static const hf_activity_options OPTIONS = {.start_to_close = {50000000000}, .heartbeat = {5000000000}};
+    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS,
          .beat_at = 1,
@@ -201,7 +201,7 @@ static void T13_an_activity_that_is_not_wanted_hears_of_it_by_its_heartbeat(void
 static void T13_a_worker_that_stops_tells_its_activities_after_the_grace(void **state)
 {
     (void)state;
-    static const scene SCENE = {.options = {.start_to_close = {50000000000}},
+    static const scene SCENE = {.options = {.start_to_close = {.ns = 50000000000}},
                                 .then = stop,
                                 .told_at = 15,
                                 .cause = HF_CAUSE_EXPLICIT,
