@@ -138,9 +138,9 @@ static bool keep_going(void *state)
 
 static hf_status answer_backup(talk *t, hf_str path)
 {
-    if (path.len >= HF_PATH_LEN_MAX - 32) { /* what SQLite puts beside it has a longer name */
+    if (path.len > HF_PATH_LEN_MAX - 32) { /* as of the database itself: what lies beside it has a longer name */
         return hf_fail(&t->op, HF_ERR_INVALID, "the path of a backup has %zu bytes, at most %d are taken", path.len,
-                       HF_PATH_LEN_MAX - 33);
+                       HF_PATH_LEN_MAX - 32);
     }
     hf_str copy = hf_arena_copy(&t->arena, path);
     if (copy.data == NULL || memchr(copy.data, '\0', copy.len) != NULL || copy.data[0] != '/') {

@@ -512,6 +512,11 @@ static void tools_ask_the_owner(void **state)
     assert_int_equal(ask(p, "backup", copy, NULL, &h, &op), HF_OK);
     assert_int_equal(ask(p, "backup", copy, NULL, &h, &op), HF_ERR_EXISTS);
     assert_int_equal(ask(p, "backup", "relative.db", NULL, &h, &op), HF_ERR_INVALID);
+    static char far[HF_PATH_LEN_MAX]; /* longer than the path of a database may be */
+    memset(far, 'x', HF_PATH_LEN_MAX - 31);
+    far[0] = '/';
+    assert_int_equal(ask(p, "backup", far, NULL, &h, &op), HF_ERR_INVALID);
+    assert_non_null(strstr(op.message, "the path of a backup has 4065 bytes, at most 4064 are taken"));
     assert_int_equal(ask(p, "dance", NULL, NULL, &h, &op), HF_ERR_INVALID);
     assert_non_null(strstr(op.message, "stats, backup, show and list"));
     assert_int_equal(ask(p, "stats", "a", NULL, &h, &op), HF_ERR_INVALID);
