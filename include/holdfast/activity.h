@@ -54,15 +54,15 @@ typedef struct hf_activity_fail_options {
 HF_BEGIN_DECLS
 
 /* Says how the activity fails, and returns HF_ERR_FAILED, for the activity to return. Any other way to fail works, too:
- * hf_raise_typed gives a type as well, and every failure is tried again as the policy says. The last call counts, and only
- * if HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
- * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID: .retry_after is
- * negative, or less than a millisecond. */
+ * hf_raise_typed gives a type as well, and every failure is tried again as the policy says. The last call counts, and only if
+ * HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
+ * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID:
+ * .retry_after is negative, or less than a millisecond. */
 HF_API hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
 /* Tells that it is alive and how far it got; `details` is copied. Returns at once: it is sent by somebody else, at most once
  * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
- * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more than 2 MiB; HF_ERR_MISUSE outside an
- * activity. */
+ * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more than 2 MiB; HF_ERR_MISUSE
+ * outside an activity. */
 HF_API hf_status hf_activity_heartbeat(hf_payload details);
 /* Valid while the activity runs; NULL outside. */
 HF_API const hf_activity_facts *hf_activity_info(void);

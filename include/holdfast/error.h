@@ -38,8 +38,8 @@ HF_BEGIN_DECLS
 
 /* The last failure of this fiber or plain thread; NULL when there was none. */
 HF_API const hf_failure *hf_error(void);
-/* Its sentence with the chain of causes, "" when there was none: "the order failed; because the disk is gone". What hf_error() gives
- * stays as it is. */
+/* Its sentence with the chain of causes, "" when there was none: "the order failed; because the disk is gone". What
+ * hf_error() gives stays as it is. */
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */

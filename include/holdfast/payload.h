@@ -1,10 +1,10 @@
 /* Payloads: what workflows, activities and signals take and give. Bytes, and the word that says how to read them.
  *
- * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an activity or
- * workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static variable
- * (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such as a buffer on the stack
- * or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the library returns is freed with
- * hf_payload_free; inside a workflow whatever is left is freed with the run.
+ * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an
+ * activity or workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static
+ * variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such as a
+ * buffer on the stack or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the library returns
+ * is freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
  *
  * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check or escape
  * JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has
@@ -27,8 +27,9 @@ typedef struct hf_payload {
 
 HF_BEGIN_DECLS
 
-/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE: `from` has a length
- * and no data, which every call that takes a payload refuses; an activity or workflow that returns such a result fails. */
+/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE: `from` has a
+ * length and no data, which every call that takes a payload refuses; an activity or workflow that returns such a result
+ * fails. */
 HF_API hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from);
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */

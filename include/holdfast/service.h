@@ -93,14 +93,15 @@ HF_BEGIN_DECLS
  * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
  * file that cannot be opened is left as it is. */
 HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options);
-/* Waits until everything accepted is stored. Executions and workers of it must be freed before: HF_AUTO frees what was declared
- * later first, so declare the service before its executions. Accepts NULL.
- * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that fork() made, where every call with it is misuse: it goes on
- * in the parent; HF_ERR_IO and others: what could not be stored at last. */
+/* Waits until everything accepted is stored. Executions and workers of it must be freed before: HF_AUTO frees what was
+ * declared later first, so declare the service before its executions. Accepts NULL.
+ * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that
+ * fork() made, where every call with it is misuse: it goes on in the parent; HF_ERR_IO and others: what could not be stored
+ * at last. */
 HF_API hf_status hf_close(hf_service *service);
 
-/* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may
- * be NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
+/* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may be
+ * NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
  * HF_ID_REUSE_REJECT, and goes on with hf_execution_new after HF_ERR_EXISTS.
  * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
  * bytes, a time is negative or less than a millisecond),
@@ -116,8 +117,8 @@ HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the wor
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them. A timeout or a canceled
- * scope ends the wait before that; hf_close does not, for it refuses while there are executions.
+/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them. A timeout or a
+ * canceled scope ends the wait before that; hf_close does not, for it refuses while there are executions.
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
  * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
  * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.

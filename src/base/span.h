@@ -6,8 +6,8 @@
 
 #include <holdfast/time.h>
 
-/* Refuses a span above 0 and under a millisecond, which is a number without its unit: `whose` and `what` name it in the sentence,
- * "activity 'charge'" and ".start_to_close". Decided by the span alone. Fails: HF_ERR_INVALID. */
+/* Refuses a span above 0 and under a millisecond, which is a number without its unit: `whose` and `what` name it in the
+ * sentence, "activity 'charge'" and ".start_to_close". Decided by the span alone. Fails: HF_ERR_INVALID. */
 hf_status hf_span_check_unit(hf_op *op, const char *whose, const char *what, hf_span span);
 /* Whether the next one has nothing to refuse. */
 static inline bool hf_span_is_bound(hf_span span)

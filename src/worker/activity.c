@@ -164,7 +164,8 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }
 
-/* A result that is not there is a failure. One that is too big ends the activity for good: the next attempt would make it again. */
+/* A result that is not there is a failure. One that is too big ends the activity for good: the next attempt would make it
+ * again. */
 static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
 {
     hf_op op;

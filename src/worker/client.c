@@ -438,8 +438,8 @@ static bool read_page(errand *e, const hf_execution *execution, hf_str run_id, h
     return is_end;
 }
 
-/* The event that closed the run does not say why it was to cancel; its history does. Without one, or when it cannot be read, the
- * outcome is told without the reason. */
+/* The event that closed the run does not say why it was to cancel; its history does. Without one, or when it cannot be read,
+ * the outcome is told without the reason. */
 static hf_status canceled_as(errand *e, const hf_execution *execution, hf_str run_id, mark end_of_run)
 {
     char reason[HF_MESSAGE_LEN_MAX] = "";

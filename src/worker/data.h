@@ -48,9 +48,9 @@ void hf_data_drop(hf_kept *kept);
 /* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the sentence.
  * Fails: HF_ERR_INVALID. */
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max);
-/* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes (HF_ERR_TOO_BIG).
- * Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow may rely on it. `what` it is, for
- * the sentence. */
+/* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes
+ * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow may rely on
+ * it. `what` it is, for the sentence. */
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload);
 /* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it is the library's, static, or part of
  * the function's input. A buffer on a stack that was left, or memory of somebody else's, is not looked at. */

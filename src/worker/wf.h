@@ -6,9 +6,10 @@
 
 /* What histories say about who ran a workflow, and by which rules (lang_used_flags of a WorkflowTaskCompleted).
  *
- * A rule that changes what workflow code asks for gets a number here, for ever. It holds for a step if the WorkflowTaskCompleted of
- * that step, or of an earlier one, names it; and for the step at hand, which has no such event yet: its answer names the rule.
- * So each step is replayed by the rules it was first played by, whoever replays it and however much of the history there is. */
+ * A rule that changes what workflow code asks for gets a number here, for ever. It holds for a step if the
+ * WorkflowTaskCompleted of that step, or of an earlier one, names it; and for the step at hand, which has no such event yet:
+ * its answer names the rule. So each step is replayed by the rules it was first played by, whoever replays it and however
+ * much of the history there is. */
 #define HF_WF_SDK_NAME "holdfast-c"
 enum {
     HF_WF_RULE_SPANS = 1 /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
