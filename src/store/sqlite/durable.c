@@ -16,7 +16,7 @@
  * behind the hole and a log that ends in front of it.
  *
  * SQLite holds its exclusive lock on the database by then: in exclusive locking mode it takes the lock, opens the log, and
- * reads it, in this order (pagerOpenWal in its pager.c, every version from 3.7 on). */
+ * reads it, in this order (pagerOpenWal in its pager.c, from 3.7.7 to 3.53 at least; an assertion sees to it). */
 #include "store/sqlite/sqlite_private.h"
 
 #include "base/canary.h"
