@@ -212,10 +212,11 @@ static void write_index(FILE *out, const def *d)
 static void write_table(FILE *out, const def *d)
 {
     const char *c = d->c;
-    if (d->field_count == 0) {
+    if (d->field_count == 0) { /* its table is empty, but there: pointers into it are compared */
         fprintf(out,
                 "const hf_pb_type hf_pb_%s_type = {.name = \"%s\", .size = sizeof(hf_pb_%s),\n"
-                "    .unknown_offset = offsetof(hf_pb_%s, unknown), .look = HF_PB_LOOK_%s};\n\n",
+                "    .fields = &(const hf_pb_field){0}, .unknown_offset = offsetof(hf_pb_%s, unknown),\n"
+                "    .look = HF_PB_LOOK_%s};\n\n",
                 c, d->full, c, c, look_of(d));
         return;
     }
