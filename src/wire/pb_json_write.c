@@ -33,6 +33,10 @@ static void print_real(printer *p, double value, bool is_float)
         print_quoted(p, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
         return;
     }
+    if (value == 0 && signbit(value)) {
+        hf_buf_puts(p->out, "-0.0"); /* "-0" is read as an integer, which has no sign */
+        return;
+    }
     for (int digits = is_float ? 6 : 15; digits <= 17; digits++) {
         (void)snprintf(text, sizeof text, "%.*g", digits, value);
         if (is_float ? strtof(text, NULL) == (float)value : strtod(text, NULL) == value) {

@@ -276,6 +276,7 @@ static void numbers_are_written_short_and_exact(void **state)
                  {2.0, "2"},
                  {1e300, "1e+300"},
                  {-0.5, "-0.5"},
+                 {-0.0, "-0.0"},
                  {1.0 / 3, "0.3333333333333333"},
                  {(double)NAN, "\"NaN\""},
                  {-(double)INFINITY, "\"-Infinity\""}};
@@ -290,6 +291,7 @@ static void numbers_are_written_short_and_exact(void **state)
             hf_pb_json_read(&d.op, &hf_pb_double_value_type, hf_str_of_len(d.buf.data, d.buf.len), &d.arena, &again),
             HF_OK);
         assert_true(again.value == value.value || (again.value != again.value && value.value != value.value));
+        assert_int_equal(signbit(again.value) != 0, signbit(value.value) != 0 && !isnan(value.value));
         desk_deinit(&d);
     }
 }
