@@ -220,15 +220,36 @@ static hf_status apply_sticky(hf_op *op, hf_core *core, hf_run *run, hf_str byte
     return HF_OK;
 }
 
+bool hf_event_may_wait(const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+    case HF_EVENT_TYPE_TIMER_FIRED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_STARTED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
+    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
+    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
+    case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+    case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
+        return attributes_fit(event);
+    default:
+        return false;
+    }
+}
+
 /* A buffered event has no id yet, but what it ends has ended: nobody may end it again. */
 static hf_status mark_ended(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
 {
     hf_pb_history_event event;
     HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, &core->scratch, &event));
-    if (!attributes_fit(&event)) {
-        return cannot(op, run, &event, "its attributes are missing, or another's");
+    if (!hf_event_may_wait(&event)) {
+        return cannot(op, run, &event, "it is not one that may wait, or its attributes are missing or another's");
     }
-    if (event.event_type == HF_EVENT_TYPE_TIMER_FIRED && event.timer_fired_event_attributes != NULL) {
+    if (event.event_type == HF_EVENT_TYPE_TIMER_FIRED) {
         return hf_timer_mark_fired(op, core, run, &event);
     }
     HF_TRY(hf_external_mark_ended(op, core, run, &event));
@@ -275,6 +296,9 @@ hf_status hf_apply_change(hf_op *op, hf_core *core, hf_run *run, const hf_pb_raw
     switch (field->number) {
     case HF_CHANGE_EVENT: {
         hf_pb_history_event event;
+        if (field->whole.len != element_len(field->bytes.len)) { /* history_len would not be what the log has */
+            return hf_fail(op, HF_ERR_INVALID, "run %lld: an event is not written as a field", (long long)run->number);
+        }
         HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, field->bytes, &core->scratch, &event));
         return hf_apply_event(op, core, run, &event, field->bytes);
     }

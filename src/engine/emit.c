@@ -216,7 +216,7 @@ hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
         }
     }
     *ret_first = start.id;
-    return hf_str_of_len(run->log.data + start.at, run->log.len - start.at);
+    return hf_str_of_len(hf_buf_text(&run->log) + start.at, run->log.len - start.at);
 }
 
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)

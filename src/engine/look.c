@@ -59,6 +59,10 @@ static hf_status add_run_changes(hf_op *op, hf_look *look, uint64_t commit, hf_s
 {
     hf_pb_run_changes msg;
     HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &look->arena, &msg));
+    if (!hf_run_is_number(msg.run)) {
+        return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal has changes of no run",
+                       (unsigned long long)commit);
+    }
     return add_change(op, look, (hf_look_change){.run = msg.run, .commit = commit, .changes = msg.changes});
 }
 
@@ -362,6 +366,9 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
     }
     if (status == HF_OK && run->event_count == 0) {
         status = hf_fail(op, HF_ERR_NOT_FOUND, "there is no run %lld", (long long)number);
+    }
+    if (status == HF_OK) {
+        status = hf_run_sound(op, run);
     }
     if (status == HF_OK && look->core->status != HF_OK) {
         status = hf_fail(op, look->core->status, "%s", look->core->why);

@@ -44,7 +44,7 @@ static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *
     hf_pb_engine_meta meta;
     HF_TRY(hf_record_open(op, HF_TABLE_META, &META_KEY, get.value, &body));
     HF_TRY(hf_pb_decode(op, &hf_pb_engine_meta_type, body, arena, &meta));
-    if (meta.mac_key.len != sizeof core->mac_key) {
+    if (meta.mac_key.len != sizeof core->mac_key || meta.incarnation == UINT64_MAX) {
         return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
     }
     memcpy(core->mac_key, meta.mac_key.data, sizeof core->mac_key);
@@ -165,6 +165,10 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
 {
     hf_pb_run_changes msg;
     HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
+    if (!hf_run_is_number(msg.run)) {
+        return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal has changes of no run",
+                       (unsigned long long)commit);
+    }
     hf_run *run = NULL;
     HF_TRY(load_now(op, core, store, msg.run, &run));
     if (run->bad) {
@@ -201,6 +205,7 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
     *ret_logged = 0;
     hf_str body = {0};
     hf_pb_journal_commit msg = {0};
+    uint64_t commit = (uint64_t)row->key.a;
     HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &body));
     hf_str rest = body;
     hf_pb_raw field;
@@ -213,12 +218,12 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
             msg.previous = field.value;
             if (!first && msg.previous != core->journal_hash) {
                 return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal does not follow the one before",
-                               (unsigned long long)msg.commit);
+                               (unsigned long long)commit);
             }
             break;
         case 4:
             hf_core_reset_scratch(core);
-            HF_TRY(replay_run(op, core, store, msg.commit, field.bytes));
+            HF_TRY(replay_run(op, core, store, commit, field.bytes));
             break;
         case 5:
             core->run_next = (int64_t)field.value;
@@ -230,13 +235,14 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
             *ret_logged = field.value;
             break;
         case 7:
-            HF_TRY(replay_names(op, core, msg.commit, field.bytes));
+            HF_TRY(replay_names(op, core, commit, field.bytes));
             break;
         default:
             break;
         }
     }
-    if (rest.data == NULL || msg.commit != (uint64_t)row->key.a) {
+    if (rest.data == NULL || msg.commit != commit || !hf_run_is_number(core->run_next) ||
+        !hf_run_is_number(core->order_next)) {
         return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
     }
     core->journal_hash = hf_digest(msg.previous, body);
@@ -468,8 +474,10 @@ static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *a
     HF_LIST_EACH(node, &core->runs_all)
     {
         hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->bad && run->event_count == 0) {
-            HF_TRY(make_bad(core, &run)); /* changed or held, and not there */
+        hf_op bad;
+        hf_op_init(&bad);
+        if (!run->bad && hf_run_sound(&bad, run) != HF_OK) {
+            HF_TRY(make_bad(core, &run)); /* changed or held, and not there; or changed into what it cannot be */
         }
         any_bad = any_bad || run->bad;
         if (run->kept && !run->bad) {
@@ -549,6 +557,30 @@ static hf_status has_rows(hf_op *op, hf_store *store, hf_arena *arena, hf_table 
     return HF_OK;
 }
 
+/* Numbers are given once: a run that has the next one, or a later one, would be taken for a run to come. */
+static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    hf_store_request scan = {
+        .verb = HF_STORE_SCAN,
+        .table = HF_TABLE_RUN,
+        .key_end = {.a = INT64_MAX},
+        .backwards = true,
+        .row_max = 1,
+        .arena = arena,
+    };
+    HF_TRY(execute(op, store, &scan));
+    int64_t last = scan.row_count > 0 ? scan.rows[0].key.a : 0;
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        last = run->number > last ? run->number : last;
+    }
+    return last < core->run_next
+               ? HF_OK
+               : hf_fail(op, HF_ERR_INVALID, "there is a run %lld, the journal says that %lld is the next",
+                         (long long)last, (long long)core->run_next);
+}
+
 static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
     uint32_t names_version = 0;
@@ -559,6 +591,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_TRY(recover_names(op, core, store, arena, names_version, logged));
     HF_TRY(load_held(op, core, store, arena));
     HF_TRY(sort_out(op, core, store, arena));
+    HF_TRY(check_numbers(op, core, store, arena));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
     bool names = true;

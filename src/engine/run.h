@@ -227,6 +227,12 @@ struct hf_run {
     int64_t spilled_len;    /* bytes of those */
 };
 
+/* What the number of a run may be, or of a task; the last ones are none, so that there is always a next. */
+static inline bool hf_run_is_number(int64_t number)
+{
+    return number > 0 && number < INT64_MAX / 2;
+}
+
 static inline bool hf_run_is_open(const hf_run *run)
 {
     return run->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING;
@@ -255,6 +261,11 @@ hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id);
 /* R1, R4, R5 and order. */
 void hf_run_check(const hf_run *run);
 
+/* sound.c: whether a run that was read can be worked with. Fails: HF_ERR_INVALID. */
+hf_status hf_run_sound(hf_op *op, const hf_run *run);
+/* Whether these are the events behind `spilled`: their number, bytes and chain. Fails: HF_ERR_INVALID. */
+hf_status hf_tail_sound(hf_op *op, const hf_run *run, hf_str tail);
+
 /* state.c: the row. `rest` false leaves out what no history holds, for the comparison of R3. `tail`: events that the row is to
  * hold itself. */
 void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
@@ -264,6 +275,8 @@ hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body);
 /* apply.c */
 /* Fails: HF_ERR_INVALID: it cannot follow what is there. */
 hf_status hf_apply_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+/* An event that may wait for the end of a workflow task, with the attributes of its kind. */
+bool hf_event_may_wait(const hf_pb_history_event *event);
 /* One field of a log. Fails: HF_ERR_INVALID: not a change, or one that cannot follow. */
 hf_status hf_apply_change(hf_op *op, hf_core *core, hf_run *run, const hf_pb_raw *field);
 

@@ -207,6 +207,36 @@ static hf_status decode_activity(hf_op *op, hf_core *core, hf_run *run, const hf
     return HF_OK;
 }
 
+static hf_status decode_external(hf_op *op, hf_core *core, hf_run *run, const hf_pb_external_state *msg)
+{
+    hf_pb_history_event event;
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, msg->event, &core->scratch, &event));
+    if (!hf_external_is_good(&event) || msg->state <= HF_EXTERNAL_NEW || msg->state >= HF_EXTERNAL_STATE_COUNT) {
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: its message %lld cannot be read", (long long)run->number,
+                       (long long)msg->initiated_id);
+    }
+    hf_external *external = hf_external_add(core, run, msg->initiated_id, msg->event);
+    if (external != NULL) {
+        external->state = (hf_external_state)msg->state;
+    }
+    return core->status;
+}
+
+static hf_status decode_buffered(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+{
+    hf_pb_history_event event;
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, &core->scratch, &event));
+    if (!hf_event_may_wait(&event)) {
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: an event that waits is not one that may", (long long)run->number);
+    }
+    if (HF_VEC_RESERVE(core, &run->buffered)) {
+        run->buffered.items[run->buffered.count] = (hf_owned){NULL, 0};
+        hf_owned_set(core, &run->buffered.items[run->buffered.count++], bytes);
+        run->buffered_len += bytes.len;
+    }
+    return core->status;
+}
+
 static hf_status decode_lists(hf_op *op, hf_core *core, hf_run *run, const hf_pb_run_state *msg)
 {
     for (size_t i = 0; i < msg->activities.count; i++) {
@@ -220,18 +250,10 @@ static hf_status decode_lists(hf_op *op, hf_core *core, hf_run *run, const hf_pb
         }
     }
     for (size_t i = 0; i < msg->externals.count; i++) {
-        const hf_pb_external_state *from = &msg->externals.items[i];
-        hf_external *external = hf_external_add(core, run, from->initiated_id, from->event);
-        if (external != NULL && from->state > HF_EXTERNAL_NEW && from->state < HF_EXTERNAL_STATE_COUNT) {
-            external->state = (hf_external_state)from->state;
-        }
+        HF_TRY(decode_external(op, core, run, &msg->externals.items[i]));
     }
     for (size_t i = 0; i < msg->buffered.count; i++) {
-        if (HF_VEC_RESERVE(core, &run->buffered)) {
-            run->buffered.items[run->buffered.count] = (hf_owned){NULL, 0};
-            hf_owned_set(core, &run->buffered.items[run->buffered.count++], msg->buffered.items[i]);
-            run->buffered_len += msg->buffered.items[i].len;
-        }
+        HF_TRY(decode_buffered(op, core, run, msg->buffered.items[i]));
     }
     for (size_t i = 0; i < msg->request_ids.count; i++) {
         if (HF_VEC_RESERVE(core, &run->request_ids)) {
@@ -293,5 +315,9 @@ hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body)
     hf_owned_set(core, &run->unknown, msg.unknown);
     decode_wft(core, &run->wft, msg.task);
     HF_TRY(decode_lists(op, core, run, &msg));
-    return core->status;
+    if (core->status != HF_OK) {
+        return core->status;
+    }
+    HF_TRY(hf_run_sound(op, run));
+    return hf_tail_sound(op, run, msg.tail);
 }

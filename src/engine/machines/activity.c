@@ -65,7 +65,7 @@ hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, h
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
     if (status != HF_OK || event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
-        event.activity_task_scheduled_event_attributes == NULL) {
+        event.attributes_case != HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES) {
         hf_activity_free(core, activity);
         return NULL;
     }
@@ -156,6 +156,9 @@ hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_h
         HF_TRY(hf_activity_mark_ended(op, core, run, event));
     }
     activity = hf_run_activity(run, ended_id(event, &state));
+    if (activity == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "an event ends an activity and does not say which");
+    }
     size_t index = 0;
     while (run->activities.items[index] != activity) {
         index++;

@@ -28,6 +28,20 @@ const hf_machine hf_external_machine = {"external", RULES, HF_EXTERNAL_STATE_COU
 
 /* ---- Apply ----------------------------------------------------------------------------------------------------------- */
 
+bool hf_external_is_good(const hf_pb_history_event *event)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES:
+        return event->event_type == HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED &&
+               event->signal_external_workflow_execution_initiated_event_attributes->workflow_execution != NULL;
+    case HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES:
+        return event->event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED &&
+               event->request_cancel_external_workflow_execution_initiated_event_attributes->workflow_execution != NULL;
+    default:
+        return false;
+    }
+}
+
 hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event)
 {
     if (!HF_VEC_RESERVE(core, &run->externals)) {
@@ -41,7 +55,9 @@ hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, h
 
 hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
-    (void)op;
+    if (!hf_external_is_good(event)) {
+        return hf_fail(op, HF_ERR_INVALID, "event %lld is a message to nobody", (long long)event->event_id);
+    }
     hf_walk(&core->walked, HF_MACHINE_EXTERNAL, HF_EXTERNAL_NEW, HF_EXTERNAL_INITIATED);
     hf_external_add(core, run, event->event_id, bytes);
     return core->status;
@@ -108,7 +124,11 @@ hf_status hf_external_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_h
     if (external == NULL || external->state != state) { /* unless that was done when it was buffered */
         HF_TRY(hf_external_mark_ended(op, core, run, event));
     }
-    drop(core, run, find(run, initiated_id));
+    external = find(run, initiated_id);
+    if (external == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "an event ends a message and does not say which");
+    }
+    drop(core, run, external);
     return HF_OK;
 }
 

@@ -126,6 +126,8 @@ hf_status hf_timer_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hist
 hf_status hf_timer_mark_fired(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
 
 /* ---- external.c ------------------------------------------------------------------------------------------------------ */
+/* Whether an event says to whom a message goes, and what it is. */
+bool hf_external_is_good(const hf_pb_history_event *event);
 hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event);
 void hf_external_signal(hf_core *core, hf_run *run,
                         const hf_pb_signal_external_workflow_execution_command_attributes *attrs);

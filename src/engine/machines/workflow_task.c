@@ -77,6 +77,11 @@ static hf_status cannot(hf_op *op, const hf_run *run, const char *what)
                    (long long)run->number, what, RULES[run->wft.state].name);
 }
 
+static int32_t next_attempt(int32_t attempt)
+{
+    return attempt < INT32_MAX - 1 ? attempt + 1 : attempt;
+}
+
 static void forget(hf_core *core, hf_run *run, int32_t attempt_next)
 {
     hf_wft *wft = &run->wft;
@@ -147,7 +152,7 @@ hf_status hf_wft_timed_out(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hi
     }
     /* A sticky task that nobody took says nothing against the run: the next one is a first attempt again. */
     bool sticky = attrs->timeout_type == HF_TIMEOUT_TYPE_SCHEDULE_TO_START;
-    forget(core, run, sticky ? run->wft.attempt : run->wft.attempt + 1);
+    forget(core, run, sticky ? run->wft.attempt : next_attempt(run->wft.attempt));
     return HF_OK;
 }
 
@@ -159,7 +164,7 @@ hf_status hf_wft_failed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_histo
         !hf_wft_move(core, run, HF_WFT_NONE)) {
         return cannot(op, run, "failed");
     }
-    forget(core, run, run->wft.attempt + 1);
+    forget(core, run, next_attempt(run->wft.attempt));
     return HF_OK;
 }
 
