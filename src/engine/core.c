@@ -290,12 +290,13 @@ static void evict(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_EVICTED);
     hf_match_evicted(core, run);
-    bool read = run->due_written < core->due_until ||
-                (run->due_written == core->due_until && run->number < core->due_until_run) ||
-                (core->due_reading && run->due_written < core->due_reading_to);
-    if (run->due_written != 0 && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
-        /* The row that holds its deadline was passed already, or is being passed. */
-        (void)hf_due_add_cold(core, run->due_written, run->number);
+    /* A deadline whose row was passed already, or is being passed; or whose row, if there is one, is of another time: it would be
+     * found too late, or again and again. */
+    int64_t due = hf_run_next_due(run);
+    bool read = due < core->due_until || (due == core->due_until && run->number < core->due_until_run) ||
+                (core->due_reading && due < core->due_reading_to) || due != run->due_written;
+    if (!run->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
+        (void)hf_due_add_cold(core, due, run->number);
     }
     hf_run_remove(core, run);
 }

@@ -395,6 +395,40 @@ static void a_name_that_is_too_long_makes_its_run_bad(void **state)
     hf_buf_deinit(&out);
 }
 
+/* ---- Deadlines --------------------------------------------------------------------------------------------------------- */
+
+/* The row of the deadline is too early, as if another version had reckoned differently. While there is no room in memory the run
+ * goes back to its rows at once, and must not be looked for again before its own deadline. */
+static void a_deadline_that_is_too_early_costs_one_look(void **state)
+{
+    (void)state;
+    again(&SMALL);
+    hf_rig_do(&rig, "start wf; poll; complete timer t 10h; start other; poll; complete timer t 10h");
+    hf_arena_init(&arena, hf_rig_heap);
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_run_state msg;
+    assert_int_equal(hf_pb_decode(&op, &hf_pb_run_state_type, row_of_run(), &arena, &msg), HF_OK);
+    hf_key due = {.a = msg.due_written, .b = 1};
+    behind((hf_write){.table = HF_TABLE_DUE, .kind = HF_WRITE_DELETE, .key = due});
+    hf_rig_crash(&rig);
+    msg.due_written = due.a = rig.now.wall + 1;
+    behind((hf_write){.table = HF_TABLE_DUE, .kind = HF_WRITE_PUT, .key = due});
+    hf_rig_crash(&rig);
+    put(HF_TABLE_RUN, (hf_key){.a = 1}, &hf_pb_run_state_type, &msg);
+    hf_rig_crash(&rig);
+    hf_rig_do(&rig, "time 1s"); /* the rig fails when this does not come to rest */
+    hf_rig_do(&rig, "time 1s; time 9h; time 1h; poll; complete done; poll; complete done");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK "5 TimerStarted t after=36000s\n"
+                              "6 TimerFired t started=5\n"
+                              "7 WorkflowTaskScheduled attempt=1\n"
+                              "8 WorkflowTaskStarted scheduled=7\n"
+                              "9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                              "10 WorkflowExecutionCompleted\n");
+    hf_arena_deinit(&arena);
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_run_that_makes_no_sense_is_bad_and_no_other),
     TEST(changes_of_no_run_refuse_the_opening),
@@ -404,6 +438,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_message_to_nobody_makes_its_run_bad),
     TEST(an_event_that_is_written_unusually_makes_its_run_bad),
     TEST(a_name_that_is_too_long_makes_its_run_bad),
+    TEST(a_deadline_that_is_too_early_costs_one_look),
 };
 
 int main(int argc, char **argv)
