@@ -37,7 +37,10 @@ static hf_status converse(hf_op *op, hf_wire *wire, const char *path, const hf_p
         status = hf_frame_read(op, wire, &hf_pb_admin_response_type, HF_FRAME_RESPONSE_MAX, &arena, &response);
         status = unless_gone(op, status, path);
         if (status == HF_OK && response.status != HF_OK) {
-            status = hf_fail(op, (hf_status)response.status, "%.*s", HF_STR_ARGS(response.message));
+            status = (hf_status)response.status;
+            bool says_why = response.message.len > 0 && response.message.data[0] != '\0';
+            hf_str why = says_why ? response.message : hf_str_of(hf_status_text(status));
+            status = hf_fail(op, status, "%.*s", HF_STR_ARGS(why));
         } else if (status == HF_OK) {
             chunk(state, response.kind, response.chunk);
             is_last = response.last;
