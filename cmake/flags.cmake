@@ -48,6 +48,10 @@ if(HF_SANITIZE)
     target_compile_options(hf_flags INTERFACE $<${c}:-fsanitize=${HF_SANITIZE}> $<${c}:-fno-sanitize-recover=all>)
     target_link_options(hf_flags INTERFACE -fsanitize=${HF_SANITIZE})
 endif()
+if(HF_FUZZ)
+    # Coverage for libFuzzer; the targets of tests/fuzz link its main.
+    target_compile_options(hf_flags INTERFACE $<${c}:-fsanitize=fuzzer-no-link>)
+endif()
 if(HF_HARDEN)
     target_compile_options(hf_flags INTERFACE $<${c}:-fstack-protector-strong> $<${c}:-U_FORTIFY_SOURCE>
                                               $<${c}:-D_FORTIFY_SOURCE=2>)
