@@ -2,11 +2,11 @@
 # makes fuzz_replay_<name>, and a test fuzz/<name> that gives it the inputs of corpus/<name> and of crashes/<name>.
 
 set(fuzz_dir "${CMAKE_CURRENT_SOURCE_DIR}/fuzz")
-set(fuzz_names codec store text)
+set(fuzz_names codec store token text)
 set(fuzz_programs "") # lines "<name>\t<program>", for ./dev
 
 # Inputs are fields of a message: mutate.c changes them. The others are text.
-set(fuzz_of_fields codec store)
+set(fuzz_of_fields codec store token)
 set(fuzz_store_with fuzz/drive.c fuzz/rows.c)
 
 foreach(name IN LISTS fuzz_names)
