@@ -2,11 +2,11 @@
 # makes fuzz_replay_<name>, and a test fuzz/<name> that gives it the inputs of corpus/<name> and of crashes/<name>.
 
 set(fuzz_dir "${CMAKE_CURRENT_SOURCE_DIR}/fuzz")
-set(fuzz_names codec store token text)
+set(fuzz_names codec store token admin text)
 set(fuzz_programs "") # lines "<name>\t<program>", for ./dev
 
 # Inputs are fields of a message: mutate.c changes them. The others are text.
-set(fuzz_of_fields codec store token)
+set(fuzz_of_fields codec store token admin)
 set(fuzz_store_with fuzz/drive.c fuzz/rows.c)
 
 foreach(name IN LISTS fuzz_names)
@@ -36,3 +36,7 @@ endforeach()
 if(HF_FUZZ)
     file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/fuzz_programs.txt" CONTENT "${fuzz_programs}")
 endif()
+
+# The inputs that all of this began with.
+add_executable(fuzz_seeds EXCLUDE_FROM_ALL fuzz/seeds.c)
+target_link_libraries(fuzz_seeds PRIVATE hf_test_support)
