@@ -64,7 +64,9 @@ static bool unseal(const hf_core *core, hf_str bytes, hf_sealed *ret_sealed)
     ret_sealed->b = (int64_t)get(&at, 8);
     ret_sealed->attempt = (int32_t)(uint32_t)get(&at, 4);
     ret_sealed->stamp = (int64_t)get(&at, 8);
-    return true;
+    /* What we seal names a run and events that can be. Others are not ours, whatever their seal. */
+    return hf_run_is_number(ret_sealed->run) && ret_sealed->a >= 0 && ret_sealed->a < INT64_MAX && ret_sealed->b >= 0 &&
+           ret_sealed->b < INT64_MAX && ret_sealed->attempt >= 0;
 }
 
 void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN])
@@ -92,7 +94,7 @@ void hf_page_encode(const hf_core *core, const hf_page *page, char bytes[HF_TOKE
 bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page)
 {
     hf_sealed sealed;
-    if (!unseal(core, bytes, &sealed) || sealed.kind != PAGE) {
+    if (!unseal(core, bytes, &sealed) || sealed.kind != PAGE || sealed.a < 1) {
         return false;
     }
     *ret_page = (hf_page){sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};

@@ -72,6 +72,31 @@ static void a_forged_token_is_an_invalid_argument(void **state)
     assert_true(hf_rig_probe(&rig, HF_PROBE_FORGED_TOKEN) == 2);
 }
 
+/* Sealed with the right key, and not by us. */
+static void a_token_that_names_what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    static const hf_page PAGES[] = {{1, 0, 0, 0, 0},  {1, -3, 0, 0, 0},        {1, INT64_MAX, 0, 0, 0},
+                                    {1, 1, -1, 0, 0}, {1, 1, INT64_MAX, 0, 0}, {0, 1, 0, 0, 0},
+                                    {-1, 1, 0, 0, 0}, {INT64_MAX, 1, 0, 0, 0}, {1, 1, 0, -1, 0}};
+    char bytes[HF_TOKEN_LEN];
+    hf_str sealed = hf_str_of_len(bytes, sizeof bytes);
+    for (size_t i = 0; i < HF_COUNT_OF(PAGES); i++) {
+        hf_page page = {0};
+        hf_page_encode(rig.core, &PAGES[i], bytes);
+        print_message("page %zu\n", i);
+        assert_false(hf_page_decode(rig.core, sealed, &page));
+    }
+    static const hf_token TOKENS[] = {{true, 0, 1, 0, 1, 0},  {false, -1, 1, 2, 1, 0}, {true, INT64_MAX, 1, 0, 1, 0},
+                                      {true, 1, -1, 0, 1, 0}, {false, 1, 1, -2, 1, 0}, {true, 1, 1, 0, -1, 0}};
+    for (size_t i = 0; i < HF_COUNT_OF(TOKENS); i++) {
+        hf_token token = {0};
+        hf_token_encode(rig.core, &TOKENS[i], bytes);
+        print_message("token %zu\n", i);
+        assert_false(hf_token_decode(rig.core, sealed, &token));
+    }
+}
+
 static void a_token_is_good_in_its_namespace_only(void **state)
 {
     (void)state;
@@ -124,8 +149,8 @@ static void a_token_names_what_it_was_made_of(void **state)
 {
     (void)state;
     const hf_token made = {.activity = true,
-                           .run = INT64_MAX,
-                           .scheduled_id = -1,
+                           .run = INT64_MAX / 2 - 1,
+                           .scheduled_id = INT64_MAX - 1,
                            .started_id = 7,
                            .attempt = INT32_MAX,
                            .stamp = INT64_MIN};
@@ -133,13 +158,14 @@ static void a_token_names_what_it_was_made_of(void **state)
     hf_token read = {0};
     hf_token_encode(rig.core, &made, bytes);
     assert_true(hf_token_decode(rig.core, hf_str_of_len(bytes, sizeof bytes), &read));
-    assert_true(read.activity && read.run == made.run && read.scheduled_id == -1 && read.started_id == 7 &&
-                read.attempt == INT32_MAX && read.stamp == INT64_MIN);
+    assert_true(read.activity && read.run == made.run && read.scheduled_id == made.scheduled_id &&
+                read.started_id == 7 && read.attempt == INT32_MAX && read.stamp == INT64_MIN);
 }
 
 static const struct CMUnitTest TESTS[] = {
     TEST(no_forged_token_is_accepted),
     TEST(a_forged_token_is_an_invalid_argument),
+    TEST(a_token_that_names_what_cannot_be_is_refused),
     TEST(a_token_is_good_in_its_namespace_only),
     TEST(a_token_of_one_kind_is_not_one_of_the_other),
     TEST(a_token_of_another_store_is_refused),
