@@ -94,7 +94,7 @@ static void open_world(world *w, uint64_t bits, uint64_t seed)
     FUZZ_CHECK(hf_engine_open(&op, w->env, store, NULL, &w->engine) == HF_OK, "%s", op.message);
     start_run(w, "one");
     start_run(w, "two");
-    FUZZ_CHECK(hf_admin_open(&op, w->env, PATH, w->engine, &w->admin) == HF_OK, "%s", op.message);
+    FUZZ_CHECK(hf_admin_open(&op, w->env, PATH, w->engine, w->engine, &w->admin) == HF_OK, "%s", op.message);
 }
 
 static void close_world(world *w)
@@ -226,7 +226,7 @@ static void act(world *w, const hf_pb_raw *field)
         (void)take(w, field->value % 100000, hf_seconds(1));
         break;
     case SLEEP: {
-        hf_instant end = in(w, (hf_span){(int64_t)(field->value % 30000000000)});
+        hf_instant end = in(w, hf_nanoseconds((int64_t)(field->value % 30000000000)));
         while (w->env->ops->now(w->env).ns < end.ns) {
             wait_until(w, end);
         }
