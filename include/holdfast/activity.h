@@ -35,10 +35,11 @@
 typedef struct hf_activity_facts {
     const char *workflow_id;
     const char *run_id;
-    const char *id;    /* of the activity in its workflow's history */
-    const char *name;  /* under which the workflow scheduled it */
-    int attempt;       /* from 1 */
-    hf_time deadline;  /* by which this attempt must have ended; INT64_MAX = none: hf_time_until takes both for a timeout */
+    const char *id;   /* of the activity in its workflow's history */
+    const char *name; /* under which the workflow scheduled it */
+    int attempt;      /* from 1 */
+    hf_time
+        deadline; /* by which this attempt must have ended; INT64_MAX = none: hf_time_until takes both for a timeout */
     hf_span heartbeat; /* longest time between two heartbeats; 0 = none are expected */
     hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
 } hf_activity_facts;

@@ -59,6 +59,8 @@
     X(HF_BUG_OWNED_KEPT, "crew", "an object of a workflow is not freed with its crew")                             \
     X(HF_BUG_TWO_OPEN_RUNS, "engine", "a start leaves the run open that it should have terminated")                \
     X(HF_BUG_LOG_BEHIND_HOLE, "images", "a log is appended to behind a hole that a failed sync left")              \
+    X(HF_BUG_CACHE_TRUSTED, "images",                                                                              \
+      "what the cache has of a file that was not closed is taken for what the disk has")                           \
     X(HF_BUG_NAME_NOT_SYNCED, "images", "nobody looks whether the name of a log was synced")                       \
     X(HF_BUG_ZOMBIE_KEEPS_SLOT, "hung", "the slot of a zombie is kept")                                            \
     X(HF_BUG_ZOMBIE_NOT_COUNTED, "hung", "an activity that does not end is not counted among the zombies")

@@ -152,6 +152,9 @@ typedef struct hf_env_ops {
     /* Fails with HF_ERR_INVALID, and says what it is, when there is something that is neither a regular file nor a folder.
      * Opens nothing: to open such a thing may wait, or do something. */
     hf_status (*file_check)(hf_env *env, hf_op *op, const char *path);
+    /* What is written of the file is synced, and what is cached of it is forgotten: it is read from the disk from now on. No byte
+     * of it changes. Fails: HF_ERR_NOT_FOUND, HF_ERR_IO and others: it cannot be synced. */
+    hf_status (*file_reread)(hf_env *env, hf_op *op, const char *path);
     /* Takes the lock that the file stands for, and makes it (mode 0600; not through a symbolic link) if need be. At most one
      * holder at a time, in whatever process; the end of the process ends it. HF_ERR_EXISTS: it is held, by the process
      * `*ret_holder`: less than 0 = of one that will be brief, 0 = it has not said so yet. Never waits for the holder. */

@@ -1,8 +1,8 @@
 /* Channels: a small lock, two queues of waiters, and a ring of values. A value goes straight from the sender's memory to
  * the waiting receiver's; whoever unlinks a waiter has claimed it (F3) and wakes it after the lock is released. */
 #include "fiber/chan.h"
-#include "fiber/sync.h"
 #include "fiber/strand.h"
+#include "fiber/sync.h"
 
 #include <string.h>
 

@@ -109,6 +109,12 @@ static void log_to_env(void *state, hf_log_level level, const char *event, const
     }
 }
 
+static hf_status reread(void *state, hf_op *op, const char *path)
+{
+    hf_env *env = state;
+    return env->ops->file_reread(env, op, path);
+}
+
 static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place, hf_store **ret_store)
 {
     hf_allocator memory = hf_env_memory(opened->env);
@@ -121,6 +127,8 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place,
         .durability = place->durability,
         .cache_len = hf_place_shares(place).cache,
         .log_len_max = place->log_len_max,
+        .reread = reread,
+        .reread_state = opened->env,
     };
     return hf_sqlite_open(op, memory, place->path, &options, ret_store);
 }

@@ -301,8 +301,8 @@ static void T13_without_a_signal_nothing_is_sent_and_all_else_holds(void **state
     play_scene((scene){.look = look_at_one});
     HF_CHECK(hungs[0].count == 0);
     HF_CHECK(count_lines("zombie activity=hang ") == 1);
-    HF_CHECK(strstr(lines, " ms=10000 slot=free stack=\"\" message=no stack: only a signal can read it, and none was "
-                           "given; set .watchdog.signal, for example to SIGURG\n") != NULL);
+    HF_CHECK(strstr(lines, " ms=10000 slot=free stack=\"\" message=\"no stack: only a signal can read it, and none was "
+                           "given; set .watchdog.signal, for example to SIGURG\"\n") != NULL);
     HF_CHECK(count_lines("zombie_gave_up") == 0 && count_lines("zombie_gone activity=hang ") == 1);
 }
 

@@ -191,7 +191,7 @@ static void T13_an_activity_that_is_not_wanted_hears_of_it_by_its_heartbeat(void
          .then = terminate,
          .told_at = 9,
          .cause = HF_CAUSE_EXPLICIT,
-         .reason = "the activity has timed out, or its workflow has ended"},
+         .reason = "the workflow of this activity has ended"},
     };
     for (size_t i = 0; i < HF_COUNT_OF(scenes); i++) {
         play_scene(&scenes[i]);

@@ -248,6 +248,33 @@ static int file_sync(sqlite3_file *base, int flags)
     return rc;
 }
 
+static verdict sync_by_name(hf_vfs *vfs, hf_vfs_file *file)
+{
+    verdict v = enter_change(vfs, NULL, HF_IO_SYNC, HF_VFS_SYNC, file, file->name);
+    if (v == GO || (v == FAULT && vfs->plan_fault == HF_FAULT_LOST_SYNC)) {
+        hf_vfs_do_sync(vfs, file);
+        v = GO;
+    } else if (v == FAULT) {
+        hf_vfs_do_sync_badly(vfs, file, vfs->last_error);
+    }
+    file->is_told = v == DEAD ? file->is_told : true;
+    return v;
+}
+
+hf_status hf_vfs_reread(void *vfs, hf_op *op, const char *file)
+{
+    hf_vfs *disk = vfs;
+    hf_vfs_file *found = hf_vfs_file_find(disk, file);
+    if (found == NULL) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "there is no %s", file);
+    }
+    if (sync_by_name(disk, found) != GO && sync_by_name(disk, found) != GO) {
+        return hf_fail(op, disk->last_error == ENOSPC ? HF_ERR_FULL : HF_ERR_IO, "cannot make %s durable", file);
+    }
+    hf_vfs_do_drop(disk, found);
+    return HF_OK;
+}
+
 static int file_size(sqlite3_file *base, sqlite3_int64 *ret_len)
 {
     handle *h = (handle *)base;

@@ -22,6 +22,7 @@
 #ifndef HF_TESTS_VFS_H
 #define HF_TESTS_VFS_H
 
+#include "base/op.h"
 #include "base/rng.h"
 
 typedef struct hf_vfs hf_vfs;
@@ -122,6 +123,9 @@ unsigned hf_io_fault_kinds(hf_io_fault fault);
  * Descriptors that are open hear of it at their next sync. One that is opened later does, too, unless `is_told`: another
  * process has heard of it already. False: nothing was pending. */
 bool hf_vfs_writeback_fails(hf_vfs *vfs, const char *file, int error, bool is_told);
+/* For hf_sqlite_options.reread, with the disk as its state: syncs the file, twice if the first sync fails, and drops what is cached
+ * of it. These syncs count and fail as others do. */
+hf_status hf_vfs_reread(void *vfs, hf_op *op, const char *file);
 /* Failures that happened, over all plans. */
 uint64_t hf_vfs_faults_hit(const hf_vfs *vfs);
 /* Calls of these kinds so far, those of temporary files included. */

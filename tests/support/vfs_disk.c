@@ -18,6 +18,11 @@
  *     reported once to each descriptor that is open then, and to one that is opened later if nobody has heard of it.
  * D4  The directory is one block: a failed sync of it is not tried again either, until a name changes.
  *
+ * D5  If that writeback was the first of a block, the block may be lost for as long as it is cached: what is written to it later does
+ *     not reach the disk either, and the sync of it succeeds. (ext4: the block stays marked as unwritten, and reads as zeros after
+ *     the next mount.) A block that was dropped from the cache is read from the disk, and can be written again. To drop a file is
+ *     a wish: blocks of it that are in use stay in the cache.
+ *
  * A process that dies without the power going leaves `now`: that is hf_vfs_power_off. */
 #include "support/vfs_private.h"
 
@@ -58,6 +63,7 @@ void hf_vfs_file_settle(hf_vfs_file *file)
     hf_list_remove(&file->node);
     hf_vfs_content_clear(&file->now);
     hf_vfs_content_clear(&file->synced);
+    free(file->lost);
     free(file);
 }
 
@@ -150,6 +156,9 @@ void hf_vfs_do_truncate(hf_vfs *vfs, hf_vfs_file *file, uint64_t len)
 {
     pend(vfs, file, HF_VFS_TRUNCATE, len, NULL, 0);
     hf_vfs_content_truncate(&file->now, len);
+    for (size_t i = (size_t)((len + HF_VFS_BLOCK_LEN - 1) / HF_VFS_BLOCK_LEN); i < file->lost_count; i++) {
+        file->lost[i] = false; /* what comes there is another block */
+    }
 }
 
 void hf_vfs_do_delete(hf_vfs *vfs, hf_vfs_file *file)
@@ -247,9 +256,61 @@ void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file)
         }
     }
     hf_vfs_content_truncate(&file->synced, file->now.len);
+    hf_vfs_lose(file, &file->synced);
     if (file->forgotten > 0 && hf_vfs_content_is_equal(&file->synced, &file->now)) {
         file->forgotten = 0; /* all of it was written again */
     }
+}
+
+void hf_vfs_lose(const hf_vfs_file *file, hf_vfs_content *content)
+{
+    static const unsigned char ZEROS[HF_VFS_BLOCK_LEN];
+    for (size_t i = 0; i < file->lost_count; i++) {
+        uint64_t at = (uint64_t)i * HF_VFS_BLOCK_LEN;
+        if (file->lost[i] && at < content->len) {
+            uint64_t there = content->len - at;
+            hf_vfs_content_write(content, at, ZEROS, (size_t)(there < sizeof ZEROS ? there : sizeof ZEROS), NULL);
+        }
+    }
+}
+
+static void mark_lost(hf_vfs_file *file, size_t idx)
+{
+    if (idx >= file->lost_count) {
+        size_t count = idx + idx / 2 + 8;
+        file->lost = realloc(file->lost, count * sizeof *file->lost);
+        hf_assert(file->lost != NULL);
+        memset(file->lost + file->lost_count, 0, (count - file->lost_count) * sizeof *file->lost);
+        file->lost_count = count;
+    }
+    file->lost[idx] = true;
+}
+
+static void forget_lost(hf_vfs_file *file)
+{
+    free(file->lost);
+    file->lost = NULL;
+    file->lost_count = 0;
+}
+
+void hf_vfs_do_drop(hf_vfs *vfs, hf_vfs_file *file)
+{
+    hf_vfs_content cached = {0};
+    hf_assert(file->pending == file->names && file->now.len == hf_vfs_durable(file)->len); /* it was synced */
+    if (file->is_clean) {
+        return;
+    }
+    hf_vfs_content_share(&cached, &file->now);
+    hf_vfs_content_share(&file->now, &file->synced);
+    for (uint64_t at = 0; at < cached.len; at += HF_VFS_BLOCK_LEN) {
+        size_t idx = (size_t)(at / HF_VFS_BLOCK_LEN);
+        bool is_lost = idx < file->lost_count && file->lost[idx];
+        if (!is_lost && hf_rng_below(&vfs->rng, 4) == 0) { /* somebody has it in use: it stays */
+            hf_vfs_content_take(&file->now, &cached, at, at + HF_VFS_BLOCK_LEN);
+        }
+    }
+    hf_vfs_content_clear(&cached);
+    forget_lost(file);
 }
 
 /* One block of a writeback that failed: the disk got it, got some of its sectors, or kept what it had. */
@@ -258,6 +319,9 @@ static void write_block_badly(hf_vfs *vfs, hf_vfs_file *file, uint64_t at)
     enum { SECTOR_LEN = 512 };
     uint64_t end = at + HF_VFS_BLOCK_LEN;
     uint64_t luck = hf_rng_below(&vfs->rng, 8);
+    if (luck > 5 && at >= file->synced.len) { /* D5 */
+        mark_lost(file, (size_t)(at / HF_VFS_BLOCK_LEN));
+    }
     if (luck < 3) {
         hf_vfs_content_take(&file->synced, &file->now, at, end);
     }
@@ -367,6 +431,7 @@ static void settle_by_hand(hf_vfs *vfs, hf_vfs_file *file)
     hf_vfs_content_clear(&file->synced);
     file->is_clean = true;
     file->forgotten = 0;
+    forget_lost(file);
 }
 
 bool hf_vfs_file_size(const hf_vfs *vfs, const char *file, uint64_t *ret_len)

@@ -129,6 +129,13 @@ void hf_vfs_image(const hf_vfs *from, hf_crash_mode mode, hf_rng *rng, hf_vfs *t
             apply_fate(op, &op->file->copy->now, rng, from->is_powersafe);
         }
     }
+    HF_LIST_EACH(node, &from->files)
+    {
+        hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
+        if (file->copy != NULL) {
+            hf_vfs_lose(file, &file->copy->now);
+        }
+    }
     hf_vfs_power_off(to);
     hf_vfs_wipe(to);
     for (hf_node *node = NULL; (node = hf_list_pop_front(&made)) != NULL;) {

@@ -44,6 +44,8 @@ struct hf_vfs_file {
     hf_vfs_content now;    /* what reads see */
     hf_vfs_content synced; /* what a power cut leaves at least; unused while `is_clean` */
     hf_vfs_file *copy;     /* while an image is made: this file in it */
+    bool *lost;            /* by block: nothing written to it reaches the disk (D5) */
+    size_t lost_count;     /* blocks that `lost` has room for */
     uint64_t forgotten;    /* changes that a failed writeback dropped and that `synced` may lack */
     uint64_t errors;       /* writebacks that failed; a descriptor compares it with the last one it heard of */
     int error;             /* errno of the last of them */
@@ -121,6 +123,10 @@ void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file, int error);
 void hf_vfs_do_sync_dir(hf_vfs *vfs);
 /* A sync of the directory that failed: nothing got down, and there is nothing left to write until a name changes. */
 void hf_vfs_do_sync_dir_badly(hf_vfs *vfs);
+/* D5: `content` is what the disk has of `file`, or an image of it. Its lost blocks become zeros. */
+void hf_vfs_lose(const hf_vfs_file *file, hf_vfs_content *content);
+/* What is cached of the file goes, by and large: reads see what the disk has (D5). It was synced just before. */
+void hf_vfs_do_drop(hf_vfs *vfs, hf_vfs_file *file);
 const hf_vfs_content *hf_vfs_durable(const hf_vfs_file *file);
 /* Everything on the disk goes; open files stay in memory until they are closed, nameless. */
 void hf_vfs_wipe(hf_vfs *vfs);

@@ -94,3 +94,30 @@ hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path)
                    : S_ISSOCK(info.st_mode) ? "socket"
                                             : "device");
 }
+
+static int sync_data(int fd)
+{
+    int result;
+    do {
+        result = fdatasync(fd);
+    } while (result != 0 && errno == EINTR);
+    return result;
+}
+
+/* The first sync may tell of a failure that an earlier process was not told of. What that was about is not on the disk, and so
+ * is not read below; the second one tells whether the disk takes anything now. Pages that somebody has mapped stay cached. */
+hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path)
+{
+    (void)env;
+    int fd;
+    do {
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK);
+    } while (fd < 0 && errno == EINTR);
+    if (fd < 0) {
+        return hf_fail_errno(op, errno, "cannot open %s", path);
+    }
+    int error = sync_data(fd) != 0 && sync_data(fd) != 0 ? errno : 0;
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    (void)close(fd);
+    return error == 0 ? HF_OK : hf_fail_errno(op, error, "cannot make %s durable", path);
+}

@@ -63,6 +63,7 @@ static const hf_env_ops OPS = {
     .file_remove = hf_posix_file_remove,
     .socket_remove = hf_posix_socket_remove,
     .file_check = hf_posix_file_check,
+    .file_reread = hf_posix_file_reread,
     .lock_open = hf_posix_lock_open,
     .lock_close = hf_posix_lock_close,
 

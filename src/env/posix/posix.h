@@ -94,6 +94,7 @@ hf_status hf_posix_file_close(hf_env *env, hf_op *op, int fd);
 
 /* lock.c */
 hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path);
+hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path);
 hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_posix_lock_close(hf_env *env, const char *path, int fd);
 hf_status hf_posix_file_remove(hf_env *env, hf_op *op, const char *path);

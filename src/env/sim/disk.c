@@ -384,3 +384,10 @@ void hf_sim_lock_close(hf_env *env, const char *path, int fd)
     hf_sim_desc_free(sim, desc);
     (void)traced(sim, HF_OK, 8);
 }
+
+/* Databases are not on this disk: SQLite has a simulated one of its own (tests/support/vfs.h). */
+hf_status hf_sim_file_reread(hf_env *env, hf_op *op, const char *path)
+{
+    (void)env;
+    return hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s on the simulated disk", path);
+}

@@ -174,6 +174,7 @@ static const hf_env_ops SIM_OPS = {
     .file_remove = hf_sim_file_remove,
     .socket_remove = hf_sim_socket_remove,
     .file_check = hf_sim_file_check,
+    .file_reread = hf_sim_file_reread,
     .lock_open = hf_sim_lock_open,
     .lock_close = hf_sim_lock_close,
     .signals_open = hf_sim_signals_open,

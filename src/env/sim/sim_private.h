@@ -252,9 +252,9 @@ struct hf_sim {
     uint32_t thread_count; /* main included, ended ones that were not joined too */
     uint32_t live_count;   /* started and not ended */
     uint64_t thread_serial;
-    int hold_permille;   /* chance that a thread is held at a point */
-    uint32_t held_count; /* HF_SIM_HELD */
-    uint64_t held_until; /* step at which they go on in any case */
+    int hold_permille;       /* chance that a thread is held at a point */
+    uint32_t held_count;     /* HF_SIM_HELD */
+    uint64_t held_until;     /* step at which they go on in any case */
     void (*on_signal)(void); /* interrupt_open; NULL = none */
     hf_sim_verdict verdict;
     bool is_over; /* the verdict was given: only the main thread goes on */
@@ -433,6 +433,7 @@ hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd);
 hf_status hf_sim_file_remove(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_socket_remove(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path);
+hf_status hf_sim_file_reread(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_sim_lock_close(hf_env *env, const char *path, int fd);
 /* What a unix listener left behind at this path, if anything. */

@@ -5,6 +5,10 @@
  * appended to such a log, its checksums would end at the hole when the power goes, and everything behind would be lost. The
  * directory is no better: SQLite's own VFS syncs it after it has made a log, and ignores the error.
  *
+ * D0  A database that was not closed has a log or a journal. It and they are synced and dropped from the cache before anything of them
+ *     is read. What the cache shows and the disk does not have is then not seen; on ext4 it could not even be repaired, because a block
+ *     whose first write failed stays lost for as long as it is cached (ADR 0010, tests/kernel). This comes before SQLite locks the
+ *     file: closing a descriptor gives up this process's locks on it.
  * D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been
  *     written again in place, and synced. What is written is what is there: no power cut on the way can shorten what the disk
  *     has. It needs a disk that leaves the bytes beside a torn write alone; so does the log itself, where each commit begins in
@@ -22,6 +26,50 @@
 #include "base/canary.h"
 
 #include <stdio.h>
+
+static hf_status reread_one(hf_op *op, const hf_sqlite_options *options, const char *path, const char *suffix,
+                            bool *ret_is_there)
+{
+    char *name = sqlite3_mprintf("%s%s", path, suffix);
+    if (name == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the name of a log");
+    }
+    hf_op inner;
+    hf_op_init(&inner);
+    hf_status status = options->reread(options->reread_state, &inner, name);
+    sqlite3_free(name);
+    *ret_is_there = status != HF_ERR_NOT_FOUND;
+    if (status == HF_ERR_IO || status == HF_ERR_FULL) {
+        return hf_fail(op, status,
+                       "cannot open %s: an earlier process did not close it, and the disk does not take what that one "
+                       "has left (%s). Nothing was changed: %s, then open it again",
+                       path, inner.message, status == HF_ERR_FULL ? "make room" : "check the disk");
+    }
+    return HF_OK; /* if anything else is wrong with the file, opening it says so */
+}
+
+hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options)
+{
+    if (options->reread == NULL || options->read_only || HF_CANARY(HF_BUG_CACHE_TRUSTED)) {
+        return HF_OK;
+    }
+    char *file = sqlite3_malloc(vfs->mxPathname + 1);
+    if (file == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a path");
+    }
+    bool has_log = false;
+    bool has_journal = false;
+    bool has_file = false;
+    bool is_known = (vfs->xFullPathname(vfs, path, vfs->mxPathname + 1, file) & 0xff) == SQLITE_OK;
+    const char *name = is_known ? file : path;
+    hf_status status = reread_one(op, options, name, "-wal", &has_log);
+    status = status == HF_OK ? reread_one(op, options, name, "-journal", &has_journal) : status;
+    if (status == HF_OK && (has_log || has_journal)) {
+        status = reread_one(op, options, name, "", &has_file);
+    }
+    sqlite3_free(file);
+    return status;
+}
 
 /* SQLite knows no way to sync a directory, but it opens one like any file. The dot keeps it from being a symbolic link. */
 static int sync_folder(hf_shim *shim, const char *name)

@@ -257,6 +257,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
 {
     HF_TRY(hf_shim_open(op, &store->shim, options->vfs));
     store->shim.is_writer = !options->read_only;
+    HF_TRY(hf_sqlite_reread(op, store->shim.inner, path, options));
     hf_probe probe = HF_PROBE_MISSING;
     HF_TRY(hf_probe_file(op, store->shim.inner, path, options, &probe));
     bool is_new = probe == HF_PROBE_MISSING;

@@ -18,13 +18,18 @@ typedef struct hf_sqlite_options {
     int page_size;            /* at creation only, a power of two from 1024 to 65536; 0 = 4096 */
     bool must_exist;          /* do not create */
     bool read_only;           /* for tools: no write, no recovery that writes; works while nobody has it open */
+    /* Syncs a file and drops it from the cache, so that it is read from the disk from then on; HF_ERR_NOT_FOUND if there is no such
+     * file. Called for files that were not closed, before anything of them is read; not with read_only. NULL = what is cached is
+     * trusted. */
+    hf_status (*reread)(void *state, hf_op *op, const char *path);
+    void *reread_state; /* for `reread` */
     bool at_rest; /* with read_only: there is no log, and nobody will open it meanwhile. Makes no file beside it */
 } hf_sqlite_options;
 
 /* Opens the database at `path`, or makes it (mode 0600). NULL options are the defaults. Closing moves the log into the file and
  * deletes it; a poisoned store (S5) leaves it for the next open.
  *
- * A log that an earlier process left is written to the disk again before anything of it counts (S7), unless read_only.
+ * A log that an earlier process left is read from the disk if there is a `reread`, and written to the disk again before anything of it counts (S7), unless read_only.
  *
  * Fails, with a sentence that says what is wrong and what to do, without changing the file:
  * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, truncated, zeroed, damaged),

@@ -49,6 +49,8 @@ bool hf_shim_no_room(int error);
 
 /* ---- durable.c: logs and journals that survive a power cut ------------------------------------------------------------- */
 
+/* D0: by options->reread, if the database at `path` was not closed. Nothing of it is open or locked yet. */
+hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options);
 /* xOpen of the inner VFS for a log or journal, to read and write. Afterwards its name is durable, and every byte of it. On
  * failure `file` is not open, and `trouble` says more if it is about durability. */
 int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags);

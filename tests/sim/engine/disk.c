@@ -21,9 +21,10 @@ static void heap_release(void *state, void *ptr, size_t len)
 
 const hf_allocator sim_heap = {heap_allocate, heap_release, NULL};
 
-hf_status sim_open_store(const hf_vfs *disk, hf_op *op, hf_store **ret_store)
+hf_status sim_open_store(hf_vfs *disk, hf_op *op, hf_store **ret_store)
 {
-    hf_sqlite_options options = {.vfs = hf_vfs_name(disk), .cache_len = 64 * 1024};
+    hf_sqlite_options options = {
+        .vfs = hf_vfs_name(disk), .cache_len = 64 * 1024, .reread = hf_vfs_reread, .reread_state = disk};
     hf_op_init(op);
     *ret_store = NULL;
     return hf_sqlite_open(op, sim_heap, "sim.db", &options, ret_store);

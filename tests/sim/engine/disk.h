@@ -37,7 +37,7 @@ uint64_t sim_twin_hash(const sim_twin *twin, uint64_t commit);
 
 /* disk.c, for all of these */
 extern const hf_allocator sim_heap; /* malloc */
-hf_status sim_open_store(const hf_vfs *disk, hf_op *op, hf_store **ret_store);
+hf_status sim_open_store(hf_vfs *disk, hf_op *op, hf_store **ret_store);
 /* Reads that the engine asks for are never answered: nobody waits for them here. */
 hf_status sim_open_engine(hf_op *op, hf_store *store, hf_core **ret_core);
 void sim_close_engine(hf_core *core);

@@ -253,7 +253,7 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
     world->totals.crashes_min = crashes;
     *ret_hash = world->hash;
     (void)snprintf(ret_why, why_len, "%s", world->why);
-    bool fine = !world->failed;
+    bool fine = !world->failed || world->is_poorer;
     sim_totals_add(totals, &world->totals);
     free(world);
     return fine;

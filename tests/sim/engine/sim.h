@@ -313,19 +313,21 @@ struct sim_world {
     size_t memory_used;
     int64_t mono, wall_offset, wall_offset_max;
     hf_store *store;
-    hf_store view;      /* of the store, as the engine gets it: with damaged records */
-    void *disk;         /* of SQLite */
-    hf_core *core;      /* NULL while the process is down */
-    uint64_t opened;    /* lives so far */
-    uint64_t executed;  /* last commit that the store took */
-    uint64_t asked;     /* last commit that it was given, and did not refuse: it may be there */
-    uint64_t durable;   /* last commit that no power cut may take */
-    bool is_store_gone; /* it failed and answers nothing more, or its process is dead */
-    uint64_t kill_at;   /* change of the disk at which the process dies; 0 = none */
-    uint64_t troubles;  /* of the disk, met so far */
-    hf_rng trouble_rng; /* apart: the world is the same without them, until the first is met */
-    bool is_told_wrong; /* a store request of this life failed by intent */
-    bool was_left_open; /* the life before ended without closing the store */
+    hf_store view;          /* of the store, as the engine gets it: with damaged records */
+    void *disk;             /* of SQLite */
+    hf_core *core;          /* NULL while the process is down */
+    uint64_t opened;        /* lives so far */
+    uint64_t executed;      /* last commit that the store took */
+    uint64_t asked;         /* last commit that it was given, and did not refuse: it may be there */
+    uint64_t durable;       /* last commit that no power cut may take */
+    bool is_store_gone;     /* it failed and answers nothing more, or its process is dead */
+    uint64_t kill_at;       /* change of the disk at which the process dies; 0 = none */
+    uint64_t troubles;      /* of the disk, met so far */
+    uint64_t failed_before; /* these and failed calls of the disk, when the store was last opened */
+    hf_rng trouble_rng;     /* apart: the world is the same without them, until the first is met */
+    bool is_told_wrong;     /* a store request of this life failed by intent */
+    bool was_left_open;     /* the life before ended without closing the store */
+    bool is_poorer; /* commits that durability normal does not promise are lost: it has ended, and nothing is wrong */
     bool is_healed;
     bool is_sealing; /* a seal is planned */
     bool is_over;

@@ -14,6 +14,8 @@ hf_status sim_store_try_open(sim_world *world, hf_op *op)
         .vfs = hf_vfs_name(world->disk),
         .cache_len = 256 * 1024,
         .durability = world->options.is_normal ? HF_DURABILITY_NORMAL : HF_DURABILITY_FULL,
+        .reread = hf_vfs_reread,
+        .reread_state = world->disk,
     };
     hf_op_init(op);
     world->store = NULL;

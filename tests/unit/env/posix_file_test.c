@@ -52,6 +52,21 @@ static void assert_content(const char *text)
     ASSERT_STATUS(HF_OK, ops()->file_close(posix(), &op, fd));
 }
 
+/* That the kernel really drops it is what tests/kernel shows. */
+static void a_file_that_is_read_again_from_the_disk_is_as_it_was(void **state)
+{
+    (void)state;
+    ASSERT_STATUS(HF_ERR_NOT_FOUND, ops()->file_reread(posix(), &op, path));
+    put(HF_FILE_WRITE_NEW, "first");
+    ASSERT_STATUS(HF_OK, ops()->file_reread(posix(), &op, path));
+    assert_content("first");
+    char link_path[sizeof folder + 8];
+    (void)snprintf(link_path, sizeof link_path, "%s/link", folder);
+    assert_int_equal(symlink(path, link_path), 0);
+    assert_int_not_equal(ops()->file_reread(posix(), &op, link_path), HF_OK);
+    (void)unlink(link_path);
+}
+
 static void the_four_modes_do_what_they_say(void **state)
 {
     (void)state;
@@ -92,6 +107,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_four_modes_do_what_they_say, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_file_that_is_read_again_from_the_disk_is_as_it_was, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(failures_of_files_are_statuses, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

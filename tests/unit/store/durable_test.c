@@ -120,12 +120,12 @@ static void only_a_log_that_was_left_is_written_again(void **state)
     assert_true(hf_vfs_file_size(d->disk, "test.db-wal", &len) && len > 100000);
     calls killed = calls_of_opening(d);
     assert_int_equal(killed.writes, (len + 65535) / 65536);
-    assert_true(killed.syncs == 1 && killed.dir_syncs == 1);
+    assert_true(killed.syncs == 3 && killed.dir_syncs == 1); /* log and database before they are read, then the log */
     assert_int_equal(commit_next(d), HF_OK);
     end(d, false);
 }
 
-static void what_a_failed_sync_kept_from_the_disk_is_there_after_the_next_opening(void **state)
+static void what_an_opening_finds_after_a_failed_sync_is_durable(void **state)
 {
     disks *d = *state;
     for (uint64_t nth = 1; nth <= 3; nth++) {
@@ -138,36 +138,34 @@ static void what_a_failed_sync_kept_from_the_disk_is_there_after_the_next_openin
         assert_int_equal(commit_next(d), HF_ERR_STORE); /* S5: it stays so */
         end(d, nth == 2);
         assert_int_equal(begin(d), HF_OK);
-        assert_int_equal(d->store->ops->last_commit(d->store), last + 1); /* the cache has it */
-        assert_durable(d, last + 1);
+        uint64_t found = d->store->ops->last_commit(d->store);
+        assert_true(found == last || found == last + 1); /* nobody was told what became of it */
+        assert_durable(d, found);
         assert_int_equal(commit_next(d), HF_OK);
-        assert_durable(d, last + 2);
+        assert_durable(d, found + 1);
         end(d, true);
     }
 }
 
-static void an_error_that_others_were_told_of_loses_nothing(void **state)
+static void an_error_that_others_were_told_of_loses_nothing_that_was_synced(void **state)
 {
     disks *d = *state;
-    static const struct {
-        bool is_told;
-        hf_status first; /* of the openings after it */
-    } CASES[] = {{true, HF_OK}, {false, HF_ERR_IO}};
-    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
-        live(d, 2, true);
-        uint64_t last = 2 * (i + 1) + i;
+    uint64_t lost = 0;
+    for (int i = 0; i < 10; i++) {
+        live(d, 1, true);
         assert_int_equal(open_on(d->disk, "test.db", false, HF_DURABILITY_NORMAL, &d->store, &d->op), HF_OK);
+        uint64_t last = d->store->ops->last_commit(d->store);
         assert_int_equal(commit_next(d), HF_OK); /* which syncs nothing */
         end(d, true);
-        assert_true(hf_vfs_writeback_fails(d->disk, "test.db-wal", EIO, CASES[i].is_told));
-        assert_int_equal(begin(d), CASES[i].first);
-        if (CASES[i].first != HF_OK) {
-            assert_non_null(strstr(d->op.message, "could not be written to the disk again (Input/output error)"));
-            assert_int_equal(begin(d), HF_OK);
-        }
-        assert_durable(d, last + 1);
+        assert_true(hf_vfs_writeback_fails(d->disk, "test.db-wal", EIO, i % 2 == 0));
+        assert_int_equal(begin(d), HF_OK);
+        uint64_t found = d->store->ops->last_commit(d->store);
+        assert_true(found == last || found == last + 1);
+        lost += last + 1 - found;
+        assert_durable(d, found);
         end(d, true);
     }
+    assert_true(lost > 0);
 }
 
 static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_nothing(void **state)
@@ -175,23 +173,30 @@ static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_noth
     disks *d = *state;
     static const struct {
         unsigned kind;
+        uint64_t nth;
+        bool forever;
         hf_io_fault fault;
         hf_status status;
         const char *says;
     } CASES[] = {
-        {HF_IO_READ, HF_FAULT_EIO, HF_ERR_IO, "left in test.db-wal could not be written to the disk again"},
-        {HF_IO_READ, HF_FAULT_SHORT_READ, HF_ERR_IO, "left in test.db-wal could not be written to the disk again"},
-        {HF_IO_WRITE, HF_FAULT_EIO, HF_ERR_IO, "Nothing was changed: check the disk, then open it again"},
-        {HF_IO_WRITE, HF_FAULT_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
-        {HF_IO_SYNC, HF_FAULT_EIO, HF_ERR_IO, "written to the disk again (Input/output error)"},
-        {HF_IO_SYNC, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
-        {HF_IO_SYNC_DIR, HF_FAULT_EIO, HF_ERR_IO, "its folder could not be flushed (Input/output error)"},
+        /* Of the reads the first is that of the file's header, by probe.c, and the second SQLite's. Of the syncs the first two are
+         * those of the log and of the file before anything is read. */
+        {HF_IO_READ, 3, false, HF_FAULT_EIO, HF_ERR_IO, "left in test.db-wal could not be written to the disk again"},
+        {HF_IO_READ, 3, false, HF_FAULT_SHORT_READ, HF_ERR_IO,
+         "left in test.db-wal could not be written to the disk again"},
+        {HF_IO_WRITE, 1, false, HF_FAULT_EIO, HF_ERR_IO, "Nothing was changed: check the disk, then open it again"},
+        {HF_IO_WRITE, 1, false, HF_FAULT_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
+        {HF_IO_SYNC, 3, false, HF_FAULT_EIO, HF_ERR_IO, "written to the disk again (Input/output error)"},
+        {HF_IO_SYNC, 3, false, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
+        {HF_IO_SYNC_DIR, 1, false, HF_FAULT_EIO, HF_ERR_IO, "its folder could not be flushed (Input/output error)"},
+        {HF_IO_SYNC, 1, true, HF_FAULT_EIO, HF_ERR_IO,
+         "the disk does not take what that one has left (cannot make test.db-wal"},
+        {HF_IO_SYNC, 1, true, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "make room, then open it again"},
     };
     live(d, 12, true);
     uint64_t hash = hf_vfs_hash(d->disk);
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
-        /* The first read is that of the file's header, by probe.c, and the second SQLite's. */
-        hf_vfs_fail(d->disk, CASES[i].kind, CASES[i].kind == HF_IO_READ ? 3 : 1, CASES[i].fault, false);
+        hf_vfs_fail(d->disk, CASES[i].kind, CASES[i].nth, CASES[i].fault, CASES[i].forever);
         hf_status status = begin(d);
         if (status != CASES[i].status || strstr(d->op.message, CASES[i].says) == NULL) {
             fail_msg("case %d: %s: %s", (int)i, hf_status_name(status), d->op.message);
@@ -205,6 +210,23 @@ static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_noth
     }
     live(d, 1, true);
     assert_durable(d, 13);
+}
+
+/* ext4: a block whose first write failed is lost for as long as it is cached (D5 in vfs_disk.c). */
+static void a_block_that_stays_lost_in_the_cache_takes_nothing_with_it(void **state)
+{
+    disks *d = *state;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(begin(d), HF_OK);
+        hf_vfs_fail(d->disk, HF_IO_SYNC, 1, HF_FAULT_EIO, false);
+        assert_int_equal(commit_next(d), HF_ERR_STORE);
+        end(d, true);
+        live(d, 1, true);
+        assert_int_equal(begin(d), HF_OK);
+        uint64_t found = d->store->ops->last_commit(d->store);
+        end(d, true);
+        assert_durable(d, found);
+    }
 }
 
 static void nothing_is_written_by_an_opening_that_only_reads(void **state)
@@ -385,8 +407,9 @@ static void a_backup_that_is_not_durable_has_failed(void **state)
 
 static const struct CMUnitTest TESTS[] = {
     TEST(only_a_log_that_was_left_is_written_again),
-    TEST(what_a_failed_sync_kept_from_the_disk_is_there_after_the_next_opening),
-    TEST(an_error_that_others_were_told_of_loses_nothing),
+    TEST(what_an_opening_finds_after_a_failed_sync_is_durable),
+    TEST(an_error_that_others_were_told_of_loses_nothing_that_was_synced),
+    TEST(a_block_that_stays_lost_in_the_cache_takes_nothing_with_it),
     TEST(an_opening_that_cannot_make_the_log_durable_says_so_and_changes_nothing),
     cmocka_unit_test(nothing_is_written_by_an_opening_that_only_reads),
     TEST(no_log_is_used_whose_name_is_not_durable),

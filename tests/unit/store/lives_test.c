@@ -33,6 +33,7 @@ typedef struct story {
     uint64_t least;   /* commits that no power cut may take */
     int life;         /* this one, from 0 */
     uint64_t kill_at; /* the change at which the process dies; 0 = none */
+    uint64_t faults;  /* of the disk, when it was last opened */
     uint64_t images;
     bool is_bad; /* something was found */
 } story;
@@ -149,10 +150,13 @@ static void write_back_badly(story *t, bool is_told)
 /* A commit of which nobody knows shows by itself whether it is there. */
 static void settle_commit(story *t, hf_store *store)
 {
-    uint64_t last = store->ops->last_commit(store); /* no power cut was between: the cache has everything */
-    t->is_bad =
-        t->is_bad || !HF_CHECK_SAY(last >= t->acked && last <= t->asked, "life %d: commit %d instead of %d to %d",
-                                   t->life, (int)last, (int)t->acked, (int)t->asked);
+    uint64_t last = store->ops->last_commit(store);
+    uint64_t faults = hf_vfs_faults_hit(t->disk) + met[TOLD_TO_OTHERS] + met[TOLD_TO_NOBODY];
+    uint64_t least =
+        faults == t->faults ? t->acked : t->least; /* no power cut was between: only what failed can be lost */
+    t->is_bad = t->is_bad || !HF_CHECK_SAY(last >= least && last <= t->asked, "life %d: commit %d instead of %d to %d",
+                                           t->life, (int)last, (int)least, (int)t->asked);
+    t->faults = faults;
     t->acked = t->asked = t->least = last; /* S7: what an opening shows is durable */
 }
 

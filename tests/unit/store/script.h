@@ -94,8 +94,12 @@ static inline void script_init(script *s, uint64_t seed)
 static inline hf_status open_on(hf_vfs *disk, const char *file, bool must_exist, hf_durability durability,
                                 hf_store **ret_store, hf_op *op)
 {
-    hf_sqlite_options options = {
-        .vfs = hf_vfs_name(disk), .cache_len = 64 * 1024, .must_exist = must_exist, .durability = durability};
+    hf_sqlite_options options = {.vfs = hf_vfs_name(disk),
+                                 .cache_len = 64 * 1024,
+                                 .must_exist = must_exist,
+                                 .durability = durability,
+                                 .reread = hf_vfs_reread,
+                                 .reread_state = disk};
     hf_op_init(op);
     *ret_store = NULL;
     return hf_sqlite_open(op, HEAP, file, &options, ret_store);
