@@ -332,13 +332,16 @@ bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_st
     return true;
 }
 
-/* A control block says where its stack begins and ends, so it can be told from what else lies there. */
-hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
+/* A control block says where its stack begins and ends, so it can be told from what else lies there. What lies there may be the stack
+ * of a running fiber, or a block that is being made: such words are read all the same, and compared with nothing but addresses. */
+__attribute__((no_sanitize("thread"))) hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
 {
     hf_stack_class class = {.slot_len = slot_len};
     for (uint64_t colour = 0; colour < COLOURS; colour++) {
         hf_fiber *fiber = fiber_of(&class, slot, colour);
-        if (fiber->stack_lo == slot + PAGE && fiber->stack_hi == (char *)fiber) {
+        char *lo = __atomic_load_n(&fiber->stack_lo, __ATOMIC_RELAXED);
+        char *hi = __atomic_load_n(&fiber->stack_hi, __ATOMIC_RELAXED);
+        if (lo == slot + PAGE && hi == (char *)fiber) {
             return fiber;
         }
     }
