@@ -393,6 +393,7 @@ static int open_file(hf_vfs *vfs, const char *name, int flags, hf_vfs_file **ret
         return is_full ? SQLITE_FULL : v == DEAD ? SQLITE_IOERR : SQLITE_CANTOPEN;
     }
     if (name != NULL && file == NULL && !may_create) {
+        vfs->last_error = ENOENT;
         return SQLITE_CANTOPEN;
     }
     if (file != NULL && (flags & SQLITE_OPEN_EXCLUSIVE) != 0 && may_create) {
@@ -467,7 +468,9 @@ static int disk_access(sqlite3_vfs *base, const char *name, int flags, int *ret_
 {
     hf_vfs *vfs = vfs_of(base);
     if (enter(vfs, NULL, HF_IO_ACCESS) != GO) {
-        return SQLITE_IOERR_ACCESS;
+        *ret_is_so = 0; /* as SQLite's own VFS says it */
+        errno = vfs->last_error;
+        return SQLITE_OK;
     }
     const hf_vfs_file *file = hf_vfs_file_find(vfs, name);
     *ret_is_so = file != NULL && (flags != SQLITE_ACCESS_EXISTS || file->now.len > 0);

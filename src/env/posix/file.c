@@ -104,8 +104,9 @@ static int sync_data(int fd)
     return result;
 }
 
-/* The first sync may tell of a failure that an earlier process was not told of. What that was about is not on the disk, and so
- * is not read below; the second one tells whether the disk takes anything now. Pages that somebody has mapped stay cached. */
+/* The first sync may tell of a failure that an earlier process was not told of, or fail itself. Either way what it was about is dropped
+ * with the cache, and what is read afterwards is what the disk has. Only if a second one fails, too, is there still something that the
+ * disk does not take. Pages that somebody has mapped stay cached. */
 hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path)
 {
     (void)env;

@@ -33,7 +33,7 @@ void hf_sqlite_backup_drop(hf_sqlite *store)
 static hf_status check_free(hf_op *op, sqlite3_vfs *vfs, const char *path)
 {
     int exists = 0;
-    int rc = vfs->xAccess(vfs, path, SQLITE_ACCESS_EXISTS, &exists);
+    int rc = hf_shim_exists(vfs, path, SQLITE_ACCESS_EXISTS, &exists);
     if (rc != SQLITE_OK) {
         return hf_fail(op, HF_ERR_IO, "cannot look for %s: %s", path, sqlite3_errstr(rc));
     }

@@ -25,6 +25,7 @@
 
 #include "base/canary.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static hf_status reread_one(hf_op *op, const hf_sqlite_options *options, const char *path, const char *suffix,
@@ -39,13 +40,18 @@ static hf_status reread_one(hf_op *op, const hf_sqlite_options *options, const c
     hf_status status = options->reread(options->reread_state, &inner, name);
     sqlite3_free(name);
     *ret_is_there = status != HF_ERR_NOT_FOUND;
-    if (status == HF_ERR_IO || status == HF_ERR_FULL) {
-        return hf_fail(op, status,
-                       "cannot open %s: an earlier process did not close it, and the disk does not take what that one "
-                       "has left (%s). Nothing was changed: %s, then open it again",
-                       path, inner.message, status == HF_ERR_FULL ? "make room" : "check the disk");
+    if (status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_DENIED || status == HF_ERR_INVALID) {
+        return HF_OK; /* if the file itself is wrong, opening it says so */
     }
-    return HF_OK; /* if anything else is wrong with the file, opening it says so */
+    bool is_disk = status == HF_ERR_IO || status == HF_ERR_FULL;
+    return hf_fail(
+        op, status,
+        "cannot open %s: an earlier process did not close it, and %s (%s). Nothing was changed: %s, then open "
+        "it again",
+        path, is_disk ? "the disk does not take what that one has left" : "its files cannot be opened", inner.message,
+        status == HF_ERR_FULL ? "make room"
+        : is_disk             ? "check the disk"
+                              : "see to what is missing");
 }
 
 hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options)
@@ -103,17 +109,18 @@ static int sync_folder(hf_shim *shim, const char *name)
     return rc;
 }
 
-/* D2. Makes an empty file. */
+/* D2. Makes an empty file, where there was none. */
 static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags)
 {
     sqlite3_vfs *vfs = shim->inner;
-    int rc = vfs->xOpen(vfs, name, file, flags, NULL);
+    int rc = vfs->xOpen(vfs, name, file, flags | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, NULL);
+    bool is_ours = rc == SQLITE_OK;
     if (file->pMethods != NULL) {
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;
     }
-    rc = rc == SQLITE_OK ? sync_folder(shim, name) : rc;
-    if (rc != SQLITE_OK && shim->trouble == HF_SHIM_FOLDER) {
+    rc = is_ours ? sync_folder(shim, name) : rc;
+    if (is_ours && rc != SQLITE_OK && shim->trouble == HF_SHIM_FOLDER) {
         (void)vfs->xDelete(vfs, name, 0);
     }
     return rc;
@@ -144,18 +151,25 @@ static int write_again(hf_shim *shim, sqlite3_file *file, sqlite3_int64 len)
     return rc;
 }
 
-/* Opens what lies under the name, if it is not empty. */
+/* Opens what lies under the name, to read and write, if it is not empty; an empty file is removed. Only a file that the system says is
+ * not there is not there: any other trouble with one is an error. (xAccess would not do: it takes every error for "no", and asks for the
+ * real user of a process instead of the effective one.) */
 static int open_found(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags,
                       sqlite3_int64 *ret_len)
 {
     sqlite3_vfs *vfs = shim->inner;
-    int is_there = 0;
-    int rc = vfs->xAccess(vfs, name, SQLITE_ACCESS_READWRITE, &is_there);
-    if (rc != SQLITE_OK || is_there == 0) {
-        return rc;
+    int got = 0;
+    int rc = vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, &got);
+    if (rc != SQLITE_OK) {
+        int error = vfs->xGetLastError != NULL ? vfs->xGetLastError(vfs, 0, NULL) : 0;
+        file->pMethods = NULL;
+        shim->trouble_error = error;
+        return error == ENOENT ? SQLITE_OK : rc;
     }
-    rc = vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, ret_flags);
-    rc = rc == SQLITE_OK ? file->pMethods->xFileSize(file, ret_len) : rc;
+    if (ret_flags != NULL) {
+        *ret_flags = got;
+    }
+    rc = (got & SQLITE_OPEN_READONLY) != 0 ? SQLITE_CANTOPEN : file->pMethods->xFileSize(file, ret_len);
     if (rc == SQLITE_OK && *ret_len == 0 && (flags & SQLITE_OPEN_CREATE) != 0) {
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;

@@ -41,7 +41,7 @@ static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *
 {
     sqlite3_vfs *vfs = at->vfs;
     int exists = 0;
-    int rc = vfs->xAccess(vfs, name, SQLITE_ACCESS_EXISTS, &exists);
+    int rc = hf_shim_exists(vfs, name, SQLITE_ACCESS_EXISTS, &exists);
     *ret_len = -1;
     if (rc != SQLITE_OK || exists == 0) {
         return rc;
@@ -79,7 +79,7 @@ static int look_beside(look *at, sqlite3_filename name, int kind, bool *ret_is_t
     int exists = 0;
     sqlite3_int64 len = 0;
     int rc = at->len > 0 ? read_start(at, name, kind, NULL, 0, &len)
-                         : at->vfs->xAccess(at->vfs, name, SQLITE_ACCESS_EXISTS, &exists);
+                         : hf_shim_exists(at->vfs, name, SQLITE_ACCESS_EXISTS, &exists);
     *ret_is_there = exists != 0 || len > 0;
     return rc;
 }

@@ -119,6 +119,15 @@ static void close_witness(hf_shim *shim)
     }
 }
 
+int hf_shim_exists(sqlite3_vfs *vfs, const char *name, int flags, int *ret_exists)
+{
+    errno = 0;
+    int rc = vfs->xAccess(vfs, name, flags, ret_exists);
+    bool is_error = rc == SQLITE_OK && flags == SQLITE_ACCESS_EXISTS && *ret_exists == 0 && errno != 0 &&
+                    errno != ENOENT && errno != ENOTDIR;
+    return is_error ? SQLITE_IOERR_ACCESS : rc;
+}
+
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name)
 {
     int exists = 1;
@@ -131,7 +140,7 @@ bool hf_shim_log_is_gone(hf_shim *shim, const char *name)
         moved != 0) {
         return true;
     }
-    return shim->inner->xAccess(shim->inner, name, SQLITE_ACCESS_EXISTS, &exists) == SQLITE_OK && exists == 0;
+    return hf_shim_exists(shim->inner, name, SQLITE_ACCESS_EXISTS, &exists) == SQLITE_OK && exists == 0;
 }
 
 /* ---- Files --------------------------------------------------------------------------------------------------------- */
@@ -382,7 +391,7 @@ static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
 static int shim_access(sqlite3_vfs *vfs, const char *name, int flags, int *ret_is_so)
 {
     sqlite3_vfs *inner = shim_of(vfs)->inner;
-    return inner->xAccess(inner, name, flags, ret_is_so);
+    return hf_shim_exists(inner, name, flags, ret_is_so);
 }
 
 static int shim_full_name(sqlite3_vfs *vfs, const char *name, int len, char *ret_name)

@@ -42,6 +42,8 @@ int hf_shim_settle(hf_shim *shim);
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
 /* After the last connection; fine on one that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
+/* xAccess of `vfs`, which takes every error for "no": here an error is one. An empty file does not exist, as SQLite has it. */
+int hf_shim_exists(sqlite3_vfs *vfs, const char *name, int flags, int *ret_exists);
 /* errno of the last call for this file that failed; 0 = not known. */
 int hf_shim_errno(sqlite3_file *file);
 /* Whether this errno says that there is no room: on the disk, in a quota, or in the size that a file may have. */
