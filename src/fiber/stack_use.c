@@ -21,13 +21,13 @@ static size_t size_of(const hf_fiber *fiber)
 }
 
 /* From the first touched page of the stack to its upper end; `touched` begins with the page of stack_lo. */
-static size_t touched_len(const hf_fiber *fiber, const unsigned char *touched, size_t page_count)
+static size_t touched_len(size_t size, const unsigned char *touched, size_t page_count)
 {
     size_t first = 0;
     while (first < page_count && touched[first] == 0) {
         first++;
     }
-    return first < page_count ? size_of(fiber) - first * PAGE : 0;
+    return first < page_count ? size - first * PAGE : 0;
 }
 
 size_t hf_stack_most(const hf_fiber *fiber)
@@ -37,7 +37,7 @@ size_t hf_stack_most(const hf_fiber *fiber)
     hf_env *env = fiber->rt->env;
     hf_assert(page_count <= SLOT_PAGES_MAX);
     return env->ops->pages_touched(env, fiber->stack_lo, page_count * PAGE, touched)
-               ? touched_len(fiber, touched, page_count)
+               ? touched_len(size_of(fiber), touched, page_count)
                : 0;
 }
 
@@ -46,6 +46,7 @@ size_t hf_stack_most(const hf_fiber *fiber)
 typedef struct finding {
     hf_fiber *fiber;
     size_t most;
+    size_t size;
     char name[48];     /* of the job that it runs; empty = none, or one without a name */
     char workflow[64]; /* id of the workflow that it belongs to; empty = none */
 } finding;
@@ -73,10 +74,11 @@ __attribute__((no_sanitize("thread"))) static void see_slot(search *s, char *slo
     if (fiber == NULL || fiber->is_told || s->count == FOUND_MAX) {
         return;
     }
-    size_t most = touched_len(fiber, touched + 1, page_count);
-    if (is_nearly_full(most, size_of(fiber))) {
+    size_t size = (size_t)((char *)fiber - (slot + PAGE)); /* the control block lies at the stack's upper end */
+    size_t most = touched_len(size, touched + 1, page_count);
+    if (is_nearly_full(most, size)) {
         fiber->is_told = true;
-        s->found[s->count++] = (finding){.fiber = fiber, .most = most};
+        s->found[s->count++] = (finding){.fiber = fiber, .most = most, .size = size};
     }
 }
 
@@ -139,13 +141,12 @@ static void tell(hf_runtime *rt, const finding *f)
     if (f->workflow[0] != '\0') {
         hf_log(
             rt, HF_LOG_WARN, "stack_nearly_full", "fiber=%s workflow=%s used=%zu size=%zu message=%s", f->name,
-            f->workflow, f->most, size_of(f->fiber),
+            f->workflow, f->most, f->size,
             "this fiber, or one before it on the same stack, has used three quarters of it; the process ends when it "
             "is full: give hf_run, or the worker's runtime, a larger .stack_size");
     } else {
         hf_log(
-            rt, HF_LOG_WARN, "stack_nearly_full", "fiber=%s used=%zu size=%zu message=%s", f->name, f->most,
-            size_of(f->fiber),
+            rt, HF_LOG_WARN, "stack_nearly_full", "fiber=%s used=%zu size=%zu message=%s", f->name, f->most, f->size,
             "this fiber, or one before it on the same stack, has used three quarters of it; the process ends when it "
             "is full: give hf_fork or hf_run a larger .stack_size");
     }
