@@ -111,7 +111,7 @@ static double load_ns(const cell_options *o, const char *path, long long loads)
         }
         /* Those whose last changes are still in the journal have stayed in memory: they do not count. */
         const hf_run *run = hf_run_load(core, number_of(o, i + loads));
-        loaded += run != NULL && run->loading;
+        loaded += run != NULL && HF_SLOT(run)->loading;
         turn(core, store, now);
     }
     double ns = (double)(bench_cpu_ns() - begun) / (double)loaded;

@@ -163,7 +163,7 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
     hf_status status = hf_look_history(&bad, c->look, run, &c->history);
     hf_str history = hf_str_of_len(c->history.data, c->history.len);
     if (status == HF_OK) {
-        status = hf_rebuild_compare(&bad, hf_look_core(c->look), run, history);
+        status = hf_rebuild_compare(&bad, &hf_look_core(c->look)->runs_memory, run, history);
     }
     if (status == HF_OK && c->options.deep) {
         check_events(c, run, history);
@@ -312,18 +312,17 @@ static hf_status check_row(hf_op *op, checking *c, int64_t number)
     hf_arena_init(&page, c->memory);
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &page};
     hf_status status = ask(op, c, &get);
-    hf_run *row = status == HF_OK && get.found ? hf_run_new(core, number) : NULL;
+    hf_run *row = status == HF_OK && get.found ? hf_run_new(&core->runs_memory, number) : NULL;
     if (row != NULL) {
         hf_op bad;
         hf_op_init(&bad);
-        row->detached = true;
         hf_arena_reset(&core->scratch);
-        bool is_sound = hf_run_fill(&bad, core, row, get.value) == HF_OK;
+        bool is_sound = hf_run_fill(&bad, &core->runs_memory, row, get.value) == HF_OK;
         status = is_sound ? check_name(op, c, row) : HF_OK;
         status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
         c->accounted[HF_TABLE_RUN]++;
-        hf_run_free(core, row);
+        hf_run_free(&core->runs_memory, row);
         status = status == HF_OK ? count_history(op, c, number) : status;
     }
     hf_arena_deinit(&page);

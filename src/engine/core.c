@@ -26,6 +26,12 @@ static void count_release(void *state, void *ptr, size_t len)
     core->options.memory.release(core->options.memory.state, ptr, len);
 }
 
+/* E2 */
+static void runs_memory_failed(void *arg)
+{
+    hf_core_break(arg, HF_ERR_NOMEM, "out of memory");
+}
+
 /* ---- Life ------------------------------------------------------------------------------------------------------------ */
 
 #define SECOND INT64_C(1000000000)
@@ -88,6 +94,9 @@ hf_core *hf_core_new(const hf_core_options *options)
     set_defaults(&core->options);
     core->memory = (hf_allocator){count_allocate, count_release, core};
     hf_arena_init(&core->scratch, core->memory);
+    core->runs_memory =
+        (hf_run_memory){.heap = core->memory, .scratch = &core->scratch, .on_failure = runs_memory_failed, .arg = core};
+    hf_effects_init(&core->effects);
     hf_op_init(&core->op);
     hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches, &core->cold_runs};
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
@@ -143,7 +152,7 @@ void hf_core_free(hf_core *core)
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
     while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
-        hf_run_free(core, HF_CONTAINER(node, hf_run, all_link));
+        hf_slot_free(core, HF_CONTAINER(node, hf_slot, all_link));
     }
     while ((node = hf_list_pop_front(&core->queues_all)) != NULL) {
         hf_queue_free(core, HF_CONTAINER(node, hf_queue, all_link));
@@ -152,7 +161,7 @@ void hf_core_free(hf_core *core)
     size_t bucket = 0;
     while ((found = map_pop(&core->names, &bucket)) != NULL) {
         hf_name *name = HF_CONTAINER(found, hf_name, by_text);
-        hf_owned_free(core, &name->text);
+        hf_owned_free(&core->runs_memory, &name->text);
         hf_core_free_mem(core, name, sizeof *name);
     }
     bucket = 0;
@@ -178,6 +187,7 @@ void hf_core_free(hf_core *core)
     hf_core_free_mem(core, core->journal_lens.items, core->journal_lens.capacity * sizeof *core->journal_lens.items);
     hf_buf_deinit(&core->row);
     hf_buf_deinit(&core->events);
+    hf_effects_deinit(&core->runs_memory, &core->effects);
     hf_names_deinit(core);
     hf_filter_deinit(core);
     hf_arena_deinit(&core->scratch);
@@ -247,43 +257,40 @@ hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
 
 void hf_core_touch(hf_core *core, hf_run *run)
 {
-    if (run->detached) {
-        return;
-    }
     hf_core_use(core, run);
-    if (!hf_node_is_linked(&run->dirty_link)) {
-        run->commit_dirty = core->commit_next;
-        hf_list_push_back(&core->dirty, &run->dirty_link);
+    if (!hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
+        HF_SLOT(run)->commit_dirty = core->commit_next;
+        hf_list_push_back(&core->dirty, &HF_SLOT(run)->dirty_link);
     }
-    if (!hf_node_is_linked(&run->batch_link)) {
-        run->batch_start = run->log.len;
-        hf_list_push_back(&core->touched, &run->batch_link);
+    if (!hf_node_is_linked(&HF_SLOT(run)->batch_link)) {
+        HF_SLOT(run)->batch_start = run->log.len;
+        hf_list_push_back(&core->touched, &HF_SLOT(run)->batch_link);
         core->run_commits++;
     }
-    if (run->step != core->step) {
-        run->step = core->step;
+    if (HF_SLOT(run)->step != core->step) {
+        HF_SLOT(run)->step = core->step;
         core->transitions++;
     }
 }
 
 void hf_core_use(hf_core *core, hf_run *run)
 {
-    if (hf_node_is_linked(&run->lru_link)) {
-        hf_list_remove(&run->lru_link);
-        core->ended_count -= run->is_ended ? 1 : 0;
-        run->is_ended = false;
+    if (hf_node_is_linked(&HF_SLOT(run)->lru_link)) {
+        hf_list_remove(&HF_SLOT(run)->lru_link);
+        core->ended_count -= HF_SLOT(run)->is_ended ? 1 : 0;
+        HF_SLOT(run)->is_ended = false;
     }
 }
 
 void hf_core_unuse(hf_core *core, hf_run *run)
 {
-    if (run->detached || run->loading || hf_node_is_linked(&run->lru_link) || hf_node_is_linked(&run->dirty_link) ||
-        run->externals.count > 0 || run->suspects > 0) {
+    if (HF_SLOT(run)->loading || hf_node_is_linked(&HF_SLOT(run)->lru_link) ||
+        hf_node_is_linked(&HF_SLOT(run)->dirty_link) || run->externals.count > 0 || HF_SLOT(run)->suspects > 0) {
         return;
     }
-    run->is_ended = !hf_run_is_open(run);
-    core->ended_count += run->is_ended ? 1 : 0;
-    hf_list_push_back(run->is_ended ? &core->ended : &core->lru, &run->lru_link);
+    HF_SLOT(run)->is_ended = !hf_run_is_open(run);
+    core->ended_count += HF_SLOT(run)->is_ended ? 1 : 0;
+    hf_list_push_back(HF_SLOT(run)->is_ended ? &core->ended : &core->lru, &HF_SLOT(run)->lru_link);
 }
 
 static void evict(hf_core *core, hf_run *run)
@@ -295,7 +302,7 @@ static void evict(hf_core *core, hf_run *run)
     int64_t due = hf_run_next_due(run);
     bool read = due < core->due_until || (due == core->due_until && run->number < core->due_until_run) ||
                 (core->due_reading && due < core->due_reading_to) || due != run->due_written;
-    if (!run->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
+    if (!HF_SLOT(run)->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
         (void)hf_due_add_cold(core, due, run->number);
     }
     hf_run_remove(core, run);
@@ -304,8 +311,8 @@ static void evict(hf_core *core, hf_run *run)
 static void evict_if_free(hf_core *core, hf_run *run)
 {
     /* One whose deadline has come may have been loaded just for that. */
-    bool is_due = run->due.place != 0 && run->due.key <= core->now.wall;
-    bool is_waited_for = !hf_list_is_empty(&run->waiting) || !hf_list_is_empty(&run->held);
+    bool is_due = HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= core->now.wall;
+    bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting) || !hf_list_is_empty(&HF_SLOT(run)->held);
     if (run->commit_last <= core->commit_durable && !is_waited_for && !is_due) {
         evict(core, run);
     }
@@ -319,14 +326,14 @@ void hf_core_evict(hf_core *core)
         if ((core->ended_count <= options->ended_max && core->used <= options->mem_max) || core->status != HF_OK) {
             break;
         }
-        evict_if_free(core, HF_CONTAINER(node, hf_run, lru_link));
+        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
     }
     HF_LIST_EACH(node, &core->lru)
     {
         if (core->used <= options->mem_max || core->status != HF_OK) {
             return;
         }
-        evict_if_free(core, HF_CONTAINER(node, hf_run, lru_link));
+        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
     }
 }
 
@@ -482,7 +489,7 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
 
 void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
 {
-    if (run->bad || !hf_run_is_open(run)) {
+    if (HF_SLOT(run)->bad || !hf_run_is_open(run)) {
         return;
     }
     hf_core_use(core, run);
@@ -503,10 +510,10 @@ void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
         return;
     }
     hf_run *run = hf_run_load(core, token.run); /* its timeout would do the same, which may be days away */
-    if (run != NULL && !run->loading) {
+    if (run != NULL && !HF_SLOT(run)->loading) {
         hf_run_take_back(core, run, &token);
-    } else if (run != NULL && HF_VEC_RESERVE(core, &run->unwanted)) {
-        run->unwanted.items[run->unwanted.count++] = token;
+    } else if (run != NULL && HF_VEC_RESERVE(&core->runs_memory, &HF_SLOT(run)->unwanted)) {
+        HF_SLOT(run)->unwanted.items[HF_SLOT(run)->unwanted.count++] = token;
     }
 }
 
@@ -590,12 +597,12 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     batch->writes.count = 0;
     HF_LIST_EACH(node, &core->touched)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
         hf_watch_wake(core, run); /* while its new events are still in the log */
-        if (HF_UNLIKELY(run->notices != 0)) {
+        if (HF_UNLIKELY(HF_SLOT(run)->notices != 0)) {
             hf_notice_gather(core, batch, run);
         }
-        if (run->spill_now) {
+        if (HF_SLOT(run)->spill_now) {
             hf_spill(core, batch, run);
         }
     }
@@ -642,11 +649,11 @@ static void committed(hf_core *core, hf_batch *batch)
 /* What counted on the load is told. */
 static void run_arrives(hf_core *core, hf_run *run)
 {
-    if (run->wanted_by != NULL) {
-        run->wanted_by->loads--;
+    if (HF_SLOT(run)->wanted_by != NULL) {
+        HF_SLOT(run)->wanted_by->loads--;
     }
-    if (run->due_load) {
-        run->due_load = false;
+    if (HF_SLOT(run)->due_load) {
+        HF_SLOT(run)->due_load = false;
         core->due_loads--;
     }
     hf_due_forget_cold(core, run->number);

@@ -12,7 +12,8 @@
  *
  * E1  Nothing that depends on a change is let out before the change is durable; the one exception is call->run_ahead.
  * E2  After a failed commit or a failed allocation in a step the core is broken: hf_core_status says so, every call fails.
- * E3  A step touches one run; what it does to others are messages (machines/external.c). Inputs for a run that is not in memory wait, in order, until it is loaded.
+ * E3  A step changes the runs of one workflow id: a start may end the run before it. What it does to others are messages
+ *     (machines/external.c). Inputs for a run that is not in memory wait, in order, until it is loaded.
  * E4  A run stays in memory while it is loading, while it has changes that are not in its rows, and while a commit with
  *     changes of it is on its way.
  * E5  What is needed to find work after a crash is in the store: due rows, task rows, journal; never the whole of the runs.
@@ -23,11 +24,10 @@
 #include "base/rng.h"
 #include "base/siphash.h"
 #include "engine/filter.h"
-#include "engine/machine.h"
 #include "engine/machines/machines.h"
 #include "engine/names.h"
 #include "engine/probe.h"
-#include "engine/run.h"
+#include "engine/slot.h"
 #include "service/service.h"
 #include "store/store.h"
 
@@ -81,7 +81,7 @@ typedef struct hf_core_options {
 /* A workflow id: which run is the current one. */
 struct hf_name {
     hf_map_node by_text;
-    hf_node want_link; /* of run->wanted_as, while a run that may be the current one is loaded */
+    hf_node want_link; /* of HF_SLOT(run)->wanted_as, while a run that may be the current one is loaded */
     hf_owned text;     /* namespace, 0x1f, workflow id */
     hf_run *run;       /* the current one, when it is in memory */
     bool loading;      /* it is being looked for */
@@ -203,9 +203,11 @@ typedef struct hf_read {
 
 struct hf_core {
     hf_core_options options;
-    hf_allocator memory; /* counts into `used` */
-    size_t used;         /* bytes allocated by the core */
-    hf_status status;    /* E2; sticky */
+    hf_allocator memory;       /* counts into `used` */
+    hf_run_memory runs_memory; /* the same, for runs; what it cannot give breaks the core (E2) */
+    hf_effects effects;        /* of the change that is being applied */
+    size_t used;               /* bytes allocated by the core */
+    hf_status status;          /* E2; sticky */
     char why[HF_MESSAGE_LEN_MAX];
     hf_clock now;     /* of the input that is being decided */
     hf_arena scratch; /* of one input */
@@ -281,7 +283,6 @@ struct hf_core {
     uint64_t transitions; /* runs changed by an input, since open */
     uint64_t run_commits; /* runs changed by a commit: one that changed twice with it counts once */
     uint64_t event_total; /* history events, since open */
-    hf_walked walked;     /* rows of transition tables */
     uint64_t probes[HF_PROBE_COUNT];
 };
 
@@ -319,11 +320,6 @@ static inline hf_status hf_core_status(const hf_core *core)
 {
     return core->status;
 }
-
-/* rebuild.c: a run from its History bytes alone; not one of the core's. Freed by hf_run_free. Fails: HF_ERR_INVALID. */
-hf_status hf_rebuild(hf_op *op, hf_core *core, hf_str history, hf_run **ret_run);
-/* R3: whether `run` is what its whole history says. Fails: HF_ERR_INVALID: it is not, or that is no history. */
-hf_status hf_rebuild_compare(hf_op *op, hf_core *core, const hf_run *run, hf_str history);
 
 /* A hash over the whole state, for "same inputs, same state" (D11). */
 uint64_t hf_core_hash(hf_core *core);
@@ -387,7 +383,7 @@ void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
 
 /* ---- suspect.c: tasks that may take the process down, U1-U3 there ------------------------------------------------------ */
 
-uint32_t hf_suspect_count(hf_core *core, const hf_task *task); /* of a task whose process has ended: one more */
+uint32_t hf_suspect_count(hf_core *core, const hf_task *task); /* of a task whose process has ended: one more, if it did not close the store */
 int64_t hf_suspect_pause(uint32_t crashes);                    /* ns; 0 = none */
 bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
 bool hf_task_is_suspect(const hf_task *task);
@@ -415,11 +411,12 @@ int64_t hf_order_next(hf_core *core);
 
 /* load.c: runs and names that are not in memory */
 hf_run *hf_run_find(hf_core *core, int64_t number);
+void hf_slot_free(hf_core *core, hf_slot *slot);
 hf_run *hf_run_load(hf_core *core, int64_t number);                                         /* in memory, or loading */
 hf_run *hf_run_add(hf_core *core, int64_t number);                                          /* empty */
 hf_run *hf_run_create(hf_core *core);                                                       /* with the next number */
 void hf_run_remove(hf_core *core, hf_run *run);                                             /* from memory */
-hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value);                 /* from its row */
+hf_status hf_run_fill(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value);         /* from its row */
 hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len); /* as in hf_name */
 hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
@@ -437,7 +434,6 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run);    /* its run is h
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name); /* its workflow id is known */
 
 hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the current one */
-bool hf_namespace_is_good(hf_str namespace_);
 
 /* due.c */
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);
@@ -448,7 +444,6 @@ void hf_due_fire(hf_core *core, hf_run *run);
 void hf_due_tick(hf_core *core);
 void hf_due_rows_read(hf_core *core, hf_read *read);
 int64_t hf_due_read_at(const hf_core *core); /* when more deadlines are to be read; INT64_MAX = not by time */
-int64_t hf_run_next_due(const hf_run *run);  /* INT64_MAX = none */
 
 /* history_read.c */
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
@@ -459,6 +454,16 @@ void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want wa
 void hf_watch_wake(hf_core *core, hf_run *run); /* new events are there */
 void hf_watch_remove(hf_core *core, hf_call *call);
 void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);
+
+/* emit.c: writes a decision to the log of its run, applies it, and sees to the effects. */
+void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event);
+/* The same, unless a workflow task is started: then the event is buffered. Either way the caller schedules a workflow task. */
+void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *event);
+void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg);
+void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes);
+void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
+/* Buffered events become events: completions of activities behind all others. */
+void hf_flush_buffered(hf_core *core, hf_run *run);
 
 /* spill.c */
 void hf_spill(hf_core *core, hf_batch *batch, hf_run *run);

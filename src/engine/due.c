@@ -12,37 +12,12 @@
 
 #define COLD_SHARE 8 /* deadlines of runs on disk may take an eighth of the memory */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-int64_t hf_run_next_due(const hf_run *run)
-{
-    if (!hf_run_is_open(run)) {
-        return INT64_MAX;
-    }
-    int64_t due = hf_wft_deadline(run);
-    if (run->run_deadline != 0) {
-        due = least(due, run->run_deadline);
-    }
-    for (size_t i = 0; i < run->activities.count; i++) {
-        due = least(due, hf_activity_deadline(run->activities.items[i]));
-    }
-    for (size_t i = 0; i < run->timers.count; i++) {
-        if (run->timers.items[i]->state == HF_TIMER_STARTED) {
-            due = least(due, run->timers.items[i]->fire_time);
-        }
-    }
-    return due;
-}
-
 void hf_due_at(hf_core *core, hf_run *run, int64_t time)
 {
-    if (run->detached || time == INT64_MAX || (run->due.place != 0 && run->due.key <= time)) {
+    if (time == INT64_MAX || (HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= time)) {
         return;
     }
-    if (hf_heap_set(&core->due, &run->due, time) != HF_OK) {
+    if (hf_heap_set(&core->due, &HF_SLOT(run)->due, time) != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
 }
@@ -110,7 +85,7 @@ static bool fire_all(hf_core *core, hf_run *run)
 void hf_due_fire(hf_core *core, hf_run *run)
 {
     hf_core_use(core, run);
-    hf_heap_remove(&core->due, &run->due);
+    hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     if (hf_run_next_due(run) > core->now.wall) {
         HF_PROBE(core, HF_PROBE_DUE_EARLY);
     }
@@ -173,7 +148,7 @@ static void fire_cold(hf_core *core, hf_cold_due *cold)
     HF_PROBE(core, HF_PROBE_COLD_DUE);
     hf_run *run = hf_run_load(core, number); /* once it is here its own entry takes over */
     if (run != NULL) {
-        run->due_load = true;
+        HF_SLOT(run)->due_load = true;
         core->due_loads++;
     }
 }
@@ -278,10 +253,10 @@ void hf_due_tick(hf_core *core)
         if (node == NULL) {
             break;
         }
-        hf_run *run = HF_CONTAINER(node, hf_run, due);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, due)->run;
         hf_core_reset_scratch(core);
         hf_due_fire(core, run);
-        core->fired += hf_node_is_linked(&run->batch_link) ? 1 : 0;
+        core->fired += hf_node_is_linked(&HF_SLOT(run)->batch_link) ? 1 : 0;
     }
     if (due_now(core, &core->due) != NULL) {
         HF_PROBE(core, HF_PROBE_TICK_FULL);

@@ -1,8 +1,31 @@
 /* Emit: a decision is written to the run's log and applied. */
 #include "engine/core.h"
 
-static void applied(hf_core *core, const hf_run *run, hf_status status)
+/* What the change that was just applied means to others than its run. */
+static void do_effects(hf_core *core, hf_run *run)
 {
+    hf_effects *effects = &core->effects;
+    for (size_t i = 0; i < effects->gone.count; i++) {
+        hf_match_remove(core, effects->gone.items[i]);
+    }
+    for (hf_activity *activity = effects->ended; activity != NULL; activity = activity->next_ended) {
+        hf_match_remove(core, &activity->task);
+    }
+    hf_due_at(core, run, effects->due);
+    if (effects->message != 0) {
+        hf_external_post(core, run, effects->message);
+    }
+    hf_effects_clear(&core->runs_memory, effects);
+}
+
+static hf_apply application(hf_core *core)
+{
+    return (hf_apply){.op = &core->op, .memory = &core->runs_memory, .effects = &core->effects};
+}
+
+static void applied(hf_core *core, hf_run *run, hf_status status)
+{
+    do_effects(core, run);
     if (status != HF_OK) {
         hf_core_break(core, status, "run %lld: %s", (long long)run->number, core->op.message);
     }
@@ -15,7 +38,7 @@ static bool written(hf_core *core, const hf_run *run, size_t start)
         hf_core_break(core, run->log.status, "out of memory");
         return false;
     }
-    core->open_len += run->detached ? 0 : run->log.len - start;
+    core->open_len += run->log.len - start;
     return true;
 }
 
@@ -31,7 +54,8 @@ static void apply_last(hf_core *core, hf_run *run, size_t start)
         hf_core_break(core, HF_ERR_INVALID, "run %lld: a change cannot be read back", (long long)run->number);
         return;
     }
-    applied(core, run, hf_apply_change(&core->op, core, run, &field));
+    hf_apply a = application(core);
+    applied(core, run, hf_apply_change(&a, run, &field));
 }
 
 void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg)
@@ -92,7 +116,8 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     hf_str rest = hf_str_of_len(run->log.data + start, run->log.len - start);
     hf_pb_raw field = {0};
     hf_assert(hf_pb_next(&rest, &field));
-    applied(core, run, hf_apply_event(&core->op, core, run, event, field.bytes));
+    hf_apply a = application(core);
+    applied(core, run, hf_apply_event(&a, run, event, field.bytes));
     hf_notice_event(core, run, len_before, signals_before);
 }
 
@@ -204,33 +229,5 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
     }
     if (moved) {
         HF_PROBE(core, HF_PROBE_FLUSH_REORDERED);
-    }
-}
-
-hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
-{
-    hf_mark start = {run->spilled + 1, 0};
-    for (size_t i = HF_COUNT_OF(run->marks); i-- > 0;) {
-        if (run->marks[i].id != 0 && from >= run->marks[i].id) {
-            start = run->marks[i];
-        }
-    }
-    *ret_first = start.id;
-    return hf_str_of_len(hf_buf_text(&run->log) + start.at, run->log.len - start.at);
-}
-
-void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
-{
-    int64_t id = 0;
-    hf_str rest = hf_log_from(run, from, &id);
-    hf_pb_raw field;
-    while (rest.len > 0 && hf_pb_next(&rest, &field)) {
-        if (field.number != HF_CHANGE_EVENT) {
-            continue;
-        }
-        if (id >= from && id <= to) {
-            hf_buf_put(out, field.whole.data, field.whole.len);
-        }
-        id++;
     }
 }

@@ -107,7 +107,7 @@ static void read_rows(hf_core *core, hf_call *call, const hf_page_want *want, in
 {
     hf_read *read = hf_read_new(core, HF_READ_HISTORY, HF_TABLE_HISTORY);
     if (read == NULL) {
-        hf_owned_free(core, tail);
+        hf_owned_free(&core->runs_memory, tail);
         return;
     }
     read->call = call;
@@ -149,7 +149,7 @@ void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want wa
     hf_str log = hf_log_from(run, behind.page.next, &first);
     fill(&f, log, first);
     hf_owned tail = {NULL, 0};
-    hf_owned_set(core, &tail, hf_str_of_len(f.out.data, f.out.len));
+    hf_owned_set(&core->runs_memory, &tail, hf_str_of_len(f.out.data, f.out.len));
     if (f.out.status != HF_OK) {
         hf_core_break(core, f.out.status, "out of memory");
     }

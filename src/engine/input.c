@@ -107,12 +107,6 @@ static bool id_is_good(hf_str id)
     return id.len > 0 && id.len <= HF_ID_LEN_MAX;
 }
 
-/* 0x1f stands between a namespace and what it is a namespace of. */
-bool hf_namespace_is_good(hf_str namespace_)
-{
-    return id_is_good(namespace_) && memchr(namespace_.data, '\x1f', namespace_.len) == NULL;
-}
-
 /* Users' data that comes with a call may not be longer than one blob. */
 static bool data_fits(hf_core *core, hf_call *call, const char *what, size_t len)
 {
@@ -433,8 +427,8 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow task is not running any more: it ended or timed out");
         return;
     }
-    if (run->commit_ahead == core->commit_next) {
-        run->commit_ahead = 0;
+    if (HF_SLOT(run)->commit_ahead == core->commit_next) {
+        HF_SLOT(run)->commit_ahead = 0;
         core->ahead--;
     }
     if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
@@ -510,13 +504,13 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
 
 void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
 {
-    if (run->loading) {
-        wait_in(core, call, &run->waiting);
+    if (HF_SLOT(run)->loading) {
+        wait_in(core, call, &HF_SLOT(run)->waiting);
         return;
     }
     call->place = HF_PLACE_NONE;
     hf_target target = target_of(call);
-    if (run->bad) {
+    if (HF_SLOT(run)->bad) {
         refuse_bad(core, call, run->number);
         return;
     }

@@ -81,7 +81,7 @@ hf_status hf_kept_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_kept
 
 void hf_kept_gather(hf_core *core, hf_run *run, uint64_t commit, hf_str changes)
 {
-    hf_assert(run->bad && !run->kept); /* B1 */
+    hf_assert(HF_SLOT(run)->bad && !HF_SLOT(run)->kept); /* B1 */
     if (run->log.len == 0) {
         hf_pb_put_uint(&run->log, 1, (uint64_t)run->number);
     }
@@ -109,8 +109,8 @@ void hf_kept_put(hf_core *core, hf_batch *batch)
 {
     HF_LIST_EACH(node, &core->runs_all)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->bad || run->log.len == 0 || core->status != HF_OK) {
+        hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (!HF_SLOT(run)->bad || run->log.len == 0 || core->status != HF_OK) {
             continue;
         }
         HF_PROBE(core, HF_PROBE_KEPT);
@@ -120,16 +120,16 @@ void hf_kept_put(hf_core *core, hf_batch *batch)
         }
         hf_buf_deinit(&run->log);
         hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
-        run->kept = true;
+        HF_SLOT(run)->kept = true;
     }
 }
 
 void hf_kept_remove(hf_core *core, hf_batch *batch, hf_run *run)
 {
-    if (run->kept) {
+    if (HF_SLOT(run)->kept) {
         hf_batch_write(
             core, batch,
             (hf_write){.table = HF_TABLE_META, .kind = HF_WRITE_DELETE, .key = key_of(core, batch, run->number)});
-        run->kept = false;
+        HF_SLOT(run)->kept = false;
     }
 }

@@ -3,27 +3,6 @@
 
 #define ROWS_LEN (4u << 20) /* bytes of rows read for one list */
 
-void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief)
-{
-    *ret_brief = (hf_pb_admin_run){
-        .number = run->number,
-        .namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace)),
-        .workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id)),
-        .run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id)),
-        .type = hf_arena_copy(arena, hf_owned_str(&run->workflow_type)),
-        .status = run->status,
-        .start_ns = run->start_time,
-        .close_ns = run->close_time,
-        .last_ns = run->last_time,
-        .events = run->event_count,
-    };
-}
-
-void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief)
-{
-    *ret_brief = (hf_pb_admin_run){.number = number, .damage = hf_arena_copy(arena, hf_str_of(why))};
-}
-
 /* ---- In memory ---------------------------------------------------------------------------------------------------------- */
 
 /* Puts a run where it belongs by its number; the oldest falls off the end. */
@@ -51,8 +30,8 @@ void hf_list_memory(hf_core *core, hf_listing *listing)
     size_t fitting = 0;
     /* From the end: what came last is mostly the newest, and is in its place at once. */
     for (hf_node *node = core->runs_all.head.prev; node != &core->runs_all.head; node = node->prev) {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->loading || run->bad || run->event_count == 0) { /* its row says more, or as little */
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0) { /* its row says more, or as little */
             continue;
         }
         listing->unwritten += run->is_written ? 0 : 1;
@@ -86,22 +65,8 @@ hf_store_request hf_list_scan(const hf_listing *listing)
 static hf_status brief_of_row(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_admin_run *ret_brief)
 {
     hf_str body = {0};
-    hf_pb_run_state state;
     HF_TRY(hf_record_open(op, HF_TABLE_RUN, &row->key, row->value, &body));
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
-    *ret_brief = (hf_pb_admin_run){
-        .number = row->key.a,
-        .namespace = state.namespace,
-        .workflow_id = state.workflow_id,
-        .run_id = state.run_id,
-        .type = state.workflow_type,
-        .status = state.status,
-        .start_ns = state.start_time,
-        .close_ns = state.close_time,
-        .last_ns = state.last_time,
-        .events = state.event_count,
-    };
-    return HF_OK;
+    return hf_run_brief_of_row(op, row->key.a, body, arena, ret_brief);
 }
 
 /* Into the list of those in memory, unless it is one of them. */

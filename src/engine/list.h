@@ -15,10 +15,6 @@ typedef struct hf_listing {
     hf_pb_admin_run_list runs; /* newest first */
 } hf_listing;
 
-/* What a list says of a run; its texts are copied. */
-void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief);
-/* The same of one whose records cannot be read: its number, and why. Damage is one run's (D4), and no reason not to list the others. */
-void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief);
 /* 1: on the core's thread. */
 void hf_list_memory(hf_core *core, hf_listing *listing);
 /* 2: the request for rows ... */

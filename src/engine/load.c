@@ -35,8 +35,8 @@ void hf_read_free(hf_core *core, hf_read *read)
 {
     hf_list_remove(&read->link);
     hf_arena_deinit(&read->arena);
-    hf_owned_free(core, &read->tail);
-    hf_owned_free(core, &read->key);
+    hf_owned_free(&core->runs_memory, &read->tail);
+    hf_owned_free(&core->runs_memory, &read->key);
     hf_core_free_mem(core, read, sizeof *read);
 }
 
@@ -51,7 +51,7 @@ hf_run *hf_run_find(hf_core *core, int64_t number)
 {
     uint64_t hash = number_hash(number);
     for (hf_map_node *node = hf_map_first(&core->runs, hash); node != NULL; node = hf_map_next(node)) {
-        hf_run *run = HF_CONTAINER(node, hf_run, by_number);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, by_number)->run;
         if (run->number == number) {
             return run;
         }
@@ -59,19 +59,35 @@ hf_run *hf_run_find(hf_core *core, int64_t number)
     return NULL;
 }
 
+void hf_slot_free(hf_core *core, hf_slot *slot)
+{
+    hf_match_remove(core, &slot->run.wft.task);
+    for (size_t i = 0; i < slot->run.activities.count; i++) {
+        hf_match_remove(core, &slot->run.activities.items[i]->task);
+    }
+    hf_heap_remove(&core->due, &slot->due);
+    HF_VEC_FREE(&core->runs_memory, &slot->unwanted);
+    hf_run_deinit(&core->runs_memory, &slot->run);
+    hf_core_free_mem(core, slot, sizeof *slot);
+}
+
 hf_run *hf_run_add(hf_core *core, int64_t number)
 {
-    hf_run *run = hf_run_new(core, number);
-    if (run == NULL) {
+    hf_slot *slot = hf_core_alloc(core, sizeof *slot);
+    if (slot == NULL) {
         return NULL;
     }
-    if (hf_map_insert(&core->runs, &run->by_number, number_hash(number)) != HF_OK) {
-        hf_run_free(core, run);
+    hf_list_init(&slot->waiting);
+    hf_list_init(&slot->held);
+    hf_list_init(&slot->wanted_as);
+    hf_run_init(&core->runs_memory, &slot->run, number);
+    if (hf_map_insert(&core->runs, &slot->by_number, number_hash(number)) != HF_OK) {
+        hf_slot_free(core, slot);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return NULL;
     }
-    hf_list_push_back(&core->runs_all, &run->all_link);
-    return run;
+    hf_list_push_back(&core->runs_all, &slot->all_link);
+    return &slot->run;
 }
 
 hf_run *hf_run_create(hf_core *core)
@@ -94,7 +110,7 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
     if (read == NULL) {
         return NULL;
     }
-    run->loading = true;
+    HF_SLOT(run)->loading = true;
     read->run = run;
     read->request.verb = HF_STORE_GET;
     read->request.key = (hf_key){.a = number};
@@ -105,49 +121,44 @@ hf_run *hf_run_load(hf_core *core, int64_t number)
 void hf_name_bind(hf_name *name, hf_run *run)
 {
     if (name->run != NULL) {
-        name->run->name = NULL;
+        HF_SLOT(name->run)->name = NULL;
     }
-    if (run->name != NULL) {
-        run->name->run = NULL;
+    if (HF_SLOT(run)->name != NULL) {
+        HF_SLOT(run)->name->run = NULL;
     }
     name->run = run;
-    run->name = name;
+    HF_SLOT(run)->name = name;
 }
 
 /* Forgets a run that is not there, or cannot be used. */
 void hf_run_remove(hf_core *core, hf_run *run)
 {
-    hf_map_remove(&core->runs, &run->by_number);
-    hf_list_remove(&run->all_link);
-    hf_heap_remove(&core->due, &run->due);
+    hf_map_remove(&core->runs, &HF_SLOT(run)->by_number);
+    hf_list_remove(&HF_SLOT(run)->all_link);
+    hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     hf_core_use(core, run);
-    hf_node *const links[] = {&run->dirty_link, &run->batch_link};
+    hf_node *const links[] = {&HF_SLOT(run)->dirty_link, &HF_SLOT(run)->batch_link};
     for (size_t i = 0; i < HF_COUNT_OF(links); i++) {
         if (hf_node_is_linked(links[i])) {
             hf_list_remove(links[i]);
         }
     }
-    hf_name *name = run->name;
+    hf_name *name = HF_SLOT(run)->name;
     if (name != NULL) {
         name->run = NULL;
     }
-    hf_run_free(core, run);
+    hf_slot_free(core, HF_SLOT(run));
     if (name != NULL) {
         hf_name_drop(core, name);
     }
 }
 
-hf_status hf_run_fill(hf_op *op, hf_core *core, hf_run *run, hf_str value)
+hf_status hf_run_fill(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value)
 {
     hf_key key = {.a = run->number};
     hf_str body = {0};
     HF_TRY(hf_record_open(op, HF_TABLE_RUN, &key, value, &body));
-    HF_TRY(hf_run_decode(op, core, run, body));
-    int64_t due = hf_run_next_due(run);
-    if (hf_run_is_open(run) && due != INT64_MAX) {
-        hf_due_at(core, run, due);
-    }
-    return core->status;
+    return hf_run_decode(op, memory, run, body);
 }
 
 static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, const char *why)
@@ -163,7 +174,7 @@ static void name_check(hf_core *core, hf_name *name, hf_run *run);
 static void tell_names(hf_core *core, hf_run *run)
 {
     hf_node *node = NULL;
-    while (core->status == HF_OK && (node = hf_list_pop_front(&run->wanted_as)) != NULL) {
+    while (core->status == HF_OK && (node = hf_list_pop_front(&HF_SLOT(run)->wanted_as)) != NULL) {
         hf_name *name = HF_CONTAINER(node, hf_name, want_link);
         name_check(core, name, run);
         hf_name_drop(core, name);
@@ -173,16 +184,16 @@ static void tell_names(hf_core *core, hf_run *run)
 /* A run is there: the calls that waited for it go on, in order. */
 static void run_is_here(hf_core *core, hf_run *run)
 {
-    run->loading = false;
+    HF_SLOT(run)->loading = false;
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
-    for (size_t i = 0; i < run->unwanted.count; i++) {
-        hf_run_take_back(core, run, &run->unwanted.items[i]);
+    for (size_t i = 0; i < HF_SLOT(run)->unwanted.count; i++) {
+        hf_run_take_back(core, run, &HF_SLOT(run)->unwanted.items[i]);
     }
-    run->unwanted.count = 0;
+    HF_SLOT(run)->unwanted.count = 0;
     tell_names(core, run);
     hf_node *node = NULL;
-    while (core->status == HF_OK && (node = hf_list_pop_front(&run->waiting)) != NULL) {
+    while (core->status == HF_OK && (node = hf_list_pop_front(&HF_SLOT(run)->waiting)) != NULL) {
         hf_input_run(core, HF_CONTAINER(node, hf_call, link), run);
     }
 }
@@ -191,12 +202,12 @@ static void run_is_here(hf_core *core, hf_run *run)
 static void run_is_bad(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
-    run->bad = true;
-    run->loading = false;
-    hf_heap_remove(&core->due, &run->due);
+    HF_SLOT(run)->bad = true;
+    HF_SLOT(run)->loading = false;
+    hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     char why[HF_MESSAGE_LEN_MAX];
     (void)snprintf(why, sizeof why, "%s", core->op.message);
-    fail_waiting(core, &run->waiting, HF_ERR_STORE, why);
+    fail_waiting(core, &HF_SLOT(run)->waiting, HF_ERR_STORE, why);
     tell_names(core, run);
     hf_core_unuse(core, run);
 }
@@ -204,7 +215,7 @@ static void run_is_bad(hf_core *core, hf_run *run)
 static void run_read(hf_core *core, hf_read *read)
 {
     hf_run *run = read->run;
-    if (!read->request.found && !hf_list_is_empty(&run->wanted_as)) {
+    if (!read->request.found && !hf_list_is_empty(&HF_SLOT(run)->wanted_as)) {
         (void)hf_fail(&core->op, HF_ERR_INVALID, "run %lld has no row", (long long)run->number);
         run_is_bad(core, run);
         return;
@@ -213,15 +224,16 @@ static void run_read(hf_core *core, hf_read *read)
         hf_list waiting;
         hf_list_init(&waiting);
         hf_node *node = NULL;
-        while ((node = hf_list_pop_front(&run->waiting)) != NULL) {
+        while ((node = hf_list_pop_front(&HF_SLOT(run)->waiting)) != NULL) {
             hf_list_push_back(&waiting, node);
         }
         hf_run_remove(core, run);
         fail_waiting(core, &waiting, HF_ERR_NOT_FOUND, "there is no such run");
         return;
     }
-    hf_status status = hf_run_fill(&core->op, core, run, read->request.value);
+    hf_status status = hf_run_fill(&core->op, &core->runs_memory, run, read->request.value);
     if (status == HF_OK) {
+        hf_due_at(core, run, hf_run_next_due(run));
         run_is_here(core, run);
         return;
     }
@@ -274,9 +286,9 @@ hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
         return NULL;
     }
     hf_list_init(&name->waiting);
-    hf_owned_set(core, &name->text, hf_str_of_len(text, len));
+    hf_owned_set(&core->runs_memory, &name->text, hf_str_of_len(text, len));
     if (core->status != HF_OK || hf_map_insert(&core->names, &name->by_text, hash) != HF_OK) {
-        hf_owned_free(core, &name->text);
+        hf_owned_free(&core->runs_memory, &name->text);
         hf_core_free_mem(core, name, sizeof *name);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return NULL;
@@ -289,7 +301,7 @@ void hf_name_drop(hf_core *core, hf_name *name)
 {
     if (core->status == HF_OK && name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
         hf_map_remove(&core->names, &name->by_text);
-        hf_owned_free(core, &name->text);
+        hf_owned_free(&core->runs_memory, &name->text);
         hf_core_free_mem(core, name, sizeof *name);
     }
 }
@@ -342,7 +354,7 @@ static bool has_name(const hf_run *run, const hf_name *name)
 /* A run that the index names is here. */
 static void name_check(hf_core *core, hf_name *name, hf_run *run)
 {
-    if (run->bad) { /* nobody can tell whose it is: the hash says */
+    if (HF_SLOT(run)->bad) { /* nobody can tell whose it is: the hash says */
         name->loading = false;
         name->bad_run = run->number;
         name_is_here(core, name);
@@ -365,8 +377,8 @@ static void name_try(hf_core *core, hf_name *name, int64_t number)
     if (run == NULL) {
         return;
     }
-    if (run->loading) {
-        hf_list_push_back(&run->wanted_as, &name->want_link);
+    if (HF_SLOT(run)->loading) {
+        hf_list_push_back(&HF_SLOT(run)->wanted_as, &name->want_link);
     } else {
         name_check(core, name, run);
     }
@@ -408,8 +420,8 @@ static bool is_of_one(hf_core *core, hf_read *read)
     (void)hf_fail(&core->op, HF_ERR_INVALID, "%s", read->request.op.message);
     switch (read->kind) {
     case HF_READ_RUN: {
-        hf_queue *queue = read->run->wanted_by;
-        read->run->wanted_by = NULL;
+        hf_queue *queue = HF_SLOT(read->run)->wanted_by;
+        HF_SLOT(read->run)->wanted_by = NULL;
         run_is_bad(core, read->run);
         if (queue != NULL && core->status == HF_OK) {
             hf_match_pump(core, queue);
@@ -447,8 +459,8 @@ void hf_load_done(hf_core *core, hf_read *read)
         name_read(core, read);
         return;
     case HF_READ_RUN: {
-        hf_queue *queue = read->run->wanted_by;
-        read->run->wanted_by = NULL;
+        hf_queue *queue = HF_SLOT(read->run)->wanted_by;
+        HF_SLOT(read->run)->wanted_by = NULL;
         run_read(core, read);
         if (queue != NULL && core->status == HF_OK) {
             hf_match_pump(core, queue); /* the task may have been another's by now */

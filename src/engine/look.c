@@ -47,7 +47,7 @@ uint64_t hf_look_commits(const hf_look *look)
 
 static hf_status add_change(hf_op *op, hf_look *look, hf_look_change change)
 {
-    if (!HF_VEC_RESERVE(look->core, &look->changes)) {
+    if (!HF_VEC_RESERVE(&look->core->runs_memory, &look->changes)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
     }
     change.changes = hf_arena_copy(&look->journal, change.changes);
@@ -334,16 +334,7 @@ static hf_status apply_changes(hf_op *op, hf_look *look, hf_run *run)
         }
         last = change->commit;
         hf_buf_put(&run->log, change->changes.data, change->changes.len);
-        hf_str rest = change->changes;
-        hf_pb_raw field;
-        while (rest.len > 0) {
-            hf_arena_reset(&look->core->scratch);
-            if (!hf_pb_next(&rest, &field)) {
-                return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: changes of run %lld cannot be read",
-                               (unsigned long long)change->commit, (long long)run->number);
-            }
-            HF_TRY(hf_apply_change(op, look->core, run, &field));
-        }
+        HF_TRY(hf_apply_log(op, &look->core->runs_memory, run, change->changes));
     }
     return run->log.status;
 }
@@ -354,12 +345,11 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
     hf_arena_reset(&look->core->scratch);
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &look->arena};
     HF_TRY(hf_look_ask(op, look, &get));
-    hf_run *run = hf_run_new(look->core, number);
+    hf_run *run = hf_run_new(&look->core->runs_memory, number);
     if (run == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
     }
-    run->detached = true;
-    hf_status status = get.found ? hf_run_fill(op, look->core, run, get.value) : HF_OK;
+    hf_status status = get.found ? hf_run_fill(op, &look->core->runs_memory, run, get.value) : HF_OK;
     run->is_written = get.found;
     if (status == HF_OK) {
         status = apply_changes(op, look, run);
@@ -374,7 +364,7 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
         status = hf_fail(op, look->core->status, "%s", look->core->why);
     }
     if (status != HF_OK) {
-        hf_run_free(look->core, run);
+        hf_run_free(&look->core->runs_memory, run);
         return status;
     }
     *ret_run = run;
@@ -384,7 +374,7 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
 void hf_look_run_free(hf_look *look, hf_run *run)
 {
     if (run != NULL) {
-        hf_run_free(look->core, run);
+        hf_run_free(&look->core->runs_memory, run);
     }
 }
 

@@ -43,7 +43,7 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     if (queue == NULL) {
         return NULL;
     }
-    hf_owned_set(core, &queue->text, text);
+    hf_owned_set(&core->runs_memory, &queue->text, text);
     hf_list_init(&queue->tasks);
     hf_list_init(&queue->cold);
     hf_list_init(&queue->polls);
@@ -51,7 +51,7 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     queue->polled_at = INT64_MIN / 2;
     queue->used_at = core->now.mono;
     if (core->status != HF_OK || hf_map_insert(&core->queues, &queue->by_text, text_hash(text)) != HF_OK) {
-        hf_owned_free(core, &queue->text);
+        hf_owned_free(&core->runs_memory, &queue->text);
         hf_core_free_mem(core, queue, sizeof *queue);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return NULL;
@@ -97,7 +97,7 @@ void hf_queue_free(hf_core *core, hf_queue *queue)
     while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
         hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
     }
-    hf_owned_free(core, &queue->text);
+    hf_owned_free(&core->runs_memory, &queue->text);
     hf_core_free_mem(core, queue, sizeof *queue);
 }
 
@@ -248,7 +248,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
         if (loading == NULL) {
             return;
         }
-        loading->wanted_by = queue;
+        HF_SLOT(loading)->wanted_by = queue;
         queue->loads++;
         wanted--;
     }

@@ -55,7 +55,7 @@ void hf_names_restore(hf_core *core, int64_t hash, int64_t run)
     if (found != NULL && found->hash == hash && found->run == run) {
         return;
     }
-    if (!HF_VEC_RESERVE(core, &bucket->entries)) {
+    if (!HF_VEC_RESERVE(&core->runs_memory, &bucket->entries)) {
         return;
     }
     hf_name_entry *entry = &bucket->entries.items[at];
@@ -69,7 +69,7 @@ void hf_names_add(hf_core *core, int64_t hash, int64_t run)
 {
     hf_names_restore(core, hash, run);
     hf_filter_add(core, (uint64_t)hash);
-    if (HF_VEC_RESERVE(core, &core->index.fresh)) {
+    if (HF_VEC_RESERVE(&core->runs_memory, &core->index.fresh)) {
         core->index.fresh.items[core->index.fresh.count++] = (hf_name_fresh){{hash, run}, core->commit_next};
     }
 }
@@ -184,7 +184,7 @@ void hf_names_put(const hf_core *core, hf_buf *out)
 void hf_names_logged(hf_core *core, uint64_t commit, size_t count)
 {
     hf_names *names = &core->index;
-    if (HF_VEC_RESERVE(core, &names->log)) {
+    if (HF_VEC_RESERVE(&core->runs_memory, &names->log)) {
         names->log.items[names->log.count++] = (hf_name_row){commit, count};
         names->log_count += count;
     }

@@ -13,7 +13,7 @@
 #ifndef HF_ENGINE_NAMES_H
 #define HF_ENGINE_NAMES_H
 
-#include "engine/run.h"
+#include "engine/slot.h"
 
 typedef struct hf_batch hf_batch;
 

@@ -7,7 +7,7 @@
 #include "engine/core.h"
 
 #include "base/fields.h"
-#include "engine/machine.h"
+#include "run/machine.h"
 
 #include <stdio.h>
 
@@ -29,13 +29,13 @@ void hf_notice_event(hf_core *core, hf_run *run, int64_t len_before, int64_t sig
 {
     const hf_core_limits *limits = &core->options.limits;
     if (HF_UNLIKELY(passes(run->event_count - 1, run->event_count, limits->history_count))) {
-        run->notices |= HF_BIT(HF_NOTICE_EVENTS);
+        HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_EVENTS);
     }
     if (HF_UNLIKELY(passes(len_before, run->history_len, limits->history_len))) {
-        run->notices |= HF_BIT(HF_NOTICE_BYTES);
+        HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_BYTES);
     }
     if (HF_UNLIKELY(passes(signals_before, run->signal_count, limits->signals))) {
-        run->notices |= HF_BIT(HF_NOTICE_SIGNALS);
+        HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_SIGNALS);
     }
 }
 
@@ -94,8 +94,8 @@ void hf_notice_gather(hf_core *core, hf_batch *batch, hf_run *run)
     const hf_count events = {"events", run->event_count, limits->history_count};
     const hf_count bytes = {"history_bytes", run->history_len, limits->history_len};
     const hf_count signals = {"signals", run->signal_count, limits->signals};
-    unsigned notices = core->options.log != NULL ? run->notices : 0;
-    run->notices = 0;
+    unsigned notices = core->options.log != NULL ? HF_SLOT(run)->notices : 0;
+    HF_SLOT(run)->notices = 0;
     if ((notices & HF_BIT(HF_NOTICE_ENDED)) != 0) { /* the events include the last one */
         bool is_count = events.is > events.limit;
         add(core, batch, run, HF_LOG_ERROR, "workflow_over_limit", is_count ? events : bytes, "the run was terminated");

@@ -85,12 +85,12 @@ static hf_status make_bad(hf_core *core, hf_run **run)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
     int64_t number = (*run)->number;
-    bool kept = (*run)->kept;
+    bool kept = HF_SLOT(*run)->kept;
     hf_run_remove(core, *run);
     *run = hf_run_add(core, number);
     if (*run != NULL) {
-        (*run)->bad = true;
-        (*run)->kept = kept;
+        HF_SLOT(*run)->bad = true;
+        HF_SLOT(*run)->kept = kept;
     }
     return core->status;
 }
@@ -121,7 +121,7 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &arena};
     hf_status status = execute(&bad, store, &get);
     if (status == HF_OK && get.found) {
-        status = hf_run_fill(&bad, core, *ret_run, get.value);
+        status = hf_run_fill(&bad, &core->runs_memory, *ret_run, get.value);
     }
     hf_arena_deinit(&arena);
     if (status != HF_OK) {
@@ -140,21 +140,14 @@ static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, h
         return HF_OK;
     }
     hf_core_use(core, run);
-    if (!hf_node_is_linked(&run->dirty_link)) {
-        run->commit_dirty = commit;
-        hf_list_push_back(&core->dirty, &run->dirty_link);
+    if (!hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
+        HF_SLOT(run)->commit_dirty = commit;
+        hf_list_push_back(&core->dirty, &HF_SLOT(run)->dirty_link);
     }
     run->commit_last = commit;
     hf_buf_put(&run->log, changes.data, changes.len);
-    run->batch_start = run->log.len;
-    hf_pb_raw field;
-    while (changes.len > 0) {
-        if (!hf_pb_next(&changes, &field)) {
-            return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: changes of run %lld cannot be read",
-                           (unsigned long long)commit, (long long)run->number);
-        }
-        HF_TRY(hf_apply_change(op, core, run, &field));
-    }
+    HF_SLOT(run)->batch_start = run->log.len;
+    HF_TRY(hf_apply_log(op, &core->runs_memory, run, changes));
     if (run->log.status != HF_OK) {
         hf_core_break(core, run->log.status, "out of memory");
     }
@@ -171,7 +164,7 @@ static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t 
     }
     hf_run *run = NULL;
     HF_TRY(load_now(op, core, store, msg.run, &run));
-    if (run->bad) {
+    if (HF_SLOT(run)->bad) {
         return HF_OK;
     }
     hf_op bad;
@@ -186,11 +179,11 @@ static hf_status replay_names(hf_op *op, hf_core *core, uint64_t commit, hf_str 
     hf_name_entry entry;
     while (hf_names_next(&bytes, &entry)) {
         hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
-        if (run != NULL && !run->bad && !run->is_written) {
+        if (run != NULL && !HF_SLOT(run)->bad && !run->is_written) {
             HF_TRY(make_bad(core, &run)); /* its row is gone */
         }
         hf_names_restore(core, entry.hash, entry.run);
-        if (HF_VEC_RESERVE(core, &core->index.fresh)) {
+        if (HF_VEC_RESERVE(&core->runs_memory, &core->index.fresh)) {
             core->index.fresh.items[core->index.fresh.count++] = (hf_name_fresh){entry, commit};
         }
     }
@@ -246,7 +239,7 @@ static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const 
         return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
     }
     core->journal_hash = hf_digest(msg.previous, body);
-    if (HF_VEC_RESERVE(core, &core->journal_lens)) {
+    if (HF_VEC_RESERVE(&core->runs_memory, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
         core->journal_len += body.len;
     }
@@ -299,7 +292,7 @@ static bool is_of_dead(const hf_core *core, uint64_t incarnation)
 
 static void hand_out_again(hf_core *core, hf_run *run)
 {
-    if (run->loading || run->bad) {
+    if (HF_SLOT(run)->loading || HF_SLOT(run)->bad) {
         return;
     }
     hf_external_post_all(core, run);
@@ -429,13 +422,13 @@ static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         hf_run *run = NULL;
         hf_core_reset_scratch(core);
         HF_TRY(load_now(op, core, store, hf_kept_run(&rows[i]), &run));
-        run->kept = true;
+        HF_SLOT(run)->kept = true;
         hf_op bad;
         hf_op_init(&bad);
         hf_pb_kept_changes kept = {0};
-        hf_status status = run->bad || run->is_written ? HF_OK : HF_ERR_INVALID; /* B3 */
+        hf_status status = HF_SLOT(run)->bad || run->is_written ? HF_OK : HF_ERR_INVALID; /* B3 */
         status = status == HF_OK ? hf_kept_open(&bad, &rows[i], arena, &kept) : status;
-        for (size_t j = 0; status == HF_OK && !run->bad && j < kept.commits.count; j++) {
+        for (size_t j = 0; status == HF_OK && !HF_SLOT(run)->bad && j < kept.commits.count; j++) {
             hf_core_reset_scratch(core);
             status = apply(&bad, core, run, kept.commits.items[j].commit, kept.commits.items[j].changes);
         }
@@ -460,7 +453,7 @@ static hf_status gather(hf_op *op, hf_core *core, hf_store *store, const hf_row 
         }
         HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, field.bytes, arena, &msg));
         hf_run *run = hf_run_find(core, msg.run);
-        if (run != NULL && run->bad && !run->kept) {
+        if (run != NULL && HF_SLOT(run)->bad && !HF_SLOT(run)->kept) {
             hf_kept_gather(core, run, (uint64_t)row->key.a, msg.changes);
         }
     }
@@ -473,20 +466,24 @@ static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *a
     bool any_bad = false;
     HF_LIST_EACH(node, &core->runs_all)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         hf_op bad;
         hf_op_init(&bad);
-        if (!run->bad && hf_run_sound(&bad, run) != HF_OK) {
+        if (!HF_SLOT(run)->bad && hf_run_sound(&bad, run) != HF_OK) {
             HF_TRY(make_bad(core, &run)); /* changed or held, and not there; or changed into what it cannot be */
         }
-        any_bad = any_bad || run->bad;
-        if (run->kept && !run->bad) {
+        any_bad = any_bad || HF_SLOT(run)->bad;
+        if (!HF_SLOT(run)->bad) {
+            hf_due_at(core, run, hf_run_next_due(run));
+        }
+        if (HF_SLOT(run)->kept && !HF_SLOT(run)->bad) {
             HF_PROBE(core, HF_PROBE_KEPT_APPLIED);
-            if (hf_node_is_linked(&run->dirty_link)) {
-                hf_list_remove(&run->dirty_link); /* what it has is not in the journal, which need not wait for it */
+            if (hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
+                hf_list_remove(
+                    &HF_SLOT(run)->dirty_link); /* what it has is not in the journal, which need not wait for it */
             }
             hf_core_touch(core, run);
-            run->spill_now = true;
+            HF_SLOT(run)->spill_now = true;
         }
     }
     return any_bad ? each_row(op, core, store, arena, HF_TABLE_JOURNAL, gather) : core->status;
@@ -572,7 +569,7 @@ static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_are
     int64_t last = scan.row_count > 0 ? scan.rows[0].key.a : 0;
     HF_LIST_EACH(node, &core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         last = run->number > last ? run->number : last;
     }
     return last < core->run_next
@@ -599,8 +596,8 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     hf_filter_open(core, !names);
     HF_LIST_EACH(node, &core->runs_all)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->bad || !hf_run_is_open(run)) {
+        hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (HF_SLOT(run)->bad || !hf_run_is_open(run)) {
             continue;
         }
         hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
@@ -612,7 +609,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     }
     HF_LIST_EACH(node, &core->runs_all)
     {
-        hand_out_again(core, HF_CONTAINER(node, hf_run, all_link));
+        hand_out_again(core, &HF_CONTAINER(node, hf_slot, all_link)->run);
     }
     core->due_until = 0;
     core->commit_first = core->commit_next;

@@ -19,7 +19,7 @@
 
 void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write)
 {
-    if (HF_VEC_RESERVE(core, &batch->writes)) {
+    if (HF_VEC_RESERVE(&core->runs_memory, &batch->writes)) {
         batch->writes.items[batch->writes.count++] = write;
     }
 }
@@ -143,14 +143,14 @@ static hf_str copy(hf_core *core, hf_batch *batch, hf_str bytes)
 
 static void put_task(hf_core *core, hf_batch *batch, hf_run *run, hf_str queue, const hf_task *task, bool held)
 {
-    if (!HF_VEC_RESERVE(core, &run->rows_written)) {
+    if (!HF_VEC_RESERVE(&core->runs_memory, &run->rows_written)) {
         return;
     }
     /* A held task's number was given up when it was taken, or is not known any more after a crash: its row gets its own. */
     int64_t order = held ? hf_order_next(core) : task->order;
     hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
     *key = (hf_task_key){.order = order};
-    hf_owned_set(core, &key->queue, queue);
+    hf_owned_set(&core->runs_memory, &key->queue, queue);
     hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .held = held};
     put_message(core, batch, HF_TABLE_TASK, (hf_key){copy(core, batch, queue), order, 0}, &hf_pb_task_record_type,
                 &record);
@@ -166,7 +166,7 @@ static void put_tasks(hf_core *core, hf_batch *batch, hf_run *run)
                        (hf_write){.table = HF_TABLE_TASK,
                                   .kind = HF_WRITE_DELETE,
                                   .key = {copy(core, batch, hf_owned_str(&key->queue)), key->order, 0}});
-        hf_owned_free(core, &key->queue);
+        hf_owned_free(&core->runs_memory, &key->queue);
     }
     run->rows_written.count = 0;
     const hf_wft *wft = &run->wft;
@@ -191,7 +191,7 @@ static void put_tasks(hf_core *core, hf_batch *batch, hf_run *run)
 
 void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
 {
-    hf_assert(!run->loading && !run->bad);
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     HF_PROBE(core, hf_run_is_open(run) ? HF_PROBE_SPILLED_OPEN : HF_PROBE_SPILLED_CLOSED);
     hf_core_reset_scratch(core);
     hf_str tail = put_history(core, batch, run); /* in core->events */
@@ -203,13 +203,13 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
     hf_kept_remove(core, batch, run);
     run->commit_last = core->commit_next;
     core->row.len = 0;
-    hf_run_encode(core, run, true, tail, &core->row);
+    hf_run_encode(&core->runs_memory, run, true, tail, &core->row);
     hf_batch_put_record(core, batch, HF_TABLE_RUN, (hf_key){.a = run->number}, &core->row);
     if (core->status != HF_OK) {
         return;
     }
     run->is_written = true;
-    run->spill_now = false;
+    HF_SLOT(run)->spill_now = false;
     hf_buf_deinit(&run->log);
     hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
     hf_buf_put(&run->log, tail.data, tail.len);
@@ -217,11 +217,11 @@ void hf_spill(hf_core *core, hf_batch *batch, hf_run *run)
         hf_core_break(core, run->log.status, "out of memory");
         return;
     }
-    run->batch_start = run->log.len;
+    HF_SLOT(run)->batch_start = run->log.len;
     memset(run->marks, 0, sizeof run->marks);
-    hf_list_remove(&run->dirty_link);
-    if (hf_node_is_linked(&run->batch_link)) { /* W1 */
-        hf_list_remove(&run->batch_link);
+    hf_list_remove(&HF_SLOT(run)->dirty_link);
+    if (hf_node_is_linked(&HF_SLOT(run)->batch_link)) { /* W1 */
+        hf_list_remove(&HF_SLOT(run)->batch_link);
     }
     hf_core_unuse(core, run);
 }
@@ -235,8 +235,9 @@ void hf_spill_old(hf_core *core, hf_batch *batch)
     size_t before = batch->arena.used; /* rows of runs that close: they are no reason to let the journal grow */
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_first(&core->dirty)) != NULL) {
-        hf_run *run = HF_CONTAINER(node, hf_run, dirty_link);
-        bool holds_up = core->journal_len > core->options.journal_len_max / 2 && run->commit_dirty < core->commit_next;
+        hf_run *run = &HF_CONTAINER(node, hf_slot, dirty_link)->run;
+        bool holds_up =
+            core->journal_len > core->options.journal_len_max / 2 && HF_SLOT(run)->commit_dirty < core->commit_next;
         bool no_room = core->used > core->options.mem_max;
         if ((!holds_up && !no_room) || batch->arena.used - before > core->options.batch_len_max) {
             return;
@@ -256,7 +257,7 @@ void hf_spill_old(hf_core *core, hf_batch *batch)
 static void trim(hf_core *core, hf_batch *batch)
 {
     const hf_node *node = hf_list_first(&core->dirty);
-    uint64_t keep = node != NULL ? HF_CONTAINER_CONST(node, hf_run, dirty_link)->commit_dirty : core->commit_next;
+    uint64_t keep = node != NULL ? HF_CONTAINER_CONST(node, hf_slot, dirty_link)->commit_dirty : core->commit_next;
     if (keep > core->commit_next || HF_CANARY(HF_BUG_TRIMMED_EARLY)) {
         keep = core->commit_next;
     }
@@ -310,7 +311,7 @@ static void give_back(hf_core *core)
 /* A run's part: its number and its changes. */
 static void put_changes(hf_core *core, hf_buf *out, const hf_run *run)
 {
-    hf_str changes = hf_str_of_len(run->log.data + run->batch_start, run->log.len - run->batch_start);
+    hf_str changes = hf_str_of_len(run->log.data + HF_SLOT(run)->batch_start, run->log.len - HF_SLOT(run)->batch_start);
     hf_buf *head = &core->events;
     head->len = 0;
     hf_pb_put_uint(head, 1, (uint64_t)run->number);
@@ -330,9 +331,9 @@ static void put_body(hf_core *core, hf_buf *out)
     hf_buf_put(out, &core->journal_hash, sizeof core->journal_hash);
     HF_LIST_EACH(node, &core->touched)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, batch_link);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
         put_changes(core, out, run);
-        run->batch_start = run->log.len;
+        HF_SLOT(run)->batch_start = run->log.len;
         run->commit_last = core->commit_next;
         hf_list_remove(node);
     }
@@ -366,7 +367,7 @@ void hf_journal_put(hf_core *core, hf_batch *batch)
         core, batch,
         (hf_write){
             .table = HF_TABLE_JOURNAL, .kind = HF_WRITE_PUT, .key = key, .value = hf_str_of_len(out->data, out->len)});
-    if (HF_VEC_RESERVE(core, &core->journal_lens)) {
+    if (HF_VEC_RESERVE(&core->runs_memory, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
         core->journal_len += body.len;
     }

@@ -16,8 +16,8 @@
  *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
  *     alone       core->alone: with an in-process worker, which gets no other task until this one is answered, or for ALONE_SPAN
  *
- * U1  hf_task.crashes is the number of processes that ended with the task in hand: of a workflow task since the run last
- *     completed one, of an activity in a row (an attempt that ended in any other way begins anew).
+ * U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store: of a workflow task
+ *     since the run last completed one, of an activity in a row (an attempt that ended in any other way begins anew).
  * U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
  *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
  *     change of the run, in the commit that is the next anyway.
@@ -35,7 +35,8 @@
 
 uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
 {
-    uint32_t crashes = task->crashes + (task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED) ? 1 : 0);
+    bool counts = core->options.was_left_open && task->crashes < UINT32_MAX && !HF_CANARY(HF_BUG_CRASH_NOT_COUNTED);
+    uint32_t crashes = task->crashes + (counts ? 1 : 0);
     if (crashes == HF_SUSPECT_FROM) {
         HF_PROBE(core, HF_PROBE_SUSPECT);
     }
@@ -71,7 +72,7 @@ void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue)
     task->is_last = true;
     task->last_since = core->now.mono;
     queue->suspect_count++;
-    task->run->suspects++;
+    HF_SLOT(task->run)->suspects++;
     hf_core_use(core, task->run);
     hf_list_push_back(&core->suspects, &task->link);
     core->suspects_look = core->now.mono;
@@ -79,20 +80,20 @@ void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue)
 
 void hf_suspect_remove(hf_task *task)
 {
-    hf_assert(task->is_last && task->queue->suspect_count > 0 && task->run->suspects > 0); /* U3 */
+    hf_assert(task->is_last && task->queue->suspect_count > 0 && HF_SLOT(task->run)->suspects > 0); /* U3 */
     hf_list_remove(&task->link);
     task->queue->suspect_count--;
     task->queue = NULL;
     task->is_last = false;
-    task->run
-        ->suspects--; /* whatever removes the task changes the run: once that is written it may leave memory again */
+    /* Whatever removes the task changes the run: once that is written it may leave memory again. */
+    HF_SLOT(task->run)->suspects--;
 }
 
 /* ---- Alone ----------------------------------------------------------------------------------------------------------- */
 
 static bool is_in_hand(const hf_core *core, const hf_run *run)
 {
-    if (run->loading || run->bad || !hf_run_is_open(run)) {
+    if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || !hf_run_is_open(run)) {
         return false;
     }
     const hf_wft *wft = &run->wft;
@@ -113,7 +114,7 @@ static bool is_anything_in_hand(const hf_core *core)
 {
     HF_LIST_EACH(node, &core->runs_all)
     {
-        if (is_in_hand(core, HF_CONTAINER(node, hf_run, all_link))) {
+        if (is_in_hand(core, &HF_CONTAINER(node, hf_slot, all_link)->run)) {
             return true;
         }
     }
@@ -125,8 +126,8 @@ static bool is_out(hf_core *core)
 {
     const hf_alone *alone = &core->alone;
     const hf_run *run = hf_run_find(core, alone->run);
-    if (run == NULL || run->loading || run->bad) {
-        return run != NULL && run->loading;
+    if (run == NULL || HF_SLOT(run)->loading || HF_SLOT(run)->bad) {
+        return run != NULL && HF_SLOT(run)->loading;
     }
     if (!hf_run_is_open(run)) {
         return false;

@@ -2,9 +2,8 @@
  * ended, so opening has loaded them. */
 #include "engine/loop_private.h"
 
+#include "base/fields.h"
 #include "base/limits.h"
-
-#include <stdio.h>
 
 enum { NAME_LEN_MAX = 100 }; /* bytes of an id or a type in a line of the log */
 
@@ -13,19 +12,19 @@ static int cut(hf_str text)
     return text.len < NAME_LEN_MAX ? (int)text.len : NAME_LEN_MAX;
 }
 
+/* `activity`: its type; empty = it is the workflow task. */
 static void log_suspect(hf_engine *engine, const hf_run *run, hf_str activity, const hf_task *task, int64_t from)
 {
     hf_str id = hf_owned_str(&run->workflow_id);
     hf_str type = hf_owned_str(&run->workflow_type);
+    hf_str which = activity.len > 0 ? activity : HF_STR("(the workflow itself)");
     int64_t pause = from > engine->core->now.wall ? from - engine->core->now.wall : 0;
-    char fields[HF_MESSAGE_LEN_MAX];
-    (void)snprintf(fields, sizeof fields,
-                   "workflow=%.*s type=%.*s %s%.*s times=%u next_in_ms=%lld why=\"the program ended each time while it "
-                   "had this task in hand, so its code may crash: repair it, or end the run with hf_terminate; it is "
-                   "handed out last and alone\"",
-                   cut(id), id.data, cut(type), type.data, activity.len > 0 ? "activity=" : "task=workflow",
-                   cut(activity), activity.len > 0 ? activity.data : "", (unsigned)task->crashes,
-                   (long long)(pause / 1000000));
+    char fields[2 * HF_MESSAGE_LEN_MAX];
+    hf_fields_format(fields, sizeof fields, "workflow=%.*s type=%.*s activity=%.*s times=%u next_in_ms=%lld why=%s",
+                     cut(id), id.data, cut(type), type.data, cut(which), which.data, (unsigned)task->crashes,
+                     (long long)(pause / 1000000),
+                     "the program ended each time while it had this task in hand, so its code may crash: repair it, or "
+                     "end the run with hf_terminate; it is handed out last and alone");
     engine->options.log(engine->options.log_state, HF_LOG_WARN, "task_ends_program", fields);
 }
 
@@ -36,8 +35,8 @@ void hf_loop_log_suspects(hf_engine *engine)
     }
     HF_LIST_EACH(node, &engine->core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->loading || run->bad || !hf_run_is_open(run)) {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || !hf_run_is_open(run)) {
             continue;
         }
         if (run->wft.task.crashes >= HF_SUSPECT_FROM) {

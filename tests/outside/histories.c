@@ -103,11 +103,11 @@ static bool can_be_rebuilt(recorded *r)
     hf_core_options options = {.memory = HEAP};
     hf_core *core = hf_core_new(&options);
     hf_run *run = NULL;
-    bool ok = core != NULL && hf_rebuild(r->op, core, r->bytes, &run) == HF_OK;
+    bool ok = core != NULL && hf_rebuild(r->op, &core->runs_memory, r->bytes, &run) == HF_OK;
     if (ok) {
         hf_run_check(run);
         ok = run->event_count == (int64_t)r->history.events.count && run->history_len == (int64_t)r->bytes.len;
-        hf_run_free(core, run);
+        hf_run_free(&core->runs_memory, run);
     }
     hf_core_free(core);
     for (size_t i = 0; ok && i < r->history.events.count; i++) {

@@ -182,7 +182,7 @@ static void end_core(hf_rig *rig)
         rig->probes[i] += rig->core->probes[i];
     }
     for (size_t i = 0; i < sizeof rig->walked / sizeof(uint64_t); i++) {
-        ((uint64_t *)&rig->walked)[i] += ((uint64_t *)&rig->core->walked)[i];
+        ((uint64_t *)&rig->walked)[i] += ((uint64_t *)&rig->core->runs_memory.arrows)[i];
     }
     hf_core_stop(rig->core, HF_ERR_CLOSED, "the test ends it");
     rig->read_count = 0;

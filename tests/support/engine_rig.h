@@ -68,7 +68,7 @@ typedef struct hf_rig {
     size_t live;                     /* bytes that are allocated */
     uint64_t commits;                /* executed */
     uint64_t probes[HF_PROBE_COUNT]; /* of cores that are gone */
-    hf_walked walked;                /* the same */
+    hf_arrows walked;                /* the same */
 } hf_rig;
 
 void hf_rig_open(hf_rig *rig, hf_core_options options);

@@ -6,13 +6,6 @@
 #include "base/limits.h"
 #include "history/payload.h"
 
-/* When a span that begins at `time` has passed; never, if there is none. */
-static int64_t after(int64_t time, int64_t span)
-{
-    int64_t sum = INT64_MAX;
-    return span <= 0 || __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
-}
-
 /* ---- Queue and start ------------------------------------------------------------------------------------------------- */
 
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity)
@@ -253,8 +246,8 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
         failure->application_failure_info->next_retry_delay.has) {
         pause = hf_pb_duration_span(failure->application_failure_info->next_retry_delay).ns;
     }
-    int64_t time = pause > 0 ? after(core->now.wall, pause) : core->now.wall;
-    int64_t whole = after(activity->first_time, activity->schedule_to_close);
+    int64_t time = pause > 0 ? hf_bound_end(core->now.wall, pause) : core->now.wall;
+    int64_t whole = hf_bound_end(activity->first_time, activity->schedule_to_close);
     if (loss != NULL && time >= whole) { /* a pause that the policy did not ask for costs no attempt */
         pause = 0;
         time = core->now.wall;
@@ -309,61 +302,12 @@ bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
 
 /* ---- Deadlines ------------------------------------------------------------------------------------------------------- */
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-int64_t hf_activity_deadline(const hf_activity *activity)
-{
-    int64_t whole = after(activity->first_time, activity->schedule_to_close);
-    switch (activity->state) {
-    case HF_ACTIVITY_SCHEDULED:
-        return least(whole, after(activity->scheduled_time, activity->schedule_to_start));
-    case HF_ACTIVITY_STARTED: {
-        int64_t heard = activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
-        int64_t each = after(activity->started_time, activity->start_to_close);
-        return least(whole, least(each, after(heard, activity->heartbeat)));
-    }
-    case HF_ACTIVITY_BACKOFF:
-        return least(whole, activity->scheduled_time);
-    case HF_ACTIVITY_NEW:
-    case HF_ACTIVITY_COMPLETED:
-    case HF_ACTIVITY_FAILED:
-    case HF_ACTIVITY_TIMED_OUT:
-    case HF_ACTIVITY_CANCELED:
-        break;
-    }
-    return INT64_MAX;
-}
-
-/* Which timeout has passed, 0 = none. The whole goes first: it allows no retry. */
-static int32_t passed(const hf_core *core, const hf_activity *activity)
-{
-    int64_t now = core->now.wall;
-    if (after(activity->first_time, activity->schedule_to_close) <= now) {
-        return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
-    }
-    if (activity->state == HF_ACTIVITY_SCHEDULED) {
-        return after(activity->scheduled_time, activity->schedule_to_start) <= now ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START
-                                                                                   : 0;
-    }
-    if (activity->state != HF_ACTIVITY_STARTED) {
-        return 0;
-    }
-    if (after(activity->started_time, activity->start_to_close) <= now) {
-        return HF_TIMEOUT_TYPE_START_TO_CLOSE;
-    }
-    int64_t heard = activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
-    return after(heard, activity->heartbeat) <= now ? HF_TIMEOUT_TYPE_HEARTBEAT : 0;
-}
-
 bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
 {
     if (core->status != HF_OK || hf_activity_deadline(activity) > core->now.wall) {
         return false;
     }
-    int32_t type = passed(core, activity);
+    int32_t type = hf_activity_timeout_passed(activity, core->now.wall);
     if (type == 0) { /* its pause is over */
         hf_pb_activity_retry msg = {
             .scheduled_id = activity->scheduled_id, .time = activity->scheduled_time, .order = hf_order_next(core)};

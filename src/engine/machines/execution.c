@@ -10,44 +10,6 @@
 #include "base/limits.h"
 #include "history/payload.h"
 
-#define CLOSED                                                                                         \
-    (HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_COMPLETED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_FAILED) |    \
-     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CANCELED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TERMINATED) | \
-     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT))
-
-static const hf_rule RULES[HF_MACHINE_STATE_MAX] = {
-    [HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED] = {"nothing", HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_RUNNING)},
-    [HF_WORKFLOW_EXECUTION_STATUS_RUNNING] = {"running", CLOSED},
-    [HF_WORKFLOW_EXECUTION_STATUS_COMPLETED] = {"completed", 0},
-    [HF_WORKFLOW_EXECUTION_STATUS_FAILED] = {"failed", 0},
-    [HF_WORKFLOW_EXECUTION_STATUS_CANCELED] = {"canceled", 0},
-    [HF_WORKFLOW_EXECUTION_STATUS_TERMINATED] = {"terminated", 0},
-    [HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW] = {"continued as new", 0},
-    [HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT] = {"timed out", 0},
-};
-const hf_machine hf_execution_machine = {"execution", RULES, HF_MACHINE_STATE_MAX};
-
-bool hf_execution_move(hf_core *core, hf_run *run, int32_t status)
-{
-    /* Only histories from outside continue as new so far. */
-    bool from_outside = run->detached && status == HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW && hf_run_is_open(run);
-    if (!from_outside && !hf_walk(&core->walked, HF_MACHINE_EXECUTION, run->status, status)) {
-        return false;
-    }
-    run->status = status;
-    return true;
-}
-
-int64_t hf_execution_deadline(const hf_run *run)
-{
-    int64_t span = run->run_timeout;
-    if (run->execution_timeout > 0 && (span == 0 || run->execution_timeout < span)) {
-        span = run->execution_timeout;
-    }
-    int64_t deadline = 0;
-    return span <= 0 || __builtin_add_overflow(run->start_time, span, &deadline) ? 0 : deadline;
-}
-
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
 static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started)
@@ -164,7 +126,7 @@ static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
 {
     call->existing_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
     hf_call_fail(core, call, HF_ERR_EXISTS, "workflow id \"%.*s\" is in use: run %.*s is %s",
-                 HF_STR_ARGS(run->workflow_id), HF_STR_ARGS(run->run_id), RULES[run->status].name);
+                 HF_STR_ARGS(run->workflow_id), HF_STR_ARGS(run->run_id), hf_execution_machine.rules[run->status].name);
 }
 
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
@@ -221,8 +183,8 @@ static void end_task(hf_core *core, hf_run *run)
 void hf_execution_closed(hf_core *core, hf_run *run)
 {
     if (core->status == HF_OK) {
-        hf_heap_remove(&core->due, &run->due);
-        run->spill_now = true;
+        hf_heap_remove(&core->due, &HF_SLOT(run)->due);
+        HF_SLOT(run)->spill_now = true;
         hf_external_release(core, run);
         hf_watch_wake(core, run);
     }
@@ -255,7 +217,7 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run)
     char why[HF_MESSAGE_LEN_MAX];
     hf_notice_sentence(core, run, why);
     hf_execution_terminate(core, run, hf_str_of(why), NULL, HF_STR("history-service"));
-    run->notices |= HF_BIT(HF_NOTICE_ENDED);
+    HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_ENDED);
     return true;
 }
 

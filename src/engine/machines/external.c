@@ -1,146 +1,20 @@
-/* Signals and cancel requests to other runs, and the inbox that carries them.
+/* Messages between runs: signals and cancel requests, and the inbox that carries them.
  *
- *     new --> initiated --> delivered --> (gone)
- *                 |
- *                 +-------> failed ----> (gone)
+ * A step changes the runs of one workflow id (E3), so an effect on another one is a message: a call of the core's own, which finds its
+ * run like any other call, waits while that is loaded, and is answered inside the core. When both runs are in memory everything is in
+ * one batch. The message itself is never written: while the run that sent it says "initiated" it can be made again, and the request id
+ * that it carries makes a second arrival harmless. Runs with something initiated stay in memory, or have a row that opening finds
+ * (spill.c), so that a crash delays a message and does not lose it.
  *
- * A step touches one run (E3), so an effect on another one is a message: a call of the core's own, which finds its run like any
- * other call, waits while that is loaded, and is answered inside the core. When both runs are in memory everything is in one
- * batch. The message itself is never written: while the run that sent it says "initiated" it can be made again, and the
- * request id that it carries makes a second arrival harmless. Runs with something initiated stay in memory, or have a row
- * that opening finds (spill.c), so that a crash delays a message and does not lose it.
+ * A run whose buffer of events is full takes no more until its workflow task ends, which it does in time. A client is told so and tries
+ * again; a message waits with that run, in order, and then comes before all younger ones.
  *
- * A run whose buffer of events is full takes no more until its workflow task ends, which it does in time. A client is told
- * so and tries again; a message waits with that run, in order, and then comes before all younger ones. */
+ * The states of a message, as the run that sent it sees them: run/machines/external.c. */
 #include "engine/core.h"
 
 #include "base/limits.h"
 
 #include <stdio.h>
-
-static const hf_rule RULES[HF_EXTERNAL_STATE_COUNT] = {
-    [HF_EXTERNAL_NEW] = {"new", HF_BIT(HF_EXTERNAL_INITIATED)},
-    [HF_EXTERNAL_INITIATED] = {"initiated", HF_BIT(HF_EXTERNAL_DELIVERED) | HF_BIT(HF_EXTERNAL_FAILED)},
-    [HF_EXTERNAL_DELIVERED] = {"delivered", 0},
-    [HF_EXTERNAL_FAILED] = {"failed", 0},
-};
-const hf_machine hf_external_machine = {"external", RULES, HF_EXTERNAL_STATE_COUNT};
-
-/* ---- Apply ----------------------------------------------------------------------------------------------------------- */
-
-bool hf_external_is_good(const hf_pb_history_event *event)
-{
-    switch (event->attributes_case) {
-    case HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES:
-        return event->event_type == HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED &&
-               event->signal_external_workflow_execution_initiated_event_attributes->workflow_execution != NULL;
-    case HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES:
-        return event->event_type == HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED &&
-               event->request_cancel_external_workflow_execution_initiated_event_attributes->workflow_execution != NULL;
-    default:
-        return false;
-    }
-}
-
-hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event)
-{
-    if (!HF_VEC_RESERVE(core, &run->externals)) {
-        return NULL;
-    }
-    hf_external *external = &run->externals.items[run->externals.count++];
-    *external = (hf_external){.state = HF_EXTERNAL_INITIATED, .initiated_id = initiated_id};
-    hf_owned_set(core, &external->event, event);
-    return external;
-}
-
-hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    if (!hf_external_is_good(event)) {
-        return hf_fail(op, HF_ERR_INVALID, "event %lld is a message to nobody", (long long)event->event_id);
-    }
-    hf_walk(&core->walked, HF_MACHINE_EXTERNAL, HF_EXTERNAL_NEW, HF_EXTERNAL_INITIATED);
-    hf_external_add(core, run, event->event_id, bytes);
-    return core->status;
-}
-
-static int64_t initiated_id_of(const hf_pb_history_event *event, hf_external_state *ret_state)
-{
-    *ret_state = HF_EXTERNAL_DELIVERED;
-    switch (event->event_type) {
-    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
-        return event->external_workflow_execution_signaled_event_attributes->initiated_event_id;
-    case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
-        return event->external_workflow_execution_cancel_requested_event_attributes->initiated_event_id;
-    case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
-        *ret_state = HF_EXTERNAL_FAILED;
-        return event->signal_external_workflow_execution_failed_event_attributes->initiated_event_id;
-    case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
-        *ret_state = HF_EXTERNAL_FAILED;
-        return event->request_cancel_external_workflow_execution_failed_event_attributes->initiated_event_id;
-    default:
-        return 0;
-    }
-}
-
-static hf_external *find(hf_run *run, int64_t initiated_id)
-{
-    for (size_t i = 0; i < run->externals.count; i++) {
-        if (run->externals.items[i].initiated_id == initiated_id) {
-            return &run->externals.items[i];
-        }
-    }
-    return NULL;
-}
-
-static void drop(hf_core *core, hf_run *run, hf_external *external)
-{
-    hf_owned_free(core, &external->event);
-    size_t index = (size_t)(external - run->externals.items);
-    run->externals.count--;
-    memmove(external, external + 1, (run->externals.count - index) * sizeof *external);
-}
-
-hf_status hf_external_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event)
-{
-    hf_external_state state = HF_EXTERNAL_NEW;
-    int64_t initiated_id = event->attributes_case != 0 ? initiated_id_of(event, &state) : 0;
-    if (initiated_id == 0) {
-        return HF_OK; /* another kind of event */
-    }
-    hf_external *external = find(run, initiated_id);
-    if (external == NULL || !hf_walk(&core->walked, HF_MACHINE_EXTERNAL, (int)external->state, (int)state)) {
-        return hf_fail(op, HF_ERR_INVALID, "what event %lld initiated has ended or never was", (long long)initiated_id);
-    }
-    external->state = state;
-    return HF_OK;
-}
-
-hf_status hf_external_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    (void)bytes;
-    hf_external_state state = HF_EXTERNAL_NEW;
-    int64_t initiated_id = initiated_id_of(event, &state);
-    hf_external *external = find(run, initiated_id);
-    if (external == NULL || external->state != state) { /* unless that was done when it was buffered */
-        HF_TRY(hf_external_mark_ended(op, core, run, event));
-    }
-    external = find(run, initiated_id);
-    if (external == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "an event ends a message and does not say which");
-    }
-    drop(core, run, external);
-    return HF_OK;
-}
-
-hf_status hf_external_apply_gone(hf_op *op, hf_core *core, hf_run *run, int64_t initiated_id)
-{
-    hf_external *external = find(run, initiated_id);
-    if (external == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "what event %lld initiated is not on its way", (long long)initiated_id);
-    }
-    drop(core, run, external);
-    return HF_OK;
-}
 
 /* ---- The inbox ------------------------------------------------------------------------------------------------------- */
 
@@ -242,10 +116,10 @@ static void message_done(hf_call *call)
     hf_message *message = (hf_message *)(void *)call;
     hf_core *core = message->core;
     hf_run *run = core->status == HF_OK ? hf_run_find(core, message->source) : NULL;
-    if (run != NULL && find(run, message->initiated_id) != NULL) {
+    if (run != NULL && hf_run_external(run, message->initiated_id) != NULL) {
         if (!hf_run_is_open(run)) {
             hf_record_int(core, run, HF_CHANGE_EXTERNAL_GONE, message->initiated_id);
-            run->spill_now = true;
+            HF_SLOT(run)->spill_now = true;
         } else if (message->cancel) {
             emit_cancel_outcome(core, run, message);
         } else {
@@ -346,6 +220,14 @@ static void post(hf_core *core, hf_run *run, const hf_external *external)
     hf_list_push_back(&core->inbox, &message->call.link);
 }
 
+void hf_external_post(hf_core *core, hf_run *run, int64_t initiated_id)
+{
+    const hf_external *external = core->status == HF_OK ? hf_run_external(run, initiated_id) : NULL;
+    if (external != NULL) {
+        post(core, run, external);
+    }
+}
+
 void hf_external_post_all(hf_core *core, hf_run *run)
 {
     for (size_t i = 0; i < run->externals.count && core->status == HF_OK; i++) {
@@ -360,13 +242,13 @@ void hf_external_hold(hf_core *core, hf_call *message, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_MESSAGE_HELD);
     message->place = HF_PLACE_ELSEWHERE;
-    hf_list_push_back(&run->held, &message->link);
+    hf_list_push_back(&HF_SLOT(run)->held, &message->link);
 }
 
 void hf_external_release(hf_core *core, hf_run *run)
 {
     hf_node *node = NULL;
-    while ((node = hf_list_last(&run->held)) != NULL) {
+    while ((node = hf_list_last(&HF_SLOT(run)->held)) != NULL) {
         hf_list_remove(node);
         hf_list_push_front(&core->inbox, node);
     }
@@ -383,14 +265,6 @@ void hf_inbox_pump(hf_core *core)
 }
 
 /* ---- Commands -------------------------------------------------------------------------------------------------------- */
-
-static void posted(hf_core *core, hf_run *run, int64_t initiated_id)
-{
-    const hf_external *external = core->status == HF_OK ? find(run, initiated_id) : NULL;
-    if (external != NULL) {
-        post(core, run, external);
-    }
-}
 
 void hf_external_signal(hf_core *core, hf_run *run,
                         const hf_pb_signal_external_workflow_execution_command_attributes *attrs)
@@ -412,8 +286,7 @@ void hf_external_signal(hf_core *core, hf_run *run,
         .attributes_case = HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
         .signal_external_workflow_execution_initiated_event_attributes = &body,
     };
-    hf_event_emit(core, run, &event);
-    posted(core, run, event.event_id);
+    hf_event_emit(core, run, &event); /* whose effect is the message */
 }
 
 void hf_external_cancel(hf_core *core, hf_run *run,
@@ -433,6 +306,5 @@ void hf_external_cancel(hf_core *core, hf_run *run,
         .attributes_case = HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
         .request_cancel_external_workflow_execution_initiated_event_attributes = &body,
     };
-    hf_event_emit(core, run, &event);
-    posted(core, run, event.event_id);
+    hf_event_emit(core, run, &event); /* whose effect is the message */
 }

@@ -1,24 +1,12 @@
-/* What the machines offer to the step (decide) and to apply.c (apply). Times are ns. */
+/* What is decided about the things of a run. How their changes are applied: src/run. Times are ns. */
 #ifndef HF_ENGINE_MACHINES_MACHINES_H
 #define HF_ENGINE_MACHINES_MACHINES_H
 
 #include "base/op.h"
-#include "engine/run.h"
+#include "engine/slot.h"
 #include "service/service.h"
 
-/* What a task token names. */
-typedef struct hf_token {
-    bool activity;
-    int64_t run;
-    int64_t scheduled_id;
-    int64_t started_id; /* of a workflow task; 0 for activities, whose started event comes last */
-    int32_t attempt;
-    int64_t stamp; /* started_time */
-} hf_token;
-
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
-bool hf_execution_move(hf_core *core, hf_run *run, int32_t status);
-int64_t hf_execution_deadline(const hf_run *run); /* 0 = none */
 /* A start whose workflow id is known. */
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
@@ -37,7 +25,6 @@ bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
 /* ---- workflow_task.c, workflow_task_decide.c ---------------------------------------------------------------------- */
-bool hf_wft_move(hf_core *core, hf_run *run, hf_wft_state state);
 /* Schedules one unless one is pending or the run is closed. The last thing a step does with a run: the task may start. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
 /* A poller is there. Answers its call. */
@@ -48,9 +35,6 @@ void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failu
 void hf_wft_materialise(hf_core *core, hf_run *run);
 void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
-int64_t hf_wft_deadline(const hf_run *run);       /* its timeout, or the end of its pause; INT64_MAX = none */
-int64_t hf_wft_timeout_at(const hf_run *run);     /* INT64_MAX = none */
-bool hf_wft_waits(const hf_wft *wft);             /* for a poller */
 /* The holder is gone: the same task goes to the next poller. */
 void hf_wft_again(hf_core *core, hf_run *run);
 /* Its holder ended with an earlier process. The same, and the task is counted (suspect.c). */
@@ -60,20 +44,8 @@ void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
 hf_str hf_wft_transient_events(hf_core *core, hf_run *run);
-/* The pending started task that a token names, or NULL. */
-bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp);
-hf_status hf_wft_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_wft_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_wft_completed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_wft_timed_out(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_wft_failed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_wft_apply_scheduled(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
-hf_status hf_wft_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
-hf_status hf_wft_apply_reset(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
-hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
 
 /* ---- activity.c ------------------------------------------------------------------------------------------------------ */
-hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, hf_str scheduled);
 /* Is the command well-formed? Fills in defaults. The sentence is in core->op. */
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);
@@ -90,7 +62,6 @@ void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_toke
 bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 /* Its worker died with an earlier incarnation. True: an event was made. */
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
-int64_t hf_activity_deadline(const hf_activity *activity); /* INT64_MAX = none */
 /* The outcome, and before it ActivityTaskStarted if an attempt runs. */
 void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *result,
                                 hf_str identity);
@@ -103,32 +74,15 @@ void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *a
                                 int32_t retry_state);
 void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details,
                                hf_str identity);
-hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
-                                    hf_str bytes);
-hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
-                                       hf_str bytes);
-hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
-hf_status hf_activity_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
-hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
-hf_status hf_activity_apply_heartbeat(hf_op *op, hf_core *core, hf_run *run, hf_str bytes);
 
 /* ---- timer.c --------------------------------------------------------------------------------------------------------- */
-hf_timer *hf_timer_add(hf_core *core, hf_run *run, int64_t started_id, hf_str timer_id, int64_t fire_time);
 void hf_timer_start(hf_core *core, hf_run *run, const hf_pb_start_timer_command_attributes *attrs);
 void hf_timer_cancel(hf_core *core, hf_run *run, hf_str timer_id, hf_str identity);
 bool hf_timer_is_due(const hf_core *core, const hf_timer *timer);
 /* True: it was due and an event was made. */
 bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer);
-hf_status hf_timer_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_timer_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_timer_mark_fired(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
 
 /* ---- external.c ------------------------------------------------------------------------------------------------------ */
-/* Whether an event says to whom a message goes, and what it is. */
-bool hf_external_is_good(const hf_pb_history_event *event);
-hf_external *hf_external_add(hf_core *core, hf_run *run, int64_t initiated_id, hf_str event);
 void hf_external_signal(hf_core *core, hf_run *run,
                         const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
 void hf_external_cancel(hf_core *core, hf_run *run,
@@ -137,6 +91,8 @@ void hf_external_cancel(hf_core *core, hf_run *run,
 hf_pb_workflow_execution *hf_external_sender(hf_call *call, int64_t *ret_initiated_id);
 /* It may only go to a child of the run that sent it, and no run has children so far. */
 bool hf_external_is_for_child(const hf_call *call);
+/* The message of this event goes out. */
+void hf_external_post(hf_core *core, hf_run *run, int64_t initiated_id);
 /* After a restart: what is on its way is sent again. */
 void hf_external_post_all(hf_core *core, hf_run *run);
 /* There is no room in the buffer of the message's run: it waits there. Sent on when the workflow task or the run ends. */
@@ -144,9 +100,5 @@ void hf_external_hold(hf_core *core, hf_call *message, hf_run *run);
 void hf_external_release(hf_core *core, hf_run *run);
 /* Messages that the last step made. */
 void hf_inbox_pump(hf_core *core);
-hf_status hf_external_initiated(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_external_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
-hf_status hf_external_apply_gone(hf_op *op, hf_core *core, hf_run *run, int64_t initiated_id);
-hf_status hf_external_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event);
 
 #endif

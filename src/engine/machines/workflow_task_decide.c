@@ -293,8 +293,8 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
     };
     hf_record(core, run, HF_CHANGE_TASK_STARTED, &hf_pb_workflow_task_started_type, &msg);
     if (core->status == HF_OK) {
-        if (hf_core_runs_ahead(core, call) && run->commit_ahead != core->commit_next) {
-            run->commit_ahead = core->commit_next;
+        if (hf_core_runs_ahead(core, call) && HF_SLOT(run)->commit_ahead != core->commit_next) {
+            HF_SLOT(run)->commit_ahead = core->commit_next;
             core->ahead++;
         }
         answer(core, run, call, sticky);

@@ -69,7 +69,7 @@ static void see_runs(scenario *it, hf_store *store)
     HF_LIST_EACH(node, &core->runs_all)
     {
         hf_assert(it->run_count < RUNS_MAX);
-        it->runs[it->run_count++] = see(HF_CONTAINER(node, hf_run, all_link));
+        it->runs[it->run_count++] = see(&HF_CONTAINER(node, hf_slot, all_link)->run);
     }
     sim_close_engine(core);
 }
@@ -81,7 +81,7 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
     size_t found = 0;
     HF_LIST_EACH(node, &core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         seen_run now = see(run);
         bool is_same = false;
         for (size_t i = 0; i < it->run_count; i++) {
@@ -90,8 +90,8 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
             is_same = is_same || (then->number == now.number && then->event_count == now.event_count &&
                                   then->chain == now.chain && then->status == now.status);
         }
-        bad += run->bad ? 1 : 0;
-        if (!run->bad && !is_same) {
+        bad += HF_SLOT(run)->bad ? 1 : 0;
+        if (!HF_SLOT(run)->bad && !is_same) {
             return false;
         }
     }

@@ -156,7 +156,7 @@ void sim_check_runs(sim_world *world, bool all)
     hf_list *list = all ? &core->runs_all : &core->touched;
     HF_LIST_EACH(node, list)
     {
-        hf_run *run = all ? HF_CONTAINER(node, hf_run, all_link) : HF_CONTAINER(node, hf_run, batch_link);
+        hf_run *run = all ? &HF_CONTAINER(node, hf_slot, all_link)->run : &HF_CONTAINER(node, hf_slot, batch_link)->run;
         world->totals.checks++;
         if (hf_core_check_run(&op, core, world->store, run) != HF_OK) {
             sim_fail(world, "R3: %s", op.message);
@@ -234,9 +234,9 @@ void sim_check_rest(sim_world *world)
     }
     HF_LIST_EACH(node, &core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (!run->loading && !run->bad && !hf_node_is_linked(&run->dirty_link) && run->suspects == 0 &&
-            rows_of(run) != run->rows_written.count) {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (!HF_SLOT(run)->loading && !HF_SLOT(run)->bad && !hf_node_is_linked(&HF_SLOT(run)->dirty_link) &&
+            HF_SLOT(run)->suspects == 0 && rows_of(run) != run->rows_written.count) {
             sim_fail(world, "W3: run %lld has %zu rows for %zu tasks", (long long)run->number, run->rows_written.count,
                      rows_of(run));
         }

@@ -47,7 +47,7 @@ typedef struct sim_totals {
     uint64_t inputs_min, runs_min, crashes_min; /* of one seed */
     uint64_t faults[HF_SIM_FAULT_COUNT];
     uint64_t probes[HF_PROBE_COUNT];
-    hf_walked walked;
+    hf_arrows walked;
 } sim_totals;
 
 void sim_totals_add(sim_totals *to, const sim_totals *from);

@@ -72,8 +72,9 @@ static int64_t counted(const sim_world *world, const sim_slot *slot)
 {
     HF_LIST_EACH(node, &world->core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->loading || run->bad || !hf_str_equal(hf_owned_str(&run->run_id), hf_str_of(slot->run_id))) {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad ||
+            !hf_str_equal(hf_owned_str(&run->run_id), hf_str_of(slot->run_id))) {
             continue;
         }
         if (slot->kind != SIM_ACTIVITY) {
@@ -116,8 +117,8 @@ void sim_check_alone(sim_world *world)
     }
     HF_LIST_EACH(node, &core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
-        if (run->loading || run->bad || !hf_run_is_open(run)) {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || !hf_run_is_open(run)) {
             continue;
         }
         const hf_wft *wft = &run->wft;

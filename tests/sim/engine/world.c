@@ -216,8 +216,10 @@ static void add_walked(sim_world *world)
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
         world->totals.probes[i] += world->core->probes[i];
     }
-    sim_totals part = {
-        .walked = world->core->walked, .inputs_min = UINT64_MAX, .runs_min = UINT64_MAX, .crashes_min = UINT64_MAX};
+    sim_totals part = {.walked = world->core->runs_memory.arrows,
+                       .inputs_min = UINT64_MAX,
+                       .runs_min = UINT64_MAX,
+                       .crashes_min = UINT64_MAX};
     sim_totals_add(&world->totals, &part);
 }
 
@@ -287,8 +289,11 @@ bool sim_world_open(sim_world *world)
 void sim_world_restart(sim_world *world)
 {
     if (world->core != NULL) {
+        /* What the last end of a process means is known for good once the first commit after it is durable. */
+        bool is_settled = world->core->commit_durable >= world->core->commit_first;
         end_core(world);
-        world->was_left_open = sim_chance(world, 500);
+        bool is_left = sim_chance(world, 500);
+        world->was_left_open = is_left || (!is_settled && world->was_left_open);
         if (world->is_store_gone) {
             sim_trouble_reopen(world);
         }

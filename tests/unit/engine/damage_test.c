@@ -104,7 +104,7 @@ static void play(void)
     rig.core->options.mem_max = options.mem_max;
     assert_int_equal(rows_of(HF_TABLE_RUN), 2);
     hf_rig_do(&rig, "signal wf s request=r1 input=300; signal wf s request=r2");
-    assert_true(hf_node_is_linked(&hf_run_find(rig.core, 1)->dirty_link));
+    assert_true(hf_node_is_linked(&HF_SLOT(hf_run_find(rig.core, 1))->dirty_link));
 }
 
 /* All that was answered for, and the timer, which comes late. */
@@ -302,7 +302,7 @@ static void a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run(void 
     saved row = take(HF_TABLE_RUN, 0);
     both_behind(damaged(&task), damaged(&row));
     hf_rig_do(&rig, "crash");
-    assert_true(hf_run_find(rig.core, row.key.a)->bad);
+    assert_true(HF_SLOT(hf_run_find(rig.core, row.key.a))->bad);
     hf_arena_deinit(&task.arena);
     hf_arena_deinit(&row.arena);
 }

@@ -187,7 +187,7 @@ static void a_lost_row_of_a_run_is_noticed_at_opening(void **state)
     lose_row(HF_TABLE_RUN);
     hf_rig_do(&rig, "crash");
     assert_true(hf_rig_probe(&rig, HF_PROBE_BAD_RECORD) > 0);
-    assert_true(hf_run_find(rig.core, 1)->bad);
+    assert_true(HF_SLOT(hf_run_find(rig.core, 1))->bad);
 }
 
 /* Commits that bring more than a sweep otherwise moves. The names are of runs that nobody looks for. */

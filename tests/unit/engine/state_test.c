@@ -11,7 +11,7 @@ static hf_run *rich_run(void)
               "poll; fail; poll in_process identity=me; time 1s; signal wf s1 request=r2; cancel wf");
     hf_node *node = hf_list_first(&rig.core->runs_all);
     assert_non_null(node);
-    return HF_CONTAINER(node, hf_run, all_link);
+    return &HF_CONTAINER(node, hf_slot, all_link)->run;
 }
 
 static void encode(const hf_run *run, hf_buf *out)
@@ -21,7 +21,7 @@ static void encode(const hf_run *run, hf_buf *out)
     hf_buf tail;
     hf_buf_init(&tail, hf_rig_heap, SIZE_MAX / 4);
     hf_log_events(run, run->spilled + 1, run->event_count, &tail);
-    hf_run_encode(rig.core, run, true, hf_str_of_len(tail.data, tail.len), out);
+    hf_run_encode(&rig.core->runs_memory, run, true, hf_str_of_len(tail.data, tail.len), out);
     assert_int_equal(out->status, HF_OK);
     hf_buf_deinit(&tail);
 }
@@ -30,10 +30,9 @@ static hf_run *decode(hf_str body, int64_t number, hf_status expected)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_run *run = hf_run_new(rig.core, number);
-    run->detached = true;
+    hf_run *run = hf_run_new(&rig.core->runs_memory, number);
     hf_arena_reset(&rig.core->scratch);
-    assert_int_equal(hf_run_decode(&op, rig.core, run, body), expected);
+    assert_int_equal(hf_run_decode(&op, &rig.core->runs_memory, run, body), expected);
     return run;
 }
 
@@ -51,7 +50,7 @@ static void a_state_comes_back_from_its_row(void **state)
     encode(copy, &second);
     assert_int_equal(first.len, second.len);
     assert_memory_equal(first.data, second.data, first.len);
-    hf_run_free(rig.core, copy);
+    hf_run_free(&rig.core->runs_memory, copy);
     hf_buf_deinit(&first);
     hf_buf_deinit(&second);
 }
@@ -70,7 +69,7 @@ static void fields_of_a_newer_version_are_kept(void **state)
     encode(copy, &again);
     assert_true(again.len >= body.len - len);
     assert_memory_equal(again.data + again.len - (body.len - len), body.data + len, body.len - len);
-    hf_run_free(rig.core, copy);
+    hf_run_free(&rig.core->runs_memory, copy);
     hf_buf_deinit(&body);
     hf_buf_deinit(&again);
 }
@@ -81,9 +80,9 @@ static void a_row_of_another_run_or_of_nothing_is_refused(void **state)
     const hf_run *run = rich_run();
     hf_buf body;
     encode(run, &body);
-    hf_run_free(rig.core, decode(hf_str_of_len(body.data, body.len), run->number + 1, HF_ERR_INVALID));
-    hf_run_free(rig.core, decode(HF_STR(""), 1, HF_ERR_INVALID));
-    hf_run_free(rig.core, decode(HF_STR("\xff\xff\xff"), 1, HF_ERR_INVALID));
+    hf_run_free(&rig.core->runs_memory, decode(hf_str_of_len(body.data, body.len), run->number + 1, HF_ERR_INVALID));
+    hf_run_free(&rig.core->runs_memory, decode(HF_STR(""), 1, HF_ERR_INVALID));
+    hf_run_free(&rig.core->runs_memory, decode(HF_STR("\xff\xff\xff"), 1, HF_ERR_INVALID));
     hf_buf_deinit(&body);
 }
 
@@ -96,11 +95,10 @@ static void cut_rows_never_crash_the_reader(void **state)
     for (size_t len = 0; len < body.len; len++) {
         hf_op op;
         hf_op_init(&op);
-        hf_run *copy = hf_run_new(rig.core, run->number);
-        copy->detached = true;
+        hf_run *copy = hf_run_new(&rig.core->runs_memory, run->number);
         hf_arena_reset(&rig.core->scratch);
-        (void)hf_run_decode(&op, rig.core, copy, hf_str_of_len(body.data, len));
-        hf_run_free(rig.core, copy);
+        (void)hf_run_decode(&op, &rig.core->runs_memory, copy, hf_str_of_len(body.data, len));
+        hf_run_free(&rig.core->runs_memory, copy);
     }
     hf_buf_deinit(&body);
     assert_int_equal(hf_core_status(rig.core), HF_OK);

@@ -13,7 +13,7 @@ static hf_run *run_of(const char *workflow_id)
 {
     HF_LIST_EACH(node, &rig.core->runs_all)
     {
-        hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         if (hf_str_equal(hf_owned_str(&run->workflow_id), hf_str_of(workflow_id))) {
             return run;
         }

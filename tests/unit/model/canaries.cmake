@@ -1,32 +1,22 @@
-# The library once more, with seeded bugs in src/fiber, src/store and src/engine that sleep until a test wakes one
-# (src/base/canary.h), and the model tests linked with it; the models of the engine and of the store are the simulator and its
-# images of power cuts. unit/model/canaries runs them. Plain builds only.
+# The library once more, with seeded bugs that sleep until a test wakes one (src/base/canary.h), and the model tests linked with it; the
+# models of the engine and of the store are the simulator and its images of power cuts. unit/model/canaries runs them. Plain builds only.
 
-get_target_property(fiber_includes hf_fiber INCLUDE_DIRECTORIES)
-add_library(hf_fiber_canary OBJECT ${HF_SOURCES_fiber})
-target_include_directories(hf_fiber_canary PRIVATE ${fiber_includes})
-target_compile_definitions(hf_fiber_canary PRIVATE HF_CANARIES=1)
-target_link_libraries(hf_fiber_canary PRIVATE hf_flags hf_warnings Threads::Threads)
-
-get_target_property(store_includes hf_store INCLUDE_DIRECTORIES)
-add_library(hf_store_canary OBJECT ${HF_SOURCES_store})
-target_include_directories(hf_store_canary PRIVATE ${store_includes})
-target_compile_definitions(hf_store_canary PRIVATE HF_CANARIES=1)
-target_link_libraries(hf_store_canary PRIVATE hf_flags hf_warnings Threads::Threads)
+set(objects "") # of all layers: those that have seeded bugs are compiled again
+foreach(layer IN LISTS HF_LAYERS)
+    if(layer MATCHES "^(fiber|store|run|engine)$")
+        get_target_property(includes hf_${layer} INCLUDE_DIRECTORIES)
+        add_library(hf_${layer}_canary OBJECT ${HF_SOURCES_${layer}})
+        target_include_directories(hf_${layer}_canary PRIVATE ${includes})
+        target_compile_definitions(hf_${layer}_canary PRIVATE HF_CANARIES=1)
+        target_link_libraries(hf_${layer}_canary PRIVATE hf_flags hf_warnings Threads::Threads)
+        add_dependencies(hf_${layer}_canary hf_proto)
+        list(APPEND objects $<TARGET_OBJECTS:hf_${layer}_canary>)
+    else()
+        list(APPEND objects $<TARGET_OBJECTS:hf_${layer}>)
+    endif()
+endforeach()
 hf_store_schema(hf_store_canary)
-
-get_target_property(engine_includes hf_engine INCLUDE_DIRECTORIES)
-add_library(hf_engine_canary OBJECT ${HF_SOURCES_engine})
-target_include_directories(hf_engine_canary PRIVATE ${engine_includes})
-target_compile_definitions(hf_engine_canary PRIVATE HF_CANARIES=1)
-target_link_libraries(hf_engine_canary PRIVATE hf_flags hf_warnings Threads::Threads)
-add_dependencies(hf_engine_canary hf_proto)
-
-add_library(
-    holdfast_canary STATIC
-    $<TARGET_OBJECTS:hf_base> $<TARGET_OBJECTS:hf_env> $<TARGET_OBJECTS:hf_fiber_canary> $<TARGET_OBJECTS:hf_wire>
-    $<TARGET_OBJECTS:hf_history> $<TARGET_OBJECTS:hf_service> $<TARGET_OBJECTS:hf_store_canary>
-    $<TARGET_OBJECTS:hf_engine_canary> $<TARGET_OBJECTS:hf_worker> $<TARGET_OBJECTS:hf_open>)
+add_library(holdfast_canary STATIC ${objects})
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
 foreach(model scope chan keylock flight life crew hung engine images)

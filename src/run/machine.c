@@ -1,4 +1,4 @@
-#include "engine/machine.h"
+#include "run/machine.h"
 
 const hf_machine *hf_machine_of(hf_machine_id id)
 {
@@ -10,13 +10,13 @@ const hf_machine *hf_machine_of(hf_machine_id id)
     return MACHINES[id];
 }
 
-bool hf_walk(hf_walked *walked, hf_machine_id id, int from, int to)
+bool hf_arrow_take(hf_arrows *arrows, hf_machine_id id, int from, int to)
 {
     const hf_machine *machine = hf_machine_of(id);
     if (from < 0 || from >= machine->state_count || to < 0 || to >= machine->state_count ||
         (machine->rules[from].next & HF_BIT(to)) == 0) {
         return false;
     }
-    walked->counts[id][from][to]++;
+    arrows->counts[id][from][to]++;
     return true;
 }

@@ -1,13 +1,13 @@
-/* Apply: changes become state. The only code that changes a run; see run.h.
+/* Apply: changes become state (run.h).
  *
- * It takes what a live step decided, what a journal recorded and what a stranger's history says alike, so it checks: a change
- * that the machines do not allow is refused. In a live step that is a broken invariant and stops the core; in a history from
- * outside it is a bad history. */
-#include "engine/core.h"
+ * A change may have been decided by a live step, recorded in a journal, or be part of a stranger's history. So it is checked: a change
+ * that the machines do not allow is refused. In a live step that is a broken invariant and stops the engine; in a history from outside
+ * it is a bad history. */
+#include "run/machines.h"
 
 #include "base/digest.h"
 
-typedef hf_status (*event_fn)(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+#include <string.h>
 
 /* Bytes of an event as an element of a History: tag, length, event. */
 static size_t element_len(size_t len)
@@ -19,89 +19,22 @@ static size_t element_len(size_t len)
     return prefix + len;
 }
 
-static hf_status cannot(hf_op *op, const hf_run *run, const hf_pb_history_event *event, const char *why)
+static hf_status cannot(hf_apply *a, const hf_run *run, const hf_pb_history_event *event, const char *why)
 {
-    return hf_fail(op, HF_ERR_INVALID, "run %lld: event %lld (type %d) cannot follow: %s", (long long)run->number,
+    return hf_fail(a->op, HF_ERR_INVALID, "run %lld: event %lld (type %d) cannot follow: %s", (long long)run->number,
                    (long long)event->event_id, (int)event->event_type, why);
-}
-
-static hf_status started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    (void)bytes;
-    const hf_pb_workflow_execution_started_event_attributes *attrs = event->workflow_execution_started_event_attributes;
-    if (run->event_count != 1 || !hf_execution_move(core, run, HF_WORKFLOW_EXECUTION_STATUS_RUNNING)) {
-        return cannot(op, run, event, "a run starts once");
-    }
-    hf_owned_set(core, &run->workflow_type, attrs->workflow_type != NULL ? attrs->workflow_type->name : HF_STR(""));
-    hf_owned_set(core, &run->task_queue, attrs->task_queue != NULL ? attrs->task_queue->name : HF_STR(""));
-    if (run->workflow_id.len == 0) {
-        hf_owned_set(core, &run->workflow_id, attrs->workflow_id);
-    }
-    hf_owned_set(core, &run->first_run_id, attrs->first_execution_run_id);
-    run->execution_timeout = hf_pb_duration_span(attrs->workflow_execution_timeout).ns;
-    run->run_timeout = hf_pb_duration_span(attrs->workflow_run_timeout).ns;
-    run->task_timeout = hf_pb_duration_span(attrs->workflow_task_timeout).ns;
-    run->start_time = hf_pb_timestamp_time(event->event_time).ns;
-    run->run_deadline = hf_execution_deadline(run);
-    if (run->run_deadline != 0) {
-        hf_due_at(core, run, run->run_deadline);
-    }
-    return HF_OK;
-}
-
-static hf_status closed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    (void)bytes;
-    static const int32_t STATUS[] = {
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = HF_WORKFLOW_EXECUTION_STATUS_COMPLETED,
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED] = HF_WORKFLOW_EXECUTION_STATUS_FAILED,
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT] = HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT,
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED] = HF_WORKFLOW_EXECUTION_STATUS_CANCELED,
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED] = HF_WORKFLOW_EXECUTION_STATUS_TERMINATED,
-        [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW] = HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
-    };
-    if (!hf_execution_move(core, run, STATUS[event->event_type])) {
-        return cannot(op, run, event, "the run is not open");
-    }
-    if (run->wft.state != HF_WFT_NONE && !hf_wft_move(core, run, HF_WFT_NONE)) {
-        return cannot(op, run, event, "its workflow task is pending");
-    }
-    run->close_time = hf_pb_timestamp_time(event->event_time).ns;
-    run->close_event_id = event->event_id;
-    hf_run_drop_pending(core, run);
-    return HF_OK;
-}
-
-static hf_status signaled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    (void)op;
-    (void)core;
-    (void)event;
-    (void)bytes;
-    run->signal_count++;
-    return HF_OK;
-}
-
-static hf_status cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
-{
-    (void)op;
-    (void)core;
-    (void)event;
-    (void)bytes;
-    run->cancel_requested = true;
-    return HF_OK;
 }
 
 /* Kinds that are not named here change nothing but the count, the chain and the clock: markers, and what later versions
  * give a meaning to. */
-static const event_fn EVENTS[] = {
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED] = started,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = closed,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED] = closed,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT] = closed,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED] = closed,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED] = closed,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW] = closed,
+static hf_apply_fn *const EVENTS[] = {
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED] = hf_execution_started,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = hf_execution_closed_event,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED] = hf_execution_closed_event,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT] = hf_execution_closed_event,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED] = hf_execution_closed_event,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED] = hf_execution_closed_event,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW] = hf_execution_closed_event,
     [HF_EVENT_TYPE_WORKFLOW_TASK_SCHEDULED] = hf_wft_scheduled,
     [HF_EVENT_TYPE_WORKFLOW_TASK_STARTED] = hf_wft_started,
     [HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED] = hf_wft_completed,
@@ -123,8 +56,8 @@ static const event_fn EVENTS[] = {
     [HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = hf_external_ended,
     [HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
     [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = signaled,
-    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = cancel_requested,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = hf_execution_signaled,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = hf_execution_cancel_requested,
 };
 
 /* The attributes that go with each of them: a union, so reading others would be reading anything. */
@@ -176,13 +109,13 @@ static bool attributes_fit(const hf_pb_history_event *event)
     return !known || EVENTS[event->event_type] == NULL || event->attributes_case == ATTRIBUTES[event->event_type];
 }
 
-hf_status hf_apply_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     if (event->event_id != run->event_count + 1) {
-        return cannot(op, run, event, "its id is not the next one");
+        return cannot(a, run, event, "its id is not the next one");
     }
     if (run->event_count > 0 && !hf_run_is_open(run)) {
-        return cannot(op, run, event, "the run is closed");
+        return cannot(a, run, event, "the run is closed");
     }
     run->event_count++;
     run->history_len += (int64_t)element_len(bytes.len);
@@ -190,29 +123,29 @@ hf_status hf_apply_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hist
     run->last_time = hf_pb_timestamp_time(event->event_time).ns;
     if (event->event_type > 0 && (size_t)event->event_type < HF_COUNT_OF(EVENTS) && EVENTS[event->event_type] != NULL) {
         if (!attributes_fit(event)) {
-            return cannot(op, run, event, "its attributes are missing, or another's");
+            return cannot(a, run, event, "its attributes are missing, or another's");
         }
-        return EVENTS[event->event_type](op, core, run, event, bytes);
+        return EVENTS[event->event_type](a, run, event, bytes);
     }
     return HF_OK;
 }
 
-static hf_status apply_created(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+static hf_status apply_created(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_created msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_created_type, bytes, &core->scratch, &msg));
-    hf_owned_set(core, &run->namespace, msg.namespace);
-    hf_owned_set(core, &run->workflow_id, msg.workflow_id);
-    hf_owned_set(core, &run->run_id, msg.run_id);
-    hf_owned_set(core, &run->start_request_id, msg.start_request_id);
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_created_type, bytes, a->memory->scratch, &msg));
+    hf_owned_set(a->memory, &run->namespace, msg.namespace);
+    hf_owned_set(a->memory, &run->workflow_id, msg.workflow_id);
+    hf_owned_set(a->memory, &run->run_id, msg.run_id);
+    hf_owned_set(a->memory, &run->start_request_id, msg.start_request_id);
     return HF_OK;
 }
 
-static hf_status apply_sticky(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+static hf_status apply_sticky(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_sticky msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_sticky_type, bytes, &core->scratch, &msg));
-    hf_owned_set(core, &run->sticky_queue, msg.queue);
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_sticky_type, bytes, a->memory->scratch, &msg));
+    hf_owned_set(a->memory, &run->sticky_queue, msg.queue);
     run->sticky_timeout = msg.timeout;
     if (msg.queue.len == 0) {
         run->wft.sticky = false; /* a pending task is for anybody now, who needs the whole history */
@@ -242,99 +175,118 @@ bool hf_event_may_wait(const hf_pb_history_event *event)
 }
 
 /* A buffered event has no id yet, but what it ends has ended: nobody may end it again. */
-static hf_status mark_ended(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+static hf_status mark_ended(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_history_event event;
-    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, &core->scratch, &event));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_history_event_type, bytes, a->memory->scratch, &event));
     if (!hf_event_may_wait(&event)) {
-        return cannot(op, run, &event, "it is not one that may wait, or its attributes are missing or another's");
+        return cannot(a, run, &event, "it is not one that may wait, or its attributes are missing or another's");
     }
     if (event.event_type == HF_EVENT_TYPE_TIMER_FIRED) {
-        return hf_timer_mark_fired(op, core, run, &event);
+        return hf_timer_mark_fired(a, run, &event);
     }
-    HF_TRY(hf_external_mark_ended(op, core, run, &event));
-    return hf_activity_mark_ended(op, core, run, &event);
+    HF_TRY(hf_external_mark_ended(a, run, &event));
+    return hf_activity_mark_ended(a, run, &event);
 }
 
-static hf_status apply_buffered(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+static hf_status apply_buffered(hf_apply *a, hf_run *run, hf_str bytes)
 {
-    HF_TRY(mark_ended(op, core, run, bytes));
-    if (HF_VEC_RESERVE(core, &run->buffered)) {
+    HF_TRY(mark_ended(a, run, bytes));
+    if (HF_VEC_RESERVE(a->memory, &run->buffered)) {
         run->buffered.items[run->buffered.count] = (hf_owned){NULL, 0};
-        hf_owned_set(core, &run->buffered.items[run->buffered.count++], bytes);
+        hf_owned_set(a->memory, &run->buffered.items[run->buffered.count++], bytes);
         run->buffered_len += bytes.len;
     }
-    return core->status;
+    return a->memory->status;
 }
 
-static hf_status apply_unbuffered(hf_op *op, hf_core *core, hf_run *run, uint64_t index_plus_one)
+static hf_status apply_unbuffered(hf_apply *a, hf_run *run, uint64_t index_plus_one)
 {
     if (index_plus_one == 0 || index_plus_one > run->buffered.count) {
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: there is no buffered event %llu", (long long)run->number,
+        return hf_fail(a->op, HF_ERR_INVALID, "run %lld: there is no buffered event %llu", (long long)run->number,
                        (unsigned long long)index_plus_one);
     }
     size_t index = (size_t)index_plus_one - 1;
     run->buffered_len -= run->buffered.items[index].len;
-    hf_owned_free(core, &run->buffered.items[index]);
+    hf_owned_free(a->memory, &run->buffered.items[index]);
     run->buffered.count--;
     memmove(&run->buffered.items[index], &run->buffered.items[index + 1],
             (run->buffered.count - index) * sizeof *run->buffered.items);
     return HF_OK;
 }
 
-static hf_status apply_request_id(hf_core *core, hf_run *run, hf_str bytes)
+static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
 {
-    if (HF_VEC_RESERVE(core, &run->request_ids)) {
+    if (HF_VEC_RESERVE(a->memory, &run->request_ids)) {
         run->request_ids.items[run->request_ids.count] = (hf_owned){NULL, 0};
-        hf_owned_set(core, &run->request_ids.items[run->request_ids.count++], bytes);
+        hf_owned_set(a->memory, &run->request_ids.items[run->request_ids.count++], bytes);
     }
-    return core->status;
+    return a->memory->status;
 }
 
-hf_status hf_apply_change(hf_op *op, hf_core *core, hf_run *run, const hf_pb_raw *field)
+hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
     switch (field->number) {
     case HF_CHANGE_EVENT: {
         hf_pb_history_event event;
         if (field->whole.len != element_len(field->bytes.len)) { /* history_len would not be what the log has */
-            return hf_fail(op, HF_ERR_INVALID, "run %lld: an event is not written as a field", (long long)run->number);
+            return hf_fail(a->op, HF_ERR_INVALID, "run %lld: an event is not written as a field",
+                           (long long)run->number);
         }
-        HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, field->bytes, &core->scratch, &event));
-        return hf_apply_event(op, core, run, &event, field->bytes);
+        HF_TRY(hf_pb_decode(a->op, &hf_pb_history_event_type, field->bytes, a->memory->scratch, &event));
+        return hf_apply_event(a, run, &event, field->bytes);
     }
     case HF_CHANGE_CREATED:
-        return apply_created(op, core, run, field->bytes);
+        return apply_created(a, run, field->bytes);
     case HF_CHANGE_TASK_SCHEDULED:
-        return hf_wft_apply_scheduled(op, core, run, field->bytes);
+        return hf_wft_apply_scheduled(a, run, field->bytes);
     case HF_CHANGE_TASK_STARTED:
-        return hf_wft_apply_started(op, core, run, field->bytes);
+        return hf_wft_apply_started(a, run, field->bytes);
     case HF_CHANGE_TASK_RESET:
-        return hf_wft_apply_reset(op, core, run, field->bytes);
+        return hf_wft_apply_reset(a, run, field->bytes);
     case HF_CHANGE_STICKY:
-        return apply_sticky(op, core, run, field->bytes);
+        return apply_sticky(a, run, field->bytes);
     case HF_CHANGE_ACTIVITY_STARTED:
-        return hf_activity_apply_started(op, core, run, field->bytes);
+        return hf_activity_apply_started(a, run, field->bytes);
     case HF_CHANGE_ACTIVITY_RETRY:
-        return hf_activity_apply_retry(op, core, run, field->bytes);
+        return hf_activity_apply_retry(a, run, field->bytes);
     case HF_CHANGE_ACTIVITY_HEARTBEAT:
-        return hf_activity_apply_heartbeat(op, core, run, field->bytes);
+        return hf_activity_apply_heartbeat(a, run, field->bytes);
     case HF_CHANGE_BUFFERED:
-        return apply_buffered(op, core, run, field->bytes);
+        return apply_buffered(a, run, field->bytes);
     case HF_CHANGE_UNBUFFERED:
-        return apply_unbuffered(op, core, run, field->value);
+        return apply_unbuffered(a, run, field->value);
     case HF_CHANGE_UNBUFFERED_ALL:
         while (run->buffered.count > 0) {
-            HF_TRY(apply_unbuffered(op, core, run, run->buffered.count));
+            HF_TRY(apply_unbuffered(a, run, run->buffered.count));
         }
         return HF_OK;
     case HF_CHANGE_REQUEST_ID:
-        return apply_request_id(core, run, field->bytes);
+        return apply_request_id(a, run, field->bytes);
     case HF_CHANGE_EXTERNAL_GONE:
-        return hf_external_apply_gone(op, core, run, (int64_t)field->value);
+        return hf_external_apply_gone(a, run, (int64_t)field->value);
     case HF_CHANGE_TASK_MOVED:
-        return hf_task_apply_moved(op, core, run, field->bytes);
+        return hf_task_apply_moved(a, run, field->bytes);
     default:
-        return hf_fail(op, HF_ERR_UNSUPPORTED, "run %lld: a change of kind %u is from a newer version",
+        return hf_fail(a->op, HF_ERR_UNSUPPORTED, "run %lld: a change of kind %u is from a newer version",
                        (long long)run->number, field->number);
     }
+}
+
+hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log)
+{
+    hf_effects effects;
+    hf_effects_init(&effects);
+    hf_apply a = {.op = op, .memory = memory, .effects = &effects};
+    hf_status status = HF_OK;
+    hf_pb_raw field;
+    while (status == HF_OK && log.len > 0) {
+        hf_arena_reset(memory->scratch);
+        status = hf_pb_next(&log, &field)
+                     ? hf_apply_change(&a, run, &field)
+                     : hf_fail(op, HF_ERR_INVALID, "changes of run %lld cannot be read", (long long)run->number);
+        hf_effects_clear(memory, &effects);
+    }
+    hf_effects_deinit(memory, &effects);
+    return status;
 }

@@ -1,31 +1,5 @@
-/* Rebuild: a run from its history alone. The oracle of everything else: what a step, a journal and a state row made of a run
- * must be what its events say, but for the rest (R3 in run.h). */
+/* Whether the runs in memory are what their histories say, and a hash over all of the state: for tests. */
 #include "engine/core.h"
-
-hf_status hf_rebuild(hf_op *op, hf_core *core, hf_str history, hf_run **ret_run)
-{
-    hf_run *run = hf_run_new(core, 0);
-    if (run == NULL) {
-        return hf_fail(op, HF_ERR_NOMEM, "out of memory");
-    }
-    run->detached = true;
-    hf_pb_raw field;
-    hf_status status = HF_OK;
-    while (status == HF_OK && history.len > 0) {
-        hf_arena_reset(&core->scratch);
-        if (!hf_pb_next(&history, &field)) {
-            status = hf_fail(op, HF_ERR_INVALID, "this is not a history");
-        } else if (field.number == HF_CHANGE_EVENT) {
-            status = hf_apply_change(op, core, run, &field);
-        }
-    }
-    if (status != HF_OK) {
-        hf_run_free(core, run);
-        return status;
-    }
-    *ret_run = run;
-    return HF_OK;
-}
 
 /* The history of a run: rows, then log. */
 static hf_status whole_history(hf_op *op, hf_core *core, hf_store *store, const hf_run *run, hf_buf *out)
@@ -67,46 +41,13 @@ static hf_status whole_history(hf_op *op, hf_core *core, hf_store *store, const 
     return status;
 }
 
-/* What no history tells. */
-static void take_identity(hf_core *core, hf_run *rebuilt, const hf_run *run)
-{
-    rebuilt->number = run->number;
-    hf_owned_set(core, &rebuilt->namespace, hf_owned_str(&run->namespace));
-    hf_owned_set(core, &rebuilt->workflow_id, hf_owned_str(&run->workflow_id));
-    hf_owned_set(core, &rebuilt->run_id, hf_owned_str(&run->run_id));
-    hf_owned_set(core, &rebuilt->start_request_id, hf_owned_str(&run->start_request_id));
-}
-
-hf_status hf_rebuild_compare(hf_op *op, hf_core *core, const hf_run *run, hf_str history)
-{
-    hf_run *rebuilt = NULL;
-    HF_TRY(hf_rebuild(op, core, history, &rebuilt));
-    hf_buf real;
-    hf_buf twin;
-    hf_buf_init(&real, core->memory, SIZE_MAX / 4);
-    hf_buf_init(&twin, core->memory, SIZE_MAX / 4);
-    take_identity(core, rebuilt, run);
-    hf_arena_reset(&core->scratch);
-    hf_run_encode(core, run, false, HF_STR(""), &real);
-    hf_run_encode(core, rebuilt, false, HF_STR(""), &twin);
-    hf_status status = HF_OK;
-    if (!hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
-        status = hf_fail(op, HF_ERR_INVALID, "run %lld is not what its history of %lld events says",
-                         (long long)run->number, (long long)run->event_count);
-    }
-    hf_buf_deinit(&real);
-    hf_buf_deinit(&twin);
-    hf_run_free(core, rebuilt);
-    return status;
-}
-
 static hf_status check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run)
 {
     hf_buf history;
     hf_buf_init(&history, core->memory, SIZE_MAX / 4);
     hf_status status = whole_history(op, core, store, run, &history);
     if (status == HF_OK) {
-        status = hf_rebuild_compare(op, core, run, hf_str_of_len(history.data, history.len));
+        status = hf_rebuild_compare(op, &core->runs_memory, run, hf_str_of_len(history.data, history.len));
     }
     hf_buf_deinit(&history);
     return status;
@@ -114,13 +55,13 @@ static hf_status check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *ru
 
 hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run)
 {
-    if (run->loading || run->bad) {
+    if (HF_SLOT(run)->loading || HF_SLOT(run)->bad) {
         return HF_OK;
     }
     hf_run_check(run);
     /* Rows that are on their way cannot be read yet. */
     bool on_its_way =
-        run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&run->dirty_link);
+        run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&HF_SLOT(run)->dirty_link);
     return on_its_way ? HF_OK : check_run(op, core, store, run);
 }
 
@@ -128,7 +69,7 @@ hf_status hf_core_check(hf_op *op, hf_core *core, hf_store *store)
 {
     HF_LIST_EACH(node, &core->runs_all)
     {
-        HF_TRY(hf_core_check_run(op, core, store, HF_CONTAINER(node, hf_run, all_link)));
+        HF_TRY(hf_core_check_run(op, core, store, &HF_CONTAINER(node, hf_slot, all_link)->run));
     }
     return HF_OK;
 }
@@ -144,10 +85,10 @@ uint64_t hf_core_hash(hf_core *core)
     }
     HF_LIST_EACH(node, &core->runs_all)
     {
-        const hf_run *run = HF_CONTAINER(node, hf_run, all_link);
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         hf_arena_reset(&core->scratch);
         core->row.len = 0;
-        hf_run_encode(core, run, true, HF_STR(""), &core->row);
+        hf_run_encode(&core->runs_memory, run, true, HF_STR(""), &core->row);
         hash = hf_hash_bytes(hash, core->row.data, core->row.len);
         hash = hf_hash_bytes(hash, run->log.data, run->log.len);
     }

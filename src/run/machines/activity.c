@@ -11,7 +11,9 @@
  *
  * Four timeouts: schedule-to-start (no worker took it), start-to-close (one attempt), heartbeat (silence of a started one),
  * schedule-to-close (everything together). Start-to-close and heartbeat end one attempt, and another may follow. */
-#include "engine/core.h"
+#include "run/machines.h"
+
+#include <string.h>
 
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
 
@@ -30,9 +32,9 @@ static const hf_rule RULES[HF_ACTIVITY_STATE_COUNT] = {
 };
 const hf_machine hf_activity_machine = {"activity", RULES, HF_ACTIVITY_STATE_COUNT};
 
-static bool move(hf_core *core, hf_activity *activity, hf_activity_state state)
+static bool move(hf_apply *a, hf_activity *activity, hf_activity_state state)
 {
-    if (!hf_walk(&core->walked, HF_MACHINE_ACTIVITY, (int)activity->state, (int)state)) {
+    if (!hf_arrow_take(&a->memory->arrows, HF_MACHINE_ACTIVITY, (int)activity->state, (int)state)) {
         return false;
     }
     activity->state = state;
@@ -44,66 +46,67 @@ static bool is_pending(const hf_activity *activity)
     return activity->state <= HF_ACTIVITY_BACKOFF;
 }
 
-/* ---- Apply ----------------------------------------------------------------------------------------------------------- */
-
-hf_activity *hf_activity_add(hf_core *core, hf_run *run, int64_t scheduled_id, hf_str scheduled)
+/* The names that an activity is found and shown by, in memory of its own. */
+static void take_names(hf_run_memory *memory, hf_activity *activity,
+                       const hf_pb_activity_task_scheduled_event_attributes *attrs)
 {
-    hf_activity *activity = HF_VEC_RESERVE(core, &run->activities) ? hf_core_alloc(core, sizeof *activity) : NULL;
+    const hf_str names[] = {attrs->activity_id, attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR(""),
+                            attrs->task_queue != NULL ? attrs->task_queue->name : HF_STR("")};
+    hf_str *const to[] = {&activity->activity_id, &activity->activity_type, &activity->task_queue};
+    size_t len = names[0].len + names[1].len + names[2].len;
+    char *at = len > 0 ? hf_run_alloc(memory, len) : NULL;
+    if (at == NULL) {
+        return; /* three empty names, or the memory's status says so */
+    }
+    activity->names = (hf_owned){at, len};
+    for (size_t i = 0; i < HF_COUNT_OF(names); i++) {
+        if (names[i].len > 0) {
+            memcpy(at, names[i].data, names[i].len);
+        }
+        *to[i] = hf_str_of_len(at, names[i].len);
+        at += names[i].len;
+    }
+}
+
+hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+{
+    hf_assert(event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES);
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = event->activity_task_scheduled_event_attributes;
+    hf_activity *activity = HF_VEC_RESERVE(memory, &run->activities) ? hf_run_alloc(memory, sizeof *activity) : NULL;
     if (activity == NULL) {
         return NULL;
     }
-    hf_pb_history_event event;
-    hf_owned_set(core, &activity->scheduled, scheduled);
-    hf_op op;
-    hf_op_init(&op);
-    hf_status status = core->status;
-    if (status == HF_OK) {
-        status =
-            hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), &core->scratch, &event);
-    }
-    if (status == HF_ERR_NOMEM) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
-    if (status != HF_OK || event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED ||
-        event.attributes_case != HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES) {
-        hf_activity_free(core, activity);
-        return NULL;
-    }
-    const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
-    activity->scheduled_id = scheduled_id;
-    activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event.event_time).ns;
+    hf_owned_set(memory, &activity->scheduled, bytes);
+    take_names(memory, activity, attrs);
+    activity->scheduled_id = event->event_id;
+    activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event->event_time).ns;
     activity->attempt = 1;
-    activity->activity_id = attrs->activity_id;
-    activity->activity_type = attrs->activity_type != NULL ? attrs->activity_type->name : HF_STR("");
-    activity->task_queue = attrs->task_queue != NULL ? attrs->task_queue->name : HF_STR("");
     activity->schedule_to_start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
     activity->schedule_to_close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
     activity->start_to_close = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
     activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
     activity->task.run = run;
-    activity->task.scheduled_id = scheduled_id;
+    activity->task.scheduled_id = event->event_id;
     run->activities.items[run->activities.count++] = activity;
     return activity;
 }
 
-hf_status hf_activity_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_activity_scheduled(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
-    hf_activity *activity = hf_activity_add(core, run, event->event_id, bytes);
-    if (activity == NULL || !move(core, activity, HF_ACTIVITY_SCHEDULED)) {
-        return core->status != HF_OK ? core->status : hf_fail(op, HF_ERR_INVALID, "an activity cannot be read");
+    hf_activity *activity = hf_activity_add(a->memory, run, event, bytes);
+    if (activity == NULL || !move(a, activity, HF_ACTIVITY_SCHEDULED)) {
+        return HF_ERR_NOMEM;
     }
-    hf_due_at(core, run, hf_activity_deadline(activity));
-    return HF_OK;
+    hf_effects_due(a->effects, hf_activity_deadline(activity));
+    return a->memory->status;
 }
 
-hf_status hf_activity_started_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
-                                    hf_str bytes)
+hf_status hf_activity_started_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
-    (void)core;
     int64_t scheduled_id = event->activity_task_started_event_attributes->scheduled_event_id;
     if (hf_run_activity(run, scheduled_id) == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
+        return hf_fail(a->op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
     }
     return HF_OK; /* its outcome follows at once */
 }
@@ -128,7 +131,7 @@ static int64_t ended_id(const hf_pb_history_event *event, hf_activity_state *ret
     }
 }
 
-hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event)
+hf_status hf_activity_mark_ended(hf_apply *a, hf_run *run, const hf_pb_history_event *event)
 {
     hf_activity_state state = HF_ACTIVITY_NEW;
     int64_t scheduled_id = event->attributes_case != 0 ? ended_id(event, &state) : 0;
@@ -137,27 +140,27 @@ hf_status hf_activity_mark_ended(hf_op *op, hf_core *core, hf_run *run, const hf
     }
     hf_activity *activity = hf_run_activity(run, scheduled_id);
     /* A history alone does not tell of attempts: for rebuild() every outcome may follow. */
-    bool can = activity != NULL && (run->detached ? is_pending(activity) : move(core, activity, state));
+    bool can = activity != NULL && (a->is_history ? is_pending(activity) : move(a, activity, state));
     if (!can) {
-        return hf_fail(op, HF_ERR_INVALID, "the activity of event %lld has ended or never was",
+        return hf_fail(a->op, HF_ERR_INVALID, "the activity of event %lld has ended or never was",
                        (long long)scheduled_id);
     }
     activity->state = state;
-    hf_match_remove(core, &activity->task);
+    hf_effects_gone(a->memory, a->effects, &activity->task);
     return HF_OK;
 }
 
-hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_activity_ended(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     hf_activity_state state = HF_ACTIVITY_NEW;
     hf_activity *activity = hf_run_activity(run, ended_id(event, &state));
     if (activity == NULL || activity->state != state) { /* unless that was done when it was buffered */
-        HF_TRY(hf_activity_mark_ended(op, core, run, event));
+        HF_TRY(hf_activity_mark_ended(a, run, event));
     }
     activity = hf_run_activity(run, ended_id(event, &state));
     if (activity == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "an event ends an activity and does not say which");
+        return hf_fail(a->op, HF_ERR_INVALID, "an event ends an activity and does not say which");
     }
     size_t index = 0;
     while (run->activities.items[index] != activity) {
@@ -166,55 +169,53 @@ hf_status hf_activity_ended(hf_op *op, hf_core *core, hf_run *run, const hf_pb_h
     run->activities.count--;
     memmove(&run->activities.items[index], &run->activities.items[index + 1],
             (run->activities.count - index) * sizeof(hf_activity *));
-    hf_activity_free(core, activity);
+    hf_effects_end(a->effects, activity);
     return HF_OK;
 }
 
-hf_status hf_activity_cancel_requested(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event,
-                                       hf_str bytes)
+hf_status hf_activity_cancel_requested(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
-    (void)core;
     int64_t scheduled_id = event->activity_task_cancel_requested_event_attributes->scheduled_event_id;
     hf_activity *activity = hf_run_activity(run, scheduled_id);
     if (activity == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
+        return hf_fail(a->op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)scheduled_id);
     }
     activity->cancel_requested_id = event->event_id;
     return HF_OK;
 }
 
-static hf_status no_activity(hf_op *op, int64_t scheduled_id)
+static hf_status no_activity(hf_apply *a, int64_t scheduled_id)
 {
-    return hf_fail(op, HF_ERR_INVALID, "a change of the activity of event %lld, which is not there",
+    return hf_fail(a->op, HF_ERR_INVALID, "a change of the activity of event %lld, which is not there",
                    (long long)scheduled_id);
 }
 
-hf_status hf_activity_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_activity_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_activity_started msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_activity_started_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_started_type, bytes, a->memory->scratch, &msg));
     hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
-    if (activity == NULL || !move(core, activity, HF_ACTIVITY_STARTED)) {
-        return no_activity(op, msg.scheduled_id);
+    if (activity == NULL || !move(a, activity, HF_ACTIVITY_STARTED)) {
+        return no_activity(a, msg.scheduled_id);
     }
     activity->started_time = msg.time;
     activity->heartbeat_time = 0;
     activity->incarnation = msg.incarnation;
     activity->again = false;
-    hf_owned_set(core, &activity->identity, msg.identity);
-    hf_due_at(core, run, hf_activity_deadline(activity));
+    hf_owned_set(a->memory, &activity->identity, msg.identity);
+    hf_effects_due(a->effects, hf_activity_deadline(activity));
     return HF_OK;
 }
 
-hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_activity_apply_retry(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_activity_retry msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_activity_retry_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_retry_type, bytes, a->memory->scratch, &msg));
     hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
     bool back = msg.order != 0; /* back in its queue; else it waits for that */
-    if (activity == NULL || !move(core, activity, back ? HF_ACTIVITY_SCHEDULED : HF_ACTIVITY_BACKOFF)) {
-        return no_activity(op, msg.scheduled_id);
+    if (activity == NULL || !move(a, activity, back ? HF_ACTIVITY_SCHEDULED : HF_ACTIVITY_BACKOFF)) {
+        return no_activity(a, msg.scheduled_id);
     }
     activity->scheduled_time = msg.time;
     activity->again = false;
@@ -224,22 +225,22 @@ hf_status hf_activity_apply_retry(hf_op *op, hf_core *core, hf_run *run, hf_str 
         activity->task.crashes = msg.crashes;
         activity->started_time = 0;
         activity->incarnation = 0;
-        hf_owned_set(core, &activity->last_failure, msg.failure);
-        hf_match_remove(core, &activity->task);
+        hf_owned_set(a->memory, &activity->last_failure, msg.failure);
+        hf_effects_gone(a->memory, a->effects, &activity->task);
     }
-    hf_due_at(core, run, hf_activity_deadline(activity));
+    hf_effects_due(a->effects, hf_activity_deadline(activity));
     return HF_OK;
 }
 
-hf_status hf_activity_apply_heartbeat(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_activity_apply_heartbeat(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_activity_heartbeat msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_activity_heartbeat_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_heartbeat_type, bytes, a->memory->scratch, &msg));
     hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
     if (activity == NULL) {
-        return no_activity(op, msg.scheduled_id);
+        return no_activity(a, msg.scheduled_id);
     }
     activity->heartbeat_time = msg.time;
-    hf_owned_set(core, &activity->heartbeat_details, msg.details);
+    hf_owned_set(a->memory, &activity->heartbeat_details, msg.details);
     return HF_OK;
 }

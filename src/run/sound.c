@@ -4,11 +4,14 @@
  * a bug. All other files rely on what is checked here (and asserted in hf_run_check), so it is looked at once, where a run is made
  * of bytes: when its row is read, and when the journal was applied to it. A run that is not sound is bad, and nothing else is
  * (D4). */
-#include "engine/core.h"
+#include "run/run.h"
 
 #include "base/digest.h"
 #include "base/limits.h"
 
+#include <string.h>
+
+#define TASK_KEY_LEN_MAX 3000     /* bytes of a task row's key, as the store has it */
 #define COUNT_MAX (INT64_MAX / 4) /* events and bytes: sums of some of them stay numbers */
 
 static bool is_within(int64_t value, int64_t least, int64_t most)
@@ -20,6 +23,11 @@ static bool is_within(int64_t value, int64_t least, int64_t most)
 static bool is_order(int64_t order)
 {
     return is_within(order, 0, INT64_MAX - 1);
+}
+
+bool hf_namespace_is_good(hf_str name)
+{
+    return name.len > 0 && name.len <= HF_ID_LEN_MAX && memchr(name.data, '\x1f', name.len) == NULL;
 }
 
 static const char *wrong_identity(const hf_run *run)
@@ -41,10 +49,11 @@ static const char *wrong_counts(const hf_run *run)
     if (run->status < HF_WORKFLOW_EXECUTION_STATUS_RUNNING || run->status > HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT) {
         return "its status is not one";
     }
-    if (!is_within(run->event_count, 1, COUNT_MAX) || !is_within(run->spilled, 0, run->event_count)) { /* R1, R2 */
+    if (!is_within(run->event_count, 1, COUNT_MAX) ||
+        !is_within(run->spilled, 0, run->event_count)) { /* run-R1, run-R2 */
         return "its number of events is not one";
     }
-    if (!is_within(run->history_len, 0, COUNT_MAX) || !is_within(run->spilled_len, 0, run->history_len)) { /* R2 */
+    if (!is_within(run->history_len, 0, COUNT_MAX) || !is_within(run->spilled_len, 0, run->history_len)) { /* run-R2 */
         return "the length of its history is not one";
     }
     return is_within(run->signal_count, 0, run->event_count) ? NULL : "its number of signals is not one";
@@ -99,14 +108,14 @@ static const char *wrong_lists(const hf_run *run)
         before = run->externals.items[i].initiated_id;
     }
     for (size_t i = 0; i < run->rows_written.count; i++) {
-        if (!is_order(run->rows_written.items[i].order) || run->rows_written.items[i].queue.len > HF_KEY_TEXT_LEN_MAX) {
+        if (!is_order(run->rows_written.items[i].order) || run->rows_written.items[i].queue.len > TASK_KEY_LEN_MAX) {
             return "it names rows that no table has";
         }
     }
     return run->due_written < INT64_MAX ? NULL : "its deadline is not one";
 }
 
-/* R4, R5. */
+/* run-R4, run-R5. */
 static const char *wrong_rest(const hf_run *run)
 {
     bool is_idle = run->wft.state == HF_WFT_NONE && run->activities.count == 0 && run->timers.count == 0;

@@ -1,8 +1,8 @@
-/* Machines: the states a thing can be in and where it may go from each. A file in machines/ opens with its table; hf_move
- * is the only way to change a state: it checks the table and counts the arrow, so that the simulator can tell which ones
- * nobody has walked. */
-#ifndef HF_ENGINE_MACHINE_H
-#define HF_ENGINE_MACHINE_H
+/* Machines: the states a thing can be in and where it may go from each. A file in machines/ opens with its table. A change of state is
+ * applied only if hf_arrow_take finds its arrow in the table. It also counts the arrow, so that the simulator can tell which ones were
+ * never taken. States that are read from a row are not changes: sound.c checks those. */
+#ifndef HF_RUN_MACHINE_H
+#define HF_RUN_MACHINE_H
 
 #include "base/base.h"
 
@@ -31,13 +31,13 @@ typedef struct hf_machine {
 
 const hf_machine *hf_machine_of(hf_machine_id id);
 
-/* How often each arrow was walked. */
-typedef struct hf_walked {
+/* How often each arrow was taken. */
+typedef struct hf_arrows {
     uint64_t counts[HF_MACHINE_COUNT][HF_MACHINE_STATE_MAX][HF_MACHINE_STATE_MAX];
-} hf_walked;
+} hf_arrows;
 
-/* True when the arrow is in the table; counts it. A change that walks another one cannot be applied. */
-bool hf_walk(hf_walked *walked, hf_machine_id id, int from, int to);
+/* True when the arrow is in the table; counts it. A change that takes another one cannot be applied. */
+bool hf_arrow_take(hf_arrows *arrows, hf_machine_id id, int from, int to);
 
 extern const hf_machine hf_execution_machine;
 extern const hf_machine hf_workflow_task_machine;

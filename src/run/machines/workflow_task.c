@@ -10,8 +10,8 @@
  * written when one of them completes. When new events arrive before a transient task is started, it becomes a first attempt
  * again, with events.
  *
- * While a task is started, what happens to the run is buffered (R5 in run.h) and becomes events when the task ends. */
-#include "engine/core.h"
+ * While a task is started, what happens to the run is buffered (run-R5 in run.h) and becomes events when the task ends. */
+#include "run/machines.h"
 
 static const hf_rule RULES[HF_WFT_STATE_COUNT] = {
     [HF_WFT_NONE] = {"none", HF_BIT(HF_WFT_SCHEDULED)},
@@ -20,60 +20,18 @@ static const hf_rule RULES[HF_WFT_STATE_COUNT] = {
 };
 const hf_machine hf_workflow_task_machine = {"workflow task", RULES, HF_WFT_STATE_COUNT};
 
-bool hf_wft_move(hf_core *core, hf_run *run, hf_wft_state state)
+bool hf_wft_move(hf_apply *a, hf_run *run, hf_wft_state state)
 {
-    if (!hf_walk(&core->walked, HF_MACHINE_WORKFLOW_TASK, (int)run->wft.state, (int)state)) {
+    if (!hf_arrow_take(&a->memory->arrows, HF_MACHINE_WORKFLOW_TASK, (int)run->wft.state, (int)state)) {
         return false;
     }
     run->wft.state = state;
     return true;
 }
 
-bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp)
+static hf_status cannot(hf_apply *a, const hf_run *run, const char *what)
 {
-    const hf_wft *wft = &run->wft;
-    return hf_run_is_open(run) && wft->state == HF_WFT_STARTED && wft->scheduled_id == scheduled_id &&
-           wft->started_id == started_id && wft->attempt == attempt && wft->started_time == stamp;
-}
-
-static int64_t after(int64_t time, int64_t span)
-{
-    int64_t sum = 0;
-    return __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
-}
-
-int64_t hf_wft_timeout_at(const hf_run *run)
-{
-    const hf_wft *wft = &run->wft;
-    switch (wft->state) {
-    case HF_WFT_STARTED:
-        return after(wft->started_time, wft->timeout);
-    case HF_WFT_SCHEDULED:
-        return wft->sticky && run->sticky_timeout > 0 ? after(wft->scheduled_time, run->sticky_timeout) : INT64_MAX;
-    case HF_WFT_NONE:
-        break;
-    }
-    return INT64_MAX;
-}
-
-bool hf_wft_waits(const hf_wft *wft)
-{
-    return wft->state == HF_WFT_SCHEDULED || (wft->state == HF_WFT_STARTED && wft->again);
-}
-
-int64_t hf_wft_deadline(const hf_run *run)
-{
-    const hf_wft *wft = &run->wft;
-    int64_t timeout = hf_wft_timeout_at(run);
-    bool is_paused = wft->pause_until != 0 && wft->task.queue == NULL && hf_wft_waits(wft);
-    return is_paused && wft->pause_until < timeout ? wft->pause_until : timeout;
-}
-
-/* ---- Apply ----------------------------------------------------------------------------------------------------------- */
-
-static hf_status cannot(hf_op *op, const hf_run *run, const char *what)
-{
-    return hf_fail(op, HF_ERR_INVALID, "run %lld: its workflow task cannot be %s while it is %s",
+    return hf_fail(a->op, HF_ERR_INVALID, "run %lld: its workflow task cannot be %s while it is %s",
                    (long long)run->number, what, RULES[run->wft.state].name);
 }
 
@@ -82,7 +40,7 @@ static int32_t next_attempt(int32_t attempt)
     return attempt < INT32_MAX - 1 ? attempt + 1 : attempt;
 }
 
-static void forget(hf_core *core, hf_run *run, int32_t attempt_next)
+static void forget(hf_apply *a, hf_run *run, int32_t attempt_next)
 {
     hf_wft *wft = &run->wft;
     wft->attempt = attempt_next;
@@ -91,16 +49,16 @@ static void forget(hf_core *core, hf_run *run, int32_t attempt_next)
     wft->incarnation = 0;
     wft->is_transient = wft->sticky = wft->again = false;
     wft->task.order = 0;
-    hf_owned_free(core, &wft->identity);
-    hf_owned_free(core, &wft->request_id);
+    hf_owned_free(a->memory, &wft->identity);
+    hf_owned_free(a->memory, &wft->request_id);
 }
 
-hf_status hf_wft_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_wft_scheduled(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     const hf_pb_workflow_task_scheduled_event_attributes *attrs = event->workflow_task_scheduled_event_attributes;
-    if (!hf_wft_move(core, run, HF_WFT_SCHEDULED)) {
-        return cannot(op, run, "scheduled");
+    if (!hf_wft_move(a, run, HF_WFT_SCHEDULED)) {
+        return cannot(a, run, "scheduled");
     }
     hf_wft *wft = &run->wft;
     wft->scheduled_id = event->event_id;
@@ -113,69 +71,69 @@ hf_status hf_wft_scheduled(hf_op *op, hf_core *core, hf_run *run, const hf_pb_hi
     return HF_OK;
 }
 
-hf_status hf_wft_started(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_wft_started(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     const hf_pb_workflow_task_started_event_attributes *attrs = event->workflow_task_started_event_attributes;
     if (run->wft.state != HF_WFT_SCHEDULED || attrs->scheduled_event_id != run->wft.scheduled_id ||
-        !hf_wft_move(core, run, HF_WFT_STARTED)) {
-        return cannot(op, run, "started");
+        !hf_wft_move(a, run, HF_WFT_STARTED)) {
+        return cannot(a, run, "started");
     }
     run->wft.started_id = event->event_id;
     run->wft.started_time = hf_pb_timestamp_time(event->event_time).ns;
-    hf_due_at(core, run, hf_wft_deadline(run));
+    hf_effects_due(a->effects, hf_wft_deadline(run));
     return HF_OK;
 }
 
-hf_status hf_wft_completed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_wft_completed(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     const hf_pb_workflow_task_completed_event_attributes *attrs = event->workflow_task_completed_event_attributes;
     if (run->wft.state != HF_WFT_STARTED || attrs->started_event_id != run->wft.started_id ||
-        !hf_wft_move(core, run, HF_WFT_NONE)) {
-        return cannot(op, run, "completed");
+        !hf_wft_move(a, run, HF_WFT_NONE)) {
+        return cannot(a, run, "completed");
     }
     run->wft.last_started_id = attrs->started_event_id;
     run->wft.completed_id = event->event_id;
     run->wft.task.crashes = 0; /* U1 */
     run->wft.pause_until = 0;
-    forget(core, run, 1);
+    forget(a, run, 1);
     return HF_OK;
 }
 
-hf_status hf_wft_timed_out(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_wft_timed_out(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     const hf_pb_workflow_task_timed_out_event_attributes *attrs = event->workflow_task_timed_out_event_attributes;
-    if (attrs->scheduled_event_id != run->wft.scheduled_id || !hf_wft_move(core, run, HF_WFT_NONE)) {
-        return cannot(op, run, "timed out");
+    if (attrs->scheduled_event_id != run->wft.scheduled_id || !hf_wft_move(a, run, HF_WFT_NONE)) {
+        return cannot(a, run, "timed out");
     }
     /* A sticky task that nobody took says nothing against the run: the next one is a first attempt again. */
     bool sticky = attrs->timeout_type == HF_TIMEOUT_TYPE_SCHEDULE_TO_START;
-    forget(core, run, sticky ? run->wft.attempt : next_attempt(run->wft.attempt));
+    forget(a, run, sticky ? run->wft.attempt : next_attempt(run->wft.attempt));
     return HF_OK;
 }
 
-hf_status hf_wft_failed(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
+hf_status hf_wft_failed(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
     const hf_pb_workflow_task_failed_event_attributes *attrs = event->workflow_task_failed_event_attributes;
     if (run->wft.state != HF_WFT_STARTED || attrs->scheduled_event_id != run->wft.scheduled_id ||
-        !hf_wft_move(core, run, HF_WFT_NONE)) {
-        return cannot(op, run, "failed");
+        !hf_wft_move(a, run, HF_WFT_NONE)) {
+        return cannot(a, run, "failed");
     }
-    forget(core, run, next_attempt(run->wft.attempt));
+    forget(a, run, next_attempt(run->wft.attempt));
     return HF_OK;
 }
 
-hf_status hf_wft_apply_scheduled(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_wft_apply_scheduled(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_scheduled msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_workflow_task_scheduled_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_scheduled_type, bytes, a->memory->scratch, &msg));
     hf_wft *wft = &run->wft;
     if (msg.is_transient) {
-        if (!hf_wft_move(core, run, HF_WFT_SCHEDULED)) {
-            return cannot(op, run, "scheduled");
+        if (!hf_wft_move(a, run, HF_WFT_SCHEDULED)) {
+            return cannot(a, run, "scheduled");
         }
         wft->is_transient = true;
         wft->attempt = msg.attempt;
@@ -186,51 +144,51 @@ hf_status hf_wft_apply_scheduled(hf_op *op, hf_core *core, hf_run *run, hf_str b
     wft->sticky = msg.sticky;
     wft->task.order = msg.order;
     if (wft->sticky) {
-        hf_due_at(core, run, hf_wft_deadline(run));
+        hf_effects_due(a->effects, hf_wft_deadline(run));
     }
     return HF_OK;
 }
 
-hf_status hf_wft_apply_started(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_wft_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_started msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_workflow_task_started_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_started_type, bytes, a->memory->scratch, &msg));
     hf_wft *wft = &run->wft;
     bool fresh = wft->is_transient && wft->state == HF_WFT_SCHEDULED;
-    if (wft->state == HF_WFT_NONE || ((fresh || wft->again) && !hf_wft_move(core, run, HF_WFT_STARTED))) {
-        return cannot(op, run, "given to a worker");
+    if (wft->state == HF_WFT_NONE || ((fresh || wft->again) && !hf_wft_move(a, run, HF_WFT_STARTED))) {
+        return cannot(a, run, "given to a worker");
     }
     if (fresh) {
         wft->scheduled_id = run->event_count + 1;
         wft->started_id = run->event_count + 2;
         wft->started_time = msg.time;
-        hf_due_at(core, run, hf_wft_deadline(run));
+        hf_effects_due(a->effects, hf_wft_deadline(run));
     }
     wft->incarnation = msg.incarnation;
     wft->again = false;
-    hf_owned_set(core, &wft->identity, msg.identity);
-    hf_owned_set(core, &wft->request_id, msg.request_id);
+    hf_owned_set(a->memory, &wft->identity, msg.identity);
+    hf_owned_set(a->memory, &wft->request_id, msg.request_id);
     return HF_OK;
 }
 
-hf_status hf_wft_apply_reset(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_wft_apply_reset(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_workflow_task_reset msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_workflow_task_reset_type, bytes, &core->scratch, &msg));
-    if (run->wft.state != HF_WFT_NONE && (!run->wft.is_transient || !hf_wft_move(core, run, HF_WFT_NONE))) {
-        return cannot(op, run, "dropped");
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_workflow_task_reset_type, bytes, a->memory->scratch, &msg));
+    if (run->wft.state != HF_WFT_NONE && (!run->wft.is_transient || !hf_wft_move(a, run, HF_WFT_NONE))) {
+        return cannot(a, run, "dropped");
     }
-    forget(core, run, msg.attempt_next);
+    forget(a, run, msg.attempt_next);
     return HF_OK;
 }
 
-hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+hf_status hf_task_apply_moved(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_task_moved msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_task_moved_type, bytes, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_task_moved_type, bytes, a->memory->scratch, &msg));
     hf_activity *activity = msg.scheduled_id != 0 ? hf_run_activity(run, msg.scheduled_id) : NULL;
     if (msg.scheduled_id != 0 && activity == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)msg.scheduled_id);
+        return hf_fail(a->op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)msg.scheduled_id);
     }
     if (activity != NULL) {
         activity->task.order = msg.order;
@@ -241,7 +199,7 @@ hf_status hf_task_apply_moved(hf_op *op, hf_core *core, hf_run *run, hf_str byte
         if (msg.crashes != 0) {
             run->wft.task.crashes = msg.crashes;
             run->wft.pause_until = msg.pause_until;
-            hf_due_at(core, run, hf_wft_deadline(run));
+            hf_effects_due(a->effects, hf_wft_deadline(run));
         }
     }
     return HF_OK;

@@ -1,57 +1,47 @@
-/* hf_run: the state of one run, in memory.
+/* hf_run: the state of one run, in memory. This layer knows what a run is and how it changes, and nothing of queues, clocks, stores
+ * or threads.
  *
  * A run changes in one way only: a change is written to its log and applied. A change is a history event, or one of the few
  * things that no history holds (an activity's attempt, a heartbeat, a buffered event: the "rest", proto/holdfast/engine.proto).
  *
- *     decide (machines/, commands.c)  ->  hf_event_emit / hf_record  ->  log (bytes)  and  apply (apply.c)  ->  state
+ *     decide (the engine)  ->  a change  ->  log (bytes)  and  apply (apply.c)  ->  state, and effects for others (effects.h)
  *
- * So there is one piece of code that turns changes into state, and four that use it: a live step, recovery (state row +
- * journal), rebuild (history alone), and the check that these agree.
+ * So one piece of code turns changes into state, and four use it: a live step, recovery (state row + journal), rebuild (history
+ * alone), and the check that these agree. Only a task's place in line (hf_task.order) is also set from outside, when the task enters
+ * its queue.
  *
- * R1  event_count is the id of the last event; ids are dense from 1.
- * R2  log holds all changes since the run's rows were written, in order, behind the events that its own row holds; its events
+ * run-R1  event_count is the id of the last event; ids are dense from 1.
+ * run-R2  log holds all changes since the run's rows were written, in order, behind the events that its own row holds; its events
  *     are spilled + 1 .. event_count.
- * R3  state == apply(row, log); and, but for the rest, state == apply(nothing, history).
- * R4  A closed run has no pending task, activity, timer or buffered event, and its last event is the closing one.
- * R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted. */
-#ifndef HF_ENGINE_RUN_H
-#define HF_ENGINE_RUN_H
+ * run-R3  state == apply(row, log); and, but for the rest, state == apply(nothing, history).
+ * run-R4  A closed run has no pending task, activity, timer or buffered event, and its last event is the closing one.
+ * run-R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted. */
+#ifndef HF_RUN_RUN_H
+#define HF_RUN_RUN_H
 
 #include "base/buf.h"
-#include "base/heap.h"
 #include "base/list.h"
-#include "base/map.h"
-#include "base/str.h"
+#include "run/effects.h"
+#include "run/memory.h"
 
 #include "proto/pb.h"
 
-typedef struct hf_core hf_core;
 typedef struct hf_run hf_run;
-typedef struct hf_name hf_name;
 typedef struct hf_queue hf_queue;
 
-/* Bytes that the run owns. */
-typedef struct hf_owned {
-    char *data; /* NULL when empty */
-    size_t len;
-} hf_owned;
-
-static inline hf_str hf_owned_str(const hf_owned *owned)
-{
-    return (hf_str){owned->data, owned->len};
-}
-
-/* A workflow or activity task in its queue. */
-typedef struct hf_task {
-    hf_node link;         /* of the queue's list, while it waits */
-    hf_queue *queue;      /* where it waits, NULL = it does not */
-    hf_run *run;          /* whose it is */
+/* A workflow task or an activity task. */
+struct hf_task {
+    hf_run *run;          /* the run that it belongs to */
     int64_t scheduled_id; /* of the activity; 0 = the workflow task */
     int64_t order;        /* place among all tasks of the store: first come, first served, also over restarts */
-    uint32_t crashes;     /* processes that ended with it in hand: U1 in suspect.c */
-    bool is_last;         /* it waits in core->suspects instead of the queue's list */
-    int64_t last_since;   /* mono ns: since when it waits there */
-} hf_task;
+    uint32_t crashes;     /* processes that ended while a worker in them had it */
+
+    /* While it waits to be taken. These are matching's: nothing in this layer changes them. */
+    hf_queue *queue;    /* where it waits, NULL = it does not */
+    hf_node link;       /* of the queue's list, or of the suspects' */
+    bool is_last;       /* it is one of the suspects */
+    int64_t last_since; /* mono ns: since when it is among them */
+};
 
 typedef enum hf_wft_state { HF_WFT_NONE, HF_WFT_SCHEDULED, HF_WFT_STARTED } hf_wft_state;
 #define HF_WFT_STATE_COUNT 3
@@ -89,7 +79,7 @@ typedef enum hf_activity_state {
 } hf_activity_state;
 #define HF_ACTIVITY_STATE_COUNT 8
 
-typedef struct hf_activity {
+struct hf_activity {
     hf_activity_state state;
     bool again;                  /* started, but its holder is gone (a vanished poll) */
     int32_t attempt;             /* from 1 */
@@ -100,7 +90,8 @@ typedef struct hf_activity {
     int64_t heartbeat_time;      /* ns of the last heartbeat of this attempt */
     int64_t cancel_requested_id; /* event, 0 = not requested */
     uint64_t incarnation;        /* of the in-process holder, 0 = elsewhere */
-    hf_owned scheduled;          /* the ActivityTaskScheduled event as bytes; what follows points into it */
+    hf_owned scheduled;          /* the ActivityTaskScheduled event as bytes */
+    hf_owned names;              /* the bytes of the three that follow */
     hf_str activity_id;
     hf_str activity_type;
     hf_str task_queue;
@@ -109,7 +100,8 @@ typedef struct hf_activity {
     hf_owned last_failure;                                                   /* Failure */
     hf_owned identity;                                                       /* of the last worker */
     hf_task task;
-} hf_activity;
+    hf_activity *next_ended; /* of the effects that took it */
+};
 
 typedef enum hf_timer_state { HF_TIMER_NEW, HF_TIMER_STARTED, HF_TIMER_FIRED, HF_TIMER_CANCELED } hf_timer_state;
 #define HF_TIMER_STATE_COUNT 4
@@ -141,14 +133,6 @@ typedef struct hf_task_key {
     int64_t order;
 } hf_task_key;
 
-/* A growing array; items of the struct that holds it. */
-#define HF_VEC(type)     \
-    struct {             \
-        type *items;     \
-        size_t count;    \
-        size_t capacity; \
-    }
-
 /* Where an event begins in a run's log; 0 = none. */
 typedef struct hf_mark {
     int64_t id;
@@ -156,37 +140,6 @@ typedef struct hf_mark {
 } hf_mark;
 
 struct hf_run {
-    /* The cache's. */
-    hf_map_node by_number;
-    hf_node all_link;                 /* of core->runs_all: every run in memory, in order of arrival */
-    hf_node lru_link;                 /* of core->lru or core->ended, when nothing holds it in memory */
-    bool is_ended;                    /* ... of core->ended */
-    hf_node dirty_link;               /* of core->dirty, when it has changes that are not in its rows */
-    hf_node batch_link;               /* of core->touched, when the open batch has changes of it */
-    hf_heap_node due;                 /* earliest deadline of any kind, or earlier */
-    hf_name *name;                    /* when it is the current run of its workflow id */
-    hf_list waiting;                  /* calls that wait for it to be loaded */
-    hf_list held;                     /* messages that wait for room in its buffer; they hold it in memory */
-    HF_VEC(struct hf_token) unwanted; /* loading: tasks that are to be taken back then */
-    hf_list wanted_as;                /* loading: names that it may have */
-    bool loading;                     /* the rest of this struct is not there yet */
-    hf_queue *wanted_by;   /* loading: the queue whose poller set it off; it looks on when the run brings nothing */
-    bool due_load;         /* loading: for its deadline */
-    bool detached;         /* not the core's: made by rebuild to look at */
-    bool bad;              /* its records do not check: every call answers so, nothing is written (kept.c) */
-    bool kept;             /* the meta table has changes of it (kept.c) */
-    uint64_t commit_dirty; /* the first commit that is not in its rows */
-    uint64_t step;         /* of the core, that changed it last */
-    uint64_t commit_ahead; /* its workflow task went out before this commit, and is not answered */
-    uint64_t commit_last;  /* the last commit that touched it: stays in memory until that is durable */
-    size_t batch_start;    /* of the log: where the open batch begins */
-    int64_t due_written;   /* key of its due row, 0 = none */
-    HF_VEC(hf_task_key) rows_written;
-    bool is_written;  /* it has rows */
-    bool spill_now;   /* closed: its rows are written with the open batch */
-    size_t suspects;  /* its tasks in core->suspects: they keep it in memory */
-    unsigned notices; /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
-
     /* Identity. */
     int64_t number;
     hf_owned namespace;
@@ -225,6 +178,12 @@ struct hf_run {
     int64_t spilled;        /* events up to this id are in history rows */
     uint64_t spilled_chain; /* the chain after those */
     int64_t spilled_len;    /* bytes of those */
+
+    /* Its rows. */
+    bool is_written;                  /* it has some */
+    uint64_t commit_last;             /* the last commit that changed it */
+    int64_t due_written;              /* key of its due row, 0 = none */
+    HF_VEC(hf_task_key) rows_written; /* its task rows */
 };
 
 /* What the number of a run may be, or of a task; the last ones are none, so that there is always a next. */
@@ -238,61 +197,106 @@ static inline bool hf_run_is_open(const hf_run *run)
     return run->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING;
 }
 
-/* run.c. Memory comes from the core; what cannot be had sets its sticky status and leaves things empty. */
-hf_run *hf_run_new(hf_core *core, int64_t number);
-void hf_run_free(hf_core *core, hf_run *run);
+/* ---- run.c ------------------------------------------------------------------------------------------------------------ */
+
+/* In memory that is zeroed. */
+void hf_run_init(hf_run_memory *memory, hf_run *run, int64_t number);
+/* None of its tasks waits in a queue. */
+void hf_run_deinit(hf_run_memory *memory, hf_run *run);
+/* The same with memory of its own; NULL: none was to be had. */
+hf_run *hf_run_new(hf_run_memory *memory, int64_t number);
+void hf_run_free(hf_run_memory *memory, hf_run *run);
 /* A run that closes: its tasks, activities, timers and buffers go. Messages that are on their way stay until they have
  * arrived, and request ids for ever: a signal that is repeated has come, whatever the run did since. */
-void hf_run_drop_pending(hf_core *core, hf_run *run);
-void hf_activity_free(hf_core *core, hf_activity *activity);
-void hf_timer_free(hf_core *core, hf_timer *timer);
-void hf_owned_set(hf_core *core, hf_owned *owned, hf_str bytes);
-void hf_owned_free(hf_core *core, hf_owned *owned);
-/* The array grows by one; false: no memory. */
-bool hf_vec_grow(hf_core *core, void **items, size_t *capacity, size_t count, size_t item_len);
-#define HF_VEC_RESERVE(core, vec) \
-    hf_vec_grow((core), (void **)&(vec)->items, &(vec)->capacity, (vec)->count, sizeof *(vec)->items)
+void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects);
+void hf_activity_free(hf_run_memory *memory, hf_activity *activity);
+void hf_timer_free(hf_run_memory *memory, hf_timer *timer);
 
 hf_activity *hf_run_activity(const hf_run *run, int64_t scheduled_id);
 hf_activity *hf_run_activity_by_id(const hf_run *run, hf_str activity_id);
 hf_timer *hf_run_timer(const hf_run *run, int64_t started_id);
 hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id);
+hf_external *hf_run_external(const hf_run *run, int64_t initiated_id);
 
-/* R1, R4, R5 and order. */
+/* Asserts run-R1, run-R2, run-R4, run-R5 and the order of lists. Takes time for each activity and timer. */
 void hf_run_check(const hf_run *run);
 
-/* sound.c: whether a run that was read can be worked with. Fails: HF_ERR_INVALID. */
+/* ---- sound.c ---------------------------------------------------------------------------------------------------------- */
+
+/* Whether a run that was read can be worked with. Fails: HF_ERR_INVALID. */
 hf_status hf_run_sound(hf_op *op, const hf_run *run);
 /* Whether these are the events behind `spilled`: their number, bytes and chain. Fails: HF_ERR_INVALID. */
 hf_status hf_tail_sound(hf_op *op, const hf_run *run, hf_str tail);
 
-/* state.c: the row. `rest` false leaves out what no history holds, for the comparison of R3. `tail`: events that the row is to
- * hold itself. */
-void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
-/* Fills a run that is loading. Fails: HF_ERR_INVALID. */
-hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body);
+/* A name that may be a namespace: neither empty nor too long, and without the byte that separates it from what it contains. */
+bool hf_namespace_is_good(hf_str name);
 
-/* apply.c */
-/* Fails: HF_ERR_INVALID: it cannot follow what is there. */
-hf_status hf_apply_event(hf_op *op, hf_core *core, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+/* ---- state.c: a run as the body of its row ------------------------------------------------------------------------------ */
+
+/* `rest` false leaves out what no history holds, for the comparison of run-R3. `tail`: events that the row is to hold itself. Memory
+ * that is missing shows in the memory's status or in that of `out`. */
+void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
+/* Fills a run that is empty. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body);
+
+/* ---- apply.c ------------------------------------------------------------------------------------------------------------ */
+
+/* What an application needs besides the run and the change. */
+typedef struct hf_apply {
+    hf_op *op;             /* says why a change was refused */
+    hf_run_memory *memory; /* of the run */
+    hf_effects *effects;   /* are added to */
+    bool is_history;       /* there is nothing but a history: attempts are not known, and every outcome may follow */
+} hf_apply;
+
+/* Fails: HF_ERR_INVALID: it cannot follow what is there. HF_ERR_NOMEM. The run is then half changed, and of no further use. */
+hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
+/* One field of a log. Fails: HF_ERR_INVALID: not a change, or one that cannot follow. HF_ERR_UNSUPPORTED: from a newer version. */
+hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field);
+/* All fields of a part of a log, for which nobody else needs to know the effects. Resets the scratch arena on the way. */
+hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log);
 /* An event that may wait for the end of a workflow task, with the attributes of its kind. */
 bool hf_event_may_wait(const hf_pb_history_event *event);
-/* One field of a log. Fails: HF_ERR_INVALID: not a change, or one that cannot follow. */
-hf_status hf_apply_change(hf_op *op, hf_core *core, hf_run *run, const hf_pb_raw *field);
 
-/* emit.c: writes to the log and applies. */
-void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event);
-/* The same, unless a workflow task is started: then it is buffered. Either way a workflow task is scheduled by the caller. */
-void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *event);
-void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg);
-void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes);
-void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
-/* Buffered events become events: completions of activities behind all others. */
-void hf_flush_buffered(hf_core *core, hf_run *run);
+/* ---- log.c -------------------------------------------------------------------------------------------------------------- */
+
 /* The log from a place on that is not behind event `from`; its first event is `*ret_first`. */
 hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first);
 /* Events `from` to `to` that are in the log, as History bytes. */
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out);
+
+/* ---- deadline.c --------------------------------------------------------------------------------------------------------- */
+
+int64_t hf_run_next_due(const hf_run *run);                /* the earliest of all, ns; INT64_MAX = none */
+int64_t hf_execution_deadline(const hf_run *run);          /* of the whole run; 0 = none */
+int64_t hf_wft_timeout_at(const hf_run *run);              /* of the workflow task; INT64_MAX = none */
+int64_t hf_wft_deadline(const hf_run *run);                /* that, or the end of its pause; INT64_MAX = none */
+int64_t hf_activity_deadline(const hf_activity *activity); /* INT64_MAX = none */
+/* The timeout that has passed (TimeoutType), 0 = none. Schedule-to-close goes first: after it there is no other attempt. */
+int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now);
+int64_t hf_bound_end(int64_t time,
+                     int64_t bound);  /* when a bound from `time` on has passed; INT64_MAX: never, or none (0) */
+bool hf_wft_waits(const hf_wft *wft); /* for a worker to take it */
+/* Whether this is the workflow task that is started. */
+bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp);
+
+/* ---- describe.c: what a run looks like ------------------------------------------------------------------------------------ */
+
+/* Texts are copied to the arena, whose status tells of missing memory. */
+void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow_execution_response *response);
+/* One line of a list. */
+void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief);
+/* The same of a run of which there is the body of its row; its texts stay there. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *arena, hf_pb_admin_run *ret_brief);
+/* The same of one whose records cannot be read: its number, and why. */
+void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief);
+
+/* ---- rebuild.c ---------------------------------------------------------------------------------------------------------- */
+
+/* A run from its History bytes alone. Freed by hf_run_free. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_rebuild(hf_op *op, hf_run_memory *memory, hf_str history, hf_run **ret_run);
+/* run-R3: whether `run` is what its whole history says. Fails: HF_ERR_INVALID: it is not, or that is not a history. */
+hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run, hf_str history);
 
 /* Field numbers of a log: holdfast.engine.v1.Change. */
 enum {

@@ -1,5 +1,5 @@
 /* The state of a run as bytes: its row in the store, and what two runs are compared by. */
-#include "engine/core.h"
+#include "run/machines.h"
 
 #include "base/canary.h"
 
@@ -57,9 +57,9 @@ static hf_pb_activity_state encode_activity(const hf_activity *activity, bool re
     return msg;
 }
 
-static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_state *msg)
+static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf_pb_run_state *msg)
 {
-    hf_arena *arena = &core->scratch;
+    hf_arena *arena = memory->scratch;
     msg->activities.items = HF_ARENA_ARRAY(arena, hf_pb_activity_state, run->activities.count);
     msg->timers.items = HF_ARENA_ARRAY(arena, hf_pb_timer_state, run->timers.count);
     msg->externals.items = HF_ARENA_ARRAY(arena, hf_pb_external_state, run->externals.count);
@@ -109,7 +109,7 @@ static bool encode_lists(hf_core *core, const hf_run *run, bool rest, hf_pb_run_
     return true;
 }
 
-void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_buf *out)
+void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str tail, hf_buf *out)
 {
     hf_pb_workflow_task_state wft = encode_wft(&run->wft, rest);
     hf_pb_run_state msg = {
@@ -148,14 +148,14 @@ void hf_run_encode(hf_core *core, const hf_run *run, bool rest, hf_str tail, hf_
         msg.tail = tail;
         msg.unknown = hf_owned_str(&run->unknown);
     }
-    if (!encode_lists(core, run, rest, &msg)) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    if (!encode_lists(memory, run, rest, &msg)) {
+        hf_run_memory_fail(memory);
         return;
     }
     hf_pb_encode(&hf_pb_run_state_type, &msg, out);
 }
 
-static void decode_wft(hf_core *core, hf_wft *wft, const hf_pb_workflow_task_state *msg)
+static void decode_wft(hf_run_memory *memory, hf_wft *wft, const hf_pb_workflow_task_state *msg)
 {
     wft->state = (hf_wft_state)msg->state;
     wft->attempt = msg->attempt > 0 ? msg->attempt : 1;
@@ -173,23 +173,26 @@ static void decode_wft(hf_core *core, hf_wft *wft, const hf_pb_workflow_task_sta
     wft->again = msg->again;
     wft->task.crashes = msg->crashes;
     wft->pause_until = msg->pause_until;
-    hf_owned_set(core, &wft->identity, msg->identity);
-    hf_owned_set(core, &wft->request_id, msg->request_id);
+    hf_owned_set(memory, &wft->identity, msg->identity);
+    hf_owned_set(memory, &wft->request_id, msg->request_id);
 }
 
-static hf_status decode_activity(hf_op *op, hf_core *core, hf_run *run, const hf_pb_activity_state *msg)
+static hf_status decode_activity(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_activity_state *msg)
 {
-    hf_activity *activity = hf_activity_add(core, run, msg->scheduled_id, msg->scheduled);
-    if (activity == NULL && core->status != HF_OK) {
-        return core->status;
-    }
-    if (activity == NULL) {
+    hf_pb_history_event event;
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, msg->scheduled, memory->scratch, &event));
+    if (event.event_type != HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED || event.event_id != msg->scheduled_id ||
+        event.attributes_case != HF_PB_HISTORY_EVENT_ACTIVITY_TASK_SCHEDULED_EVENT_ATTRIBUTES) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld cannot be read", (long long)run->number,
                        (long long)msg->scheduled_id);
     }
     if (msg->state <= HF_ACTIVITY_NEW || msg->state >= HF_ACTIVITY_STATE_COUNT) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld is in no state", (long long)run->number,
                        (long long)msg->scheduled_id);
+    }
+    hf_activity *activity = hf_activity_add(memory, run, &event, msg->scheduled);
+    if (activity == NULL) {
+        return HF_ERR_NOMEM;
     }
     activity->state = (hf_activity_state)msg->state;
     activity->attempt = msg->attempt;
@@ -201,90 +204,90 @@ static hf_status decode_activity(hf_op *op, hf_core *core, hf_run *run, const hf
     activity->task.order = msg->order;
     activity->again = msg->again;
     activity->task.crashes = msg->crashes;
-    hf_owned_set(core, &activity->heartbeat_details, msg->heartbeat_details);
-    hf_owned_set(core, &activity->last_failure, msg->last_failure);
-    hf_owned_set(core, &activity->identity, msg->identity);
+    hf_owned_set(memory, &activity->heartbeat_details, msg->heartbeat_details);
+    hf_owned_set(memory, &activity->last_failure, msg->last_failure);
+    hf_owned_set(memory, &activity->identity, msg->identity);
     return HF_OK;
 }
 
-static hf_status decode_external(hf_op *op, hf_core *core, hf_run *run, const hf_pb_external_state *msg)
+static hf_status decode_external(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_external_state *msg)
 {
     hf_pb_history_event event;
-    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, msg->event, &core->scratch, &event));
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, msg->event, memory->scratch, &event));
     if (!hf_external_is_good(&event) || msg->state <= HF_EXTERNAL_NEW || msg->state >= HF_EXTERNAL_STATE_COUNT) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: its message %lld cannot be read", (long long)run->number,
                        (long long)msg->initiated_id);
     }
-    hf_external *external = hf_external_add(core, run, msg->initiated_id, msg->event);
+    hf_external *external = hf_external_add(memory, run, msg->initiated_id, msg->event);
     if (external != NULL) {
         external->state = (hf_external_state)msg->state;
     }
-    return core->status;
+    return memory->status;
 }
 
-static hf_status decode_buffered(hf_op *op, hf_core *core, hf_run *run, hf_str bytes)
+static hf_status decode_buffered(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bytes)
 {
     hf_pb_history_event event;
-    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, &core->scratch, &event));
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, memory->scratch, &event));
     if (!hf_event_may_wait(&event)) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: an event that waits is not one that may", (long long)run->number);
     }
-    if (HF_VEC_RESERVE(core, &run->buffered)) {
+    if (HF_VEC_RESERVE(memory, &run->buffered)) {
         run->buffered.items[run->buffered.count] = (hf_owned){NULL, 0};
-        hf_owned_set(core, &run->buffered.items[run->buffered.count++], bytes);
+        hf_owned_set(memory, &run->buffered.items[run->buffered.count++], bytes);
         run->buffered_len += bytes.len;
     }
-    return core->status;
+    return memory->status;
 }
 
-static hf_status decode_lists(hf_op *op, hf_core *core, hf_run *run, const hf_pb_run_state *msg)
+static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_run_state *msg)
 {
     for (size_t i = 0; i < msg->activities.count; i++) {
-        HF_TRY(decode_activity(op, core, run, &msg->activities.items[i]));
+        HF_TRY(decode_activity(op, memory, run, &msg->activities.items[i]));
     }
     for (size_t i = 0; i < msg->timers.count; i++) {
         const hf_pb_timer_state *timer = &msg->timers.items[i];
-        hf_timer *added = hf_timer_add(core, run, timer->started_id, timer->timer_id, timer->fire_time);
+        hf_timer *added = hf_timer_add(memory, run, timer->started_id, timer->timer_id, timer->fire_time);
         if (added != NULL && timer->fired) {
             added->state = HF_TIMER_FIRED;
         }
     }
     for (size_t i = 0; i < msg->externals.count; i++) {
-        HF_TRY(decode_external(op, core, run, &msg->externals.items[i]));
+        HF_TRY(decode_external(op, memory, run, &msg->externals.items[i]));
     }
     for (size_t i = 0; i < msg->buffered.count; i++) {
-        HF_TRY(decode_buffered(op, core, run, msg->buffered.items[i]));
+        HF_TRY(decode_buffered(op, memory, run, msg->buffered.items[i]));
     }
     for (size_t i = 0; i < msg->request_ids.count; i++) {
-        if (HF_VEC_RESERVE(core, &run->request_ids)) {
+        if (HF_VEC_RESERVE(memory, &run->request_ids)) {
             run->request_ids.items[run->request_ids.count] = (hf_owned){NULL, 0};
-            hf_owned_set(core, &run->request_ids.items[run->request_ids.count++], msg->request_ids.items[i]);
+            hf_owned_set(memory, &run->request_ids.items[run->request_ids.count++], msg->request_ids.items[i]);
         }
     }
     for (size_t i = 0; i < msg->rows_written.count; i++) {
-        if (HF_VEC_RESERVE(core, &run->rows_written)) {
+        if (HF_VEC_RESERVE(memory, &run->rows_written)) {
             hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
             *key = (hf_task_key){.order = msg->rows_written.items[i].order};
-            hf_owned_set(core, &key->queue, msg->rows_written.items[i].queue);
+            hf_owned_set(memory, &key->queue, msg->rows_written.items[i].queue);
         }
     }
     return HF_OK;
 }
 
-hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body)
+hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body)
 {
     hf_pb_run_state msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, &core->scratch, &msg));
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, memory->scratch, &msg));
     if (msg.run != run->number || msg.task == NULL || msg.task->state < 0 || msg.task->state > HF_WFT_STARTED) {
-        return hf_fail(op, HF_ERR_INVALID, "the state of run %lld is not one", (long long)run->number);
+        return hf_fail(op, HF_ERR_INVALID, "the state of run %lld cannot be decoded", (long long)run->number);
     }
-    hf_owned_set(core, &run->namespace, msg.namespace);
-    hf_owned_set(core, &run->workflow_id, msg.workflow_id);
-    hf_owned_set(core, &run->run_id, msg.run_id);
-    hf_owned_set(core, &run->start_request_id, msg.start_request_id);
-    hf_owned_set(core, &run->first_run_id, msg.first_run_id);
-    hf_owned_set(core, &run->workflow_type, msg.workflow_type);
-    hf_owned_set(core, &run->task_queue, msg.task_queue);
+    hf_owned_set(memory, &run->namespace, msg.namespace);
+    hf_owned_set(memory, &run->workflow_id, msg.workflow_id);
+    hf_owned_set(memory, &run->run_id, msg.run_id);
+    hf_owned_set(memory, &run->start_request_id, msg.start_request_id);
+    hf_owned_set(memory, &run->first_run_id, msg.first_run_id);
+    hf_owned_set(memory, &run->workflow_type, msg.workflow_type);
+    hf_owned_set(memory, &run->task_queue, msg.task_queue);
     run->execution_timeout = msg.execution_timeout;
     run->run_timeout = msg.run_timeout;
     run->task_timeout = msg.task_timeout;
@@ -307,16 +310,16 @@ hf_status hf_run_decode(hf_op *op, hf_core *core, hf_run *run, hf_str body)
     run->spilled_len = has_tail ? msg.spilled_len : msg.history_len;
     hf_buf_put(&run->log, msg.tail.data, msg.tail.len);
     if (run->log.status != HF_OK) {
-        hf_core_break(core, run->log.status, "out of memory");
+        hf_run_memory_fail(memory);
     }
     run->sticky_timeout = msg.sticky_timeout;
     run->is_written = true;
-    hf_owned_set(core, &run->sticky_queue, msg.sticky_queue);
-    hf_owned_set(core, &run->unknown, msg.unknown);
-    decode_wft(core, &run->wft, msg.task);
-    HF_TRY(decode_lists(op, core, run, &msg));
-    if (core->status != HF_OK) {
-        return core->status;
+    hf_owned_set(memory, &run->sticky_queue, msg.sticky_queue);
+    hf_owned_set(memory, &run->unknown, msg.unknown);
+    decode_wft(memory, &run->wft, msg.task);
+    HF_TRY(decode_lists(op, memory, run, &msg));
+    if (memory->status != HF_OK) {
+        return memory->status;
     }
     HF_TRY(hf_run_sound(op, run));
     return hf_tail_sound(op, run, msg.tail);

@@ -1,0 +1,136 @@
+/* Deadlines: when the next thing is to happen to a run without anybody asking. All of them follow from its state. */
+#include "run/run.h"
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t after(int64_t time, int64_t span)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(time, span, &sum) ? INT64_MAX : sum;
+}
+
+int64_t hf_bound_end(int64_t time, int64_t bound)
+{
+    return bound <= 0 ? INT64_MAX : after(time, bound);
+}
+
+/* ---- The execution ----------------------------------------------------------------------------------------------------- */
+
+int64_t hf_execution_deadline(const hf_run *run)
+{
+    int64_t span = run->run_timeout;
+    if (run->execution_timeout > 0 && (span == 0 || run->execution_timeout < span)) {
+        span = run->execution_timeout;
+    }
+    int64_t deadline = 0;
+    return span <= 0 || __builtin_add_overflow(run->start_time, span, &deadline) ? 0 : deadline;
+}
+
+/* ---- The workflow task --------------------------------------------------------------------------------------------------- */
+
+bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp)
+{
+    const hf_wft *wft = &run->wft;
+    return hf_run_is_open(run) && wft->state == HF_WFT_STARTED && wft->scheduled_id == scheduled_id &&
+           wft->started_id == started_id && wft->attempt == attempt && wft->started_time == stamp;
+}
+
+bool hf_wft_waits(const hf_wft *wft)
+{
+    return wft->state == HF_WFT_SCHEDULED || (wft->state == HF_WFT_STARTED && wft->again);
+}
+
+int64_t hf_wft_timeout_at(const hf_run *run)
+{
+    const hf_wft *wft = &run->wft;
+    switch (wft->state) {
+    case HF_WFT_STARTED:
+        return after(wft->started_time, wft->timeout);
+    case HF_WFT_SCHEDULED:
+        return wft->sticky ? hf_bound_end(wft->scheduled_time, run->sticky_timeout) : INT64_MAX;
+    case HF_WFT_NONE:
+        break;
+    }
+    return INT64_MAX;
+}
+
+int64_t hf_wft_deadline(const hf_run *run)
+{
+    const hf_wft *wft = &run->wft;
+    int64_t timeout = hf_wft_timeout_at(run);
+    bool is_paused = wft->pause_until != 0 && wft->task.queue == NULL && hf_wft_waits(wft);
+    return is_paused ? least(wft->pause_until, timeout) : timeout;
+}
+
+/* ---- Activities ---------------------------------------------------------------------------------------------------------- */
+
+/* When the last sign of life of a started one came. */
+static int64_t heard_at(const hf_activity *activity)
+{
+    return activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
+}
+
+int64_t hf_activity_deadline(const hf_activity *activity)
+{
+    int64_t whole = hf_bound_end(activity->first_time, activity->schedule_to_close);
+    switch (activity->state) {
+    case HF_ACTIVITY_SCHEDULED:
+        return least(whole, hf_bound_end(activity->scheduled_time, activity->schedule_to_start));
+    case HF_ACTIVITY_STARTED: {
+        int64_t each = hf_bound_end(activity->started_time, activity->start_to_close);
+        return least(whole, least(each, hf_bound_end(heard_at(activity), activity->heartbeat)));
+    }
+    case HF_ACTIVITY_BACKOFF:
+        return least(whole, activity->scheduled_time);
+    case HF_ACTIVITY_NEW:
+    case HF_ACTIVITY_COMPLETED:
+    case HF_ACTIVITY_FAILED:
+    case HF_ACTIVITY_TIMED_OUT:
+    case HF_ACTIVITY_CANCELED:
+        break;
+    }
+    return INT64_MAX;
+}
+
+int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now)
+{
+    if (hf_bound_end(activity->first_time, activity->schedule_to_close) <= now) {
+        return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
+    }
+    if (activity->state == HF_ACTIVITY_SCHEDULED) {
+        bool is_late = hf_bound_end(activity->scheduled_time, activity->schedule_to_start) <= now;
+        return is_late ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START : 0;
+    }
+    if (activity->state != HF_ACTIVITY_STARTED) {
+        return 0;
+    }
+    if (hf_bound_end(activity->started_time, activity->start_to_close) <= now) {
+        return HF_TIMEOUT_TYPE_START_TO_CLOSE;
+    }
+    return hf_bound_end(heard_at(activity), activity->heartbeat) <= now ? HF_TIMEOUT_TYPE_HEARTBEAT : 0;
+}
+
+/* ---- All of them --------------------------------------------------------------------------------------------------------- */
+
+int64_t hf_run_next_due(const hf_run *run)
+{
+    if (!hf_run_is_open(run)) {
+        return INT64_MAX;
+    }
+    int64_t due = hf_wft_deadline(run);
+    if (run->run_deadline != 0) {
+        due = least(due, run->run_deadline);
+    }
+    for (size_t i = 0; i < run->activities.count; i++) {
+        due = least(due, hf_activity_deadline(run->activities.items[i]));
+    }
+    for (size_t i = 0; i < run->timers.count; i++) {
+        if (run->timers.items[i]->state == HF_TIMER_STARTED) {
+            due = least(due, run->timers.items[i]->fire_time);
+        }
+    }
+    return due;
+}

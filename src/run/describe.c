@@ -1,0 +1,199 @@
+/* What a run looks like: in full, and as one line of a list. The engine and tools that look at a file at rest use the same code, so that
+ * they show the same. */
+#include "run/run.h"
+
+/* Decodes a copy in the arena, to which the message then points. False: no memory, or the bytes are not that message. */
+static bool decode_copy(hf_arena *arena, const hf_owned *bytes, const hf_pb_type *type, void *ret_msg)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_str copy = hf_arena_copy(arena, hf_owned_str(bytes));
+    return ret_msg != NULL && arena->status == HF_OK && hf_pb_decode(&op, type, copy, arena, ret_msg) == HF_OK;
+}
+
+/* When a span that begins at `time` is over; none, if it never is. */
+static hf_pb_timestamp end_of(int64_t time, int64_t span)
+{
+    int64_t end = 0;
+    bool ends = span > 0 && !__builtin_add_overflow(time, span, &end);
+    return ends ? hf_pb_timestamp_of((hf_time){end}) : (hf_pb_timestamp){0};
+}
+
+/* What its attempts are bounded by. */
+static void describe_retries(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+{
+    hf_pb_history_event event = {0};
+    if (decode_copy(arena, &activity->scheduled, &hf_pb_history_event_type, &event)) {
+        const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
+        info->maximum_attempts = attrs->retry_policy != NULL ? attrs->retry_policy->maximum_attempts : 0;
+    }
+    info->expiration_time = end_of(activity->first_time, activity->schedule_to_close);
+    if (activity->state == HF_ACTIVITY_BACKOFF) {
+        info->next_attempt_schedule_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+    }
+}
+
+static void describe_activity(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+{
+    info->activity_id = hf_arena_copy(arena, activity->activity_id);
+    info->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
+    if (info->activity_type != NULL) {
+        info->activity_type->name = hf_arena_copy(arena, activity->activity_type);
+    }
+    bool started = activity->state == HF_ACTIVITY_STARTED;
+    info->state = activity->cancel_requested_id != 0 ? HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED
+                  : started                          ? HF_PENDING_ACTIVITY_STATE_STARTED
+                                                     : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
+    info->attempt = activity->attempt;
+    info->holdfast_crashes = activity->task.crashes;
+    describe_retries(arena, activity, info);
+    info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+    if (started) {
+        info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
+    }
+    if (activity->heartbeat_time > 0) {
+        info->last_heartbeat_time = hf_pb_timestamp_of((hf_time){activity->heartbeat_time});
+    }
+    info->last_worker_identity = hf_arena_copy(arena, hf_owned_str(&activity->identity));
+    if (activity->last_failure.len > 0) {
+        info->last_failure = HF_ARENA_NEW(arena, hf_pb_failure);
+        (void)decode_copy(arena, &activity->last_failure, &hf_pb_failure_type, info->last_failure);
+    }
+    if (activity->heartbeat_details.len > 0) {
+        info->heartbeat_details = HF_ARENA_NEW(arena, hf_pb_payloads);
+        (void)decode_copy(arena, &activity->heartbeat_details, &hf_pb_payloads_type, info->heartbeat_details);
+    }
+}
+
+static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_config *config)
+{
+    config->task_queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (config->task_queue != NULL) {
+        config->task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
+        config->task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+    }
+    config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
+    config->workflow_run_timeout = hf_pb_duration_of(hf_nanoseconds(run->run_timeout));
+    config->default_workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
+}
+
+static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
+{
+    info->execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    info->type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    info->root_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    if (arena->status != HF_OK) {
+        return;
+    }
+    info->execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    info->execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    *info->root_execution = *info->execution; /* nobody has parents so far */
+    info->type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
+    info->start_time = info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    info->status = run->status;
+    info->history_length = run->event_count;
+    info->history_size_bytes = run->history_len;
+    info->task_queue = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
+    info->first_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
+    if (!hf_run_is_open(run)) {
+        info->close_time = hf_pb_timestamp_of((hf_time){run->close_time});
+        info->execution_duration = hf_pb_duration_of(hf_nanoseconds(run->close_time - run->start_time));
+    }
+}
+
+static void describe_task(hf_arena *arena, const hf_wft *wft, hf_pb_describe_workflow_execution_response *response)
+{
+    if (wft->state == HF_WFT_NONE) {
+        return;
+    }
+    response->pending_workflow_task = HF_ARENA_NEW(arena, hf_pb_pending_workflow_task_info);
+    if (response->pending_workflow_task == NULL) {
+        return;
+    }
+    bool started = wft->state == HF_WFT_STARTED;
+    response->pending_workflow_task->state =
+        started ? HF_PENDING_WORKFLOW_TASK_STATE_STARTED : HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED;
+    response->pending_workflow_task->attempt = wft->attempt;
+    response->pending_workflow_task->holdfast_crashes = wft->task.crashes;
+    if (wft->pause_until != 0) {
+        response->pending_workflow_task->holdfast_pause_until = hf_pb_timestamp_of((hf_time){wft->pause_until});
+    }
+    response->pending_workflow_task->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
+    if (started) {
+        response->pending_workflow_task->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
+    }
+}
+
+static void describe_times(const hf_run *run, hf_pb_workflow_execution_extended_info *info)
+{
+    info->cancel_requested = run->cancel_requested;
+    info->original_start_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    info->execution_expiration_time = end_of(run->start_time, run->execution_timeout);
+    if (run->run_deadline != 0) {
+        info->run_expiration_time = hf_pb_timestamp_of((hf_time){run->run_deadline});
+    }
+}
+
+void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow_execution_response *response)
+{
+    response->execution_config = HF_ARENA_NEW(arena, hf_pb_workflow_execution_config);
+    response->workflow_execution_info = HF_ARENA_NEW(arena, hf_pb_workflow_execution_info);
+    response->workflow_extended_info = HF_ARENA_NEW(arena, hf_pb_workflow_execution_extended_info);
+    response->pending_activities.items = HF_ARENA_ARRAY(arena, hf_pb_pending_activity_info, run->activities.count);
+    if (arena->status != HF_OK) {
+        return;
+    }
+    describe_config(arena, run, response->execution_config);
+    describe_info(arena, run, response->workflow_execution_info);
+    describe_task(arena, &run->wft, response);
+    describe_times(run, response->workflow_extended_info);
+    for (size_t i = 0; i < run->activities.count; i++) {
+        if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
+            describe_activity(arena, run->activities.items[i],
+                              &response->pending_activities.items[response->pending_activities.count++]);
+        }
+    }
+    hf_assert(response->pending_activities.count <= run->activities.count);
+}
+
+/* ---- One line ------------------------------------------------------------------------------------------------------------ */
+
+void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    *ret_brief = (hf_pb_admin_run){
+        .number = run->number,
+        .namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace)),
+        .workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id)),
+        .run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id)),
+        .type = hf_arena_copy(arena, hf_owned_str(&run->workflow_type)),
+        .status = run->status,
+        .start_ns = run->start_time,
+        .close_ns = run->close_time,
+        .last_ns = run->last_time,
+        .events = run->event_count,
+    };
+}
+
+void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    *ret_brief = (hf_pb_admin_run){.number = number, .damage = hf_arena_copy(arena, hf_str_of(why))};
+}
+
+hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *arena, hf_pb_admin_run *ret_brief)
+{
+    hf_pb_run_state state;
+    HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
+    *ret_brief = (hf_pb_admin_run){
+        .number = number,
+        .namespace = state.namespace,
+        .workflow_id = state.workflow_id,
+        .run_id = state.run_id,
+        .type = state.workflow_type,
+        .status = state.status,
+        .start_ns = state.start_time,
+        .close_ns = state.close_time,
+        .last_ns = state.last_time,
+        .events = state.event_count,
+    };
+    return HF_OK;
+}

@@ -1,0 +1,30 @@
+/* Effects: what a change means to others than the run itself. Applying a change alters the run and nothing else; whoever applies it
+ * gets these and does with them what it likes. The engine moves deadlines, takes tasks out of queues and sends messages; recovery,
+ * rebuild and tools drop them. */
+#ifndef HF_RUN_EFFECTS_H
+#define HF_RUN_EFFECTS_H
+
+#include "run/memory.h"
+
+typedef struct hf_task hf_task;
+typedef struct hf_activity hf_activity;
+
+typedef struct hf_effects {
+    int64_t due;            /* a deadline came up, ns: the earliest of them; INT64_MAX = none did */
+    int64_t message;        /* a message to another run goes out: its ...Initiated event; 0 = none does */
+    bool is_closed;         /* the run has closed */
+    HF_VEC(hf_task *) gone; /* tasks that no longer wait to be taken */
+    hf_activity *ended;     /* activities that left the run, by next_ended; their tasks no longer wait, either */
+} hf_effects;
+
+void hf_effects_init(hf_effects *effects);
+/* As after init. Frees the activities that have ended; none of their tasks is linked anywhere any more. */
+void hf_effects_clear(hf_run_memory *memory, hf_effects *effects);
+void hf_effects_deinit(hf_run_memory *memory, hf_effects *effects);
+
+/* For apply. */
+void hf_effects_due(hf_effects *effects, int64_t time);
+void hf_effects_gone(hf_run_memory *memory, hf_effects *effects, hf_task *task);
+void hf_effects_end(hf_effects *effects, hf_activity *activity); /* takes it */
+
+#endif

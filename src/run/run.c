@@ -1,0 +1,174 @@
+#include "run/run.h"
+
+#include <string.h>
+
+void hf_run_init(hf_run_memory *memory, hf_run *run, int64_t number)
+{
+    hf_assert(run->event_count == 0 && run->log.data == NULL);
+    run->number = number;
+    run->wft.attempt = 1;
+    run->wft.task.run = run;
+    hf_buf_init(&run->log, memory->heap, SIZE_MAX / 4);
+}
+
+hf_run *hf_run_new(hf_run_memory *memory, int64_t number)
+{
+    hf_run *run = hf_run_alloc(memory, sizeof *run);
+    if (run != NULL) {
+        hf_run_init(memory, run, number);
+    }
+    return run;
+}
+
+void hf_activity_free(hf_run_memory *memory, hf_activity *activity)
+{
+    hf_assert(activity->task.queue == NULL && !activity->task.is_last);
+    hf_owned_free(memory, &activity->scheduled);
+    hf_owned_free(memory, &activity->names);
+    hf_owned_free(memory, &activity->heartbeat_details);
+    hf_owned_free(memory, &activity->last_failure);
+    hf_owned_free(memory, &activity->identity);
+    hf_run_release(memory, activity, sizeof *activity);
+}
+
+void hf_timer_free(hf_run_memory *memory, hf_timer *timer)
+{
+    hf_owned_free(memory, &timer->id);
+    hf_run_release(memory, timer, sizeof *timer);
+}
+
+void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects)
+{
+    hf_effects_gone(memory, effects, &run->wft.task);
+    for (size_t i = 0; i < run->activities.count; i++) {
+        hf_effects_end(effects, run->activities.items[i]);
+    }
+    run->activities.count = 0;
+    for (size_t i = 0; i < run->timers.count; i++) {
+        hf_timer_free(memory, run->timers.items[i]);
+    }
+    run->timers.count = 0;
+    for (size_t i = 0; i < run->buffered.count; i++) {
+        hf_owned_free(memory, &run->buffered.items[i]);
+    }
+    run->buffered.count = 0;
+    run->buffered_len = 0;
+    hf_owned_free(memory, &run->sticky_queue);
+    hf_owned_free(memory, &run->wft.identity);
+    hf_owned_free(memory, &run->wft.request_id);
+}
+
+void hf_run_deinit(hf_run_memory *memory, hf_run *run)
+{
+    hf_effects effects;
+    hf_assert(run->wft.task.queue == NULL);
+    hf_effects_init(&effects);
+    hf_run_drop_pending(memory, run, &effects);
+    hf_effects_deinit(memory, &effects);
+    HF_VEC_FREE(memory, &run->activities);
+    HF_VEC_FREE(memory, &run->timers);
+    for (size_t i = 0; i < run->externals.count; i++) {
+        hf_owned_free(memory, &run->externals.items[i].event);
+    }
+    HF_VEC_FREE(memory, &run->externals);
+    HF_VEC_FREE(memory, &run->buffered);
+    for (size_t i = 0; i < run->request_ids.count; i++) {
+        hf_owned_free(memory, &run->request_ids.items[i]);
+    }
+    HF_VEC_FREE(memory, &run->request_ids);
+    for (size_t i = 0; i < run->rows_written.count; i++) {
+        hf_owned_free(memory, &run->rows_written.items[i].queue);
+    }
+    HF_VEC_FREE(memory, &run->rows_written);
+    hf_owned *const strings[] = {&run->namespace,    &run->workflow_id,   &run->run_id,     &run->start_request_id,
+                                 &run->first_run_id, &run->workflow_type, &run->task_queue, &run->unknown};
+    for (size_t i = 0; i < HF_COUNT_OF(strings); i++) {
+        hf_owned_free(memory, strings[i]);
+    }
+    hf_buf_deinit(&run->log);
+}
+
+void hf_run_free(hf_run_memory *memory, hf_run *run)
+{
+    hf_run_deinit(memory, run);
+    hf_run_release(memory, run, sizeof *run);
+}
+
+hf_activity *hf_run_activity(const hf_run *run, int64_t scheduled_id)
+{
+    size_t low = 0;
+    size_t high = run->activities.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (run->activities.items[middle]->scheduled_id < scheduled_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < run->activities.count && run->activities.items[low]->scheduled_id == scheduled_id
+               ? run->activities.items[low]
+               : NULL;
+}
+
+hf_activity *hf_run_activity_by_id(const hf_run *run, hf_str activity_id)
+{
+    for (size_t i = 0; i < run->activities.count; i++) {
+        if (hf_str_equal(run->activities.items[i]->activity_id, activity_id)) {
+            return run->activities.items[i];
+        }
+    }
+    return NULL;
+}
+
+hf_timer *hf_run_timer(const hf_run *run, int64_t started_id)
+{
+    for (size_t i = 0; i < run->timers.count; i++) {
+        if (run->timers.items[i]->started_id == started_id) {
+            return run->timers.items[i];
+        }
+    }
+    return NULL;
+}
+
+hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id)
+{
+    for (size_t i = 0; i < run->timers.count; i++) {
+        if (hf_str_equal(hf_owned_str(&run->timers.items[i]->id), timer_id)) {
+            return run->timers.items[i];
+        }
+    }
+    return NULL;
+}
+
+hf_external *hf_run_external(const hf_run *run, int64_t initiated_id)
+{
+    for (size_t i = 0; i < run->externals.count; i++) {
+        if (run->externals.items[i].initiated_id == initiated_id) {
+            return &run->externals.items[i];
+        }
+    }
+    return NULL;
+}
+
+void hf_run_check(const hf_run *run)
+{
+    hf_assert(run->event_count >= run->spilled && run->spilled >= 0); /* run-R1, run-R2 */
+    hf_assert(run->history_len >= run->spilled_len);                  /* run-R2 */
+    if (!hf_run_is_open(run)) {                                       /* run-R4 */
+        hf_assert(run->wft.state == HF_WFT_NONE && run->activities.count == 0 && run->timers.count == 0);
+        hf_assert(run->buffered.count == 0 && run->wft.task.queue == NULL);
+        hf_assert(run->status == HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED || run->close_event_id == run->event_count);
+    }
+    hf_assert(run->buffered.count == 0 || run->wft.state == HF_WFT_STARTED); /* run-R5 */
+    for (size_t i = 0; i < run->activities.count; i++) {
+        const hf_activity *activity = run->activities.items[i];
+        hf_assert(i == 0 || run->activities.items[i - 1]->scheduled_id < activity->scheduled_id);
+        hf_assert(activity->scheduled_id <= run->event_count);
+        hf_assert(activity->task.queue == NULL || activity->state == HF_ACTIVITY_SCHEDULED || activity->again);
+    }
+    for (size_t i = 0; i < run->timers.count; i++) {
+        hf_assert(i == 0 || run->timers.items[i - 1]->started_id < run->timers.items[i]->started_id);
+        hf_assert(run->timers.items[i]->started_id <= run->event_count);
+    }
+}
