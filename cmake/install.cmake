@@ -1,4 +1,4 @@
-# cmake --install: headers, both libraries, pkg-config file, CMake package, license.
+# cmake --install: headers, both libraries, documents, pkg-config file, CMake package, license.
 
 include(CMakePackageConfigHelpers)
 
@@ -6,6 +6,7 @@ install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES
 install(TARGETS holdfast holdfast_static EXPORT HoldfastTargets)
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES docs/promises.md docs/verbs.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs) # headers name them
+install(DIRECTORY docs/guide DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md")
 
 install(EXPORT HoldfastTargets NAMESPACE Holdfast:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Holdfast)
 configure_package_config_file(

@@ -6,26 +6,27 @@ cat <<'TOP'
 <!-- Made by tools/verbs_doc.sh from src/fiber/verbs.def; do not edit. -->
 # Every verb, and where it may be called
 
-The running fiber or thread is the context: the same verb may park a fiber, block a thread, become a part of a workflow's
-history, or be refused. A refusal is `HF_ERR_MISUSE` with a sentence in `hf_error_text()`, never silence.
+A verb is a function of the library. What a verb does depends on the fiber or thread that calls it: it may park a fiber,
+block a thread, become a part of a workflow's history, or be refused. A refused call returns `HF_ERR_MISUSE` and leaves a
+sentence in `hf_error_text()`.
 
 | answer | meaning |
 |---|---|
 | works | returns at once |
-| blocks | may wait: a fiber parks and its thread goes on with others, a thread blocks |
+| blocks | may wait: a fiber parks and its thread runs other fibers, a thread blocks |
 | durable | may wait, and the wait is part of the run's history: it survives the process |
 | misuse | `HF_ERR_MISUSE` and a sentence |
 
 | place | what it is |
 |---|---|
 | fiber | the body of a fiber; an activity with `.on_fiber` is one, but the verbs of `activity.h` answer it as in the column "activity" |
-| workflow | the main fiber of a workflow and what it forks |
+| workflow | the main fiber of a workflow, and the fibers that it forks |
 | handler | a handler of signals or updates (to come) |
-| query | a query, a validator or a condition: looks, and changes nothing (to come) |
+| query | a query, a validator or a condition: it reads and changes nothing (to come) |
 | activity | an activity on a thread of its own, as they are without `.on_fiber`; also any job on a pool thread (`hf_fork` with `.on` a pool), for which the verbs of `activity.h` are misuse |
-| thread | a thread that is not the library's; makers need `.runtime` |
-| forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside |
-| hook | a hook of a join: runs on whatever fiber is at home, must not wait and owns nothing |
+| thread | a thread that the library did not start; functions that make an object need `.runtime` |
+| forked | a process that fork() made, inside a scope of the parent. `hf_runtime_new` and `hf_run` work on a thread outside a scope |
+| hook | a hook of a join: runs on any fiber of the scope's home thread, must not wait, and owns nothing |
 
 Verbs with options are listed without `_with`.
 TOP
@@ -50,14 +51,14 @@ cat <<'EVICTED'
 
 ## In a workflow that was evicted
 
-Calls that wait or fork return `HF_ERR_EVICTED`, and the code is to return. After 1,000 of the calls below the next one does not
-return: the fiber never runs again (`include/holdfast/workflow.h`). All other calls may be made as often as cleanup needs.
+Calls that wait or fork return `HF_ERR_EVICTED`, and the code must return. After 1,000 of the calls below the next one does
+not return: the fiber never runs again (`holdfast/workflow.h`). All other calls may be made as often as cleanup needs.
 
 | answer | meaning |
 |---|---|
 | refused | `HF_ERR_EVICTED`; counts |
 | tries | counts when it does not succeed: `HF_ERR_AGAIN`, or false |
-| looks | counts: it asks for something that does not change any more |
+| looks | counts: its result does not change any more |
 
 | verb | answer |
 |---|---|

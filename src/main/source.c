@@ -115,7 +115,7 @@ static int copy_still(hf_source *source)
 {
     char folder[HF_PATH_LEN_MAX] = "";
     if (source->path[0] != '/' && getcwd(folder, sizeof folder) == NULL) {
-        return hf_complain(HF_EXIT_CANNOT_OPEN, "where are we? %s", strerror(errno));
+        return hf_complain(HF_EXIT_CANNOT_OPEN, "cannot read the current directory: %s", strerror(errno));
     }
     char path[HF_PATH_LEN_MAX + 32];
     int len = snprintf(path, sizeof path, "%s%s%s-copy-%d", folder, source->path[0] != '/' ? "/" : "", source->path,
