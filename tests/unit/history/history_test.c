@@ -2,6 +2,7 @@
 #include "support/support.h"
 
 #include "history/history.h"
+#include "json/pb_json_read.h"
 #include "unit/wire/pb_random.h"
 
 typedef struct desk {
