@@ -1,7 +1,5 @@
 #include "store/store_private.h"
 
-#include "base/rng.h"
-
 #include <stdio.h>
 
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
@@ -39,6 +37,11 @@ int hf_key_compare(const hf_key *a, const hf_key *b)
 #define FF_10 "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"
 #define FF_100 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10
 #define FF_1000 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100
+
+hf_key hf_key_first(void)
+{
+    return (hf_key){.a = INT64_MIN, .b = INT64_MIN};
+}
 
 hf_key hf_key_last(void)
 {
@@ -178,64 +181,4 @@ hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
     request->row_count++;
     scan->len += key->text.len + value.len;
     return HF_OK;
-}
-
-/* ---- Hash ---------------------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_row(uint64_t hash, const hf_row *row)
-{
-    hash = hf_hash_bytes(hash, row->key.text.data != NULL ? row->key.text.data : "", row->key.text.len);
-    hash = hf_hash_mix(hash, (uint64_t)row->key.a);
-    hash = hf_hash_mix(hash, (uint64_t)row->key.b);
-    return hf_hash_bytes(hash, row->value.data != NULL ? row->value.data : "", row->value.len);
-}
-
-/* Page after page. Each begins with the last row of the one before, whose key lies in the other arena. */
-static hf_status hash_table(hf_op *op, hf_store *store, hf_table table, hf_arena arenas[2], uint64_t *hash)
-{
-    hf_key key = {.a = INT64_MIN, .b = INT64_MIN};
-    bool more = true;
-    for (unsigned page = 0; more; page++) {
-        hf_arena *arena = &arenas[page % 2];
-        hf_arena_reset(arena);
-        hf_store_request scan = {
-            .verb = HF_STORE_SCAN,
-            .table = table,
-            .key = key,
-            .key_end = hf_key_last(),
-            .row_max = 256,
-            .arena = arena,
-        };
-        hf_store_execute(store, &scan);
-        if (scan.status != HF_OK) {
-            return hf_fail(op, scan.status, "%s", scan.op.message);
-        }
-        for (size_t i = page > 0 ? 1 : 0; i < scan.row_count; i++) {
-            *hash = hash_row(*hash, &scan.rows[i]);
-        }
-        more = scan.more;
-        if (more) {
-            key = scan.rows[scan.row_count - 1].key;
-        }
-    }
-    return HF_OK;
-}
-
-hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash)
-{
-    hf_arena arenas[2];
-    hf_arena_init(&arenas[0], memory);
-    hf_arena_init(&arenas[1], memory);
-    uint64_t hash = 0;
-    hf_status status = HF_OK;
-    for (int table = 0; table < HF_TABLE_COUNT && status == HF_OK; table++) {
-        hash = hf_hash_mix(hash, (uint64_t)table);
-        status = hash_table(op, store, (hf_table)table, arenas, &hash);
-    }
-    hf_arena_deinit(&arenas[0]);
-    hf_arena_deinit(&arenas[1]);
-    if (status == HF_OK) {
-        *ret_hash = hash;
-    }
-    return status;
 }

@@ -170,6 +170,21 @@ struct hf_store {
  * HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
 void hf_store_execute(hf_store *store, hf_store_request *request);
 
+/* hf_store_execute, with the sentence of a failure in `op`. Fails: as above. */
+hf_status hf_store_ask(hf_op *op, hf_store *store, hf_store_request *request);
+
+#define HF_STORE_PAGE_LEN \
+    (1u << 20) /* bytes that a walk reads at once: enough that a page costs little, and little memory */
+
+/* Sees one row of a walk. The row, and what is made in `arena`, live until this call returns. It may ask the store, and change
+ * the table: rows that it adds behind this one may or may not be seen. Any status but HF_OK ends the walk. */
+typedef hf_status hf_row_visit(hf_op *op, void *arg, const hf_row *row, hf_arena *arena);
+/* Visits the rows of a table with from <= key < to, in order, reading HF_STORE_PAGE_LEN bytes at a time (more only for a row that
+ * is longer). NULL for `from` is the beginning of the table, for `to` its end. Works for every table.
+ * Fails: the visitor's status; HF_ERR_INVALID (a key that no store writes), and as hf_store_execute. */
+hf_status hf_store_each_row(hf_op *op, hf_store *store, hf_allocator memory, hf_table table, const hf_key *from,
+                            const hf_key *to, hf_row_visit *visit, void *arg);
+
 static inline void hf_store_close(hf_store *store)
 {
     if (store != NULL) {
@@ -178,7 +193,8 @@ static inline void hf_store_close(hf_store *store)
 }
 
 int hf_key_compare(const hf_key *a, const hf_key *b);
-/* Behind every key: the end of a range that has none. */
+/* Before and behind every key: for ranges without a beginning or an end. */
+hf_key hf_key_first(void);
 hf_key hf_key_last(void);
 /* "history", and which parts of a key a table uses. */
 typedef struct hf_table_info {
