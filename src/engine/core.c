@@ -1,8 +1,8 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
 #include "base/uuid.h"
+#include "history/limits.h"
 
 #include <stdarg.h>
 #include <stddef.h>

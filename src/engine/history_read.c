@@ -2,7 +2,7 @@
  * wait in a watch, which does not hold the run in memory. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 /* ---- GetWorkflowExecutionHistory ------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include "base/canary.h"
 #include "base/digest.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define PAGE_LEN (1u << 20) /* bytes read at once */
 #define NAMES_VERSION 1     /* EngineMeta.names */

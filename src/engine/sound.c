@@ -7,7 +7,7 @@
 #include "engine/core.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define COUNT_MAX (INT64_MAX / 4) /* events and bytes: sums of some of them stay numbers */
 

@@ -2,7 +2,7 @@
  * ended, so opening has loaded them. */
 #include "engine/loop_private.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 

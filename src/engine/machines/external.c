@@ -14,7 +14,7 @@
  * so and tries again; a message waits with that run, in order, and then comes before all younger ones. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 
