@@ -14,6 +14,8 @@ static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
 };
 
+_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table is described");
+
 const hf_table_info *hf_table_info_of(hf_table table)
 {
     hf_assert((unsigned)table < HF_TABLE_COUNT);
@@ -67,6 +69,7 @@ void hf_key_format(hf_table table, const hf_key *key, char ret_text[HF_KEY_FORMA
     char text[72] = "";
     char a[28] = "";
     char b[28] = "";
+    _Static_assert(sizeof text + sizeof a + sizeof b + 16 <= HF_KEY_FORMAT_LEN, "a key is shown with all its parts");
     size_t len = key->text.len < sizeof text - 1 ? key->text.len : sizeof text - 1;
     for (size_t i = 0; i < len; i++) {
         char byte = key->text.data[i];
@@ -141,6 +144,8 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
     request->more = false;
     hf_status status = check_request(request);
     request->status = status == HF_OK ? store->ops->execute(store, request) : status;
+    hf_assert(request->found || request->value.len == 0);
+    hf_assert(!request->more || request->verb != HF_STORE_SCAN || request->row_count > 0); /* or a walk would not end */
 }
 
 /* ---- Scans --------------------------------------------------------------------------------------------------------- */
@@ -148,6 +153,7 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
 bool hf_scan_wants(hf_scan *scan)
 {
     hf_store_request *request = scan->request;
+    hf_assert(request->row_count <= scan->capacity);
     if ((request->row_max > 0 && request->row_count >= request->row_max) ||
         (request->len_max > 0 && request->row_count > 0 && scan->len >= request->len_max)) {
         request->more = true;
@@ -159,6 +165,7 @@ bool hf_scan_wants(hf_scan *scan)
 hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
 {
     hf_store_request *request = scan->request;
+    hf_assert(request->arena != NULL);
     if (request->row_count == scan->capacity) {
         size_t capacity = scan->capacity > 0 ? scan->capacity * 2 : 16;
         hf_row *rows = HF_ARENA_ARRAY(request->arena, hf_row, capacity);
@@ -171,6 +178,7 @@ hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
         request->rows = rows;
         scan->capacity = capacity;
     }
+    hf_assert(request->row_count < scan->capacity);
     hf_row *row = &request->rows[request->row_count];
     row->key = *key;
     row->key.text = key->text.len > 0 ? hf_arena_copy(request->arena, key->text) : (hf_str){NULL, 0};
