@@ -199,7 +199,7 @@ bool hf_json_is_valid(hf_str text)
                 return false;
             }
         }
-        hf_assert(c.depth <= HF_JSON_DEPTH_MAX); /* W3 */
+        hf_assert(c.depth <= HF_JSON_DEPTH_MAX); /* wire-W3 */
         if (!close_value(&c)) {
             return false;
         }

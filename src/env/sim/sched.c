@@ -14,10 +14,10 @@
  * thread's context is taken anew each time it is left: it is simply where the thread stands, on whatever stack.
  *
  * Invariants:
- *   C1  exactly one thread runs, sim->current; it is RUNNABLE.
- *   C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot; its order depends on the seed only.
- *   C3  the clock moves only while nobody is runnable.
- *   C4  who ended is freed by somebody else, after the switch away from its stack. */
+ *   env-C1  exactly one thread runs, sim->current; it is RUNNABLE.
+ *   env-C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot; its order depends on the seed only.
+ *   env-C3  the clock moves only while nobody is runnable.
+ *   env-C4  who ended is freed by somebody else, after the switch away from its stack. */
 #include "env/sim/sim_private.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void runnable_add(hf_sim *sim, hf_thread *thread)
 
 static void runnable_remove(hf_sim *sim, hf_thread *thread)
 {
-    hf_assert(thread->state == HF_SIM_RUNNABLE && sim->runnable[thread->slot] == thread); /* C2 */
+    hf_assert(thread->state == HF_SIM_RUNNABLE && sim->runnable[thread->slot] == thread); /* env-C2 */
     hf_thread *last = sim->runnable[--sim->runnable_count];
     last->slot = thread->slot;
     sim->runnable[last->slot] = last;
@@ -58,7 +58,7 @@ static void arrive(hf_sim *sim, hf_thread *me)
     hf_self_set(me->self);
     errno = me->error;
     hf_thread *corpse = sim->corpse;
-    if (corpse != NULL) { /* C4 */
+    if (corpse != NULL) { /* env-C4 */
         sim->corpse = NULL;
         if (corpse->is_forgotten) {
             thread_free(sim, corpse);
@@ -134,7 +134,7 @@ static bool advance(hf_sim *sim)
     if (at == INT64_MAX) {
         return false;
     }
-    hf_assert(sim->runnable_count == 0); /* C3 */
+    hf_assert(sim->runnable_count == 0); /* env-C3 */
     if (at > sim->now) {
         sim->now = at;
         sim->counters.clock_jumps++;
@@ -200,7 +200,7 @@ static void hold(hf_sim *sim)
     sim->held_count++;
     sim->held_until = sim->steps + 1 + hf_rng_below(&sim->rng, HF_SIM_HELD_STEPS_MAX);
     run_another(sim);
-    hf_assert(me->state == HF_SIM_RUNNABLE); /* C1 */
+    hf_assert(me->state == HF_SIM_RUNNABLE); /* env-C1 */
 }
 
 void hf_sim_point(hf_env *env, hf_point point, uint64_t detail)
@@ -224,7 +224,7 @@ bool hf_sim_wait(hf_sim *sim, hf_sim_state state, hf_instant deadline)
     me->deadline = deadline;
     me->timed_out = false;
     run_another(sim);
-    hf_assert(me->state == HF_SIM_RUNNABLE); /* C1 */
+    hf_assert(me->state == HF_SIM_RUNNABLE); /* env-C1 */
     me->deadline = HF_INSTANT_NEVER;
     return !me->timed_out;
 }
