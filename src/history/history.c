@@ -23,6 +23,7 @@ static void put_json(hf_str text, hf_buf *out)
 {
     for (size_t at = 0; at < text.len;) {
         hf_glyph glyph = hf_glyph_of(hf_str_of_len(text.data + at, text.len - at));
+        hf_assert(glyph.is_utf8); /* hf_json_is_valid has seen it */
         if (glyph.is_printable) {
             hf_buf_put(out, text.data + at, glyph.len);
         } else if (glyph.code < 0x20) {
@@ -60,6 +61,7 @@ static hf_status write_event(hf_op *op, hf_str bytes, bool readable, hf_arena *a
 
 hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_buf *out)
 {
+    hf_assert(hf_pb_history_type.fields[0].number == EVENTS_FIELD); /* history-H2: numbers are Temporal's */
     hf_arena arena;
     hf_arena_init(&arena, out->memory);
     hf_status status = HF_OK;
@@ -85,6 +87,9 @@ hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_
     }
     return status;
 }
+
+_Static_assert(HF_EVENT_TYPE_TIMER_STARTED == 17, "history-H2: numbers are Temporal's");
+_Static_assert(HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED == 1, "history-H2: the same");
 
 const char *hf_event_name(int32_t event_type)
 {

@@ -2,6 +2,8 @@
 
 static const char ALPHABET[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+_Static_assert(sizeof ALPHABET == 64 + 1, "six bits name a letter");
+
 void hf_base64_encode(hf_str bytes, hf_buf *out)
 {
     size_t len = bytes.len / 3 * 4 + (bytes.len % 3 != 0 ? 4 : 0);
@@ -18,6 +20,7 @@ void hf_base64_encode(hf_str bytes, hf_buf *out)
         *at++ = left > 1 ? ALPHABET[group >> 6 & 63] : '=';
         *at++ = left > 2 ? ALPHABET[group & 63] : '=';
     }
+    hf_assert(at == out->data + out->len + len);
     out->len += len;
     out->data[out->len] = '\0';
 }

@@ -70,6 +70,7 @@ static int32_t take_hex4(checker *c)
             return -1;
         }
     }
+    hf_assert(code >= 0 && code <= 0xffff);
     return code;
 }
 
@@ -165,6 +166,7 @@ static bool open_value(checker *c, bool *ret_is_over)
         *ret_is_over = true;
         return true;
     }
+    hf_assert(c->depth < HF_JSON_DEPTH_MAX); /* wire-W3 */
     c->is_object[c->depth++] = is_object;
     return !is_object || skip_key(c);
 }
@@ -205,5 +207,6 @@ bool hf_json_is_valid(hf_str text)
         }
     } while (c.depth > 0);
     skip_space(&c);
+    hf_assert(c.at <= c.end); /* wire-W2 */
     return c.at == c.end;
 }

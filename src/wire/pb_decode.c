@@ -18,6 +18,10 @@
 
 #include <string.h>
 
+/* store_number copies these as they stand on the wire. */
+_Static_assert(sizeof(bool) == 1 && sizeof(float) == 4 && sizeof(double) == 8, "as the wire has them");
+_Static_assert(HF_PB_DOUBLE < HF_PB_KIND_COUNT && HF_PB_DURATION == HF_PB_KIND_COUNT - 1, "the last kind is counted");
+
 #define COPIED_FACTOR 16 /* how often merging may copy the input: see wire-W4 */
 
 typedef struct reader {

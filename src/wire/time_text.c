@@ -20,11 +20,15 @@ static void date_of(int64_t days, int *ret_year, int *ret_month, int *ret_day)
     *ret_day = (int)(day_of_year - (153 * month + 2) / 5 + 1);
     *ret_month = (int)(month < 10 ? month + 3 : month - 9);
     *ret_year = (int)(year + era * 400 + (*ret_month <= 2));
+    hf_assert(*ret_month >= 1 && *ret_month <= 12);
+    hf_assert(*ret_day >= 1 && *ret_day <= 31);
+    hf_assert(*ret_year >= 1 && *ret_year <= 9999); /* the caller has checked the range */
 }
 
 /* ".5" has to be ".500": the shortest of 0, 3, 6, 9 digits that loses nothing. */
 static size_t put_fraction(char *text, size_t room, int32_t nanos)
 {
+    hf_assert(nanos >= 0 && nanos <= 999999999);
     if (nanos == 0) {
         return 0;
     }
@@ -51,6 +55,7 @@ size_t hf_timestamp_format(hf_pb_timestamp at, char ret_text[HF_TIME_TEXT_LEN_MA
     size_t len = (size_t)snprintf(ret_text, HF_TIME_TEXT_LEN_MAX, "%04d-%02d-%02dT%02d:%02d:%02d", year, month, day,
                                   (int)(rest / 3600), (int)(rest / 60 % 60), (int)(rest % 60));
     len += put_fraction(ret_text + len, HF_TIME_TEXT_LEN_MAX - len, at.nanos);
+    hf_assert(len + 2 <= HF_TIME_TEXT_LEN_MAX);
     ret_text[len++] = 'Z';
     ret_text[len] = '\0';
     return len;
@@ -67,6 +72,7 @@ size_t hf_duration_format(hf_pb_duration span, char ret_text[HF_TIME_TEXT_LEN_MA
     size_t len =
         (size_t)snprintf(ret_text, HF_TIME_TEXT_LEN_MAX, "%s%llu", is_negative ? "-" : "", (unsigned long long)seconds);
     len += put_fraction(ret_text + len, HF_TIME_TEXT_LEN_MAX - len, span.nanos < 0 ? -span.nanos : span.nanos);
+    hf_assert(len + 2 <= HF_TIME_TEXT_LEN_MAX);
     ret_text[len++] = 's';
     ret_text[len] = '\0';
     return len;
