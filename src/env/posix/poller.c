@@ -49,6 +49,7 @@ hf_status hf_posix_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller)
         hf_posix_poller_close(env, poller);
         return hf_fail_errno(op, error, "cannot open a poller");
     }
+    hf_assert(poller->timer_fd == -1 && poller->armed_ns == 0);
     *ret_poller = poller;
     return HF_OK;
 }
@@ -129,6 +130,7 @@ static int64_t time_left(hf_env *env, hf_instant deadline)
         return -1;
     }
     int64_t now_ns = hf_posix_now(env).ns;
+    hf_assert(now_ns >= 0);
     return deadline.ns > now_ns ? deadline.ns - now_ns : 0;
 }
 
