@@ -1,20 +1,71 @@
 #!/usr/bin/env bash
-# Each promise of the runtime has a test whose name begins with its id, or with several: ./dev test N7 finds it.
-#     check_ids.sh <test_programs.txt>     lines "<name>\t<program>"
+# The ids of promises and invariants, and what stands behind them.
+#     check_ids.sh <test_programs.txt> <source tree>     the first has lines "<name>\t<program>"
+#
+# 1. Each promise of the runtime (docs/promises.md) has a test whose name begins with its id, or with several: ./dev test N7 finds it.
+# 2. An invariant of a layer is named <layer>-<letter><number>. It is defined once: a line of a comment or README under src/ or
+#    tests/ that begins with the id, or an entry of docs/promises.md. Every id that is cited anywhere is defined, and every
+#    defined id is cited by an assert or by a test (in the name of a case with "_" for "-": store_S1_writes_apply_in_order).
+# 3. Bare ids that come from a specification (D4, I21 ...) are listed in docs/promises.md.
 set -euo pipefail
-ids=(Y1 Y{3..11} Y15 S{1..3} S{5..11} S{13..22} T2 T3 T8 T10 T{13..17} N{1..3} N{5..9})
+programs=$1 tree=$2
 failed=0
+fail()
+{
+    echo "FAILED: $*"
+    failed=1
+}
+
+# ---- Promises -----------------------------------------------------------------------------------------------------------
+
+ids=(Y1 Y{3..11} Y15 S{1..3} S{5..11} S{13..22} T2 T3 T8 T10 T{13..17} N{1..3} N{5..9})
 cases=$(while IFS=$'\t' read -r name program; do
     case $name in
     unit/base/* | unit/env/*) ;; # below the promises
     ?*) "$program" --list ;;
     esac
-done <"$1")
+done <"$programs")
 for id in "${ids[@]}"; do
-    if ! grep -qE "^([A-Z][0-9]+_)*${id}_" <<<"$cases"; then
-        echo "FAILED: no test begins with ${id}"
-        failed=1
+    grep -qE "^([A-Z][0-9]+_)*${id}_" <<<"$cases" || fail "no test begins with ${id}"
+done
+echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests that carry one"
+
+# ---- Invariants of layers -------------------------------------------------------------------------------------------------
+
+layers=(base env wire history store vfs) # those whose ids carry their name; add yours
+names=$(IFS='|' && echo "${layers[*]}")
+cd "$tree"
+places=(src tests include docs bench examples README.md ARCHITECTURE.md CONTRIBUTING.md)
+cited=$(grep -rhoE "\b($names)-[A-Z][0-9]+\b" "${places[@]}" | sort -u)
+defined=$(grep -rhoE "^[[:space:]]*(/?\*|-|//)?[[:space:]]*(\*\*)?($names)-[A-Z][0-9]+(\*\*|  )" src tests |
+    grep -oE "($names)-[A-Z][0-9]+" | sort)
+for id in $(uniq -d <<<"$defined"); do
+    fail "$id is defined more than once:"
+    grep -rnE "^[[:space:]]*(/?\*|-|//)?[[:space:]]*(\*\*)?$id(\*\*|  )" src tests | sed 's/^/    /'
+done
+for id in $(comm -23 <(echo "$cited") <(sort -u <<<"$defined")); do
+    fail "$id is cited and defined nowhere: $(grep -rlE "\b$id\b" "${places[@]}" | tr '\n' ' ')"
+done
+# The comment of a long assert may be on its second or third line.
+asserted=$(grep -rhE -A2 '(hf_assert|_Static_assert)\(' src |
+    grep -oE "\b($names)-[A-Z][0-9]+\b" | sort -u)
+tested=$(grep -rhoE "\b($names)[-_][A-Z][0-9]+(_|\b)" tests | sed -E 's/_$//; s/^([a-z]+)_/\1-/' | sort -u)
+for id in $(comm -23 <(sort -u <<<"$defined") <(sort -u <<<"$asserted"$'\n'"$tested")); do
+    fail "$id is cited by no assert and no test"
+done
+# Every other prefix that looks like a layer must be on the list, or its ids are not looked after.
+for layer in src/*/; do
+    layer=$(basename "$layer")
+    if [[ ! " ${layers[*]} " == *" $layer "* ]] && grep -rqE "\b$layer-[A-Z][0-9]+\b" "${places[@]}"; then
+        fail "ids of $layer are used, but $layer is not in the list of this script"
     fi
 done
-echo "${#ids[@]} ids, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests that carry one"
+echo "$(sort -u <<<"$defined" | grep -c .) invariants of ${layers[*]}"
+
+# ---- Ids of specifications ------------------------------------------------------------------------------------------------
+
+specified=(I{1..9} I16 I20 I21 D4 D7 D11)
+for id in "${specified[@]}"; do
+    [[ $(grep -cE "^- \*\*$id\*\*" docs/promises.md) == 1 ]] || fail "$id is not explained once in docs/promises.md"
+done
 exit $failed

@@ -41,6 +41,7 @@ bool hf_buf_grow(hf_buf *buf, size_t len)
     if (capacity > buf->limit + 1) {
         capacity = buf->limit + 1;
     }
+    hf_assert(capacity >= needed); /* the limit leaves room for the NUL */
     char *data = buf->memory.allocate(buf->memory.state, capacity, 0);
     if (data == NULL) {
         buf->status = HF_ERR_NOMEM;

@@ -20,10 +20,8 @@ HF_NOINLINE void hf_self_set(hf_self *self)
 }
 #endif
 
-void hf_panic(const char *what, const char *file, int line)
+void hf_halt(const char *message)
 {
-    char message[512];
-    (void)snprintf(message, sizeof message, "holdfast: broken invariant: %s (%s:%d)", what, file, line);
     hf_self *self = hf_self_get();
     if (self != NULL && self->fatal != NULL) {
         self->fatal(self, message, 1);
@@ -31,4 +29,11 @@ void hf_panic(const char *what, const char *file, int line)
         (void)fprintf(stderr, "%s\n", message);
     }
     abort();
+}
+
+void hf_panic(const char *what, const char *file, int line)
+{
+    char message[512];
+    (void)snprintf(message, sizeof message, "holdfast: broken invariant: %s (%s:%d)", what, file, line);
+    hf_halt(message);
 }

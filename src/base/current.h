@@ -14,6 +14,9 @@ struct hf_self {
     void (*fatal)(hf_self *self, const char *message, int exit_code);
 };
 
+/* Ends the process with this sentence: the hook of whoever runs on this thread reports it, or else stderr. */
+void hf_halt(const char *message) __attribute__((noreturn, cold));
+
 extern _Thread_local hf_self *hf_current __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 #if defined(__x86_64__)

@@ -20,6 +20,7 @@ void hf_map_deinit(hf_map *map)
 /* False: no memory; the table stays as it is. */
 static bool resize(hf_map *map, size_t bucket_count)
 {
+    hf_assert(bucket_count > 0 && (bucket_count & (bucket_count - 1)) == 0); /* a mask finds the bucket */
     hf_map_node **buckets = map->memory.allocate(map->memory.state, bucket_count * sizeof *buckets, 0);
     if (buckets == NULL) {
         return false;
@@ -66,6 +67,7 @@ void hf_map_remove(hf_map *map, hf_map_node *node)
         hf_assert(*at != NULL);
         at = &(*at)->next;
     }
+    hf_assert(map->count > 0);
     *at = node->next;
     node->next = NULL;
     map->count--;

@@ -3,8 +3,6 @@
  * sentence, because there is nothing above that could take the exception. */
 #include "base/current.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <unwind.h>
 
 _Unwind_Reason_Code hf_body_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class exception_class,
@@ -17,17 +15,8 @@ _Unwind_Reason_Code hf_body_personality(int version, _Unwind_Action actions, _Un
     (void)exception_class;
     (void)exception;
     (void)context;
-    const char *message =
-        (actions & _UA_FORCE_UNWIND) != 0
-            ? "holdfast: a forced unwind (pthread_exit or pthread_cancel) left the body of a fiber; "
-              "return from the body instead"
-            : "holdfast: an exception left the body of a fiber; catch it inside the body and return a "
-              "status";
-    hf_self *self = hf_self_get();
-    if (self != NULL && self->fatal != NULL) {
-        self->fatal(self, message, 1);
-    } else {
-        (void)fprintf(stderr, "%s\n", message);
-    }
-    abort();
+    hf_halt((actions & _UA_FORCE_UNWIND) != 0
+                ? "holdfast: a forced unwind (pthread_exit or pthread_cancel) left the body of a fiber; "
+                  "return from the body instead"
+                : "holdfast: an exception left the body of a fiber; catch it inside the body and return a status");
 }

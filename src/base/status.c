@@ -93,18 +93,3 @@ bool hf_status_of_word(const char *word, size_t len, hf_status *ret_status)
     *ret_status = (hf_status)(HF_ERR_USER + number);
     return true;
 }
-
-const char *hf_cause_name(hf_cause cause)
-{
-    static const char *const WORDS[] = {
-#define ROW(name, word, text) [name] = word,
-        HF_CAUSE_MAP(ROW)
-#undef ROW
-    };
-    return (size_t)cause < HF_COUNT_OF(WORDS) ? WORDS[cause] : "unknown";
-}
-
-const char *hf_version(void)
-{
-    return HF_VERSION_TEXT;
-}

@@ -5,9 +5,9 @@
  * differ is the table walked to name the strangers. */
 #include "engine/check.h"
 
-#include "base/limits.h"
 #include "engine/look.h"
 #include "history/history.h"
+#include "history/limits.h"
 
 #include <stdarg.h>
 #include <stdio.h>

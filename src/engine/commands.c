@@ -7,7 +7,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include "history/payload.h"
 #include <stdio.h>

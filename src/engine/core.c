@@ -1,7 +1,8 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "base/uuid.h"
+#include "history/limits.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -238,19 +239,9 @@ void hf_core_break(hf_core *core, hf_status status, const char *format, ...)
 
 hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
 {
-    static const char DIGITS[] = "0123456789abcdef";
-    high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4 */
-    low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62); /* variant 1 */
-    char text[36];
-    size_t at = 0;
-    for (int i = 0; i < 32; i++) {
-        if (i == 8 || i == 12 || i == 16 || i == 20) {
-            text[at++] = '-';
-        }
-        uint64_t word = i < 16 ? high : low;
-        text[at++] = DIGITS[(word >> (60 - 4 * (i % 16))) & 15];
-    }
-    return hf_arena_copy(arena, hf_str_of_len(text, at));
+    char text[HF_UUID_LEN];
+    hf_uuid_text(high, low, text);
+    return hf_arena_copy(arena, hf_str_of(text));
 }
 
 /* ---- Runs in memory -------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * which does not hold the run in memory. Also descriptions. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 /* ---- GetWorkflowExecutionHistory ------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* Inputs: a call is checked, finds its run, and is given to the machine it is for. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include "engine/look.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define PAGE_LEN (1u << 20) /* bytes read at once */
 

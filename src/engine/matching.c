@@ -9,7 +9,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
 #define TIDY_LOOKS_MAX 64 /* queues looked at between two steps */

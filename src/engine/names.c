@@ -1,6 +1,7 @@
 #include "engine/names.h"
 
 #include "base/canary.h"
+#include "base/uuid.h"
 #include "engine/core.h"
 
 #define SWEEP_LEAST 4096 /* names that one commit may move to the table beyond those that it brings */
@@ -224,31 +225,12 @@ hf_str hf_run_id_make(const hf_core *core, hf_arena *arena, uint64_t chance, int
     return hf_uuid(arena, chance, (uint64_t)number ^ veil(core->mac_key, chance & ~VERSION_MASK));
 }
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int64_t hf_run_id_number(const unsigned char mac_key[HF_SIPHASH_KEY_LEN], hf_str run_id)
 {
-    uint64_t halves[2] = {0, 0};
-    int digits = 0;
-    if (run_id.len != 36) {
+    uint64_t high = 0;
+    uint64_t low = 0;
+    if (!hf_uuid_parse(run_id, &high, &low)) {
         return 0;
     }
-    for (size_t i = 0; i < run_id.len; i++) {
-        if (i == 8 || i == 13 || i == 18 || i == 23) {
-            if (run_id.data[i] != '-') {
-                return 0;
-            }
-            continue;
-        }
-        int digit = digit_of(run_id.data[i]);
-        if (digit < 0) {
-            return 0;
-        }
-        halves[digits / 16] = halves[digits / 16] << 4 | (uint64_t)digit;
-        digits++;
-    }
-    return (int64_t)((halves[1] & NUMBER_MASK) ^ veil(mac_key, halves[0] & ~VERSION_MASK));
+    return (int64_t)((low & NUMBER_MASK) ^ veil(mac_key, high & ~VERSION_MASK));
 }

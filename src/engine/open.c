@@ -10,7 +10,7 @@
 
 #include "base/canary.h"
 #include "base/digest.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define PAGE_LEN (1u << 20) /* bytes read at once */
 #define NAMES_VERSION 1     /* EngineMeta.names */
@@ -278,7 +278,8 @@ static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *are
         HF_PROBE(core, HF_PROBE_RECOVERED);
         core->commit_next = (uint64_t)next;
     }
-    core->commit_durable = core->commit_next - 1; /* S7: the store has seen to it; no commit of ours could prove it */
+    core->commit_durable =
+        core->commit_next - 1; /* store-S7: the store has seen to it; no commit of ours could prove it */
     core->journal_first = core->journal_lens.count > 0 ? core->journal_first : core->commit_next;
     return HF_OK;
 }

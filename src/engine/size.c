@@ -2,7 +2,7 @@
  * belongs to, since a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 #include "history/payload.h"
 
 #include <stdio.h>

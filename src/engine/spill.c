@@ -12,8 +12,8 @@
 
 #include "base/canary.h"
 #include "base/digest.h"
-#include "base/limits.h"
 #include "history/history.h"
+#include "history/limits.h"
 
 #define KEPT_LEN_MIN ((size_t)64 << 10) /* bytes of a buffer that are kept for the next batch in any case */
 

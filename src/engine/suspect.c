@@ -25,7 +25,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define PAUSE_FIRST INT64_C(1000000000) /* ns, after the third time ... */
 #define PAUSE_MAX (INT64_C(600) * 1000000000)

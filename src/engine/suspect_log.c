@@ -3,7 +3,7 @@
 #include "engine/loop_private.h"
 
 #include "base/fields.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 enum { NAME_LEN_MAX = 100 }; /* bytes of an id or a type in a line of the log */
 

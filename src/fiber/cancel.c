@@ -302,3 +302,13 @@ void hf_scope_cancel_from(hf_scope *scope, const char *reason)
 {
     post_cancel(scope, HF_CAUSE_EXPLICIT, reason, false, hf_sched_post);
 }
+
+const char *hf_cause_name(hf_cause cause)
+{
+    static const char *const WORDS[] = {
+#define ROW(name, word, text) [name] = word,
+        HF_CAUSE_MAP(ROW)
+#undef ROW
+    };
+    return (size_t)cause < HF_COUNT_OF(WORDS) ? WORDS[cause] : "unknown";
+}

@@ -321,7 +321,7 @@ hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb)
 {
     return hf_refuse_at(self, HF_ERR_LIMIT, verb,
                         "a workflow has at most %d timers at once: what sleeps, or waits with a bound, has one",
-                        HF_PENDING_MAX);
+                        HF_CREW_TIMERS_MAX);
 }
 
 void hf_crew_disarm(hf_alarm *alarm)

@@ -12,9 +12,6 @@
  * one event. On failure part of the text may have been written.
  * Fails: HF_ERR_INVALID (malformed bytes, a time out of range), the buffer's status. */
 hf_status hf_history_to_json(hf_op *op, hf_str history_bytes, bool readable, hf_buf *out);
-/* Appends the bytes of a history that is given as JSON, also in the spelling of older Temporal servers.
- * Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_NOMEM. */
-hf_status hf_history_from_json(hf_op *op, hf_str text, hf_arena *arena, hf_buf *out_bytes);
 
 /* Takes the next event's bytes off `*rest`; other fields are passed over. False at the end, and when what follows is
  * malformed: rest->data is NULL then. */

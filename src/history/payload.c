@@ -71,6 +71,7 @@ static hf_pb_failure *new_failure(hf_arena *arena, hf_str message, uint32_t info
     hf_pb_failure *failure = HF_ARENA_NEW(arena, hf_pb_failure);
     if (failure != NULL) {
         failure->message = message;
+        hf_assert(info != 0); /* a failure says what kind it is */
         failure->failure_info_case = info;
     }
     return failure;

@@ -1,7 +1,7 @@
 /* The end of a timeline: what the run waits for, and what looks wrong in it and is not. */
 #include "main/timeline_private.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define CLOCK_SLACK_NS INT64_C(1000000000) /* clocks of a program and of who looks differ by less */
 

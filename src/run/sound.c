@@ -7,7 +7,7 @@
 #include "run/run.h"
 
 #include "base/digest.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
  *
  * A row is one allocation: node, links, text and value. Heights come from a generator with a fixed seed, so equal histories
  * of commits give equal lists. A commit allocates all its rows first and then links them, which cannot fail: that is all
- * there is to atomicity here (S1, S5). */
+ * there is to atomicity here (store-S1, store-S5). */
 #include "store/mem.h"
 #include "store/store_private.h"
 
@@ -24,6 +24,8 @@ struct row_node {
         *next; /* by level, behind the node; NULL = the end. Until it is linked next[0] holds the commit together */
     unsigned height; /* number of links */
 };
+
+_Static_assert(sizeof(row_node) % _Alignof(row_node *) == 0, "the links follow the node");
 
 typedef struct table_list {
     row_node head;               /* before the first; has no key */
@@ -64,9 +66,11 @@ static void drop(mem_store *store, hf_table table, row_node *row, row_node **bef
         hf_assert(before[level]->next[level] == row);
         before[level]->next[level] = row->next[level];
     }
+    hf_assert(row->prev == before[0]);
     if (row->next[0] != NULL) {
         row->next[0]->prev = row->prev;
     }
+    hf_assert(store->row_count[table] > 0);
     store->row_count[table]--;
     store->memory.release(store->memory.state, row, row->len);
 }
@@ -101,6 +105,7 @@ static void insert(mem_store *store, hf_table table, row_node *fresh)
     }
     fresh->prev = before[0];
     if (fresh->next[0] != NULL) {
+        hf_assert(hf_key_compare(&fresh->key, &fresh->next[0]->key) < 0);
         fresh->next[0]->prev = fresh;
     }
     store->row_count[table]++;
@@ -122,6 +127,7 @@ static row_node *make_row(mem_store *store, const hf_write *write)
     while (height < HEIGHT_MAX && hf_rng_below(&store->rng, 4) == 0) {
         height++;
     }
+    hf_assert(height >= 1 && height <= HEIGHT_MAX);
     size_t head_len = sizeof(row_node) + height * sizeof(row_node *);
     size_t len = head_len + write->key.text.len + write->value.len;
     row_node *row = store->memory.allocate(store->memory.state, len, _Alignof(row_node));
@@ -185,6 +191,7 @@ static hf_status commit(mem_store *store, hf_store_request *request)
         switch (write->kind) {
         case HF_WRITE_PUT: {
             row_node *row = fresh;
+            hf_assert(row != NULL); /* store-S1: every row was made before the first was linked */
             fresh = fresh->next[0];
             insert(store, write->table, row);
             break;
@@ -197,7 +204,7 @@ static hf_status commit(mem_store *store, hf_store_request *request)
             break;
         }
     }
-    hf_assert(fresh == NULL);
+    hf_assert(fresh == NULL); /* store-S1: and every row is linked */
     store->last_commit = request->commit;
     store->commits++;
     return HF_OK;
@@ -265,6 +272,7 @@ static hf_status stats(const mem_store *store, hf_store_request *request)
 static hf_status mem_execute(hf_store *base, hf_store_request *request)
 {
     mem_store *store = HF_CONTAINER(base, mem_store, base);
+    hf_assert(base->ops->execute == mem_execute);
     switch (request->verb) {
     case HF_STORE_COMMIT:
         return commit(store, request);

@@ -4,9 +4,9 @@
  * costs it one look. It sleeps only when it found the list empty, and says so under the same lock: whoever pushes then
  * takes that note away and rings, so a sleep is ended by one wake, however many submit meanwhile.
  *
- * Q1  `waiting`, `asleep` and `closing` are touched under the lock; no call leaves for the environment while it is held.
- * Q2  the word is 0 exactly while the thread sleeps or is about to: it cannot miss a ring that comes in between.
- * Q3  a submitter does not touch the queue after it has let go of the lock: its request may be done, and the queue closed. */
+ * store-Q1  `waiting`, `asleep` and `closing` are touched under the lock; no call leaves for the environment while it is held.
+ * store-Q2  the word is 0 exactly while the thread sleeps or is about to: it cannot miss a ring that comes in between.
+ * store-Q3  a submitter does not touch the queue after it has let go of the lock: its request may be done, and the queue closed. */
 #include "base/latch.h"
 #include "store/store.h"
 
@@ -32,6 +32,7 @@ static bool take(hf_store_queue *queue, hf_list *ret_taken)
         bool closing = queue->closing;
         bool sleeps = hf_list_is_empty(ret_taken) && !closing;
         if (sleeps) {
+            hf_assert(!queue->asleep); /* store-Q2: whoever rang has taken the note away */
             queue->asleep = true;
             atomic_store(&queue->word, 0);
         }
@@ -52,14 +53,17 @@ static void queue_main(void *arg)
     while (take(queue, &taken)) {
         for (hf_node *node = hf_list_pop_front(&taken); node != NULL; node = hf_list_pop_front(&taken)) {
             hf_store_request *request = HF_CONTAINER(node, hf_store_request, link);
+            hf_assert(request->done != NULL);
             hf_store_execute(queue->store, request);
             request->done(request);
         }
     }
+    hf_assert(queue->closing);
 }
 
 hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_queue **ret_queue)
 {
+    hf_assert(store != NULL);
     hf_store_queue *queue = env->ops->allocate(env, sizeof *queue, _Alignof(hf_store_queue));
     if (queue == NULL) {
         hf_store_close(store);
@@ -85,7 +89,7 @@ static void unlock_and_ring(hf_store_queue *queue)
 {
     bool ring = queue->asleep;
     queue->asleep = false;
-    hf_unlock_and_ring(queue->env, &queue->lock, &queue->word, ring); /* Q3 */
+    hf_unlock_and_ring(queue->env, &queue->lock, &queue->word, ring); /* store-Q3 */
 }
 
 void hf_store_queue_submit(hf_store_queue *queue, hf_store_request *request)
@@ -104,11 +108,12 @@ void hf_store_queue_close(hf_store_queue *queue)
         return;
     }
     hf_spin_lock(&queue->lock);
+    hf_assert(!queue->closing); /* a queue has one owner, who closes it once */
     queue->closing = true;
     unlock_and_ring(queue);
     hf_env *env = queue->env;
     env->ops->thread_join(env, queue->thread);
-    hf_assert(hf_list_is_empty(&queue->waiting));
+    hf_assert(hf_list_is_empty(&queue->waiting)); /* store-S3: whatever was submitted was executed */
     hf_store_close(queue->store);
     env->ops->release(env, queue, sizeof *queue);
 }

@@ -6,6 +6,9 @@
 #include "base/crc32c.h"
 #include "store/store_private.h"
 
+_Static_assert(HF_RECORD_HEADER_LEN == 1 + 1 + 2 + 4 + 4, "version, table, zero, length, checksum");
+_Static_assert(HF_TABLE_COUNT <= UINT8_MAX, "a table is one byte of the header");
+
 static void put_le(unsigned char *to, uint64_t value, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -33,6 +36,7 @@ static uint32_t checksum(hf_table table, const hf_key *key, const void *body, si
 void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body_len)
 {
     hf_assert((unsigned)table < HF_TABLE_COUNT && body_len <= UINT32_MAX);
+    hf_assert(key->text.len <= HF_KEY_TEXT_LEN_MAX);
     unsigned char *h = (unsigned char *)header;
     h[0] = HF_RECORD_VERSION;
     h[1] = (unsigned char)table;

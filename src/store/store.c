@@ -1,7 +1,5 @@
 #include "store/store_private.h"
 
-#include "base/rng.h"
-
 #include <stdio.h>
 
 static const hf_table_info TABLES[HF_TABLE_COUNT] = {
@@ -15,6 +13,8 @@ static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_INBOX] = {"inbox", false, true, true, true},
     [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
 };
+
+_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table is described");
 
 const hf_table_info *hf_table_info_of(hf_table table)
 {
@@ -40,6 +40,11 @@ int hf_key_compare(const hf_key *a, const hf_key *b)
 #define FF_100 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10 FF_10
 #define FF_1000 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100 FF_100
 
+hf_key hf_key_first(void)
+{
+    return (hf_key){.a = INT64_MIN, .b = INT64_MIN};
+}
+
 hf_key hf_key_last(void)
 {
     /* One byte longer than a stored text can be: no backend needs to know that it is special. */
@@ -64,6 +69,7 @@ void hf_key_format(hf_table table, const hf_key *key, char ret_text[HF_KEY_FORMA
     char text[72] = "";
     char a[28] = "";
     char b[28] = "";
+    _Static_assert(sizeof text + sizeof a + sizeof b + 16 <= HF_KEY_FORMAT_LEN, "a key is shown with all its parts");
     size_t len = key->text.len < sizeof text - 1 ? key->text.len : sizeof text - 1;
     for (size_t i = 0; i < len; i++) {
         char byte = key->text.data[i];
@@ -138,6 +144,8 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
     request->more = false;
     hf_status status = check_request(request);
     request->status = status == HF_OK ? store->ops->execute(store, request) : status;
+    hf_assert(request->found || request->value.len == 0);
+    hf_assert(!request->more || request->verb != HF_STORE_SCAN || request->row_count > 0); /* or a walk would not end */
 }
 
 /* ---- Scans --------------------------------------------------------------------------------------------------------- */
@@ -145,6 +153,7 @@ void hf_store_execute(hf_store *store, hf_store_request *request)
 bool hf_scan_wants(hf_scan *scan)
 {
     hf_store_request *request = scan->request;
+    hf_assert(request->row_count <= scan->capacity);
     if ((request->row_max > 0 && request->row_count >= request->row_max) ||
         (request->len_max > 0 && request->row_count > 0 && scan->len >= request->len_max)) {
         request->more = true;
@@ -156,6 +165,7 @@ bool hf_scan_wants(hf_scan *scan)
 hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
 {
     hf_store_request *request = scan->request;
+    hf_assert(request->arena != NULL);
     if (request->row_count == scan->capacity) {
         size_t capacity = scan->capacity > 0 ? scan->capacity * 2 : 16;
         hf_row *rows = HF_ARENA_ARRAY(request->arena, hf_row, capacity);
@@ -168,6 +178,7 @@ hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
         request->rows = rows;
         scan->capacity = capacity;
     }
+    hf_assert(request->row_count < scan->capacity);
     hf_row *row = &request->rows[request->row_count];
     row->key = *key;
     row->key.text = key->text.len > 0 ? hf_arena_copy(request->arena, key->text) : (hf_str){NULL, 0};
@@ -178,64 +189,4 @@ hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value)
     request->row_count++;
     scan->len += key->text.len + value.len;
     return HF_OK;
-}
-
-/* ---- Hash ---------------------------------------------------------------------------------------------------------- */
-
-static uint64_t hash_row(uint64_t hash, const hf_row *row)
-{
-    hash = hf_hash_bytes(hash, row->key.text.data != NULL ? row->key.text.data : "", row->key.text.len);
-    hash = hf_hash_mix(hash, (uint64_t)row->key.a);
-    hash = hf_hash_mix(hash, (uint64_t)row->key.b);
-    return hf_hash_bytes(hash, row->value.data != NULL ? row->value.data : "", row->value.len);
-}
-
-/* Page after page. Each begins with the last row of the one before, whose key lies in the other arena. */
-static hf_status hash_table(hf_op *op, hf_store *store, hf_table table, hf_arena arenas[2], uint64_t *hash)
-{
-    hf_key key = {.a = INT64_MIN, .b = INT64_MIN};
-    bool more = true;
-    for (unsigned page = 0; more; page++) {
-        hf_arena *arena = &arenas[page % 2];
-        hf_arena_reset(arena);
-        hf_store_request scan = {
-            .verb = HF_STORE_SCAN,
-            .table = table,
-            .key = key,
-            .key_end = hf_key_last(),
-            .row_max = 256,
-            .arena = arena,
-        };
-        hf_store_execute(store, &scan);
-        if (scan.status != HF_OK) {
-            return hf_fail(op, scan.status, "%s", scan.op.message);
-        }
-        for (size_t i = page > 0 ? 1 : 0; i < scan.row_count; i++) {
-            *hash = hash_row(*hash, &scan.rows[i]);
-        }
-        more = scan.more;
-        if (more) {
-            key = scan.rows[scan.row_count - 1].key;
-        }
-    }
-    return HF_OK;
-}
-
-hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash)
-{
-    hf_arena arenas[2];
-    hf_arena_init(&arenas[0], memory);
-    hf_arena_init(&arenas[1], memory);
-    uint64_t hash = 0;
-    hf_status status = HF_OK;
-    for (int table = 0; table < HF_TABLE_COUNT && status == HF_OK; table++) {
-        hash = hf_hash_mix(hash, (uint64_t)table);
-        status = hash_table(op, store, (hf_table)table, arenas, &hash);
-    }
-    hf_arena_deinit(&arenas[0]);
-    hf_arena_deinit(&arenas[1]);
-    if (status == HF_OK) {
-        *ret_hash = hash;
-    }
-    return status;
 }

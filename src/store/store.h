@@ -20,16 +20,16 @@
  * and do not count in a range. a and b of a stored key are below INT64_MAX. The upper bits of run numbers hold the shard: on
  * SQLite it is 0, so run numbers are small.
  *
- * S1  A commit is atomic: after a crash all of its writes are there or none.
- * S2  When commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones.
- * S3  Requests are executed one at a time in the order submitted: a read sees every earlier commit and no later one.
- * S4  A commit names its number, one more than the last (the first is 1); a backend that finds another number there refuses
+ * store-S1  A commit is atomic: after a crash all of its writes are there or none.
+ * store-S2  When commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones.
+ * store-S3  Requests are executed one at a time in the order submitted: a read sees every earlier commit and no later one.
+ * store-S4  A commit names its number, one more than the last (the first is 1); a backend that finds another number there refuses
  *     with HF_ERR_CONFLICT and changes nothing: somebody else writes. Numbers are kept over a close, also when the journal is
  *     empty.
- * S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then nobody knows, and every later request
+ * store-S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then nobody knows, and every later request
  *     answers HF_ERR_STORE until the store is closed and opened again.
- * S6  Checkpoint and backup run between commits, on the connection that commits.
- * S7  What a store shows after it was opened is durable, whatever durability was asked for: of commits that an earlier process
+ * store-S6  Checkpoint and backup run between commits, on the connection that commits.
+ * store-S7  What a store shows after it was opened is durable, whatever durability was asked for: of commits that an earlier process
  *     left in the page cache alone, or that a failed sync kept from the disk, nothing is shown before it is on the disk. */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
@@ -165,10 +165,25 @@ struct hf_store {
 };
 
 /* Does one request and sets its results. May block; one thread at a time.
- * Fails, as request->status: HF_ERR_CONFLICT (S4), HF_ERR_STORE (S5), HF_ERR_IO, HF_ERR_FULL, HF_ERR_NOMEM, HF_ERR_TOO_BIG (a
+ * Fails, as request->status: HF_ERR_CONFLICT (store-S4), HF_ERR_STORE (store-S5), HF_ERR_IO, HF_ERR_FULL, HF_ERR_NOMEM, HF_ERR_TOO_BIG (a
  * value the backend cannot hold), HF_ERR_MISUSE (a key that breaks the rules above, a journal row of a later commit),
  * HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
 void hf_store_execute(hf_store *store, hf_store_request *request);
+
+/* hf_store_execute, with the sentence of a failure in `op`. Fails: as above. */
+hf_status hf_store_ask(hf_op *op, hf_store *store, hf_store_request *request);
+
+#define HF_STORE_PAGE_LEN \
+    (1u << 20) /* bytes that a walk reads at once: enough that a page costs little, and little memory */
+
+/* Sees one row of a walk. The row, and what is made in `arena`, live until this call returns. It may ask the store, and change
+ * the table: rows that it adds behind this one may or may not be seen. Any status but HF_OK ends the walk. */
+typedef hf_status hf_row_visit(hf_op *op, void *arg, const hf_row *row, hf_arena *arena);
+/* Visits the rows of a table with from <= key < to, in order, reading HF_STORE_PAGE_LEN bytes at a time (more only for a row that
+ * is longer). NULL for `from` is the beginning of the table, for `to` its end. Works for every table.
+ * Fails: the visitor's status; HF_ERR_INVALID (a key that no store writes), and as hf_store_execute. */
+hf_status hf_store_each_row(hf_op *op, hf_store *store, hf_allocator memory, hf_table table, const hf_key *from,
+                            const hf_key *to, hf_row_visit *visit, void *arg);
 
 static inline void hf_store_close(hf_store *store)
 {
@@ -178,7 +193,8 @@ static inline void hf_store_close(hf_store *store)
 }
 
 int hf_key_compare(const hf_key *a, const hf_key *b);
-/* Behind every key: the end of a range that has none. */
+/* Before and behind every key: for ranges without a beginning or an end. */
+hf_key hf_key_first(void);
 hf_key hf_key_last(void);
 /* "history", and which parts of a key a table uses. */
 typedef struct hf_table_info {

@@ -1,7 +1,35 @@
 /* The parts of the wire format that need no tables: varints, skipping, a cursor over raw fields, names of enums. */
 #include "wire/pb_private.h"
 
+#include <stddef.h>
 #include <string.h>
+
+_Static_assert(sizeof(hf_pb_str_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_str_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_bool_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_bool_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_int32_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_int32_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_int64_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_int64_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_uint32_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_uint32_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_uint64_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_uint64_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_float_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_float_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(sizeof(hf_pb_double_list) == sizeof(hf_pb_list) &&
+                   offsetof(hf_pb_double_list, count) == offsetof(hf_pb_list, count),
+               "every list looks like hf_pb_list");
+_Static_assert(HF_PB_NUMBER_MAX == UINT32_MAX >> 3, "a tag is 32 bits");
+_Static_assert(HF_PB_VARINT_LEN_MAX * 7 >= 64, "a varint holds 64 bits");
 
 const uint8_t *hf_pb_get_varint_slow(const uint8_t *at, const uint8_t *end, uint64_t *ret_value)
 {

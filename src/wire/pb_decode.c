@@ -10,16 +10,19 @@
  *
  * Both have to copy what was there before only when a message comes in several parts, which are to be merged. No writer
  * does that, but an attacker might, a thousandfold, and each part would copy all before it. What may be copied is
- * therefore bounded by a multiple of the input (D2).
+ * therefore bounded by a multiple of the input (wire-W4; README.md has the invariants).
  *
- *   D1  Nothing outside [at, end) of the message at hand is read; every length is checked against it.
- *   D2  Time and copied bytes are linear in the input, but for the number of lists in a message type.
- *   D3  Depth is bounded by HF_PB_DEPTH_MAX. */
+ * Nothing outside [at, end) of the message at hand is read (wire-W2). Time is linear in the input but for a factor, the number
+ * of lists in a message type (wire-W4). */
 #include "wire/pb_private.h"
 
 #include <string.h>
 
-#define COPIED_FACTOR 16 /* how often merging may copy the input: see D2 */
+/* store_number copies these as they stand on the wire. */
+_Static_assert(sizeof(bool) == 1 && sizeof(float) == 4 && sizeof(double) == 8, "as the wire has them");
+_Static_assert(HF_PB_DOUBLE < HF_PB_KIND_COUNT && HF_PB_DURATION == HF_PB_KIND_COUNT - 1, "the last kind is counted");
+
+#define COPIED_FACTOR 16 /* how often merging may copy the input: see wire-W4 */
 
 typedef struct reader {
     hf_op *op;            /* where failures are recorded */

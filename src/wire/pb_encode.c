@@ -342,6 +342,7 @@ static void finish(writer *w, hf_buf *out, size_t len_before)
         out->len = len_before; /* all or nothing */
     } else if (out->data != NULL) {
         out->len = offset_of(w);
+        hf_assert(out->len >= len_before && out->len < out->capacity); /* wire-W5: the NUL has its place */
     }
     if (out->data != NULL) {
         out->data[out->len] = '\0';

@@ -12,8 +12,4 @@
 size_t hf_timestamp_format(hf_pb_timestamp at, char ret_text[HF_TIME_TEXT_LEN_MAX]);
 size_t hf_duration_format(hf_pb_duration span, char ret_text[HF_TIME_TEXT_LEN_MAX]);
 
-/* RFC 3339, with any offset and 1 to 9 digits. False: it is not. */
-bool hf_timestamp_parse(hf_str text, hf_pb_timestamp *ret_at);
-bool hf_duration_parse(hf_str text, hf_pb_duration *ret_span);
-
 #endif

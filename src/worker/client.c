@@ -1,6 +1,7 @@
 /* What a program asks of a service: start, result, signal, cancel, terminate. Each is one call, but for the result, which is
  * a row of long polls for the event that closes the run. */
 #include "base/span.h"
+#include "history/limits.h"
 #include "service/call.h"
 #include "worker/data.h"
 

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/list.h"
 #include "base/spin.h"
+#include "base/uuid.h"
 #include "fiber/fail.h"
 #include "proto/pb.h"
 
@@ -75,8 +76,7 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 /* Hands an operation's record to the running fiber or thread. */
 hf_status hf_data_give_up(const hf_op *op);
 
-/* A random id: 36 characters and a NUL. Fails: HF_ERR_IO. */
-#define HF_UUID_LEN 37
+/* A random id in the form of a UUID, HF_UUID_LEN bytes. Fails: HF_ERR_IO. */
 hf_status hf_uuid_make(hf_runtime *rt, char *ret_text);
 
 #endif

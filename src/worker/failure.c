@@ -6,6 +6,7 @@
 #include "history/payload.h"
 #include "worker/data.h"
 
+#include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -158,19 +159,8 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
 
 hf_status hf_uuid_make(hf_runtime *rt, char *ret_text)
 {
-    unsigned char bytes[16];
-    HF_TRY(hf_random(rt, bytes, sizeof bytes));
-    bytes[6] = (unsigned char)((bytes[6] & 0x0f) | 0x40); /* version 4: random */
-    bytes[8] = (unsigned char)((bytes[8] & 0x3f) | 0x80);
-    static const char DIGITS[] = "0123456789abcdef";
-    size_t at = 0;
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            ret_text[at++] = '-';
-        }
-        ret_text[at++] = DIGITS[bytes[i] >> 4];
-        ret_text[at++] = DIGITS[bytes[i] & 15];
-    }
-    ret_text[at] = '\0';
+    uint64_t halves[2];
+    HF_TRY(hf_random(rt, halves, sizeof halves));
+    hf_uuid_text(be64toh(halves[0]), be64toh(halves[1]), ret_text);
     return HF_OK;
 }

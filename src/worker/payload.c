@@ -1,9 +1,9 @@
 /* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was made on a
  * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
-#include "base/limits.h"
 #include "env/symbols.h"
 #include "fiber/wait.h"
+#include "history/limits.h"
 #include "worker/data.h"
 
 #include <stdarg.h>

@@ -2,9 +2,9 @@
  * fibers, inside turns; what events call (wf.h) runs on the driver, between them. Both on one thread: no locks. */
 #include "worker/wf.h"
 
-#include "base/limits.h"
 #include "fiber/crew_private.h"
 #include "fiber/strand.h"
+#include "history/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,12 +46,14 @@ bool hf_wf_is_too_long(const char *text)
 
 /* ---- Timers ------------------------------------------------------------------------------------------------------------ */
 
+_Static_assert(HF_CREW_TIMERS_MAX == HF_PENDING_MAX, "a crew may have as many timers as the service allows");
+
 static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span span)
 {
     hf_wf *wf = state;
     hf_worker *worker = wf->worker;
     void *room = NULL;
-    if (wf->timers_count >= HF_PENDING_MAX) {
+    if (wf->timers_count >= HF_CREW_TIMERS_MAX) {
         return HF_ERR_LIMIT; /* as with activities: the service would fail the task */
     }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));

@@ -6,9 +6,9 @@
  *         +--> gone: nobody was told of it      (the fiber was canceled, has run, and has asked for the cancel) */
 #include "worker/wf.h"
 
-#include "base/limits.h"
 #include "base/span.h"
 #include "fiber/strand.h"
+#include "history/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 #include "worker/worker_private.h"
 
 #include "base/span.h"
+#include "history/limits.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "open/open.h"
 #include "wire/base64.h"
 #include "wire/time_text.h"
+#include "json/text_read.h"
 
 static void read_timestamp(hf_str text)
 {

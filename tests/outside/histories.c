@@ -3,6 +3,7 @@
  * A file passes when every check says so. A new check is a function and a line in CHECKS. */
 #include "engine/core.h"
 #include "history/history.h"
+#include "json/pb_json_read.h"
 #include "wire/pb_json.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "support/support.h"
 
 #include "base/base.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "support/fake_private.h"
 
 #include "history/history.h"
+#include "json/pb_json_read.h"
 #include "support/support.h"
 
 #include <sched.h>

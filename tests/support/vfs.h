@@ -103,7 +103,7 @@ typedef enum hf_io_kind {
 
 typedef enum hf_io_fault {
     HF_FAULT_EIO,        /* SQLITE_IOERR_*. A write may have got down in part; a failed sync drops what it should have
-                            made durable, block by block or not at all (D3 and D4 in vfs_disk.c) */
+                            made durable, block by block or not at all (vfs-D3 and vfs-D4 in vfs_disk.c) */
     HF_FAULT_ENOSPC,     /* SQLITE_FULL: writes, truncates and opens that create; a part of the write may be there */
     HF_FAULT_SHORT_READ, /* reads: the rest is zero, SQLITE_IOERR_SHORT_READ */
     HF_FAULT_BIT_FLIP,   /* reads: one bit is wrong, SQLITE_OK */

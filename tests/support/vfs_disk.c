@@ -9,16 +9,16 @@
  *      now  <----------------------  pending  ------------------------------>  synced
  *      is_present  <-- create, delete            + sync of the directory ---> is_durable
  *
- * D1  A sync of a file makes durable its changes so far. It says nothing about other files, nor about any name. (A
+ * vfs-D1  A sync of a file makes durable its changes so far. It says nothing about other files, nor about any name. (A
  *     journaling file system makes the name of a new file durable as well; nobody may count on it.)
- * D2  A creation or deletion is durable when the directory was synced after it. SQLite asks for that when it deletes, if at
+ * vfs-D2  A creation or deletion is durable when the directory was synced after it. SQLite asks for that when it deletes, if at
  *     all, and its VFS does it with the first sync of a journal or WAL that it made.
- * D3  A writeback that fails is not tried again, as on Linux: reads still see what was written, the disk may lack any block
+ * vfs-D3  A writeback that fails is not tried again, as on Linux: reads still see what was written, the disk may lack any block
  *     of it, and the next sync finds nothing to do. A later write to such a block takes the whole block along. The error is
  *     reported once to each descriptor that is open then, and to one that is opened later if nobody has heard of it.
- * D4  The directory is one block: a failed sync of it is not tried again either, until a name changes.
+ * vfs-D4  The directory is one block: a failed sync of it is not tried again either, until a name changes.
  *
- * D5  If that writeback was the first of a block, the block may be lost for as long as it is cached: what is written to it later does
+ * vfs-D5  If that writeback was the first of a block, the block may be lost for as long as it is cached: what is written to it later does
  *     not reach the disk either, and the sync of it succeeds. (ext4: the block stays marked as unwritten, and reads as zeros after
  *     the next mount.) A block that was dropped from the cache is read from the disk, and can be written again. To drop a file is
  *     a wish: blocks of it that are in use stay in the cache.
@@ -319,7 +319,7 @@ static void write_block_badly(hf_vfs *vfs, hf_vfs_file *file, uint64_t at)
     enum { SECTOR_LEN = 512 };
     uint64_t end = at + HF_VFS_BLOCK_LEN;
     uint64_t luck = hf_rng_below(&vfs->rng, 8);
-    if (luck > 5 && at >= file->synced.len) { /* D5 */
+    if (luck > 5 && at >= file->synced.len) { /* vfs-D5 */
         mark_lost(file, (size_t)(at / HF_VFS_BLOCK_LEN));
     }
     if (luck < 3) {

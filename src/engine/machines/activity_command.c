@@ -1,7 +1,7 @@
 /* ScheduleActivityTask: whether the command is good, what it leaves out, and the event it becomes. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define RETRY_INITIAL_DEFAULT (INT64_C(1000000000))
 #define RETRY_COEFFICIENT_DEFAULT 2.0

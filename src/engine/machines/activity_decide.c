@@ -3,7 +3,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 #include "history/payload.h"
 
 /* ---- Queue and start ------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * again are not in the history. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 #include "history/payload.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
  * The states of a message, as the run that sent it sees them: run/machines/external.c. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/limits.h"
+#include "history/limits.h"
 
 bool hf_request_is_known(const hf_run *run, hf_str request_id)
 {

@@ -1,7 +1,7 @@
 /* Decides: a workflow task is scheduled, given to a poller, and ends. What these are is in workflow_task.c. */
 #include "engine/core.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #define TASK_TIMEOUT_DEFAULT (INT64_C(10) * 1000000000)
 #define STRETCH_FROM_ATTEMPT 4                     /* later attempts get more time ... */

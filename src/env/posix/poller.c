@@ -7,8 +7,8 @@
  *     ringer   its message is out, rung 0 -> 1, write the eventfd     (rung was 1: nothing more to do)
  *     waiter   hears the edge, rung 1 -> 0, then looks for messages
  *
- * P1. A ringer that finds rung == 1 did so before the waiter's exchange, which therefore sees its message.
- * P2. rung == 1 means an edge is due or on its way: only the one who set it writes, and only its edge clears it. */
+ * env-P1  A ringer that finds rung == 1 did so before the waiter's exchange, which therefore sees its message.
+ * env-P2  rung == 1 means an edge is due or on its way: only the one who set it writes, and only its edge clears it. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -49,6 +49,7 @@ hf_status hf_posix_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller)
         hf_posix_poller_close(env, poller);
         return hf_fail_errno(op, error, "cannot open a poller");
     }
+    hf_assert(poller->timer_fd == -1 && poller->armed_ns == 0);
     *ret_poller = poller;
     return HF_OK;
 }
@@ -129,6 +130,7 @@ static int64_t time_left(hf_env *env, hf_instant deadline)
         return -1;
     }
     int64_t now_ns = hf_posix_now(env).ns;
+    hf_assert(now_ns >= 0);
     return deadline.ns > now_ns ? deadline.ns - now_ns : 0;
 }
 
@@ -148,7 +150,7 @@ static int take(hf_poller *poller, const struct epoll_event *batch, int batch_co
     for (int i = 0; i < batch_count; i++) {
         void *cookie = batch[i].data.ptr;
         if (cookie == &poller->bell_fd) {
-            (void)atomic_exchange_explicit(&poller->rung, 0, memory_order_acq_rel); /* P1 */
+            (void)atomic_exchange_explicit(&poller->rung, 0, memory_order_acq_rel); /* env-P1 */
         } else if (cookie == &poller->timer_fd) {
             poller->armed_ns = 0;
         } else {
@@ -181,7 +183,7 @@ void hf_posix_poller_ring(hf_env *env, hf_poller *poller)
 {
     (void)env;
     if (atomic_exchange_explicit(&poller->rung, 1, memory_order_acq_rel) != 0) {
-        return; /* P1 */
+        return; /* env-P1 */
     }
     uint64_t one = 1;
     ssize_t result = write(poller->bell_fd, &one, sizeof one);

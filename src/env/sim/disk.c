@@ -56,6 +56,7 @@ static bool image_reserve(hf_sim_image *image, size_t len)
     if (bytes == NULL) {
         return false;
     }
+    hf_assert(capacity >= len && image->len <= len);
     image->bytes = bytes;
     image->capacity = capacity;
     return true;
@@ -69,6 +70,7 @@ bool hf_sim_image_resize(hf_sim_image *image, size_t len)
     if (len > image->len) {
         memset(image->bytes + image->len, 0, len - image->len);
     }
+    hf_assert(len <= image->capacity);
     image->len = len;
     return true;
 }

@@ -14,6 +14,7 @@ enum {
     PORT_COUNT = 28000,
     BACKLOG_MAX = 4096
 };
+_Static_assert(PORT_FIRST + PORT_COUNT <= 65536, "a port has 16 bits");
 
 /* Whether somebody who asks for `a` means the listener at `b`. */
 static bool is_same_place(const hf_sim_address *a, const hf_sim_address *b)
@@ -64,6 +65,7 @@ static int port_take(hf_sim *sim, const hf_sim_address *address)
         hf_sim_address candidate = *address;
         candidate.port = PORT_FIRST + sim->port_next;
         sim->port_next = (sim->port_next + 1) % PORT_COUNT;
+        hf_assert(candidate.port >= PORT_FIRST && candidate.port < PORT_FIRST + PORT_COUNT);
         if (hf_sim_listener_find(sim, &candidate) == NULL) {
             return candidate.port;
         }

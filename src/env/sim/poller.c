@@ -50,6 +50,7 @@ hf_status hf_sim_desc_new(hf_sim *sim, hf_op *op, hf_sim_kind kind, hf_sim_desc 
     desc->kind = kind;
     desc->fd = HF_SIM_FD_FIRST + (int)idx;
     hf_list_init(&desc->watches);
+    hf_assert(idx < sim->desc_capacity && sim->descs[idx] == NULL);
     sim->descs[idx] = desc;
     sim->desc_first_free = idx + 1;
     sim->desc_count++;
@@ -60,9 +61,11 @@ hf_status hf_sim_desc_new(hf_sim *sim, hf_op *op, hf_sim_kind kind, hf_sim_desc 
 static void watch_free(hf_sim_watch *watch)
 {
     if (hf_node_is_linked(&watch->in_hot)) {
+        hf_assert(watch->poller->hot_count > 0);
         hf_list_remove(&watch->in_hot);
         watch->poller->hot_count--;
     }
+    hf_assert(watch->poller->watch_count > watch->poller->hot_count);
     hf_list_remove(&watch->in_poller);
     watch->poller->watch_count--;
     hf_list_remove(&watch->in_desc);
@@ -76,6 +79,7 @@ void hf_sim_desc_free(hf_sim *sim, hf_sim_desc *desc)
         watch_free(HF_CONTAINER(node, hf_sim_watch, in_desc));
     }
     uint32_t idx = (uint32_t)(desc->fd - HF_SIM_FD_FIRST);
+    hf_assert(sim->descs[idx] == desc && sim->desc_count > 0);
     sim->descs[idx] = NULL;
     sim->desc_count--;
     if (idx < sim->desc_first_free) {

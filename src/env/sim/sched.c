@@ -14,10 +14,10 @@
  * thread's context is taken anew each time it is left: it is simply where the thread stands, on whatever stack.
  *
  * Invariants:
- *   C1  exactly one thread runs, sim->current; it is RUNNABLE.
- *   C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot; its order depends on the seed only.
- *   C3  the clock moves only while nobody is runnable.
- *   C4  who ended is freed by somebody else, after the switch away from its stack. */
+ *   env-C1  exactly one thread runs, sim->current; it is RUNNABLE.
+ *   env-C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot; its order depends on the seed only.
+ *   env-C3  the clock moves only while nobody is runnable.
+ *   env-C4  who ended is freed by somebody else, after the switch away from its stack. */
 #include "env/sim/sim_private.h"
 
 #include <errno.h>
@@ -27,6 +27,7 @@
 static void runnable_add(hf_sim *sim, hf_thread *thread)
 {
     hf_assert(sim->runnable_count < sim->runnable_capacity);
+    hf_assert(thread->state != HF_SIM_ENDED); /* env-C4 */
     thread->state = HF_SIM_RUNNABLE;
     thread->slot = sim->runnable_count;
     sim->runnable[sim->runnable_count++] = thread;
@@ -34,15 +35,18 @@ static void runnable_add(hf_sim *sim, hf_thread *thread)
 
 static void runnable_remove(hf_sim *sim, hf_thread *thread)
 {
-    hf_assert(thread->state == HF_SIM_RUNNABLE && sim->runnable[thread->slot] == thread); /* C2 */
+    hf_assert(thread->state == HF_SIM_RUNNABLE && sim->runnable[thread->slot] == thread); /* env-C2 */
+    hf_assert(sim->runnable_count > 0);
     hf_thread *last = sim->runnable[--sim->runnable_count];
+    hf_assert(last->slot == sim->runnable_count); /* env-C2 */
     last->slot = thread->slot;
     sim->runnable[last->slot] = last;
 }
 
 static void thread_free(hf_sim *sim, hf_thread *thread)
 {
-    hf_assert(thread != sim->current && thread != &sim->main_thread);
+    hf_assert(thread != sim->current && thread != &sim->main_thread); /* env-C4 */
+    hf_assert(sim->thread_count > 0);
     hf_context_retire(&thread->birth);
     hf_sim_stack_put(&thread->stack);
     hf_list_remove(&thread->node);
@@ -58,7 +62,8 @@ static void arrive(hf_sim *sim, hf_thread *me)
     hf_self_set(me->self);
     errno = me->error;
     hf_thread *corpse = sim->corpse;
-    if (corpse != NULL) { /* C4 */
+    if (corpse != NULL) {
+        hf_assert(corpse != me && corpse->state == HF_SIM_ENDED); /* env-C4 */
         sim->corpse = NULL;
         if (corpse->is_forgotten) {
             thread_free(sim, corpse);
@@ -87,6 +92,7 @@ static void switch_to(hf_sim *sim, hf_thread *next)
     me->error = errno;
     hf_exceptions_swap(sim->exceptions, &me->exceptions, &next->exceptions);
     hf_context_adopt(&me->context);
+    hf_assert(next->state == HF_SIM_RUNNABLE || sim->verdict != HF_SIM_GOES_ON); /* env-C1 */
     sim->left = me;
     sim->current = next;
     hf_context_switch(&me->context, &next->context, me->state == HF_SIM_ENDED);
@@ -134,7 +140,8 @@ static bool advance(hf_sim *sim)
     if (at == INT64_MAX) {
         return false;
     }
-    hf_assert(sim->runnable_count == 0); /* C3 */
+    hf_assert(sim->runnable_count == 0); /* env-C3 */
+    hf_assert(sim->held_count == 0);
     if (at > sim->now) {
         sim->now = at;
         sim->counters.clock_jumps++;
@@ -174,6 +181,7 @@ static void run_another(hf_sim *sim)
         }
     }
     uint64_t idx = sim->runnable_count > 1 ? hf_rng_below(&sim->rng, sim->runnable_count) : 0;
+    hf_assert(idx < sim->runnable_count);
     switch_to(sim, sim->runnable[idx]);
 }
 
@@ -187,6 +195,7 @@ void hf_sim_step(hf_sim *sim)
     if (idx >= sim->current->slot) {
         idx++; /* another one, not the same */
     }
+    hf_assert(idx < sim->runnable_count && sim->runnable[idx] != sim->current); /* env-C2 */
     switch_to(sim, sim->runnable[idx]);
 }
 
@@ -196,11 +205,12 @@ static void hold(hf_sim *sim)
     hf_thread *me = sim->current;
     count_step(sim);
     runnable_remove(sim, me);
+    hf_assert(sim->runnable_count > 0); /* somebody else can run */
     me->state = HF_SIM_HELD;
     sim->held_count++;
     sim->held_until = sim->steps + 1 + hf_rng_below(&sim->rng, HF_SIM_HELD_STEPS_MAX);
     run_another(sim);
-    hf_assert(me->state == HF_SIM_RUNNABLE); /* C1 */
+    hf_assert(me->state == HF_SIM_RUNNABLE); /* env-C1 */
 }
 
 void hf_sim_point(hf_env *env, hf_point point, uint64_t detail)
@@ -224,7 +234,7 @@ bool hf_sim_wait(hf_sim *sim, hf_sim_state state, hf_instant deadline)
     me->deadline = deadline;
     me->timed_out = false;
     run_another(sim);
-    hf_assert(me->state == HF_SIM_RUNNABLE); /* C1 */
+    hf_assert(me->state == HF_SIM_RUNNABLE); /* env-C1 */
     me->deadline = HF_INSTANT_NEVER;
     return !me->timed_out;
 }

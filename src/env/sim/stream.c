@@ -19,6 +19,7 @@ static hf_status stream_of(hf_sim *sim, hf_op *op, int fd, hf_sim_desc **ret_des
         return hf_fail(op, HF_ERR_INVALID, "descriptor %d is not a stream", fd);
     }
     hf_sim_link *link = desc->as.stream.link;
+    hf_assert(link != NULL && (link->state != HF_SIM_BROKEN || link->error != HF_OK));
     if (link->state == HF_SIM_CONNECTED && !link->is_pipe && hf_rng_permille(&sim->rng, sim->options.reset_permille)) {
         hf_sim_link_break(sim, link, HF_ERR_RESET);
     }
@@ -45,6 +46,7 @@ static size_t shortened(hf_sim *sim, size_t len)
 /* Copies between the ring and plain memory; the part that wraps goes separately. */
 static void ring_get(const hf_sim *sim, const hf_sim_flow *flow, uint8_t *to, size_t len)
 {
+    hf_assert(flow->bytes != NULL && len <= flow->delivered - flow->consumed);
     size_t start = (size_t)(flow->consumed % sim->options.buffer_len);
     size_t first = sim->options.buffer_len - start < len ? sim->options.buffer_len - start : len;
     memcpy(to, flow->bytes + start, first);
@@ -53,6 +55,7 @@ static void ring_get(const hf_sim *sim, const hf_sim_flow *flow, uint8_t *to, si
 
 static void ring_put(const hf_sim *sim, hf_sim_flow *flow, const uint8_t *from, size_t len)
 {
+    hf_assert(flow->bytes != NULL && flow->written - flow->consumed + len <= sim->options.buffer_len);
     size_t start = (size_t)(flow->written % sim->options.buffer_len);
     size_t first = sim->options.buffer_len - start < len ? sim->options.buffer_len - start : len;
     memcpy(flow->bytes + start, from, first);
@@ -68,6 +71,7 @@ static hf_status read_some(hf_sim *sim, hf_op *op, hf_sim_desc *desc, void *buf,
     if (link->is_pipe && side == 0) {
         return hf_fail(op, HF_ERR_INVALID, "descriptor %d is the writing end of a pipe", desc->fd);
     }
+    hf_assert(flow->consumed <= flow->delivered && flow->delivered <= flow->written);
     size_t available = (size_t)(flow->delivered - flow->consumed);
     if (available == 0 && len > 0) {
         if (flow->is_ended) {
@@ -108,6 +112,7 @@ static hf_status write_some(hf_sim *sim, hf_op *op, hf_sim_desc *desc, const voi
     if (!hf_sim_delivery_reserve(sim, 1)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a simulated write");
     }
+    hf_assert(flow->written - flow->consumed <= sim->options.buffer_len);
     size_t room = sim->options.buffer_len - (size_t)(flow->written - flow->consumed);
     bool is_refused = hf_rng_permille(&sim->rng, sim->options.full_permille);
     if (len > 0 && (room == 0 || is_refused)) {

@@ -6,6 +6,9 @@
  * transaction, gives it its right name. */
 #include "store/sqlite/sqlite_private.h"
 
+_Static_assert(HF_SQLITE_APPLICATION_ID == 0x48465354, "finish writes it");
+_Static_assert(HF_SQLITE_APPLICATION_ID != HF_SQLITE_UNFINISHED_ID, "an unfinished copy is told apart");
+
 enum { PAGES_PER_STEP = 256 }; /* a commit waits for no more than one or two megabytes */
 
 static void drop(hf_sqlite *store, bool is_wanted)
@@ -44,6 +47,7 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
 {
     hf_op *op = &request->op;
     hf_sqlite_backup *backup = &store->backup;
+    hf_assert(backup->path == NULL && backup->copy == NULL && backup->db == NULL);
     HF_TRY(check_free(op, store->shim.inner, request->path));
     size_t len = strlen(request->path) + 1;
     char *path = store->memory.allocate(store->memory.state, len, 1);
@@ -108,6 +112,8 @@ hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request)
     if (backup->path == NULL) {
         HF_TRY(start(store, request));
     }
+    hf_assert(backup->copy != NULL && backup->shim.unfinished);
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S6 */
     int rc = sqlite3_backup_step(backup->copy, PAGES_PER_STEP);
     if (rc == SQLITE_OK) {
         request->more = true;
@@ -121,6 +127,7 @@ hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request)
         drop(store, false);
         return status;
     }
+    hf_assert(backup->copy == NULL && backup->db == NULL);
     drop(store, true);
     return HF_OK;
 }

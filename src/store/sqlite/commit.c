@@ -1,6 +1,6 @@
 /* Commits.
  *
- * Everything before COMMIT can be taken back: an error there leaves nothing behind (S5). COMMIT itself appends the changed
+ * Everything before COMMIT can be taken back: an error there leaves nothing behind (store-S5). COMMIT itself appends the changed
  * pages to the write-ahead log, the last of them with the mark that makes them count, and flushes. If that fails, the mark may
  * or may not be on the disk, and SQLite's own rollback happens in memory only: nobody knows, and the store is poisoned.
  *
@@ -12,7 +12,7 @@
  * every LOOK_MS. Three lookups of names beside every flush cost a seventh of the speed of one workflow at a time.
  *
  * The number of the last commit is the greatest in the journal, so that it costs no page of its own. Where a commit brings no
- * journal, or empties it, it is kept in the table mark. That nobody else writes is ensured by the lock on the file (S4 is
+ * journal, or empties it, it is kept in the table mark. That nobody else writes is ensured by the lock on the file (store-S4 is
  * checked against the number in memory, which only this connection can have changed). */
 #include "store/sqlite/sqlite_private.h"
 
@@ -39,6 +39,7 @@ static int apply(hf_sqlite *store, const hf_write *write)
         [HF_WRITE_DELETE] = HF_STATEMENT_DELETE,
         [HF_WRITE_DELETE_RANGE] = HF_STATEMENT_DELETE_RANGE,
     };
+    hf_assert((size_t)write->kind < HF_COUNT_OF(STATEMENT_OF));
     bool is_range = write->kind == HF_WRITE_DELETE_RANGE;
     if (!is_range && !hf_sqlite_fits(write->table, &write->key)) {
         return SQLITE_OK; /* a delete of what cannot be there */
@@ -71,8 +72,10 @@ static int apply_all(hf_sqlite *store, const hf_store_request *request)
     if (rc == SQLITE_OK) {
         rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal_last);
     }
+    if (rc == SQLITE_OK && journal_last > (int64_t)request->commit) {
+        return SQLITE_CORRUPT; /* no commit wrote that: the pages of the table are mixed up */
+    }
     if (rc == SQLITE_OK && journal_last != (int64_t)request->commit) {
-        hf_assert(journal_last < (int64_t)request->commit); /* hf_store_execute has looked at the keys */
         rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_PUT, (int64_t)request->commit, NULL);
     }
     return rc;
@@ -95,6 +98,7 @@ static bool wipe_unfinished(hf_sqlite *store)
     sqlite3_int64 len = 0;
     int64_t at = LOG_HEADER_LEN + (int64_t)store->log_frames * (store->page_size + FRAME_HEADER_LEN);
     static const char ZEROS[FRAME_HEADER_LEN] = {0};
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* it was rolled back */
     if (!store->log_is_known) {
         return false; /* commits of an earlier process may be there: not to be touched */
     }
@@ -173,12 +177,14 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
             return hf_fail(op, HF_ERR_TOO_BIG, "%s has numbers that are too big for SQLite's row number", text);
         }
     }
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S1: nothing of another commit is pending */
     int rc = apply_all(store, request);
     if (rc != SQLITE_OK) {
         hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
         roll_back(store);
         return status;
     }
+    hf_assert(sqlite3_get_autocommit(store->db) == 0); /* store-S1: all writes are in one transaction */
     rc = hf_sqlite_step_plain(store, HF_PLAIN_COMMIT, 0, NULL);
     if (rc != SQLITE_OK) {
         hf_status status = hf_sqlite_fail(op, store->db, rc, "cannot commit");
@@ -195,6 +201,7 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
         store->is_poisoned = true;
         return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
     }
+    hf_assert(request->commit == store->last_commit + 1); /* store-S4 */
     store->last_commit = request->commit;
     store->commits++;
     return HF_OK;

@@ -5,15 +5,15 @@
  * appended to such a log, its checksums would end at the hole when the power goes, and everything behind would be lost. The
  * directory is no better: SQLite's own VFS syncs it after it has made a log, and ignores the error.
  *
- * D0  A database that was not closed has a log or a journal. It and they are synced and dropped from the cache before anything of them
+ * store-D0  A database that was not closed has a log or a journal. It and they are synced and dropped from the cache before anything of them
  *     is read. What the cache shows and the disk does not have is then not seen; on ext4 it could not even be repaired, because a block
  *     whose first write failed stays lost for as long as it is cached (ADR 0010, tests/kernel). This comes before SQLite locks the
  *     file: closing a descriptor gives up this process's locks on it.
- * D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been
+ * store-D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been
  *     written again in place, and synced. What is written is what is there: no power cut on the way can shorten what the disk
  *     has. It needs a disk that leaves the bytes beside a torn write alone; so does the log itself, where each commit begins in
  *     the sector in which the last one ended.
- * D2  Before the first byte is written to a log or journal its name is durable. One that is found empty is removed and made
+ * store-D2  Before the first byte is written to a log or journal its name is durable. One that is found empty is removed and made
  *     anew: the sync of its name may have failed, and only a change makes the kernel write the directory again.
  *
  * Moving the log into the database instead (a checkpoint) would not do: a power cut in its midst leaves a file with pages from
@@ -109,7 +109,7 @@ static int sync_folder(hf_shim *shim, const char *name)
     return rc;
 }
 
-/* D2. Makes an empty file, where there was none. */
+/* store-D2. Makes an empty file, where there was none. */
 static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags)
 {
     sqlite3_vfs *vfs = shim->inner;
@@ -119,6 +119,7 @@ static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;
     }
+    hf_assert(file->pMethods == NULL); /* store-D2: nothing can be written before the name is durable */
     rc = is_ours ? sync_folder(shim, name) : rc;
     if (is_ours && rc != SQLITE_OK && shim->trouble == HF_SHIM_FOLDER) {
         (void)vfs->xDelete(vfs, name, 0);
@@ -126,13 +127,14 @@ static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags
     return rc;
 }
 
-/* D1. Reads the file piece by piece and writes each back where it was. */
+/* store-D1. Reads the file piece by piece and writes each back where it was. */
 static int write_again(hf_shim *shim, sqlite3_file *file, sqlite3_int64 len)
 {
     int rc = SQLITE_OK;
     for (sqlite3_int64 at = 0; at < len && rc == SQLITE_OK;) {
         size_t left = (size_t)(len - at);
         int part = (int)(left < sizeof shim->late ? left : sizeof shim->late);
+        hf_assert(part > 0 && at + part <= len); /* store-D1: it is not made longer */
         rc = file->pMethods->xRead(file, shim->late, part, at);
         rc = rc == SQLITE_IOERR_SHORT_READ ? SQLITE_IOERR_READ : rc;
         if (rc == SQLITE_OK) {
@@ -183,7 +185,8 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
     sqlite3_vfs *vfs = shim->inner;
     sqlite3_int64 len = 0;
     bool is_log = (flags & SQLITE_OPEN_WAL) != 0;
-    hf_assert(!is_log || shim->lock == SQLITE_LOCK_EXCLUSIVE); /* nobody else reads or writes it */
+    hf_assert(shim->is_writer && file->pMethods == NULL);
+    hf_assert(!is_log || shim->lock == SQLITE_LOCK_EXCLUSIVE); /* store-D1: nobody else reads or writes it */
     int rc = open_found(shim, name, file, flags, ret_flags, &len);
     if (rc == SQLITE_OK && file->pMethods == NULL) {
         rc = (flags & SQLITE_OPEN_CREATE) != 0 ? create(shim, name, file, flags) : SQLITE_OK;
@@ -198,11 +201,13 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;
     }
+    hf_assert((rc == SQLITE_OK) == (file->pMethods != NULL));
     return rc;
 }
 
 hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status)
 {
+    hf_assert(shim->trouble != HF_SHIM_FINE);
     char text[64] = "";
     const char *why = shim->trouble_error != 0 ? strerror_r(shim->trouble_error, text, sizeof text) : "an I/O error";
     bool is_full = status == HF_ERR_FULL || hf_shim_no_room(shim->trouble_error);

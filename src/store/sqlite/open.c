@@ -43,6 +43,7 @@ int hf_sqlite_connect(const char *path, int flags, hf_sqlite_way way, const char
         [HF_SQLITE_NEW] = "?modeof=/proc/self/mem",
         [HF_SQLITE_AT_REST] = "?immutable=1",
     };
+    hf_assert((size_t)way < HF_COUNT_OF(QUERIES));
     char *uri = uri_of(path, QUERIES[way]);
     if (uri == NULL) {
         return SQLITE_NOMEM;
@@ -279,6 +280,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     }
     HF_TRY(recognise(op, store, path, options));
     HF_TRY(make_ready(op, store, path, options));
+    hf_assert(options->read_only || store->shim.lock == SQLITE_LOCK_EXCLUSIVE); /* store-S4: nobody else writes */
     store->base.was_left_open = store->shim.had_log;
     if (!options->read_only) { /* from here on closing tidies up */
         look_at_log(store);
@@ -299,6 +301,7 @@ static void sqlite_close(hf_store *base)
     hf_sqlite *store = HF_CONTAINER(base, hf_sqlite, base);
     hf_sqlite_backup_drop(store);
     hf_sqlite_finalize_all(store);
+    hf_assert(store->backup.path == NULL && store->plain[0] == NULL);
     if (store->is_poisoned) { /* the log is all the evidence there is: whoever opens it next decides */
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 enum { HEADER_LEN = 100 };
+_Static_assert(HEADER_LEN >= 68 + 4, "the application id is the last that counts");
 
 typedef struct look {
     sqlite3_vfs *vfs;                 /* through which */
@@ -40,6 +41,7 @@ static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *
                       sqlite3_int64 *ret_len)
 {
     sqlite3_vfs *vfs = at->vfs;
+    hf_assert(len == 0 || ret_bytes != NULL);
     int exists = 0;
     int rc = hf_shim_exists(vfs, name, SQLITE_ACCESS_EXISTS, &exists);
     *ret_len = -1;
@@ -247,6 +249,7 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_
     if (status != HF_OK) {
         return hf_fail(op, status, "%s", form.message);
     }
+    hf_assert(at.len >= HEADER_LEN); /* all of the header was read */
     bool is_bare = false;
     HF_TRY(judge_kind(op, &at, &is_bare));
     HF_TRY(judge_log(op, &at));

@@ -38,7 +38,9 @@ hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what)
 static hf_status fail_reading(hf_sqlite *store, hf_store_request *request, int rc)
 {
     char what[64] = "cannot read ";
-    memcpy(what + 12, hf_table_info_of(request->table)->name, strlen(hf_table_info_of(request->table)->name) + 1);
+    const char *name = hf_table_info_of(request->table)->name;
+    hf_assert(strlen(what) + strlen(name) < sizeof what);
+    memcpy(what + strlen(what), name, strlen(name) + 1);
     return hf_sqlite_fail(&request->op, store->db, rc, what);
 }
 
@@ -128,6 +130,8 @@ hf_status hf_sqlite_scan(hf_sqlite *store, hf_store_request *request)
 
 static hf_status dispatch(hf_sqlite *store, hf_store_request *request)
 {
+    hf_assert(!store->is_poisoned);                    /* store-S5 */
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S3, store-S6: no request begins within a commit */
     switch (request->verb) {
     case HF_STORE_COMMIT:
         return hf_sqlite_commit(store, request);
@@ -160,5 +164,7 @@ hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request)
                        hf_shim_no_room(store->shim.sync_error) ? ", it is full" : "",
                        hf_shim_no_room(store->shim.sync_error) ? "make room, then " : "");
     }
+    hf_assert(status != HF_ERR_STORE || store->is_poisoned); /* store-S5 */
+    hf_assert(status == HF_OK || request->op.status == status);
     return status;
 }

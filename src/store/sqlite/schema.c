@@ -52,6 +52,7 @@ static hf_status run_step(hf_op *op, sqlite3 *db, const hf_schema_step *step)
 
 hf_status hf_schema_migrate(hf_op *op, sqlite3 *db, const hf_schema_step *steps, size_t count)
 {
+    hf_assert(count > 0);
     int version = 0;
     int rc = read_version(db, &version);
     if (rc != SQLITE_OK) {
@@ -63,6 +64,7 @@ hf_status hf_schema_migrate(hf_op *op, sqlite3 *db, const hf_schema_step *steps,
                        steps[count - 1].version);
     }
     for (size_t i = 0; i < count; i++) {
+        hf_assert(i == 0 || steps[i].version > steps[i - 1].version);
         if (steps[i].version > version) {
             HF_TRY(run_step(op, db, &steps[i]));
         }

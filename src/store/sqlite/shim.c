@@ -34,6 +34,9 @@ typedef struct shim_file {
     size_t late_len;       /* ... and how much they are; shim->late holds them */
 } shim_file;
 
+_Static_assert(sizeof(shim_file) % _Alignof(void *) == 0, "the inner file follows");
+_Static_assert(ID_AT + ID_LEN <= 100, "within the header of a database");
+
 static hf_shim *shim_of(sqlite3_vfs *vfs)
 {
     return HF_CONTAINER(vfs, hf_shim, vfs);
@@ -78,6 +81,7 @@ static int settle(sqlite3_file *file)
     if (self->late_len == 0) {
         return SQLITE_OK;
     }
+    hf_assert(self->shim->log == self && self->late_len <= sizeof self->shim->late);
     int len = (int)self->late_len;
     self->late_len = 0;
     return write_inner(self, self->shim->late, len, self->late_at);
@@ -179,6 +183,7 @@ static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
 {
     static const unsigned char ID[ID_LEN] = {HF_SQLITE_UNFINISHED_ID >> 24, HF_SQLITE_UNFINISHED_ID >> 16 & 0xff,
                                              HF_SQLITE_UNFINISHED_ID >> 8 & 0xff, HF_SQLITE_UNFINISHED_ID & 0xff};
+    hf_assert(len > ID_AT + ID_LEN);
     int rc = inner->pMethods->xWrite(inner, bytes, ID_AT, 0);
     if (rc == SQLITE_OK) {
         rc = inner->pMethods->xWrite(inner, ID, ID_LEN, ID_AT);
@@ -194,6 +199,7 @@ static int write_log(shim_file *self, const void *bytes, int len, sqlite3_int64 
 {
     hf_shim *shim = self->shim;
     size_t count = (size_t)len;
+    hf_assert(self->is_log && len >= 0);
     if (self->late_len > 0 &&
         (offset != self->late_at + (sqlite3_int64)self->late_len || count > sizeof shim->late - self->late_len)) {
         int rc = settle(&self->base);
@@ -207,6 +213,8 @@ static int write_log(shim_file *self, const void *bytes, int len, sqlite3_int64 
     if (self->late_len == 0) {
         self->late_at = offset;
     }
+    hf_assert(self->late_len + count <= sizeof shim->late);
+    hf_assert(offset == self->late_at + (sqlite3_int64)self->late_len); /* one write without a gap */
     memcpy(shim->late + self->late_len, bytes, count);
     self->late_len += count;
     bool has_room = offset + len <= self->len;
@@ -431,7 +439,8 @@ hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner)
     if (found == NULL) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "SQLite has no VFS '%s'", inner != NULL ? inner : "");
     }
-    (void)snprintf(shim->name, sizeof shim->name, "holdfast-%p", (void *)shim);
+    int name_len = snprintf(shim->name, sizeof shim->name, "holdfast-%p", (void *)shim);
+    hf_assert(name_len > 0 && (size_t)name_len < sizeof shim->name);
     shim->vfs = (sqlite3_vfs){
         .iVersion = 1,
         .szOsFile = (int)sizeof(shim_file) + found->szOsFile,
@@ -455,6 +464,7 @@ hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner)
 
 void hf_shim_close(hf_shim *shim)
 {
+    hf_assert(shim->log == NULL && shim->witness == NULL); /* its connection is closed */
     if (shim->inner != NULL) {
         (void)sqlite3_vfs_unregister(&shim->vfs);
         shim->inner = NULL;

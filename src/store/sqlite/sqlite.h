@@ -27,9 +27,9 @@ typedef struct hf_sqlite_options {
 } hf_sqlite_options;
 
 /* Opens the database at `path`, or makes it (mode 0600). NULL options are the defaults. Closing moves the log into the file and
- * deletes it; a poisoned store (S5) leaves it for the next open.
+ * deletes it; a poisoned store (store-S5) leaves it for the next open.
  *
- * A log that an earlier process left is read from the disk if there is a `reread`, and written to the disk again before anything of it counts (S7), unless read_only.
+ * A log that an earlier process left is read from the disk if there is a `reread`, and written to the disk again before anything of it counts (store-S7), unless read_only.
  *
  * Fails, with a sentence that says what is wrong and what to do, without changing the file:
  * HF_ERR_NOT_FOUND (must_exist), HF_ERR_INVALID (not a database, not ours, truncated, zeroed, damaged),

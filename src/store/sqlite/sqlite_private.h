@@ -51,7 +51,7 @@ bool hf_shim_no_room(int error);
 
 /* ---- durable.c: logs and journals that survive a power cut ------------------------------------------------------------- */
 
-/* D0: by options->reread, if the database at `path` was not closed. Nothing of it is open or locked yet. */
+/* store-D0: by options->reread, if the database at `path` was not closed. Nothing of it is open or locked yet. */
 hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options);
 /* xOpen of the inner VFS for a log or journal, to read and write. Afterwards its name is durable, and every byte of it. On
  * failure `file` is not open, and `trouble` says more if it is about durability. */
@@ -125,7 +125,7 @@ typedef struct hf_sqlite {
     sqlite3 *db;             /* the connection */
     hf_shim shim;            /* what it reads and writes through */
     uint64_t last_commit;    /* number of the last commit that is there */
-    bool is_poisoned;        /* S5: nobody knows what the file holds */
+    bool is_poisoned;        /* store-S5: nobody knows what the file holds */
     int page_size;           /* bytes */
     uint64_t log_frames;     /* pages in the write-ahead log that are not yet in the file, once known */
     sqlite3_int64 looked_ms; /* when a commit last looked whether file and log have their names, by SQLite's clock */

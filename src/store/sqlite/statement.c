@@ -48,6 +48,8 @@ static const struct {
     [HF_TABLE_NAME_LOG] = {SHAPE_NUMBER, ONE("name_log", "id")},
 };
 
+_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its statements");
+
 static const char *const PLAIN[HF_PLAIN_COUNT] = {
     [HF_PLAIN_BEGIN] = "BEGIN IMMEDIATE",
     [HF_PLAIN_COMMIT] = "COMMIT",
@@ -68,15 +70,19 @@ static int prepare(hf_sqlite *store, const char *sql, sqlite3_stmt **kept)
 
 int hf_sqlite_prepare(hf_sqlite *store, hf_table table, hf_statement which, sqlite3_stmt **ret_statement)
 {
+    hf_assert((unsigned)table < HF_TABLE_COUNT && (unsigned)which < HF_STATEMENT_COUNT);
     sqlite3_stmt **kept = &store->statements[table][which];
     int rc = prepare(store, TABLES[table].sql[which], kept);
+    hf_assert(rc != SQLITE_OK || *kept != NULL);
     *ret_statement = *kept;
     return rc;
 }
 
 int hf_sqlite_prepare_plain(hf_sqlite *store, hf_plain_statement which, sqlite3_stmt **ret_statement)
 {
+    hf_assert((unsigned)which < HF_PLAIN_COUNT);
     int rc = prepare(store, PLAIN[which], &store->plain[which]);
+    hf_assert(rc != SQLITE_OK || store->plain[which] != NULL);
     *ret_statement = store->plain[which];
     return rc;
 }
@@ -137,6 +143,7 @@ static int64_t pack_bound(const hf_key *key)
     if (key->a >= INT64_C(1) << RUN_BITS) {
         return INT64_MAX;
     }
+    hf_assert(key->a >= 0 && key->a < INT64_C(1) << RUN_BITS);
     int64_t base = key->a << PACKED_BITS;
     int64_t end = INT64_C(1) << PACKED_BITS;
     return base + (key->b < 0 ? 0 : key->b > end ? end : key->b);
@@ -158,6 +165,7 @@ static void bind_number(sqlite3_stmt *statement, int at, int64_t number, int *rc
 
 int hf_sqlite_bind_key(sqlite3_stmt *statement, int at, hf_table table, const hf_key *key, bool bound, int *rc)
 {
+    hf_assert(at == 1 || bound); /* only a range has a second key */
     switch (TABLES[table].shape) {
     case SHAPE_NUMBER:
         bind_number(statement, at, key->a, rc);

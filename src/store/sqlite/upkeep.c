@@ -18,12 +18,14 @@ hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request)
     if (store->log_frames == 0 || (!request->force && log_len(store) <= store->log_len_max)) {
         return HF_OK;
     }
+    hf_assert(sqlite3_get_autocommit(store->db) != 0); /* store-S6 */
     int in_log = 0;
     int moved = 0;
     int rc = sqlite3_wal_checkpoint_v2(store->db, "main", SQLITE_CHECKPOINT_PASSIVE, &in_log, &moved);
     if (rc != SQLITE_OK) {
         return hf_sqlite_fail(&request->op, store->db, rc, "cannot move the log into the database");
     }
+    hf_assert(moved <= in_log);
     if (in_log == moved) {
         store->log_frames = 0;
     }
@@ -52,7 +54,8 @@ static int stop_before(hf_store_count *count, sqlite3_stmt *statement)
 /* Rows of one table, no more than `*left`. Their values are not read, only the pages their keys are on. */
 static int count_table(hf_sqlite *store, hf_store_count *count, int *left)
 {
-    hf_key first = {.a = INT64_MIN, .b = INT64_MIN};
+    hf_assert((unsigned)count->table<HF_TABLE_COUNT && * left> 0);
+    hf_key first = hf_key_first();
     hf_key end = hf_key_last();
     sqlite3_stmt *statement = NULL;
     int rc = hf_sqlite_prepare(store, count->table, HF_STATEMENT_SCAN, &statement);

@@ -168,8 +168,8 @@ static void use_healed(scenario *it, const fault_plan *plan, uint64_t acknowledg
                  "I1: after fault %d%s commit %llu is left, %llu was acknowledged", (int)plan->fault,
                  plan->forever ? " for ever" : "", (unsigned long long)last, (unsigned long long)acknowledged);
     HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
-    HF_CHECK_SAY(last != it->commit || hash == it->hash, "S5: a failed commit left something");
-    cut_power(it, plan, (hf_crash_mode)hf_rng_below(&it->rng, HF_CRASH_MODE_COUNT), last, hash); /* S7 */
+    HF_CHECK_SAY(last != it->commit || hash == it->hash, "store-S5: a failed commit left something");
+    cut_power(it, plan, (hf_crash_mode)hf_rng_below(&it->rng, HF_CRASH_MODE_COUNT), last, hash); /* store-S7 */
     hf_core *core = NULL;
     hf_status status = sim_try_engine(&op, store, &hash);
     HF_CHECK_SAY(status == HF_OK, "after fault %d: %s", (int)plan->fault, op.message);

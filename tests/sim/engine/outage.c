@@ -40,12 +40,13 @@ static void judge_store(outage *it, hf_store *store)
     uint64_t hash = 0;
     uint64_t last = store->ops->last_commit(store);
     const sim_world *world = it->world;
-    if (!HF_CHECK_SAY(last >= world->durable && last <= world->asked, "S1, S2: commit %llu was left of %llu to %llu",
-                      (unsigned long long)last, (unsigned long long)world->durable, (unsigned long long)world->asked)) {
+    if (!HF_CHECK_SAY(last >= world->durable && last <= world->asked,
+                      "store-S1, store-S2: commit %llu was left of %llu to %llu", (unsigned long long)last,
+                      (unsigned long long)world->durable, (unsigned long long)world->asked)) {
         return;
     }
     HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
-    HF_CHECK_SAY(hash == sim_twin_hash(it->twin, last), "S1: other contents after commit %llu",
+    HF_CHECK_SAY(hash == sim_twin_hash(it->twin, last), "store-S1: other contents after commit %llu",
                  (unsigned long long)last);
     if (hash != it->engine_checked || hf_rng_below(&it->rng, ENGINES_EVERY) == 0) {
         it->engine_checked = hash;

@@ -1,8 +1,8 @@
 /* Which store the engine gets, and what a crash does to it.
  *
  * The memory store lives on as it is. SQLite stands on a disk in memory that loses its power with the process: what was
- * written and not synced is there in part, torn, or not at all. As commits that were executed are durable (S2) and others
- * have left no trace (S1), a seed must come out the same on both. */
+ * written and not synced is there in part, torn, or not at all. As commits that were executed are durable (store-S2) and others
+ * have left no trace (store-S1), a seed must come out the same on both. */
 #include "sim/engine/sim.h"
 
 #include "store/sqlite/sqlite.h"
@@ -92,10 +92,10 @@ void sim_store_crash(sim_world *world)
         return;
     }
     uint64_t last = world->store->ops->last_commit(world->store);
-    uint64_t most = world->is_store_gone ? world->asked : world->executed; /* S5: of a failed one nobody knows */
+    uint64_t most = world->is_store_gone ? world->asked : world->executed; /* store-S5: of a failed one nobody knows */
     if (last < world->executed || last > most) {
-        sim_fail(world, "S1, S2: %llu commits were executed, %llu are there", (unsigned long long)world->executed,
-                 (unsigned long long)last);
+        sim_fail(world, "store-S1, store-S2: %llu commits were executed, %llu are there",
+                 (unsigned long long)world->executed, (unsigned long long)last);
     }
     world->executed = world->asked = world->durable = last;
     world->is_store_gone = false;

@@ -145,13 +145,13 @@ void sim_trouble_reopen(sim_world *world)
     uint64_t least = may_lose ? world->durable : world->executed;
     world->failed_before = writes_failed(world);
     if (last < least || last > world->asked) {
-        sim_fail(world, "S2: %llu commits were executed and %llu begun, %llu are there without a power cut",
+        sim_fail(world, "store-S2: %llu commits were executed and %llu begun, %llu are there without a power cut",
                  (unsigned long long)world->executed, (unsigned long long)world->asked, (unsigned long long)last);
     }
     if (last < world->executed && !world->failed) { /* by right, and more than the judge can bear */
         sim_trace(world, "%llu commits are lost", (unsigned long long)(world->executed - last));
         world->failed = world->is_poorer = true;
     }
-    world->executed = world->asked = world->durable = last; /* S7 */
+    world->executed = world->asked = world->durable = last; /* store-S7 */
     world->is_store_gone = false;
 }

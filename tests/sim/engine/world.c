@@ -163,7 +163,7 @@ static void execute_commit(sim_world *world, hf_store_request *request)
         world->executed = request->commit;
         world->durable = world->options.is_normal ? world->durable : world->executed;
         sim_store_upkeep(world);
-    } else if (!world->is_store_gone) { /* S5: it is refused, and has left nothing */
+    } else if (!world->is_store_gone) { /* store-S5: it is refused, and has left nothing */
         world->asked = world->executed;
     }
 }
@@ -275,8 +275,8 @@ bool sim_world_open(sim_world *world)
     sim_trace(world, "open %llu, next commit %llu", (unsigned long long)world->opened,
               (unsigned long long)world->core->commit_next);
     if (world->core->commit_next != world->executed + 1) {
-        sim_fail(world, "S2: the store took %llu commits, the engine found %llu", (unsigned long long)world->executed,
-                 (unsigned long long)world->core->commit_next - 1);
+        sim_fail(world, "store-S2: the store took %llu commits, the engine found %llu",
+                 (unsigned long long)world->executed, (unsigned long long)world->core->commit_next - 1);
     }
     if (world->unhealthy.count % 2 == 1) {
         *SIM_PUSH(&world->unhealthy) = sim_now(world).wall + SIM_SECOND;

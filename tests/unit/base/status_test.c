@@ -36,6 +36,7 @@ static const struct {
     {(hf_status)(HF_ERR_USER + 7), "HF_ERR_USER", false},
 };
 
+/* base-B4 */
 static void every_status_says_whether_it_may_pass(void **state)
 {
     (void)state;

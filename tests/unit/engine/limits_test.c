@@ -1,7 +1,7 @@
 /* Limits: what is too long, too many or too much is refused with a sentence. */
 #include "fixture.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 

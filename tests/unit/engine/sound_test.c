@@ -1,8 +1,8 @@
 /* Records with right checksums that make no sense: their run is bad, as if they were damaged, and nothing else is (sound.c). */
 #include "fixture.h"
 
-#include "base/limits.h"
 #include "engine/look.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 

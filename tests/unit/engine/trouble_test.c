@@ -2,7 +2,7 @@
  * ever. */
 #include "fixture.h"
 
-#include "base/limits.h"
+#include "history/limits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

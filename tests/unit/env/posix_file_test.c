@@ -84,6 +84,7 @@ static void the_four_modes_do_what_they_say(void **state)
     assert_content("third");
 }
 
+/* env-E4, env-E5 */
 static void failures_of_files_are_statuses(void **state)
 {
     (void)state;

@@ -68,7 +68,7 @@ static void talk_over(const char *listen_address, const char *prefix)
     ASSERT_STATUS(HF_OK, ops()->listen(posix(), &op, listen_address, 0, false, &listen_fd, bound));
     print_message("%s is %s\n", listen_address, bound);
     assert_memory_equal(bound, prefix, strlen(prefix));
-    assert_true((fcntl(listen_fd, F_GETFD) & FD_CLOEXEC) != 0);
+    assert_true((fcntl(listen_fd, F_GETFD) & FD_CLOEXEC) != 0); /* env-E2 */
     assert_true((fcntl(listen_fd, F_GETFL) & O_NONBLOCK) != 0);
     int server = -1;
     int client = -1;
@@ -161,6 +161,7 @@ static void only_a_stale_unix_socket_is_replaced(void **state)
     ASSERT_STATUS(HF_ERR_NOT_FOUND, ops()->connect(posix(), &op, address, &second));
 }
 
+/* env-E4, env-E5 */
 static void failures_of_the_network_are_statuses(void **state)
 {
     (void)state;
@@ -169,8 +170,10 @@ static void failures_of_the_network_are_statuses(void **state)
     char bound[HF_ADDRESS_LEN_MAX];
     ASSERT_STATUS(HF_ERR_INVALID, ops()->listen(posix(), &op, "nonsense", 1, false, &fd, bound));
     ASSERT_STATUS(HF_ERR_INVALID, ops()->connect(posix(), &op, "tcp:localhost:1", &fd));
+    assert_int_equal(fd, -1); /* env-E1 */
     ASSERT_STATUS(HF_OK, ops()->listen(posix(), &op, "tcp:127.0.0.1:0", 1, false, &fd, bound));
     ASSERT_STATUS(HF_ERR_EXISTS, ops()->listen(posix(), &op, bound, 1, true, &other, bound));
+    assert_int_equal(other, -1);                                          /* env-E1 */
     ASSERT_STATUS(HF_ERR_AGAIN, ops()->connect_finish(posix(), &op, fd)); /* a listener never gets connected */
     ops()->close(posix(), fd);
     hf_status status = ops()->connect(posix(), &op, bound, &fd); /* nobody there any more */

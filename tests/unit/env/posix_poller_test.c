@@ -18,6 +18,7 @@ static hf_poller *open_poller(void)
     return poller;
 }
 
+/* env-E3 */
 static void a_first_watch_reports_what_is_ready_and_later_only_edges(void **state)
 {
     (void)state;
@@ -81,6 +82,7 @@ static void what_cannot_be_watched_is_a_status(void **state)
     }
 }
 
+/* env-P2 */
 static void a_ring_is_heard_once_and_rings_merge(void **state)
 {
     (void)state;
@@ -118,6 +120,7 @@ static void answer_main(void *arg)
     }
 }
 
+/* env-P1 */
 static void no_ring_is_lost_between_threads(void **state)
 {
     (void)state;

@@ -232,6 +232,7 @@ static void environment_directory_and_input_reach_the_child(void **state)
     ops()->close(posix(), fds[0]);
 }
 
+/* env-H4 */
 static void a_child_starts_with_a_clean_slate(void **state)
 {
     (void)state;
@@ -351,6 +352,7 @@ static hf_spawn tree_of(const forest *trees, const char *const *env)
     return (hf_spawn){.argv = TREE_ARGV, .env = env, .fds = {-1, trees->fds[1], -1}};
 }
 
+/* env-H1, env-H3 */
 static void signals_reach_the_whole_group(void **state)
 {
     (void)state;
@@ -372,6 +374,7 @@ static void signals_reach_the_whole_group(void **state)
     ops()->close(posix(), fds[0]);
 }
 
+/* env-E7 */
 static void closing_the_helper_leaves_no_descendant(void **state)
 {
     (void)state;
@@ -444,6 +447,7 @@ static void kill_host(bool fork_copy)
     clear(&trees);
 }
 
+/* env-E7 */
 static void kill_9_of_the_host_leaves_no_descendant(void **state)
 {
     (void)state;
@@ -461,6 +465,7 @@ static void on_child_signal(int number)
     atomic_fetch_add(&child_signal_count, 1);
 }
 
+/* env-E6 */
 static void the_host_sees_neither_sigchld_nor_a_child(void **state)
 {
     (void)state;
@@ -601,6 +606,7 @@ static void a_dead_helper_is_noticed_and_its_children_are_dead(void **state)
     ops()->close(posix(), fds[0]);
 }
 
+/* env-H2 */
 static void many_children_at_once_are_all_told_of(void **state)
 {
     (void)state;

@@ -282,6 +282,7 @@ static void whoever_is_asked_of_a_fault_stays_until_it_has_answered(void **state
     assert_int_equal(WEXITSTATUS(status), 10);
 }
 
+/* env-E6 */
 static void a_hosts_own_handler_is_left_alone(void **state)
 {
     (void)state;

@@ -393,6 +393,7 @@ static void connect_both(hf_env *env, int *ret_client, int *ret_server)
     env->ops->close(env, listener);
 }
 
+/* env-E3 */
 static void edges_are_reported_once(void **state)
 {
     (void)state;

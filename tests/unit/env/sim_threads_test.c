@@ -213,6 +213,7 @@ static void keep_own_self(void *arg)
     }
 }
 
+/* base-B1 */
 static void each_thread_has_its_own_self_errno_and_id(void **state)
 {
     (void)state;
@@ -270,6 +271,7 @@ static void scheduler_main(void *arg)
     hf_context_retire(&self->fiber);
 }
 
+/* env-C4 */
 static void threads_may_be_left_on_a_fibers_stack(void **state)
 {
     (void)state;

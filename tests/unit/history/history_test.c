@@ -3,6 +3,7 @@
 
 #include "history/history.h"
 #include "unit/wire/pb_random.h"
+#include "json/pb_json_read.h"
 
 typedef struct desk {
     hf_op op;
@@ -57,6 +58,7 @@ static void one_history(uint64_t seed)
     desk_deinit(&d);
 }
 
+/* history-H1 */
 static void any_history_comes_back_from_json(void **state)
 {
     (void)state;
@@ -143,6 +145,7 @@ static void older_spelling_of_a_history_is_read(void **state)
     desk_deinit(&d);
 }
 
+/* history-H2 */
 static void events_have_names(void **state)
 {
     (void)state;

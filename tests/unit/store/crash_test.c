@@ -159,7 +159,7 @@ static bool commit_under_errors(const script *s, hf_store *store, hf_vfs *disk, 
         if (!HF_CHECK_SAY(commit.status == HF_ERR_IO || commit.status == HF_ERR_FULL, "%s", commit.op.message)) {
             return false;
         }
-        /* S5: it changed nothing, and no power cut brings it back. */
+        /* store-S5: it changed nothing, and no power cut brings it back. */
         hf_vfs_image(disk, (hf_crash_mode)hf_rng_below(rng, HF_CRASH_MODE_COUNT), rng, image);
         if (!disk_is_good(s, image, w->acked, w->acked, "after a refused commit")) {
             return false;

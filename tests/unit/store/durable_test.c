@@ -106,6 +106,7 @@ static calls calls_of_opening(disks *d)
     return (calls){after.writes - before.writes, after.syncs - before.syncs, after.dir_syncs - before.dir_syncs};
 }
 
+/* store-D1 */
 static void only_a_log_that_was_left_is_written_again(void **state)
 {
     disks *d = *state;
@@ -125,6 +126,7 @@ static void only_a_log_that_was_left_is_written_again(void **state)
     end(d, false);
 }
 
+/* store-D0, store-D1, store-S7 */
 static void what_an_opening_finds_after_a_failed_sync_is_durable(void **state)
 {
     disks *d = *state;
@@ -135,7 +137,7 @@ static void what_an_opening_finds_after_a_failed_sync_is_durable(void **state)
         uint64_t last = d->store->ops->last_commit(d->store);
         assert_int_equal(commit_next(d), HF_ERR_STORE);
         assert_int_equal(strstr(d->op.message, "it is full: make room") != NULL, nth == 3);
-        assert_int_equal(commit_next(d), HF_ERR_STORE); /* S5: it stays so */
+        assert_int_equal(commit_next(d), HF_ERR_STORE); /* store-S5: it stays so */
         end(d, nth == 2);
         assert_int_equal(begin(d), HF_OK);
         uint64_t found = d->store->ops->last_commit(d->store);
@@ -212,7 +214,7 @@ static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_noth
     assert_durable(d, 13);
 }
 
-/* ext4: a block whose first write failed is lost for as long as it is cached (D5 in vfs_disk.c). */
+/* ext4: a block whose first write failed is lost for as long as it is cached (vfs-D5 in vfs_disk.c). */
 static void a_block_that_stays_lost_in_the_cache_takes_nothing_with_it(void **state)
 {
     disks *d = *state;
@@ -269,6 +271,7 @@ static void nothing_is_written_by_an_opening_that_only_reads(void **state)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------- */
 
+/* store-D2 */
 static void no_log_is_used_whose_name_is_not_durable(void **state)
 {
     disks *d = *state;

@@ -157,7 +157,7 @@ static void settle_commit(story *t, hf_store *store)
     t->is_bad = t->is_bad || !HF_CHECK_SAY(last >= least && last <= t->asked, "life %d: commit %d instead of %d to %d",
                                            t->life, (int)last, (int)least, (int)t->asked);
     t->faults = faults;
-    t->acked = t->asked = t->least = last; /* S7: what an opening shows is durable */
+    t->acked = t->asked = t->least = last; /* store-S7: what an opening shows is durable */
 }
 
 static void live(story *t, trouble what)

@@ -139,6 +139,7 @@ static void one_seed(uint64_t seed)
     hf_sim_end(env, NULL);
 }
 
+/* store-S3, store-Q1, store-Q2, store-Q3: a simulation switches threads at every call to the environment */
 static void queue_executes_in_order_and_closes_when_all_is_done(void **state)
 {
     (void)state;

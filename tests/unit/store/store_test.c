@@ -1,4 +1,4 @@
-/* The contract of hf_store, on every backend: S1-S6 as far as they show without a crash (crash_test.c has those). */
+/* The contract of hf_store, on every backend: store-S1 to store-S6 as far as they show without a crash (crash_test.c has those). */
 #include "backends.h"
 
 #include <stdio.h>

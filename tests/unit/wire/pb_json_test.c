@@ -4,9 +4,12 @@
 #include "proto/pb.h"
 #include "unit/wire/pb_random.h"
 #include "wire/base64.h"
-#include "wire/json_read.h"
+#include "wire/json_check.h"
 #include "wire/pb_json.h"
 #include "wire/time_text.h"
+#include "json/json_read.h"
+#include "json/pb_json_read.h"
+#include "json/text_read.h"
 
 #include <math.h>
 
@@ -170,6 +173,76 @@ static void json_nested_too_deep_is_refused(void **state)
     desk_deinit(&d);
 }
 
+static void json_is_told_from_other_text(void **state)
+{
+    (void)state;
+    static const struct {
+        hf_str text;
+        bool is_json;
+        bool is_read; /* by jansson, which refuses some texts that are JSON */
+    } CASES[] = {
+        {HF_STR_INIT("null"), true, true},
+        {HF_STR_INIT(" [true , false,null]\r\n\t"), true, true},
+        {HF_STR_INIT("{\"a\":{},\"b\":[],\"c\":[{\"d\":[[1]]}]}"), true, true},
+        {HF_STR_INIT("-0.5e+10"), true, true},
+        {HF_STR_INIT("[0,-1,12,1E9]"), true, true},
+        {HF_STR_INIT("\"\\ud83d\\ude00 \\u00e9 \\/\\n \xe2\x82\xac\\u0000\""), true, true},
+        {HF_STR_INIT("{\"a\":1,\"a\":2}"), true, false},
+        {HF_STR_INIT("99999999999999999999"), true, false},
+        {HF_STR_INIT("1e999"), true, false},
+        {HF_STR_INIT(""), false, false},
+        {HF_STR_INIT("  "), false, false},
+        {HF_STR_INIT("nul"), false, false},
+        {HF_STR_INIT("nulll"), false, false},
+        {HF_STR_INIT("1 2"), false, false},
+        {HF_STR_INIT("01"), false, false},
+        {HF_STR_INIT("-"), false, false},
+        {HF_STR_INIT("1."), false, false},
+        {HF_STR_INIT("1e"), false, false},
+        {HF_STR_INIT("+1"), false, false},
+        {HF_STR_INIT("[1,]"), false, false},
+        {HF_STR_INIT("[1"), false, false},
+        {HF_STR_INIT("[1}"), false, false},
+        {HF_STR_INIT("]"), false, false},
+        {HF_STR_INIT("{\"a\"}"), false, false},
+        {HF_STR_INIT("{\"a\":}"), false, false},
+        {HF_STR_INIT("{\"a\":1,}"), false, false},
+        {HF_STR_INIT("{a:1}"), false, false},
+        {HF_STR_INIT("{1:1}"), false, false},
+        {HF_STR_INIT("\"open"), false, false},
+        {HF_STR_INIT("\"\\"), false, false},
+        {HF_STR_INIT("\"\\x\""), false, false},
+        {HF_STR_INIT("\"\\\0\""), false, false},
+        {HF_STR_INIT("\"\\u12g4\""), false, false},
+        {HF_STR_INIT("\"\\u12"), false, false},
+        {HF_STR_INIT("\"\\ud800\""), false, false},
+        {HF_STR_INIT("\"\\ud800\\u0041\""), false, false},
+        {HF_STR_INIT("\"\\udc00\""), false, false},
+        {HF_STR_INIT("\"\n\""), false, false},
+        {HF_STR_INIT("\"\0\""), false, false},
+        {HF_STR_INIT("\"\xc0\x80\""), false, false},
+        {HF_STR_INIT("\"\xed\xa0\x80\""), false, false},
+        {HF_STR_INIT("\xef\xbb\xbf{}"), false, false},
+    };
+    static char deep[400000];
+    for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
+        desk d;
+        desk_init(&d);
+        hf_json_value value;
+        print_message("%.*s\n", HF_STR_ARGS(CASES[i].text));
+        assert_int_equal(hf_json_is_valid(CASES[i].text), CASES[i].is_json);
+        assert_int_equal(hf_json_read(&d.op, CASES[i].text, &d.arena, &value) == HF_OK, CASES[i].is_read);
+        desk_deinit(&d);
+    }
+    memset(deep, '[', sizeof deep);
+    assert_false(hf_json_is_valid(hf_str_of_len(deep, sizeof deep)));
+    memset(deep + HF_JSON_DEPTH_MAX, ']', HF_JSON_DEPTH_MAX);
+    assert_true(hf_json_is_valid(hf_str_of_len(deep, (size_t)2 * HF_JSON_DEPTH_MAX)));
+    memset(deep + HF_JSON_DEPTH_MAX + 1, ']', HF_JSON_DEPTH_MAX + 1);
+    deep[HF_JSON_DEPTH_MAX] = '[';
+    assert_false(hf_json_is_valid(hf_str_of_len(deep, (size_t)2 * HF_JSON_DEPTH_MAX + 2)));
+}
+
 static void times_have_one_text(void **state)
 {
     (void)state;
@@ -318,6 +391,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(other_spellings_are_read),
     cmocka_unit_test(what_does_not_fit_is_refused_with_a_sentence),
     cmocka_unit_test(json_nested_too_deep_is_refused),
+    cmocka_unit_test(json_is_told_from_other_text),
     cmocka_unit_test(times_have_one_text),
     cmocka_unit_test(durations_have_one_text),
     cmocka_unit_test(base64_comes_in_two_alphabets),

@@ -53,6 +53,7 @@ static void one_truncated(uint64_t seed)
     hf_arena_deinit(&arena);
 }
 
+/* wire-W2 */
 static void any_truncation_is_refused_or_read(void **state)
 {
     (void)state;
@@ -88,6 +89,7 @@ static void any_flipped_bit_is_refused_or_read(void **state)
     hf_each_seed("messages with flipped bits", 5000, one_flipped);
 }
 
+/* wire-W5 */
 static void malformed_bytes_are_refused_with_a_sentence(void **state)
 {
     (void)state;
@@ -136,6 +138,7 @@ static size_t nested(char *bytes, size_t room, int depth)
     return len;
 }
 
+/* wire-W3 */
 static void depth_is_bounded(void **state)
 {
     (void)state;
@@ -157,6 +160,7 @@ static void *counting_allocate(void *total, size_t len, size_t align)
     return heap_allocate(NULL, len, align);
 }
 
+/* wire-W4 */
 static void a_message_in_a_thousand_parts_costs_no_square(void **state)
 {
     (void)state;

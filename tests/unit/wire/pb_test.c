@@ -67,6 +67,7 @@ static void one_message(uint64_t seed)
     bench_deinit(&b);
 }
 
+/* wire-W1 */
 static void any_message_comes_back_as_it_was(void **state)
 {
     (void)state;

@@ -4,6 +4,7 @@
 
 #include "env/sim/sim.h"
 #include "fiber/core.h"
+#include "history/limits.h"
 #include "worker/worker_private.h"
 
 #include <pthread.h>

@@ -9,12 +9,12 @@
  *                         |                  told "started" before "ended"
  *                         +--exec fails--> REFUSED --told and reaped--> FREE
  *
- * H1. Only this process reaps, and a RUNNING child is not reaped: its pid and group cannot be somebody else's.
- * H2. Nothing here waits for the host or for a child: replies that do not fit stay in the table, and the outcome of an
+ * env-H1  Only this process reaps, and a RUNNING child is not reaped: its pid and group cannot be somebody else's.
+ * env-H2  Nothing here waits for the host or for a child: replies that do not fit stay in the table, and the outcome of an
  *     exec arrives through a pipe that the exec closes. So the end of the host is always noticed.
- * H3. The helper is a session leader, and its children make groups of their own. Every group below it consists of its
+ * env-H3  The helper is a session leader, and its children make groups of their own. Every group below it consists of its
  *     descendants only, and may be killed as a whole.
- * H4. All signals are blocked, and their actions are the default ones: a child starts with a clean slate. */
+ * env-H4  All signals are blocked, and their actions are the default ones: a child starts with a clean slate. */
 #include "env/posix/helper/helper.h"
 
 #include <errno.h>
@@ -251,7 +251,7 @@ static void handle_signal(const hf_wire_request *request)
     if (child == NULL || child->state != HF_RUNNING) {
         return; /* it ended meanwhile: the host will read so */
     }
-    if (sys2(SYS_kill, -child->pid, request->number) < 0) { /* H1 */
+    if (sys2(SYS_kill, -child->pid, request->number) < 0) { /* env-H1 */
         (void)sys2(SYS_kill, child->pid, request->number);  /* it left its group */
     }
 }
@@ -340,7 +340,7 @@ bool hf_helper_reap(void)
         }
         int32_t pid = info.si_pid;
         if (find_pid(pid) !=
-            NULL) { /* H1: not reaped yet, so the group is still its own; what it left behind ends too */
+            NULL) { /* env-H1: not reaped yet, so the group is still its own; what it left behind ends too */
             (void)sys2(SYS_kill, -pid, SIGKILL);
         }
         if (sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | __WALL, 0) == 0) {

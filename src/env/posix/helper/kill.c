@@ -23,7 +23,7 @@ typedef struct hf_sweep {
     int killed_count; /* less than found: some belong to another user */
 } hf_sweep;
 
-/* Kills a child with its group, so that a child that forks all the time cannot run away (H3). */
+/* Kills a child with its group, so that a child that forks all the time cannot run away (env-H3). */
 static void kill_child(int pid, hf_sweep *sweep)
 {
     long own_group = sys1(SYS_getpgid, 0); /* a child that has not made its own yet is in this one */

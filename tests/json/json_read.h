@@ -1,6 +1,6 @@
-/* JSON text to a tree in an arena. The text is checked and bounded: it is somebody else's. */
-#ifndef HF_WIRE_JSON_READ_H
-#define HF_WIRE_JSON_READ_H
+/* JSON text to a tree in an arena. The text is checked and bounded. */
+#ifndef HF_TESTS_JSON_JSON_READ_H
+#define HF_TESTS_JSON_JSON_READ_H
 
 #include "base/arena.h"
 #include "base/op.h"

@@ -1,9 +1,9 @@
-#include "wire/pb_json.h"
+#include "json/pb_json_read.h"
 
-#include "wire/base64.h"
-#include "wire/json_read.h"
+#include "history/history.h"
 #include "wire/pb_private.h"
-#include "wire/time_text.h"
+#include "json/json_read.h"
+#include "json/text_read.h"
 
 #include <float.h>
 #include <math.h>
@@ -315,4 +315,15 @@ hf_status hf_pb_json_read(hf_op *op, const hf_pb_type *type, hf_str text, hf_are
     HF_TRY(hf_json_read(op, text, arena, &root));
     memset(ret_msg, 0, type->size);
     return scan_message(&s, type, &root, ret_msg);
+}
+
+hf_status hf_history_from_json(hf_op *op, hf_str text, hf_arena *arena, hf_buf *out_bytes)
+{
+    hf_pb_history history;
+    HF_TRY(hf_pb_json_read(op, &hf_pb_history_type, text, arena, &history));
+    hf_pb_encode(&hf_pb_history_type, &history, out_bytes);
+    if (hf_buf_status(out_bytes) != HF_OK) {
+        return hf_fail(op, hf_buf_status(out_bytes), "the history's bytes do not fit");
+    }
+    return HF_OK;
 }

@@ -2,11 +2,11 @@
  *
  * jansson nests as deep as 2,048 levels, which a fiber's stack might not survive, so the depth is looked at before it is
  * called. Its tree is on its own heap; it is copied into the caller's arena and freed before anything else happens. */
-#include "wire/json_read.h"
+#include "json/json_read.h"
 
 #include <jansson.h>
 
-/* Counts brackets outside strings. Text that is no JSON may be miscounted, but never below what jansson would see. */
+/* Counts brackets outside strings. Text that is not JSON may be miscounted, but never below what jansson would see. */
 static bool is_too_deep(hf_str text)
 {
     size_t depth = 0;

@@ -1,0 +1,33 @@
+/* The bounds of workflows, each with its reason. Most are the defaults of a Temporal server, so that a program meets the same
+ * limits on both. */
+#ifndef HF_HISTORY_LIMITS_H
+#define HF_HISTORY_LIMITS_H
+
+#include "base/limits.h"
+
+#define HF_FAILURE_DEPTH_MAX 20 /* causes of a failure: each is a message inside the one before */
+#define HF_ID_LEN_MAX 1000      /* bytes of any id or name */
+#define HF_QUEUE_LEN_MAX 963    /* bytes of a task queue's name: a worker polls one with 37 more for its cached runs */
+#define HF_PAYLOAD_LEN_MAX (2u << 20) /* bytes of one payload, of a blob in a request */
+#define HF_PAYLOAD_COPY_LEN_MAX \
+    (1u << 30)                    /* bytes of a payload that is copied: a greater length is a mistake of the caller */
+#define HF_METADATA_FREE_LEN 1024 /* bytes of metadata that do not count: the encodings and type names that SDKs add */
+#define HF_ELEMENT_LEN_MIN 2      /* bytes that an empty payload counts: its tag and length in a list */
+#define HF_HISTORY_LEN_MAX (50ll << 20)    /* bytes of a history: beyond them the run is terminated */
+#define HF_HISTORY_COUNT_MAX 51200         /* events of a history: beyond them the run is terminated */
+#define HF_HISTORY_SUGGEST_LEN (4ll << 20) /* bytes from which on the worker is told to continue as new */
+#define HF_HISTORY_SUGGEST_COUNT 4096      /* events from which on it is told so */
+#define HF_RETRY_COEFFICIENT_MAX 1000000   /* times the last pause: a greater factor is a mistake */
+#define HF_PENDING_MAX 2000       /* pending activities of one run; also pending timers, and messages to other runs */
+#define HF_BUFFERED_COUNT_MAX 100 /* events that wait until a started workflow task has ended */
+#define HF_BUFFERED_LEN_MAX (2u << 20) /* their bytes */
+#define HF_SIGNALS_MAX 10000           /* signals of one run */
+#define HF_REQUEST_IDS_MAX 10000       /* request ids of one run: as many as signals */
+#define HF_FAILURE_KEPT_LEN_MAX 4096   /* bytes of the last failure in the state of an activity */
+#define HF_HISTORY_PAGE_LEN (2u << 20) /* bytes of history in one answer: half of what gRPC clients take */
+#define HF_HISTORY_PAGE_COUNT 65536    /* events of one page unless the caller wants fewer */
+#define HF_JOURNAL_LEN_MAX (32u << 20) /* bytes that a crash may have to read */
+#define HF_SUSPECT_FROM 3 /* processes that ended with a task in hand: from here on it is handed out last and alone */
+#define HF_OPEN_LEN_MIN (64u << 10) /* bytes of changes that one commit may have however little memory there is */
+
+#endif
