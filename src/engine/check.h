@@ -25,7 +25,7 @@ typedef struct hf_check_report {
  *
  *     K1  every record's checksum fits
  *     K2  the journal is dense and chained, and ends with the store's last commit
- *     K3  every history is dense and chained, and rebuild(history) is the run's state (R3)
+ *     K3  every history is dense and chained, and rebuild(history) is the run's state (run-R3)
  *     K4  every run has its name, deadline and waiting tasks in the tables that lead to it, and these nothing else (W3)
  *
  * Returns HF_OK when it could look, whatever it found. Fails: HF_ERR_NOMEM, what the store says. */

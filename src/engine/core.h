@@ -323,7 +323,7 @@ static inline hf_status hf_core_status(const hf_core *core)
 
 /* A hash over the whole state, for "same inputs, same state" (D11). */
 uint64_t hf_core_hash(hf_core *core);
-/* R1-R5 for every run in memory, and R3 against its history (rows are read from `store` synchronously). */
+/* run-R1 to run-R5 for every run in memory, and run-R3 against its history (rows are read from `store` synchronously). */
 hf_status hf_core_check(hf_op *op, hf_core *core, hf_store *store);
 hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run);
 

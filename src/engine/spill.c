@@ -90,7 +90,7 @@ static hf_str put_history(hf_core *core, hf_batch *batch, hf_run *run)
         hf_core_break(core, core->events.status, "out of memory");
         return HF_STR("");
     }
-    hf_assert((int64_t)core->events.len == run->history_len - run->spilled_len); /* R2 */
+    hf_assert((int64_t)core->events.len == run->history_len - run->spilled_len); /* run-R2 */
     hf_str events = hf_str_of_len(core->events.data, core->events.len);
     if (events.len <= core->options.tail_len_max) {
         return events;

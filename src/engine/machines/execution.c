@@ -2,7 +2,7 @@
  *
  *     (nothing) --> running --> completed | failed | canceled | terminated | continued as new | timed out
  *
- * One terminal event per run, and it is the last (R4 in run.h). What closes a run from outside, terminate and timeout, ends a
+ * One terminal event per run, and it is the last (run-R4). What closes a run from outside, terminate and timeout, ends a
  * started workflow task first, so that buffered events are not lost. */
 #include "engine/core.h"
 

@@ -460,7 +460,7 @@ void sim_check_alone(sim_world *world);                                /* U3 */
 void sim_judge(sim_world *world);
 /* I16 and W3, when nothing is on its way. */
 void sim_check_rest(sim_world *world);
-/* R1-R5 of the runs that changed, or of all. */
+/* run-R1 to run-R5 of the runs that changed, or of all. */
 void sim_check_runs(sim_world *world, bool all);
 
 #endif
