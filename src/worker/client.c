@@ -39,7 +39,7 @@ static void begin(errand *e, const char *verb, hf_str id)
 {
     e->verb = verb;
     e->id = id;
-    hf_arena_init_in(&e->arena, hf_data_memory(), e->room, sizeof e->room);
+    hf_arena_init_in(&e->arena, hf_env_memory(hf_env_posix()), e->room, sizeof e->room);
     hf_op_init(&e->op);
     e->timeout = hf_nanoseconds(0);
 }
@@ -113,7 +113,7 @@ static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_spac
                                 hf_execution **ret_execution)
 {
     hf_arena arena;
-    hf_arena_init(&arena, hf_data_memory());
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
     hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
     if (arena.status != HF_OK) {
@@ -389,7 +389,7 @@ static hf_status poll_close(errand *e, const hf_execution *execution, hf_str run
 static void begin_look(errand *e, hf_str *run_id, hf_str *token)
 {
     hf_arena arena;
-    hf_arena_init(&arena, hf_data_memory());
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     *run_id = hf_arena_copy(&arena, *run_id);
     *token = hf_arena_copy(&arena, *token);
     hf_arena_deinit(&e->arena);

@@ -4,36 +4,10 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "base/spin.h"
 #include "fiber/fail.h"
 #include "proto/pb.h"
 
 #include <holdfast/payload.h>
-
-/* The memory of calls that belong to no runtime. */
-hf_allocator hf_data_memory(void);
-
-/* Arenas that were used, with the memory they grew to: what one task needs the next one will need, too. Any thread. */
-enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MAX = 16 * 1024 };
-typedef struct hf_arenas {
-    hf_spin lock;
-    int count;
-    hf_allocator memory;
-    hf_arena spare[HF_ARENAS_MAX];
-} hf_arenas;
-void hf_arenas_init(hf_arenas *arenas, hf_allocator memory);
-void hf_arenas_deinit(hf_arenas *arenas);
-/* An empty arena, and the way back for it. */
-hf_arena hf_arenas_take(hf_arenas *arenas);
-void hf_arenas_give(hf_arenas *arenas, hf_arena *arena);
-
-/* An arena that begins with memory of the caller's. */
-static inline void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t len)
-{
-    hf_arena_init(arena, memory);
-    arena->free = room;
-    arena->end = arena->free + len;
-}
 
 /* The payloads that a workflow's fibers own, so that they go with the run. */
 typedef struct hf_kept {

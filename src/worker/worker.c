@@ -208,7 +208,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     HF_TRY(check_numbers(options));
     HF_TRY(hf_worker_may_ask(service));
-    hf_allocator memory = hf_data_memory();
+    hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));
     if (worker == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a worker");

@@ -16,7 +16,7 @@
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
-#include "base/arena.h"
+#include "base/arenas.h"
 #include "base/status.h"
 #include "fiber/crew.h"
 #include "fiber/wait.h"
