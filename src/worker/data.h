@@ -14,8 +14,9 @@ typedef struct hf_kept {
     hf_list boxes;
     size_t bytes; /* of all of them */
 } hf_kept;
-/* Those of the running workflow; NULL elsewhere. */
-hf_kept *hf_data_keep(void);
+/* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the fiber itself.
+ * There is one such function in a process, the worker's; any thread, any number of times. */
+void hf_data_keep_with(hf_kept *(*find)(void));
 /* Frees what was kept. */
 void hf_data_drop(hf_kept *kept);
 

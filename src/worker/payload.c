@@ -18,6 +18,21 @@ typedef struct box {
     char data[];
 } box;
 
+/* Payloads know nothing of workflows: whoever runs them says where their payloads go. */
+static _Atomic(hf_kept *(*)(void)) find_kept;
+
+void hf_data_keep_with(hf_kept *(*find)(void))
+{
+    hf_assert(find != NULL);
+    atomic_store_explicit(&find_kept, find, memory_order_relaxed);
+}
+
+static hf_kept *kept_of_self(void)
+{
+    hf_kept *(*find)(void) = atomic_load_explicit(&find_kept, memory_order_relaxed);
+    return find != NULL ? find() : NULL;
+}
+
 /* ---- Boxes ------------------------------------------------------------------------------------------------------------- */
 
 static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
@@ -121,7 +136,7 @@ hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
         *ret_payload = hf_payload_none();
         return HF_OK;
     }
-    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), hf_data_keep());
+    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), kept_of_self());
     if (b == NULL) {
         return no_memory(from.len);
     }
@@ -143,7 +158,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     if (len < 0) {
         return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
     }
-    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, hf_data_keep());
+    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, kept_of_self());
     if (b == NULL) {
         return no_memory((size_t)len);
     }

@@ -14,7 +14,7 @@ hf_wf *hf_wf_self(void)
     return hf_crew_self_state(&hf_wf_crew_ops);
 }
 
-hf_kept *hf_data_keep(void)
+hf_kept *hf_wf_self_payloads(void)
 {
     hf_wf *wf = hf_wf_self();
     return wf != NULL ? &wf->payloads : NULL;

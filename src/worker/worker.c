@@ -214,6 +214,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
         return hf_raise(HF_ERR_NOMEM, "no memory for a worker");
     }
     memset(worker, 0, sizeof *worker);
+    hf_data_keep_with(hf_wf_self_payloads); /* before any workflow runs */
     worker->memory = memory;
     hf_door_init(&worker->door, service);
     worker->service = &worker->door.service;

@@ -137,6 +137,9 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
     call->run_ahead = true;
 }
 
+/* verbs.c: what a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
+hf_kept *hf_wf_self_payloads(void);
+
 /* ---- poller.c, activity.c -------------------------------------------------------------------------------------------- */
 
 /* The body of a poller; it ends when it is canceled. */
