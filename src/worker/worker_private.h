@@ -18,11 +18,11 @@
 
 #include "base/arenas.h"
 #include "base/status.h"
+#include "client/data.h"
 #include "fiber/crew.h"
 #include "fiber/wait.h"
 #include "service/call.h"
 #include "service/witness.h"
-#include "worker/data.h"
 
 #include <holdfast/worker.h>
 

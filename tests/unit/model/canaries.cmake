@@ -26,7 +26,8 @@ add_library(
     holdfast_canary STATIC
     $<TARGET_OBJECTS:hf_base> $<TARGET_OBJECTS:hf_env> $<TARGET_OBJECTS:hf_fiber_canary> $<TARGET_OBJECTS:hf_wire>
     $<TARGET_OBJECTS:hf_history> $<TARGET_OBJECTS:hf_service> $<TARGET_OBJECTS:hf_store_canary>
-    $<TARGET_OBJECTS:hf_engine_canary> $<TARGET_OBJECTS:hf_worker> $<TARGET_OBJECTS:hf_open>)
+    $<TARGET_OBJECTS:hf_engine_canary> $<TARGET_OBJECTS:hf_client>
+    $<TARGET_OBJECTS:hf_worker> $<TARGET_OBJECTS:hf_open>)
 set_target_properties(holdfast_canary PROPERTIES LINKER_LANGUAGE C)
 
 foreach(model scope chan keylock flight life crew hung engine images)

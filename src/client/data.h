@@ -1,6 +1,6 @@
 /* What users' data becomes on its way: hf_payload and hf_failure on one side, the structs of the wire on the other. */
-#ifndef HF_WORKER_DATA_H
-#define HF_WORKER_DATA_H
+#ifndef HF_CLIENT_DATA_H
+#define HF_CLIENT_DATA_H
 
 #include "base/arena.h"
 #include "base/list.h"

@@ -2,9 +2,9 @@
  * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
 #include "base/limits.h"
+#include "client/data.h"
 #include "env/symbols.h"
 #include "fiber/wait.h"
-#include "worker/data.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,10 +1,9 @@
 /* What a program asks of a service: start, result, signal, cancel, terminate. Each is one call, but for the result, which is
  * a row of long polls for the event that closes the run. */
 #include "base/span.h"
-#include "service/call.h"
-#include "worker/data.h"
-
+#include "client/data.h"
 #include "fiber/wait.h"
+#include "service/call.h"
 
 #include <holdfast/service.h>
 
