@@ -118,7 +118,7 @@ static void answer(activity *act, hf_method method, const void *request)
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, method, request, &act->arena);
         status = hf_service_ask(&op, worker->service, &call);
-        bool may_pass = hf_status_may_pass(status) && !atomic_load(&worker->door.is_shut);
+        bool may_pass = hf_status_may_pass(status) && !hf_guard_is_shut(&worker->guard);
         if (may_pass) {
             note_unsaid(worker, &op, false);
         }
@@ -127,7 +127,7 @@ static void answer(activity *act, hf_method method, const void *request)
             note_unsaid(worker, &op, true);
         }
     }
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&worker->door.is_shut)) {
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !hf_guard_is_shut(&worker->guard)) {
         hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op.message);
     }

@@ -77,7 +77,7 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
 /* What does not pass by itself is not sent again; the next heartbeat may have other details. */
 static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
 {
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&act->worker->door.is_shut)) {
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !hf_guard_is_shut(&act->worker->guard)) {
         hf_log(act->worker->rt, HF_LOG_WARN, "heartbeat_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op->message);
     }

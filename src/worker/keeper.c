@@ -383,8 +383,8 @@ static void leave_behind(hf_worker *worker)
     hf_activity_report(worker, "activity_left_behind");
     hf_wf_cache_report(worker, "workflow_left_behind");
     atomic_store(&worker->rt->has_left_behind, true);
-    atomic_store(&worker->door.is_shut, true);
-    hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
+    hf_guard_shut(&worker->guard);
+    hf_world_stop(worker->rt); /* calls that were on their way through the guard have passed it: G2 */
     hf_world_start(worker->rt);
     if (jobs + runs > 0 || unsaid == 0) {
         say_what_is_left(worker, jobs, runs);
@@ -425,7 +425,7 @@ static hf_instant next_look(hf_worker *worker, hf_instant now)
 static void keep(hf_worker *worker)
 {
     hf_env *env = worker->rt->env;
-    while (!atomic_load(&worker->door.is_shut)) {
+    while (!hf_guard_is_shut(&worker->guard)) {
         uint32_t seen = atomic_load(&worker->word);
         if (atomic_load(&worker->is_over)) {
             return;
@@ -469,7 +469,7 @@ static void keeper_main(void *arg)
         worker->result = status;
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
     }
-    if (atomic_load(&worker->door.is_shut) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
+    if (hf_guard_is_shut(&worker->guard) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
         (void)hf_worker_release(worker);
         (void)hf_scope_close(scope);
     } else {
@@ -517,7 +517,7 @@ hf_status hf_worker_run(hf_worker *worker)
     HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
-    HF_TRY(worker != NULL ? hf_worker_may_ask(worker->door.behind) : HF_OK);
+    HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);
     unsigned expected = HF_WORKER_NEW;
     if (worker == NULL || !atomic_compare_exchange_strong(&worker->state, &expected, HF_WORKER_RUNNING)) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");
@@ -528,22 +528,22 @@ hf_status hf_worker_run(hf_worker *worker)
     worker->near = near;
     worker->started_ns = hf_now(worker->rt).ns;
     atomic_fetch_add(&worker->owners, 1);
-    atomic_fetch_add(&worker->door.behind->workers, 1);
+    atomic_fetch_add(&worker->given->workers, 1);
     worker->witness.look = hf_wf_cache_look;
-    hf_witness_add(worker->door.behind, &worker->witness);
+    hf_witness_add(worker->given, &worker->witness);
     hf_status status =
         env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);
     if (status != HF_OK) {
-        hf_witness_remove(worker->door.behind, &worker->witness);
-        atomic_fetch_sub(&worker->door.behind->workers, 1);
+        hf_witness_remove(worker->given, &worker->witness);
+        atomic_fetch_sub(&worker->given->workers, 1);
         atomic_store(&worker->state, HF_WORKER_DONE);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker has no thread: %s", op.message);
     }
     wait_for_keeper(worker);
-    hf_witness_remove(worker->door.behind, &worker->witness);
-    atomic_fetch_sub(&worker->door.behind->workers, 1); /* ended, or left behind: K4 */
-    if (atomic_load(&worker->door.is_shut)) {
+    hf_witness_remove(worker->given, &worker->witness);
+    atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: K4 */
+    if (hf_guard_is_shut(&worker->guard)) {
         env->ops->thread_forget(env, worker->keeper);
         atomic_store(&worker->state, HF_WORKER_DONE);
         return hf_raise(HF_ERR_TIMEOUT, "%s", worker->left);

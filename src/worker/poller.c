@@ -23,7 +23,7 @@ static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_
 {
     HF_TRY(hf_canceled());
     if (!hf_status_may_pass(op->status)) {
-        if (!atomic_load(&worker->door.is_shut)) { /* else it was left behind: that was said */
+        if (!hf_guard_is_shut(&worker->guard)) { /* else it was left behind: that was said */
             hf_worker_give_up(worker, op->status, op->message);
         }
         return op->status;

@@ -1,4 +1,4 @@
-/* The worker: how it is made, its registry, and the way to its service. How it runs and stops: keeper.c. */
+/* The worker: how it is made, and its registry. How it runs and stops: keeper.c. */
 #include "worker/worker_private.h"
 
 #include "base/span.h"
@@ -13,58 +13,6 @@ enum {
     POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
-
-/* ---- The door (K4) --------------------------------------------------------------------------------------------------------- */
-
-static void refuse(hf_call *call)
-{
-    call->status = HF_ERR_CLOSED;
-    (void)snprintf(call->message, sizeof call->message, "the worker was left behind by hf_worker_run");
-    call->done(call);
-}
-
-static void door_submit(hf_service *service, hf_call *call)
-{
-    hf_door *door = (hf_door *)(void *)service;
-    if (HF_UNLIKELY(atomic_load_explicit(&door->is_shut, memory_order_relaxed))) {
-        refuse(call);
-    } else {
-        hf_service_submit(door->behind, call);
-    }
-}
-
-/* Only of a call that is not done, and whose `done` waits for this: then the service is there (service/call.c). */
-static void door_cancel(hf_service *service, hf_call *call)
-{
-    const hf_door *door = (const hf_door *)(const void *)service;
-    door->behind->ops->cancel(door->behind, call);
-}
-
-/* Inside the library, as all that passes the door: who shuts it waits until nobody is. */
-static void door_unwanted(hf_service *service, hf_str task_token)
-{
-    hf_door *door = (hf_door *)(void *)service;
-    hf_fiber *self = hf_enter(NULL);
-    if (self != NULL && !atomic_load_explicit(&door->is_shut, memory_order_relaxed)) {
-        door->behind->ops->unwanted(door->behind, task_token);
-    }
-    if (self != NULL) {
-        hf_leave(self);
-    }
-}
-
-static hf_status door_close(hf_op *op, hf_service *service)
-{
-    (void)service;
-    return hf_fail(op, HF_ERR_MISUSE, "a worker does not close its service");
-}
-
-void hf_door_init(hf_door *door, hf_service *behind)
-{
-    static const hf_service_ops OPS = {door_submit, door_cancel, door_unwanted, door_close, NULL};
-    door->service.ops = &OPS;
-    door->behind = behind;
-}
 
 hf_status hf_worker_may_ask(const hf_service *service)
 {
@@ -216,8 +164,9 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     memset(worker, 0, sizeof *worker);
     hf_data_keep_with(hf_wf_self_payloads); /* before any workflow runs */
     worker->memory = memory;
-    hf_door_init(&worker->door, service);
-    worker->service = &worker->door.service;
+    worker->given = service;
+    hf_guard_init_over(&worker->guard, service, "the worker was left behind by hf_worker_run");
+    worker->service = &worker->guard.service;
     atomic_init(&worker->owners, 1);
     hf_list_init(&worker->busy);
     worker->rt = options->runtime != NULL ? options->runtime : hf_runtime_current();

@@ -12,7 +12,7 @@
  *     took it out. So what finds it in the table may post to it.
  * K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
  * K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
- *     service any more: that may be gone. Everybody asks through `door`, which says no from then on. */
+ *     service any more: that may be gone. Everybody asks through `guard`, which says no from then on. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
@@ -22,6 +22,7 @@
 #include "fiber/crew.h"
 #include "fiber/wait.h"
 #include "service/call.h"
+#include "service/guard.h"
 #include "service/witness.h"
 
 #include <holdfast/worker.h>
@@ -51,16 +52,10 @@ typedef struct hf_wf_cache {
     bool is_closed; /* stopping: runs end after their step */
 } hf_wf_cache;
 
-/* The way to the service: K4. */
-typedef struct hf_door {
-    hf_service service; /* first: what the rest of the worker asks */
-    hf_service *behind; /* the caller's */
-    atomic_bool is_shut;
-} hf_door;
-
 struct hf_worker {
-    hf_service *service; /* the door's */
-    hf_door door;
+    hf_service *service; /* the guard's: everything asks this */
+    hf_guard guard;      /* K4 */
+    hf_service *given;   /* what hf_worker_new was given: it counts its workers and knows its witnesses */
     hf_runtime *rt;
     bool owns_runtime;
     hf_allocator memory;
@@ -120,7 +115,6 @@ typedef enum hf_worker_state { HF_WORKER_NEW, HF_WORKER_RUNNING, HF_WORKER_DONE 
 hf_status hf_worker_release(hf_worker *worker);
 /* Something has happened that the keeper is to look at. */
 void hf_worker_ring(hf_worker *worker);
-void hf_door_init(hf_door *door, hf_service *behind);
 /* Whether this process can ask it at all: a worker would poll in vain. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
 const hf_entry *hf_entry_find(const hf_list *entries, hf_str name);
