@@ -5,19 +5,18 @@
  *     cancel:                abort_ask: told once, claims nothing          ^
  *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit)
  *
- * A service that is being closed ends when its last call is done. So `done` does not return while somebody is in there telling it
- * of the cancel of that call: who tells is about to leave, and waits for nobody. */
+ * The service may be closed meanwhile, by a thread that waits for its last call only. So the thread that tells it of a cancel is its
+ * guest from a moment on at which the call is not done (V4), and names the call by its number: the call may be done before the
+ * service hears of it. */
 #include "service/call.h"
 
-#include "base/latch.h"
 #include "fiber/wait.h"
+#include "service/guard.h"
 
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
-    bool is_done;
-    bool is_told;    /* the service knows that the caller has lost interest, or is being told ... */
-    hf_latch told;   /* ... and has heard it, once this is open */
-    uint64_t teller; /* by this thread */
+    bool is_done; /* under the lock, as the next */
+    bool is_told; /* the service knows that the caller has lost interest, or is being told */
     hf_env *env;
     hf_service *service;
     hf_call *call;
@@ -27,33 +26,28 @@ typedef struct asking {
 static void on_done(hf_call *call)
 {
     asking *ask = call->state;
-    hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
+    hf_assert(!ask->is_done); /* V1 */
     ask->is_done = true;
-    bool is_told = ask->is_told;
     hf_spin_unlock(&ask->lock);
-    if (HF_UNLIKELY(is_told) && ask->teller != env->ops->thread_id(env)) { /* else this is what telling came to */
-        hf_latch_wait(env, &ask->told);
-    }
     hf_wake(&ask->wait, HF_OK); /* from here on the call may be gone */
 }
 
-/* The waiter does not go on before this has returned, so `ask` stays; the service may be gone once the latch is open. A thread's
- * lock may be held here. */
+/* The waiter does not go on before this has returned, so `ask` stays. A thread's lock may be held here. */
 static bool abort_ask(hf_wait *wait)
 {
     asking *ask = wait->object;
-    hf_env *env = ask->env;
+    hf_guests *guests = &hf_guard_behind(ask->service)->guests;
     hf_spin_lock(&ask->lock);
     bool tell = !ask->is_done && !ask->is_told;
     if (tell) {
         ask->is_told = true;
-        ask->teller = env->ops->thread_id(env);
+        hf_guest_enter(guests);
     }
     hf_spin_unlock(&ask->lock);
     if (tell) {
-        ask->service->ops->cancel(ask->service, ask->call);
-        hf_latch_open_locked(env, &ask->told);
+        ask->service->ops->cancel(ask->service, ask->call->number);
+        hf_guest_leave(ask->env, guests); /* from here on the service may be gone */
     }
     return false;
 }

@@ -36,12 +36,12 @@ static void guard_submit(hf_service *service, hf_call *call)
     }
 }
 
-/* Also when it is shut: a service does not end before a call that it has not answered (service/call.c). */
-static void guard_cancel(hf_service *service, hf_call *call)
+/* Also when it is shut: the caller is a guest of the service behind it (V4). */
+static void guard_cancel(hf_service *service, uint64_t number)
 {
     const hf_guard *guard = guard_of(service);
     if (!is_forked(guard)) {
-        guard->behind->ops->cancel(guard->behind, call);
+        guard->behind->ops->cancel(guard->behind, number);
     }
 }
 
@@ -88,13 +88,20 @@ void hf_guard_init(hf_guard *guard, hf_status (*close)(hf_op *op, hf_guard *guar
 void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_shut)
 {
     hf_guard_init(guard, NULL);
-    guard->behind = service;
     guard->why_shut = why_shut;
     if (service->ops == &GUARD_OPS) {
-        const hf_guard *other = guard_of(service);
-        hf_assert(other->behind != NULL); /* its owner has opened it */
-        guard->behind = other->behind;
-        guard->marker = other->marker;
+        guard->marker = guard_of(service)->marker;
     }
+    guard->behind = hf_guard_behind(service);
     hf_assert(guard->behind->ops != &GUARD_OPS); /* G1 */
+}
+
+hf_service *hf_guard_behind(hf_service *service)
+{
+    if (service->ops != &GUARD_OPS) {
+        return service;
+    }
+    hf_service *behind = guard_of(service)->behind;
+    hf_assert(behind != NULL); /* its owner has opened it */
+    return behind;
 }

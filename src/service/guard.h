@@ -36,6 +36,9 @@ void hf_guard_init(hf_guard *guard, hf_status (*close)(hf_op *op, hf_guard *guar
 /* A guard in front of `service`, which may be a guard itself. */
 void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_shut);
 
+/* The service behind a guard; any other service is itself. */
+hf_service *hf_guard_behind(hf_service *service);
+
 /* G2. */
 static inline void hf_guard_shut(hf_guard *guard)
 {
