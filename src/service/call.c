@@ -13,6 +13,8 @@
 #include "fiber/wait.h"
 #include "service/guard.h"
 
+enum { ID_SHOWN_MAX = 120 }; /* bytes of an id in a sentence: the reason must fit, too */
+
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
     bool is_done; /* under the lock, as the next */
@@ -54,9 +56,30 @@ static bool abort_ask(hf_wait *wait)
 
 static const hf_wait_kind ASK = {"hf_service_ask", abort_ask};
 
+static const char *verb_of(const hf_call *call)
+{
+    return call->verb != NULL ? call->verb : hf_method_info_of(call->method)->name;
+}
+
+hf_status hf_call_report(hf_op *op, const hf_call *call, hf_status status, const char *link, const char *text)
+{
+    const char *verb = verb_of(call);
+    hf_str id = call->workflow_id;
+    if (id.len == 0) {
+        return hf_fail_at(op, status, "hf_service_ask", "%s%s%s", verb, link, text);
+    }
+    int shown = id.len > ID_SHOWN_MAX ? ID_SHOWN_MAX : (int)id.len;
+    bool is_cut = (size_t)shown < id.len;
+    while (is_cut && shown > 0 && ((unsigned char)id.data[shown] & 0xc0) == 0x80) {
+        shown--; /* not within a character */
+    }
+    return hf_fail_at(op, status, verb, "%s of workflow '%.*s%s'%s%s", verb, shown, id.data, is_cut ? "..." : "", link,
+                      text);
+}
+
 hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
 {
-    const char *name = call->verb != NULL ? call->verb : hf_method_info_of(call->method)->name;
+    const char *name = verb_of(call);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         (void)hf_forked();
@@ -68,7 +91,7 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     }
     if (status != HF_OK) {
         hf_leave(self);
-        return hf_fail(op, status, "%s was not asked: %s", name, hf_error_text());
+        return hf_call_report(op, call, status, " was not asked: ", hf_error_text());
     }
     asking ask = {.service = service, .call = call, .env = self->rt != NULL ? self->rt->env : hf_env_posix()};
     hf_wait_init(&ask.wait, self, &ASK, &ask, name);
@@ -80,6 +103,6 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     if (call->status == HF_OK) {
         return HF_OK;
     }
-    return hf_fail(op, call->status, "%s: %s", name,
-                   call->message[0] != '\0' ? call->message : hf_status_text(call->status));
+    return hf_call_report(op, call, call->status, ": ",
+                          call->message[0] != '\0' ? call->message : hf_status_text(call->status));
 }

@@ -81,15 +81,17 @@ struct hf_call {
     void (*done)(hf_call *call); /* from a thread of the service, once; must not wait */
     void *state;                 /* the caller's own */
     const char *verb;            /* what a program called, in failures; a constant; NULL = the method's name */
+    hf_str workflow_id;          /* named behind the verb in failures; empty = none; borrowed until done */
     hf_span timeout;             /* long polls: answer without a task after so long; 0 = the method's default */
     bool in_process;             /* the caller dies with this process: what it holds is handed out again at open */
     bool run_ahead;              /* a workflow task may be given out before its commit; only with in_process */
 
     /* Set by the service before done. */
-    hf_status status;                 /* HF_OK and `response`, or why not */
-    void *response;                   /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
-    hf_str existing_run_id;           /* with HF_ERR_EXISTS from a start: the run that is in the way */
-    char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure */
+    hf_status status;          /* HF_OK and `response`, or why not */
+    void *response;            /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
+    hf_str existing_run_id;    /* with HF_ERR_EXISTS from a start: the run that is in the way */
+    int32_t task_failed_cause; /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
+    char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure: for people, never compared */
 
     /* The service's own. */
     hf_node link;          /* of the list that holds the call now */

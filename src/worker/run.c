@@ -180,13 +180,31 @@ static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_
     request->return_new_workflow_task = true;
 }
 
+/* Not where nobody has done anything wrong: something happened meanwhile, or the task is no longer ours. */
+static void log_refusal(const hf_wf *wf, const hf_op *op, int32_t cause)
+{
+    bool is_quiet = op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
+                    op->status == HF_ERR_STORE || cause == HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
+    if (!is_quiet) {
+        hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
+               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op->message);
+    }
+}
+
+static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *what)
+{
+    hf_status status = hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
+    log_refusal(wf, op, 0);
+    return status;
+}
+
 /* The commands go out; what comes back may be the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
 {
     hf_worker *worker = wf->worker;
     hf_wtask *next = hf_wtask_new(worker);
     if (next == NULL) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for the answer to a workflow task");
+        return no_memory_to_answer(wf, op, "the answer to a workflow task");
     }
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
@@ -204,8 +222,14 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* said once, and again by another version */
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
-    hf_status status = next->arena.status == HF_OK ? hf_service_ask(op, worker->service, &call)
-                                                   : hf_fail(op, HF_ERR_NOMEM, "no memory for the commands");
+    if (next->arena.status != HF_OK) {
+        hf_wtask_free(worker, next);
+        return no_memory_to_answer(wf, op, "the commands");
+    }
+    hf_status status = hf_service_ask(op, worker->service, &call);
+    if (status != HF_OK) {
+        log_refusal(wf, op, call.task_failed_cause);
+    }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
         next->task = response->workflow_task;
@@ -214,13 +238,6 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         hf_wtask_free(worker, next);
     }
     return status;
-}
-
-/* Whether a refusal is nobody's fault: something happened meanwhile, or the task is no longer ours. */
-static bool is_quiet(const hf_op *op)
-{
-    return op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
-           op->status == HF_ERR_STORE || strstr(op->message, "UnhandledCommand") != NULL;
 }
 
 /* ---- A step ---------------------------------------------------------------------------------------------------------------- */
@@ -251,10 +268,6 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, ret_next);
-        if (status != HF_OK && !is_quiet(&op)) {
-            hf_log(worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
-                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op.message);
-        }
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
         hf_wf_answer_failed(
