@@ -4,7 +4,8 @@
  *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait when patience is over
  *       fiber "worker": scopes "workflows" and "activities", inside them scope "pollers"; waits for a reason to stop
  *
- *     the ladder:    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
+ *     the ladder (its states are in life.h):
+ *                    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
  *                    2  cached workflows are evicted, each after the step it is at; activities may finish (grace)
  *                    3  activities are canceled (force)
  *                    4  answers that the service does not take are given up; what still runs is reported by name and left
@@ -52,6 +53,18 @@ void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
     atomic_fetch_add(which, delta);
     if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
         (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
+    }
+}
+
+unsigned hf_worker_tell(hf_worker *worker, hf_life_event event)
+{
+    unsigned from = atomic_load(&worker->life);
+    for (;;) {
+        hf_life_step step = hf_life_next((hf_life_state)from, event);
+        hf_assert(step.is_known);
+        if (atomic_compare_exchange_weak(&worker->life, &from, (unsigned)step.next)) {
+            return step.actions;
+        }
     }
 }
 
@@ -154,21 +167,35 @@ static void sign_off(hf_worker *worker)
     hf_arena_deinit(&arena);
 }
 
-static void descend(hf_worker *worker)
+static void evict(hf_worker *worker)
 {
     hf_wf_cache_close(worker);
     if (worker->sticky_queue.len > 0) {
         sign_off(worker);
     }
-    if (wait_for_end(worker, worker->options.shutdown_grace)) {
-        return;
-    }
+}
+
+static void cancel_activities(hf_worker *worker)
+{
     int count = atomic_load(&worker->jobs_count); /* none: what does not end is a workflow, and has its own line */
     if (count > 0) {
         hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
                count);
     }
     (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
+}
+
+static void descend(hf_worker *worker)
+{
+    if ((hf_worker_tell(worker, HF_LIFE_TOLD) & HF_LIFE_DO_EVICT) != 0) {
+        evict(worker);
+    }
+    if (wait_for_end(worker, worker->options.shutdown_grace)) {
+        return;
+    }
+    if ((hf_worker_tell(worker, HF_LIFE_GRACE_OVER) & HF_LIFE_DO_CANCEL) != 0) {
+        cancel_activities(worker);
+    }
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
@@ -263,8 +290,9 @@ static hf_status worker_main(void *arg)
         worker->result = worker->unsaid_status;
         say_unsaid(worker, worker->unsaid_count, worker->why, sizeof worker->why);
     }
-    atomic_store(&worker->is_over, true);
-    hf_worker_ring(worker);
+    if ((hf_worker_tell(worker, HF_LIFE_ENDED) & HF_LIFE_DO_RING) != 0) {
+        hf_worker_ring(worker);
+    }
     return HF_OK;
 }
 
@@ -397,12 +425,14 @@ static void leave_behind(hf_worker *worker)
 
 /* Its time is over. Answers that the service does not take are not given again; if nothing else is left, it ends by itself,
  * unless the service does not even refuse. True: it is waited for, until `*ret_until`. */
-static bool hush(hf_worker *worker, hf_instant now, hf_instant *ret_until)
+static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_until)
 {
-    (void)hf_chan_close(worker->hush);
+    if ((hf_worker_tell(worker, HF_LIFE_TIME_OVER) & HF_LIFE_DO_HUSH) != 0) {
+        worker->hushed_ns = now.ns;
+        (void)hf_chan_close(worker->hush);
+    }
     hf_activity_counts activities = hf_activity_count(worker);
     bool is_quiet = activities.running == 0 && atomic_load(&worker->runs_count) == 0;
-    worker->hushed_ns = worker->hushed_ns == 0 ? now.ns : worker->hushed_ns;
     *ret_until = hf_instant_after((hf_instant){worker->hushed_ns}, hf_nanoseconds(LAST_WORD_NS));
     return is_quiet && now.ns < ret_until->ns;
 }
@@ -427,7 +457,7 @@ static void keep(hf_worker *worker)
     hf_env *env = worker->rt->env;
     while (!hf_guard_is_shut(&worker->guard)) {
         uint32_t seen = atomic_load(&worker->word);
-        if (atomic_load(&worker->is_over)) {
+        if (hf_worker_life(worker) == HF_LIFE_OVER) {
             return;
         }
         answer_stuck(worker);
@@ -442,9 +472,9 @@ static void keep(hf_worker *worker)
         hf_instant until = HF_INSTANT_NEVER;
         if (now.ns < last_moment(worker).ns) {
             (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now));
-        } else if (hush(worker, now, &until)) {
+        } else if (has_patience(worker, now, &until)) {
             (void)env->ops->word_wait(env, &worker->word, seen, until);
-        } else {
+        } else if ((hf_worker_tell(worker, HF_LIFE_PATIENCE_OVER) & HF_LIFE_DO_LEAVE) != 0) {
             leave_behind(worker);
         }
     }
@@ -467,6 +497,7 @@ static void keeper_main(void *arg)
         (void)hf_join(scope);
     } else {
         worker->result = status;
+        (void)hf_worker_tell(worker, HF_LIFE_ENDED); /* nobody else is there to hear of it */
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
     }
     if (hf_guard_is_shut(&worker->guard) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
@@ -512,14 +543,21 @@ static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
                        : hf_refuse(self, HF_ERR_MISUSE, "hf_worker_run waits, and a hook of a join must not"));
 }
 
+/* A worker runs once; two threads may call at the same time. */
+static bool begin(hf_worker *worker)
+{
+    unsigned expected = HF_LIFE_NEW;
+    hf_life_step step = hf_life_next(HF_LIFE_NEW, HF_LIFE_STARTED);
+    return atomic_compare_exchange_strong(&worker->life, &expected, (unsigned)step.next);
+}
+
 hf_status hf_worker_run(hf_worker *worker)
 {
     HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
     HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);
-    unsigned expected = HF_WORKER_NEW;
-    if (worker == NULL || !atomic_compare_exchange_strong(&worker->state, &expected, HF_WORKER_RUNNING)) {
+    if (worker == NULL || !begin(worker)) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");
     }
     hf_env *env = worker->rt->env;
@@ -536,7 +574,8 @@ hf_status hf_worker_run(hf_worker *worker)
     if (status != HF_OK) {
         hf_witness_remove(worker->given, &worker->witness);
         atomic_fetch_sub(&worker->given->workers, 1);
-        atomic_store(&worker->state, HF_WORKER_DONE);
+        (void)hf_worker_tell(worker, HF_LIFE_ENDED);
+        (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker has no thread: %s", op.message);
     }
@@ -545,10 +584,10 @@ hf_status hf_worker_run(hf_worker *worker)
     atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: K4 */
     if (hf_guard_is_shut(&worker->guard)) {
         env->ops->thread_forget(env, worker->keeper);
-        atomic_store(&worker->state, HF_WORKER_DONE);
+        (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         return hf_raise(HF_ERR_TIMEOUT, "%s", worker->left);
     }
     env->ops->thread_join(env, worker->keeper);
-    atomic_store(&worker->state, HF_WORKER_DONE);
+    (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
     return worker->result == HF_OK ? HF_OK : hf_raise(worker->result, "%s", worker->why);
 }

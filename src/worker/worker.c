@@ -198,7 +198,8 @@ hf_status hf_worker_free(hf_worker *worker)
         hf_leave(self);
     }
     HF_TRY(hf_not_in_workflow("hf_worker_free"));
-    if (atomic_load(&worker->state) == HF_WORKER_RUNNING) {
+    hf_life_state life = hf_worker_life(worker);
+    if (life != HF_LIFE_NEW && life != HF_LIFE_DONE) { /* worker-L2 */
         return hf_raise(HF_ERR_MISUSE, "a worker is freed after hf_worker_run has returned");
     }
     return hf_worker_release(worker);
@@ -246,7 +247,7 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
     if (worker == NULL || name == NULL || function == NULL) {
         return hf_raise(HF_ERR_MISUSE, "%s needs a worker, a name and a function", verb);
     }
-    if (atomic_load(&worker->state) != HF_WORKER_NEW) {
+    if (hf_worker_life(worker) != HF_LIFE_NEW) {
         return hf_raise(HF_ERR_MISUSE, "%s comes before hf_worker_run", verb);
     }
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {

@@ -24,6 +24,7 @@
 #include "service/call.h"
 #include "service/guard.h"
 #include "service/witness.h"
+#include "worker/life.h"
 
 #include <holdfast/worker.h>
 
@@ -70,7 +71,7 @@ struct hf_worker {
     hf_worker_options options; /* with the defaults filled in */
     hf_wf_cache cache;
     hf_witness witness; /* of its runs, while it runs */
-    atomic_uint state;  /* hf_worker_state */
+    atomic_uint life;   /* hf_life_state; changed by hf_worker_tell alone */
     hf_chan *stop;      /* somebody wants it to stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
@@ -95,9 +96,8 @@ struct hf_worker {
     hf_sched
         *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
     atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */
-    hf_word word;                  /* the keeper sleeps on it: one of the next three has changed, or a fiber is stuck */
+    hf_word word;                  /* the keeper sleeps on it: it is to stop, or is over, or a fiber is stuck */
     _Atomic(int64_t) stop_ns;      /* mono: since when it is to stop; 0 = it is not */
-    atomic_bool is_over;           /* everything has ended */
     int64_t started_ns;            /* mono */
     int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
@@ -109,7 +109,12 @@ struct hf_worker {
     char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */
 };
 
-typedef enum hf_worker_state { HF_WORKER_NEW, HF_WORKER_RUNNING, HF_WORKER_DONE } hf_worker_state;
+/* keeper.c: an event of its life. Returns the actions (life.h), which are then the caller's to do. */
+unsigned hf_worker_tell(hf_worker *worker, hf_life_event event);
+static inline hf_life_state hf_worker_life(const hf_worker *worker)
+{
+    return (hf_life_state)atomic_load(&worker->life);
+}
 
 /* One owner less; the last one frees it. */
 hf_status hf_worker_release(hf_worker *worker);
