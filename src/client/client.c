@@ -71,7 +71,7 @@ hf_status hf_execution_new_with(hf_service *service, const char *id, hf_executio
         status = execution_make(&op, service, text_or(options->namespace_, "default"), hf_str_of(id),
                                 text_or(options->run_id, ""), ret_execution);
     }
-    return status == HF_OK ? HF_OK : hf_data_give_up(&op);
+    return status == HF_OK ? HF_OK : hf_failure_raise_op(&op);
 }
 
 void hf_execution_free(hf_execution *execution)

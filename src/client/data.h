@@ -10,15 +10,15 @@
 #include <holdfast/payload.h>
 
 /* The payloads that a workflow's fibers own, so that they go with the run. */
-typedef struct hf_kept {
+typedef struct hf_payload_bag {
     hf_list boxes;
     size_t bytes; /* of all of them */
-} hf_kept;
+} hf_payload_bag;
 /* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the fiber itself.
  * There is one such function in a process, the worker's; any thread, any number of times. */
-void hf_data_keep_with(hf_kept *(*find)(void));
+void hf_payload_bag_find_with(hf_payload_bag *(*find)(void));
 /* Frees what was kept. */
-void hf_data_drop(hf_kept *kept);
+void hf_payload_bag_free(hf_payload_bag *kept);
 
 /* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the sentence.
  * Fails: HF_ERR_INVALID. */
@@ -34,7 +34,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
 /* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
  * Fails: HF_ERR_NOMEM. */
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload);
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep, hf_payload *ret_payload);
 /* The same, borrowed from what was decoded; the word for the encoding is copied into the arena. */
 hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
 
@@ -48,7 +48,7 @@ hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, c
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
 /* Hands an operation's record to the running fiber or thread. */
-hf_status hf_data_give_up(const hf_op *op);
+hf_status hf_failure_raise_op(const hf_op *op);
 
 /* A random id: 36 characters and a NUL. Fails: HF_ERR_IO. */
 #define HF_UUID_LEN 37

@@ -14,7 +14,7 @@ void hf_errand_begin(hf_errand *e, const char *verb, hf_str id)
 hf_status hf_errand_end(hf_errand *e)
 {
     hf_arena_deinit(&e->arena);
-    return e->op.status == HF_OK ? HF_OK : hf_data_give_up(&e->op);
+    return e->op.status == HF_OK ? HF_OK : hf_failure_raise_op(&e->op);
 }
 
 hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)

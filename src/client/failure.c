@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-hf_status hf_data_give_up(const hf_op *op)
+hf_status hf_failure_raise_op(const hf_op *op)
 {
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {

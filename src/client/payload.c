@@ -11,25 +11,25 @@
 #include <string.h>
 
 typedef struct box {
-    hf_node node;  /* in the run's list; unlinked elsewhere */
-    hf_kept *kept; /* of the run; NULL elsewhere */
-    size_t len;    /* of the allocation */
+    hf_node node;         /* in the run's list; unlinked elsewhere */
+    hf_payload_bag *kept; /* of the run; NULL elsewhere */
+    size_t len;           /* of the allocation */
     char *encoding;
     char data[];
 } box;
 
 /* Payloads know nothing of workflows: whoever runs them says where their payloads go. */
-static _Atomic(hf_kept *(*)(void)) find_kept;
+static _Atomic(hf_payload_bag *(*)(void)) find_bag;
 
-void hf_data_keep_with(hf_kept *(*find)(void))
+void hf_payload_bag_find_with(hf_payload_bag *(*find)(void))
 {
     hf_assert(find != NULL);
-    atomic_store_explicit(&find_kept, find, memory_order_relaxed);
+    atomic_store_explicit(&find_bag, find, memory_order_relaxed);
 }
 
-static hf_kept *kept_of_self(void)
+static hf_payload_bag *bag_of_self(void)
 {
-    hf_kept *(*find)(void) = atomic_load_explicit(&find_kept, memory_order_relaxed);
+    hf_payload_bag *(*find)(void) = atomic_load_explicit(&find_bag, memory_order_relaxed);
     return find != NULL ? find() : NULL;
 }
 
@@ -54,7 +54,7 @@ static const char *known_encoding(hf_str encoding)
 }
 
 /* Room for `len` bytes, not filled; NULL: out of memory. */
-static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_kept *keep)
+static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_payload_bag *keep)
 {
     hf_env *env = hf_env_posix();
     const char *known = known_encoding(encoding);
@@ -94,7 +94,7 @@ static void box_free(box *b)
     env->ops->release(env, b, b->len);
 }
 
-void hf_data_drop(hf_kept *kept)
+void hf_payload_bag_free(hf_payload_bag *kept)
 {
     while (!hf_list_is_empty(&kept->boxes)) {
         box_free(HF_CONTAINER(hf_list_first(&kept->boxes), box, node));
@@ -136,7 +136,7 @@ hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
         *ret_payload = hf_payload_none();
         return HF_OK;
     }
-    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), kept_of_self());
+    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), bag_of_self());
     if (b == NULL) {
         return no_memory(from.len);
     }
@@ -158,7 +158,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     if (len < 0) {
         return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
     }
-    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, kept_of_self());
+    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, bag_of_self());
     if (b == NULL) {
         return no_memory((size_t)len);
     }
@@ -245,7 +245,7 @@ hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
     return hf_payloads_of(arena, hf_payload_make(arena, encoding, data));
 }
 
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload)
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep, hf_payload *ret_payload)
 {
     const hf_pb_payload *first = hf_payloads_first(payloads);
     if (ret_payload == NULL) {

@@ -22,14 +22,14 @@
 enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the store */
 
 typedef struct hf_opened {
-    hf_guard guard;     /* callers see its service */
-    hf_env *env;        /* where everything comes from */
-    hf_word *marker;    /* the guard's; owned */
-    hf_service *engine; /* the service behind the guard; owned */
-    hf_owner owner;     /* the file is ours */
-    hf_admin *admin;    /* NULL = nobody can ask from outside */
-    hf_log_sink log;    /* what the host gave to the runtime, or to stderr */
-    void *log_state;    /* of it */
+    hf_guard guard;      /* callers see its service */
+    hf_env *env;         /* where everything comes from */
+    hf_word *marker;     /* the guard's; owned */
+    hf_service *engine;  /* the service behind the guard; owned */
+    hf_file_owner owner; /* the file is ours */
+    hf_admin *admin;     /* NULL = nobody can ask from outside */
+    hf_log_sink log;     /* what the host gave to the runtime, or to stderr */
+    void *log_state;     /* of it */
 } hf_opened;
 
 /* Also what was opened only in part. */
@@ -39,7 +39,7 @@ static hf_status close_opened(hf_op *op, hf_guard *guard)
     hf_env *env = opened->env;
     hf_admin_close(opened->admin);
     hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
-    hf_owner_release(env, &opened->owner);
+    hf_file_owner_release(env, &opened->owner);
     if (opened->marker != NULL) {
         env->ops->fork_marker_close(env, opened->marker);
     }
@@ -67,17 +67,17 @@ static hf_status reread(void *state, hf_op *op, const char *path)
     return env->ops->file_reread(env, op, path);
 }
 
-static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place, hf_store **ret_store)
+static hf_status open_store(hf_op *op, hf_opened *opened, const hf_service_address *place, hf_store **ret_store)
 {
     hf_allocator memory = hf_env_memory(opened->env);
     if (place->scheme == HF_SCHEME_MEMORY) {
         return hf_mem_store_open(op, memory, ret_store);
     }
     int64_t holder = 0;
-    HF_TRY(hf_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
+    HF_TRY(hf_file_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
     hf_sqlite_options options = {
         .durability = place->durability,
-        .cache_len = hf_place_shares(place).cache,
+        .cache_len = hf_service_address_shares(place).cache,
         .log_len_max = place->log_len_max,
         .reread = reread,
         .reread_state = opened->env,
@@ -86,7 +86,7 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place,
 }
 
 /* A program works without the socket: only tools miss it, and they say why. */
-static void open_admin(hf_opened *opened, const hf_place *place)
+static void open_admin(hf_opened *opened, const hf_service_address *place)
 {
     hf_op op;
     hf_op_init(&op);
@@ -98,7 +98,7 @@ static void open_admin(hf_opened *opened, const hf_place *place)
     }
 }
 
-static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
+static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_address *place)
 {
     hf_store *store = NULL;
     opened->marker = opened->env->ops->fork_marker_open(opened->env);
@@ -107,7 +107,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
     }
     opened->guard.marker = opened->marker;
     HF_TRY(open_store(op, opened, place, &store));
-    hf_shares shares = hf_place_shares(place);
+    hf_shares shares = hf_service_address_shares(place);
     hf_engine_options options = {
         .mem_max = shares.state,
         .journal_len_max = shares.journal,
@@ -124,7 +124,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
 typedef struct opening {
     hf_runtime *runtime; /* may be NULL */
     hf_env *env;
-    hf_place place;
+    hf_service_address place;
     hf_opened *opened; /* the result; NULL = op says why there is none */
     hf_op op;
 } opening;
@@ -165,7 +165,7 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     opening o = {.runtime = options->runtime != NULL ? options->runtime : hf_runtime_current()};
     o.env = o.runtime != NULL ? o.runtime->env : hf_env_posix();
     hf_op_init(&o.op);
-    if (hf_place_parse(&o.op, address, &o.place) == HF_OK) {
+    if (hf_service_address_parse(&o.op, address, &o.place) == HF_OK) {
         HF_TRY(hf_block(open_now, &o));
     }
     if (o.opened == NULL) {

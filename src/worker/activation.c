@@ -81,7 +81,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         if (!hf_event_is_of_command(event->event_type)) {
             continue;
         }
-        hf_record *record = NULL;
+        hf_command_record *record = NULL;
         HF_TRY(hf_recorder_check(op, &wf->recorder, event, &record));
         if (record->activity != NULL) {
             hf_wf_scheduled(wf, record->activity, event->event_id);

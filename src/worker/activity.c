@@ -20,8 +20,8 @@
 
 enum { ANSWER_SECONDS = 10 };
 
-typedef struct hf_activity activity;
-typedef struct hf_activity_verdict verdict;
+typedef struct hf_activity_work activity;
+typedef struct hf_activity_own_failure verdict;
 
 const hf_local hf_activity_local = {"activity"};
 
@@ -53,7 +53,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_fail: .details", options->details) != HF_OK ||
         hf_span_check_bound(&op, "hf_activity_fail", ".retry_after", options->retry_after) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     hf_allocator memory = act->worker->memory;
     verdict *said = memory.allocate(memory.state, sizeof *said, _Alignof(verdict));
@@ -396,7 +396,7 @@ static void fill_facts(activity *act)
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };
     act->in = hf_payload_view(&act->arena, task->input);
-    act->entry = hf_entry_find(&act->worker->activities, name);
+    act->entry = hf_function_find(&act->worker->activities, name);
 }
 
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,

@@ -11,7 +11,7 @@
 
 enum { THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60 };
 
-typedef struct hf_activity activity;
+typedef struct hf_activity_work activity;
 
 static hf_span throttle_of(const activity *act)
 {
@@ -183,7 +183,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
     hf_op op;
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     hf_payload copy = hf_payload_none();
     HF_TRY(hf_payload_copy(&copy, details));

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-typedef struct hf_activity activity;
+typedef struct hf_activity_work activity;
 
 enum { REPORT_MAX = 16, REPORT_LEN = 300 };
 

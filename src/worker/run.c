@@ -50,7 +50,7 @@ static void free_wf(hf_wf *wf)
     if (wf->cancel_reason != NULL) {
         worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
     }
-    hf_data_drop(&wf->payloads);
+    hf_payload_bag_free(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
     worker->memory.release(worker->memory.state, wf, wf->len);
 }
@@ -246,7 +246,7 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
 {
     if (wf->entry == NULL) {
         hf_str type = task->task->workflow_type != NULL ? task->task->workflow_type->name : (hf_str){NULL, 0};
-        wf->entry = hf_entry_find(&wf->worker->workflows, type);
+        wf->entry = hf_function_find(&wf->worker->workflows, type);
         if (wf->entry == NULL) {
             return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
         }

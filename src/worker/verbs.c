@@ -14,7 +14,7 @@ hf_wf *hf_wf_self(void)
     return hf_crew_self_state(&hf_wf_crew_ops);
 }
 
-hf_kept *hf_wf_self_payloads(void)
+hf_payload_bag *hf_wf_self_payloads(void)
 {
     hf_wf *wf = hf_wf_self();
     return wf != NULL ? &wf->payloads : NULL;
@@ -55,7 +55,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
         return HF_ERR_LIMIT; /* as with activities: the service would fail the task */
     }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
-    hf_record *record =
+    hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_START_TIMER, HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_start_timer_command_attributes), &room);
     if (timer == NULL || record == NULL) {
@@ -100,7 +100,7 @@ static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 static void record_timer_cancel(hf_wf *wf, uint64_t seq)
 {
     void *room = NULL;
-    hf_record *record =
+    hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_TIMER, HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_cancel_timer_command_attributes), &room);
     if (record == NULL) {

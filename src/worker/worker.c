@@ -152,7 +152,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     hf_op op;
     hf_op_init(&op);
     if (check_words(&op, task_queue, options) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     HF_TRY(check_numbers(options));
     HF_TRY(hf_worker_may_ask(service));
@@ -162,7 +162,7 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
         return hf_raise(HF_ERR_NOMEM, "no memory for a worker");
     }
     memset(worker, 0, sizeof *worker);
-    hf_data_keep_with(hf_wf_self_payloads); /* before any workflow runs */
+    hf_payload_bag_find_with(hf_wf_self_payloads); /* before any workflow runs */
     worker->memory = memory;
     worker->given = service;
     hf_guard_init_over(&worker->guard, service, "the worker was left behind by hf_worker_run");
@@ -229,11 +229,11 @@ hf_status hf_worker_release(hf_worker *worker)
 
 /* ---- The registry ---------------------------------------------------------------------------------------------------------- */
 
-const hf_entry *hf_entry_find(const hf_list *entries, hf_str name)
+const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name)
 {
     HF_LIST_EACH(node, entries)
     {
-        const hf_entry *entry = HF_CONTAINER(node, hf_entry, node);
+        const hf_function_entry *entry = HF_CONTAINER(node, hf_function_entry, node);
         if (hf_str_equal(entry->name, name)) {
             return entry;
         }
@@ -253,10 +253,10 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
     }
-    if (hf_entry_find(entries, hf_str_of(name)) != NULL) {
+    if (hf_function_find(entries, hf_str_of(name)) != NULL) {
         return hf_raise(HF_ERR_EXISTS, "%s: '%s' is there already", verb, name);
     }
-    hf_entry *entry = HF_ARENA_NEW(&worker->names, hf_entry);
+    hf_function_entry *entry = HF_ARENA_NEW(&worker->names, hf_function_entry);
     hf_str copy = hf_arena_copy(&worker->names, hf_str_of(name));
     if (entry == NULL || copy.data == NULL) {
         return hf_raise(HF_ERR_NOMEM, "%s: no memory for '%s'", verb, name);

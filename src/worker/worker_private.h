@@ -29,17 +29,17 @@
 #include <holdfast/worker.h>
 
 typedef struct hf_wf hf_wf;
-typedef struct hf_activity hf_activity;
+typedef struct hf_activity_work hf_activity_work;
 
 /* ---- The worker ------------------------------------------------------------------------------------------------------ */
 
 /* A function by its name. */
-typedef struct hf_entry {
+typedef struct hf_function_entry {
     hf_node node; /* in worker->workflows or worker->activities */
     hf_str name;
     hf_function function;
     bool on_fiber; /* an activity that never blocks */
-} hf_entry;
+} hf_function_entry;
 
 enum { HF_WF_BUCKETS = 1024 };
 
@@ -122,7 +122,7 @@ hf_status hf_worker_release(hf_worker *worker);
 void hf_worker_ring(hf_worker *worker);
 /* Whether this process can ask it at all: a worker would poll in vain. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
-const hf_entry *hf_entry_find(const hf_list *entries, hf_str name);
+const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
 /* Counts drivers and activities, and tells who waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
 /* The worker cannot go on. From any of its fibers. */
@@ -137,7 +137,7 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
 }
 
 /* verbs.c: what a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
-hf_kept *hf_wf_self_payloads(void);
+hf_payload_bag *hf_wf_self_payloads(void);
 
 /* ---- poller.c, activity.c -------------------------------------------------------------------------------------------- */
 
