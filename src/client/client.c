@@ -22,6 +22,7 @@ static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
     if (given != NULL) {
         return hf_str_of(given);
     }
+    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is an id");
     if (hf_uuid_make(NULL, room) != HF_OK) {
         (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
         return (hf_str){NULL, 0};
@@ -35,6 +36,7 @@ static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_spac
                                 hf_execution **ret_execution)
 {
     hf_arena arena;
+    hf_assert(service != NULL && id.len > 0);
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
     hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
@@ -80,8 +82,8 @@ void hf_execution_free(hf_execution *execution)
         hf_arena arena = execution->arena; /* it lies in there itself */
         hf_service *service = execution->service;
         hf_arena_deinit(&arena);
-        (void)atomic_fetch_sub_explicit(&service->executions, 1,
-                                        memory_order_release); /* it may be closed from here on */
+        int before = atomic_fetch_sub_explicit(&service->executions, 1, memory_order_release);
+        hf_assert(before > 0); /* the service may be closed from here on */
     }
 }
 
@@ -125,6 +127,7 @@ static int32_t reuse_of(hf_id_reuse reuse)
         [HF_ID_REUSE_FAILED_ONLY] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
         [HF_ID_REUSE_REJECT] = HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
     };
+    _Static_assert(HF_COUNT_OF(MAP) == HF_ID_REUSE_REJECT + 1, "every policy has its line");
     return (size_t)reuse < HF_COUNT_OF(MAP) ? MAP[reuse] : MAP[0];
 }
 
@@ -136,6 +139,7 @@ static int32_t conflict_of(hf_id_conflict conflict)
         [HF_ID_CONFLICT_USE_EXISTING] = HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
         [HF_ID_CONFLICT_TERMINATE] = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
     };
+    _Static_assert(HF_COUNT_OF(MAP) == HF_ID_CONFLICT_TERMINATE + 1, "every policy has its line");
     return (size_t)conflict < HF_COUNT_OF(MAP) ? MAP[conflict] : MAP[0];
 }
 

@@ -4,6 +4,7 @@
 
 void hf_errand_begin(hf_errand *e, const char *verb, hf_str id)
 {
+    hf_assert(verb != NULL);
     e->verb = verb;
     e->id = id;
     hf_arena_init_in(&e->arena, hf_env_memory(hf_env_posix()), e->room, sizeof e->room);

@@ -65,6 +65,7 @@ static hf_str type_of(const hf_pb_failure *failure)
 
 static void text_of(hf_str from, char *text, size_t capacity)
 {
+    hf_assert(capacity > 0);
     size_t len = from.len < capacity - 1 ? from.len : capacity - 1;
     if (len > 0) {
         memcpy(text, from.data, len);
@@ -142,6 +143,7 @@ static hf_status raise_as(hf_status status, hf_status own, const char *type, hf_
 
 hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause)
 {
+    hf_assert(status != HF_OK);
     return raise_as(status, status, type, message, cause);
 }
 
@@ -171,6 +173,7 @@ hf_status hf_uuid_make(hf_runtime *rt, char *ret_text)
         ret_text[at++] = DIGITS[bytes[i] >> 4];
         ret_text[at++] = DIGITS[bytes[i] & 15];
     }
+    hf_assert(at == HF_UUID_LEN - 1);
     ret_text[at] = '\0';
     return HF_OK;
 }

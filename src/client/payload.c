@@ -38,6 +38,7 @@ static hf_payload_bag *bag_of_self(void)
 static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
 
 /* What payloads of the library's point to: no need to read it. */
+_Static_assert(HF_COUNT_OF(KNOWN) == 3, "is_known_word compares each");
 static bool is_known_word(const char *word)
 {
     return word == KNOWN[0] || word == KNOWN[1] || word == KNOWN[2];
@@ -67,6 +68,7 @@ static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_pay
     if (b == NULL) {
         return NULL;
     }
+    hf_assert(whole > len);
     memset(b, 0, sizeof *b);
     b->len = whole;
     b->data[len] = '\0';
@@ -89,6 +91,7 @@ static void box_free(box *b)
     hf_env *env = hf_env_posix();
     if (b->kept != NULL) {
         hf_list_remove(&b->node);
+        hf_assert(b->kept->bytes >= b->len);
         b->kept->bytes -= b->len;
     }
     env->ops->release(env, b, b->len);
@@ -99,6 +102,7 @@ void hf_payload_bag_free(hf_payload_bag *kept)
     while (!hf_list_is_empty(&kept->boxes)) {
         box_free(HF_CONTAINER(hf_list_first(&kept->boxes), box, node));
     }
+    hf_assert(kept->bytes == 0);
 }
 
 void hf_payload_free(hf_payload *payload)

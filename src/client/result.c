@@ -10,6 +10,7 @@ enum { POLL_SECONDS = 20 };
 static hf_status closed_as(const char *type, const char *what, hf_str reason)
 {
     char text[HF_MESSAGE_LEN_MAX];
+    hf_assert(type != NULL && what != NULL);
     (void)snprintf(text, sizeof text, "%s%s%.*s", what, reason.len > 0 ? ": " : "", HF_STR_ARGS(reason));
     return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
 }
@@ -82,6 +83,7 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
     e->timeout = timeout.ns > 0 ? timeout : hf_nanoseconds(0);
     HF_TRY(hf_errand_ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request));
     const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    hf_assert(response != NULL); /* service-V3 */
     hf_pb_history *history = HF_ARENA_NEW(&e->arena, hf_pb_history);
     if (history == NULL) {
         return hf_fail(&e->op, HF_ERR_NOMEM, "no memory for a close event");
@@ -131,6 +133,7 @@ static bool read_page(hf_errand *e, const hf_execution *execution, hf_str run_id
         return false;
     }
     const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    hf_assert(response != NULL); /* service-V3 */
     if (hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, &history) != HF_OK) {
         return false;
     }
@@ -167,6 +170,7 @@ static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str
 static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
                            hf_status *ret_status)
 {
+    hf_assert(execution->id.len > 0);
     hf_str run_id = execution->run_id;
     hf_str token = {NULL, 0};
     for (;;) {

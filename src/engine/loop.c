@@ -422,7 +422,7 @@ static hf_status close_engine(hf_op *op, hf_service *service)
     engine->closing = true;
     unlock_and_ring(engine, true);
     env->ops->thread_join(env, engine->thread);
-    hf_guests_await(env, &service->guests); /* all calls are done: no guest comes any more (V4) */
+    hf_guests_await(env, &service->guests); /* all calls are done: no guest comes any more (service-V4) */
     hf_core_free(engine->core);
     hf_store_queue_close(engine->queue);
     hf_slab_deinit(&engine->slab);

@@ -6,7 +6,7 @@
  *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit)
  *
  * The service may be closed meanwhile, by a thread that waits for its last call only. So the thread that tells it of a cancel is its
- * guest from a moment on at which the call is not done (V4), and names the call by its number: the call may be done before the
+ * guest from a moment on at which the call is not done (service-V4), and names the call by its number: the call may be done before the
  * service hears of it. */
 #include "service/call.h"
 
@@ -29,7 +29,7 @@ static void on_done(hf_call *call)
 {
     asking *ask = call->state;
     hf_spin_lock(&ask->lock);
-    hf_assert(!ask->is_done); /* V1 */
+    hf_assert(!ask->is_done); /* service-V1 */
     ask->is_done = true;
     hf_spin_unlock(&ask->lock);
     hf_wake(&ask->wait, HF_OK); /* from here on the call may be gone */

@@ -36,7 +36,7 @@ static void guard_submit(hf_service *service, hf_call *call)
     }
 }
 
-/* Also when it is shut: the caller is a guest of the service behind it (V4). */
+/* Also when it is shut: the caller is a guest of the service behind it (service-V4). */
 static void guard_cancel(hf_service *service, uint64_t number)
 {
     const hf_guard *guard = guard_of(service);
@@ -45,7 +45,7 @@ static void guard_cancel(hf_service *service, uint64_t number)
     }
 }
 
-/* Calls are inside the library when they pass (G2); a message like this one has to enter it first. */
+/* Calls are inside the library when they pass (service-G2); a message like this one has to enter it first. */
 static void guard_unwanted(hf_service *service, hf_str task_token)
 {
     const hf_guard *guard = guard_of(service);
@@ -93,7 +93,7 @@ void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_sh
         guard->marker = guard_of(service)->marker;
     }
     guard->behind = hf_guard_behind(service);
-    hf_assert(guard->behind->ops != &GUARD_OPS); /* G1 */
+    hf_assert(guard->behind->ops != &GUARD_OPS); /* service-G1 */
 }
 
 hf_service *hf_guard_behind(hf_service *service)

@@ -10,8 +10,8 @@
  * A guard that is put in front of another guard asks the other one's question as well and passes calls to the service behind it. So
  * a call goes through one guard, whoever makes it.
  *
- * G1  `behind` is not a guard.
- * G2  A guard that was shut stays shut, and touches neither `behind` nor `marker` for a new call. Whoever shuts it may close the
+ * service-G1  `behind` is not a guard.
+ * service-G2  A guard that was shut stays shut, and touches neither `behind` nor `marker` for a new call. Whoever shuts it may close the
  *     service once every thread was seen outside the library: calls pass a guard inside the library. */
 #ifndef HF_SERVICE_GUARD_H
 #define HF_SERVICE_GUARD_H
@@ -23,9 +23,9 @@ typedef struct hf_guard hf_guard;
 
 struct hf_guard {
     hf_service service;    /* first: callers see this */
-    hf_service *behind;    /* answers the calls that pass (G1) */
+    hf_service *behind;    /* answers the calls that pass (service-G1) */
     const hf_word *marker; /* reads 0 in a process that fork() made (hf_env); NULL = that is not asked */
-    atomic_bool is_shut;   /* G2 */
+    atomic_bool is_shut;   /* service-G2 */
     const char *why_shut;  /* the sentence for calls that come afterwards; a constant */
     /* Closes what the guard belongs to, and frees the guard; NULL = its callers may not close it. */
     hf_status (*close)(hf_op *op, hf_guard *guard);
@@ -39,7 +39,7 @@ void hf_guard_init_over(hf_guard *guard, hf_service *service, const char *why_sh
 /* The service behind a guard; any other service is itself. */
 hf_service *hf_guard_behind(hf_service *service);
 
-/* G2. */
+/* service-G2. */
 static inline void hf_guard_shut(hf_guard *guard)
 {
     atomic_store(&guard->is_shut, true);

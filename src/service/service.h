@@ -13,11 +13,11 @@
  *     hf_service_submit(service, &call);           never waits
  *     ... done(&call) runs on a thread of the service: it must be short and must not wait
  *
- * V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
- * V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
+ * service-V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
+ * service-V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
  *     (run_ahead) may be given out before the commit that started it, because workflow code has no effects of its own.
- * V3  request is borrowed until done; response and everything it points to live in the caller's arena.
- * V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends all calls and then waits
+ * service-V3  request is borrowed until done; response and everything it points to live in the caller's arena.
+ * service-V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends all calls and then waits
  *     for the guests, so that the service is there until the last of them has left. */
 #ifndef HF_SERVICE_SERVICE_H
 #define HF_SERVICE_SERVICE_H
@@ -110,7 +110,7 @@ typedef struct hf_service_ops {
     void (*submit)(hf_service *service, hf_call *call);
     /* The caller of that call has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or
      * with what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. The call
-     * may be done by now: its number is never used again, so that nothing happens then. The caller is a guest (V4). */
+     * may be done by now: its number is never used again, so that nothing happens then. The caller is a guest (service-V4). */
     void (*cancel)(hf_service *service, uint64_t number);
     /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
     void (*unwanted)(hf_service *service, hf_str task_token);
@@ -125,7 +125,7 @@ struct hf_service {
     const hf_service_ops *ops;
     atomic_int workers;    /* that run on it: it is not closed under them */
     atomic_int executions; /* handles of it that were not freed: the same */
-    hf_guests guests;      /* threads that are inside cancel: V4 */
+    hf_guests guests;      /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* who knows runs by more than their histories: witness.h */
 };

@@ -61,6 +61,7 @@ static void lapse(activity *act)
 static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
                  const char *why)
 {
+    hf_assert(status != HF_OK || response != NULL);      /* service-V3 */
     if (status == HF_OK && act->lapse_ns != INT64_MAX) { /* it was taken before now */
         act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
     }
@@ -121,6 +122,7 @@ static hf_status send_beats(void *arg)
     activity *act = arg;
     hf_worker *worker = act->worker;
     hf_chan *beat = atomic_load(&act->beat);
+    hf_assert(beat != NULL);
     for (;;) {
         HF_TRY(await_beat(act, beat));
         hf_arena arena;
@@ -151,6 +153,7 @@ static hf_status send_beats(void *arg)
 static hf_status start_beats(activity *act)
 {
     hf_status status = HF_OK;
+    hf_assert(atomic_load(&act->is_beating));
     if (atomic_load(&act->beat) == NULL) {
         hf_chan *beat = NULL;
         status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
@@ -167,6 +170,7 @@ static hf_status start_beats(activity *act)
 
 void hf_activity_expect_beats(activity *act)
 {
+    hf_assert(!atomic_load(&act->is_beating)); /* the function has not begun */
     if (act->facts.heartbeat.ns > 0) {
         act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
         atomic_store(&act->is_beating, true);

@@ -14,7 +14,7 @@
  * Steps 1 to 3 are the fiber's, step 4 is the keeper's: it is a plain thread, so that neither a workflow that keeps the fiber
  * threads busy nor an activity that ignores its cancel can make it wait. What is left behind still uses the worker, the runtime
  * and its own thread, and nothing of C can take these away: so the keeper stays with it, in its scope, and frees the worker
- * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: K4. */
+ * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: worker-K4. */
 #include "worker/wf.h"
 
 #include "fiber/crew_private.h"
@@ -50,7 +50,8 @@ static hf_status shield_open(hf_runtime *rt, hf_shield **ret_shield)
 
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
 {
-    atomic_fetch_add(which, delta);
+    int before = atomic_fetch_add(which, delta);
+    hf_assert(before + delta >= 0);
     if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
         (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
     }
@@ -119,6 +120,7 @@ static hf_status start_pollers(hf_worker *worker, hf_scope *scope, hf_poller_sea
     sticky = has_cache && sticky >= o->pollers_max ? o->pollers_max - 1 : sticky;
     sticky = has_cache && sticky == 0 ? 1 : sticky; /* at least one of each */
     int normal = o->pollers_max - sticky > 0 ? o->pollers_max - sticky : 1;
+    hf_assert(normal > 0 && sticky >= 0);
     for (int i = 0; i < normal + sticky && !hf_list_is_empty(&worker->workflows); i++) {
         HF_TRY(hf_fork(scope, hf_poll_workflows, &seats[i < normal ? 0 : 1], .name = "workflow poller"));
     }
@@ -254,6 +256,7 @@ static hf_status work(hf_worker *worker)
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* the ladder waits on its own terms, canceled or not */
     HF_AUTO(hf_scope_close) hf_scope *runs = NULL;
     HF_AUTO(hf_scope_close) hf_scope *jobs = NULL;
+    hf_assert(worker->runs == NULL && worker->jobs == NULL); /* it runs once */
     HF_TRY(shield_open(worker->rt, &shield));
     HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
     HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
@@ -268,6 +271,7 @@ static hf_status work(hf_worker *worker)
 static void say_unsaid(hf_worker *worker, int count, char *text, size_t capacity)
 {
     char why[HF_MESSAGE_LEN_MAX];
+    hf_assert(count > 0 && capacity > 0);
     hf_spin_lock(&worker->busy_lock);
     memcpy(why, worker->unsaid_why, sizeof why);
     hf_spin_unlock(&worker->busy_lock);
@@ -281,6 +285,7 @@ static hf_status worker_main(void *arg)
 {
     hf_worker *worker = arg;
     worker->result = work(worker);
+    hf_assert(left_of(worker) == 0); /* its scopes are closed */
     if (worker->result != HF_OK && worker->why[0] == '\0') {
         const hf_failure *failure = hf_error_as(worker->result);
         (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
@@ -389,6 +394,7 @@ static void say_what_is_left(hf_worker *worker, int jobs, int runs)
 static void add_unsaid(hf_worker *worker, int count, bool is_first)
 {
     size_t len = is_first ? 0 : strlen(worker->left);
+    hf_assert(len < sizeof worker->left);
     if (!is_first && len + 2 < sizeof worker->left) {
         memcpy(worker->left + len, "; ", 3);
         len += 2;
@@ -396,9 +402,10 @@ static void add_unsaid(hf_worker *worker, int count, bool is_first)
     say_unsaid(worker, count, worker->left + len, sizeof worker->left - len);
 }
 
-/* K4: what runs goes on, but the worker is no longer waited for. */
+/* worker-K4: what runs goes on, but the worker is no longer waited for. */
 static void leave_behind(hf_worker *worker)
 {
+    hf_assert(hf_worker_life(worker) == HF_LIFE_LEFT); /* worker-K4 */
     hf_activity_counts activities = hf_activity_count(worker);
     int jobs = activities.running;
     int runs = atomic_load(&worker->runs_count);
@@ -412,7 +419,7 @@ static void leave_behind(hf_worker *worker)
     hf_wf_cache_report(worker, "workflow_left_behind");
     atomic_store(&worker->rt->has_left_behind, true);
     hf_guard_shut(&worker->guard);
-    hf_world_stop(worker->rt); /* calls that were on their way through the guard have passed it: G2 */
+    hf_world_stop(worker->rt); /* calls that were on their way through the guard have passed it: service-G2 */
     hf_world_start(worker->rt);
     if (jobs + runs > 0 || unsaid == 0) {
         say_what_is_left(worker, jobs, runs);
@@ -581,13 +588,14 @@ hf_status hf_worker_run(hf_worker *worker)
     }
     wait_for_keeper(worker);
     hf_witness_remove(worker->given, &worker->witness);
-    atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: K4 */
+    atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: worker-K4 */
     if (hf_guard_is_shut(&worker->guard)) {
         env->ops->thread_forget(env, worker->keeper);
         (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         return hf_raise(HF_ERR_TIMEOUT, "%s", worker->left);
     }
     env->ops->thread_join(env, worker->keeper);
+    hf_assert(hf_worker_life(worker) == HF_LIFE_OVER); /* worker-L2 */
     (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
     return worker->result == HF_OK ? HF_OK : hf_raise(worker->result, "%s", worker->why);
 }

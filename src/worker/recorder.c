@@ -12,6 +12,7 @@
 
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
 {
+    hf_assert(from != NULL);
     hf_list_init(&recorder->records);
     hf_arena_init(&recorder->arena, from->memory);
     recorder->from = from;
@@ -34,6 +35,7 @@ hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t
                                    void **ret_attributes)
 {
     hf_arena *arena = &recorder->arena;
+    hf_assert(attributes_len > 0);
     hf_command_record *record = HF_ARENA_NEW(arena, hf_command_record);
     hf_pb_command *command = HF_ARENA_NEW(arena, hf_pb_command);
     void *attributes = hf_arena_zero(arena, attributes_len, 16);
@@ -62,9 +64,11 @@ hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *a
     {
         const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (list.items != NULL && !record->is_withdrawn) {
+            hf_assert(record->pb != NULL); /* it goes with hf_recorder_compact, after the answer */
             list.items[list.count++] = *record->pb;
         }
     }
+    hf_assert(list.items == NULL || list.count == count);
     return list;
 }
 

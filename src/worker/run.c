@@ -30,6 +30,8 @@ static void give_back(hf_worker *worker, hf_wtask *task)
 static void free_wf(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
+    hf_assert(!hf_node_is_linked(&wf->lru)); /* worker-K2 */
+    hf_assert(wf->waiter == NULL);           /* worker-K1 */
     while (!hf_list_is_empty(&wf->tasks)) {
         give_back(worker, HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node));
         (void)hf_sem_release(worker->workflow_slots, 1);
@@ -67,6 +69,7 @@ static hf_str text_behind(char *room, hf_str from)
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
 {
     const hf_pb_workflow_execution *execution = task->task->workflow_execution;
+    hf_assert(execution != NULL); /* poller.c has looked */
     size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
     hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
@@ -203,6 +206,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
 {
     hf_worker *worker = wf->worker;
     hf_wtask *next = hf_wtask_new(worker);
+    hf_assert(!wf->is_lost); /* worker-K1 */
     if (next == NULL) {
         return no_memory_to_answer(wf, op, "the answer to a workflow task");
     }
@@ -262,6 +266,7 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     hf_worker *worker = wf->worker;
     hf_op op;
     hf_op_init(&op);
+    hf_assert(task->task != NULL);
     hf_wf_cache_enter_step(wf, task);
     hf_status status = play(&op, wf, task);
     if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
@@ -293,6 +298,7 @@ static hf_status open_crew(hf_wf *wf)
 
 static size_t bytes_of(const hf_wf *wf)
 {
+    hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
     return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes;
 }
 

@@ -65,6 +65,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
         }
         return HF_ERR_NOMEM;
     }
+    hf_assert(span.ns >= 0); /* fiber/crew.h */
     *timer = (hf_wf_timer){.seq = ++wf->timer_seq, .crew_timer = crew_timer, .record = record};
     crew_timer->id = timer->seq;
     record->id = hf_wf_number_text(&wf->recorder.arena, timer->seq);
@@ -92,6 +93,7 @@ static hf_wf_timer *find_timer(hf_wf *wf, uint64_t seq)
 
 static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 {
+    hf_assert(wf->timers_count > 0);
     hf_list_remove(&timer->node);
     wf->timers_count--;
     wf->worker->memory.release(wf->worker->memory.state, timer, sizeof *timer);
@@ -100,6 +102,7 @@ static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 static void record_timer_cancel(hf_wf *wf, uint64_t seq)
 {
     void *room = NULL;
+    hf_assert(seq > 0 && seq <= wf->timer_seq); /* worker-K3: numbers are given in order */
     hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_TIMER, HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_cancel_timer_command_attributes), &room);
@@ -149,6 +152,7 @@ void hf_wf_fired(hf_wf *wf, hf_str timer_id)
     hf_wf_timer *timer = timer_named(wf, timer_id);
     if (timer != NULL) { /* else it was canceled just before */
         hf_crew_timer *crew_timer = timer->crew_timer;
+        hf_assert(crew_timer != NULL);
         free_timer(wf, timer);
         hf_crew_fire(wf->crew, crew_timer);
     }
@@ -187,6 +191,7 @@ static void free_signal(hf_wf *wf, hf_wf_signal *signal)
 
 static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
 {
+    hf_assert(signal != NULL);
     if (ret_out != NULL) {
         *ret_out = signal->payload;
     } else {

@@ -93,6 +93,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
         return NULL;
     }
     uint64_t seq = wf->activity_seq; /* counted by now */
+    hf_assert(seq > 0);
     record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : hf_wf_number_text(arena, seq);
     record->name = hf_arena_copy(arena, hf_str_of(name));
     type->name = record->name;
@@ -116,6 +117,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
 static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
 {
     char number[24];
+    hf_assert(activity->scheduled_event_id > 0);
     (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
     hf_str id = hf_str_of(activity->id != NULL ? activity->id : number);
     hf_allocator memory = wf->worker->memory;
@@ -131,6 +133,7 @@ static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
 
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
 {
+    hf_assert(hf_node_is_linked(&leftover->node));
     hf_list_remove(&leftover->node);
     wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
 }
@@ -138,7 +141,9 @@ void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
 /* The waiting fiber was canceled: the activity is not wanted any more. */
 static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
 {
+    hf_assert(wf->activities_count > 0);
     if (activity->scheduled_event_id == 0) {
+        hf_assert(activity->record != NULL && activity->record->activity == activity);
         activity->record->is_withdrawn = true;
         activity->record->activity = NULL;
         wf->activities_count--;

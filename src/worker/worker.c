@@ -116,6 +116,7 @@ static hf_status make_parts(hf_worker *worker)
 {
     const hf_worker_options *o = &worker->options;
     hf_runtime *rt = worker->rt;
+    hf_assert(o->activities_max >= 0 && o->workflows_max > 0);
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
     HF_TRY(hf_chan_new(&worker->stop, sizeof(const char *), .name = "stop", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(&worker->over, 1, .name = "over", .capacity = 1, .runtime = rt));
@@ -207,10 +208,14 @@ hf_status hf_worker_free(hf_worker *worker)
 
 hf_status hf_worker_release(hf_worker *worker)
 {
-    if (atomic_fetch_sub(&worker->owners, 1) != 1) {
+    int owners = atomic_fetch_sub(&worker->owners, 1);
+    hf_assert(owners > 0);
+    if (owners != 1) {
         return HF_OK; /* what hf_worker_run left behind still uses it */
     }
     hf_allocator memory = worker->memory;
+    hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
+    hf_assert(hf_list_is_empty(&worker->busy));
     (void)hf_dispatcher_free(worker->pool);
     (void)hf_sem_free(worker->activity_slots);
     (void)hf_sem_free(worker->workflow_slots);

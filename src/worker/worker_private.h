@@ -6,12 +6,12 @@
  *       +-- cache: runs by run id, least recently used first
  *       +-- keeper: the thread that owns all of this while it runs (keeper.c)
  *
- * K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
+ * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
  *     and only to put something into its mailbox.
- * K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
+ * worker-K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
  *     took it out. So what finds it in the table may post to it.
- * K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
- * K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
+ * worker-K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
+ * worker-K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
  *     service any more: that may be gone. Everybody asks through `guard`, which says no from then on. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
@@ -55,7 +55,7 @@ typedef struct hf_wf_cache {
 
 struct hf_worker {
     hf_service *service; /* the guard's: everything asks this */
-    hf_guard guard;      /* K4 */
+    hf_guard guard;      /* worker-K4 */
     hf_service *given;   /* what hf_worker_new was given: it counts its workers and knows its witnesses */
     hf_runtime *rt;
     bool owns_runtime;
