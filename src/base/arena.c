@@ -15,6 +15,14 @@ void hf_arena_init(hf_arena *arena, hf_allocator memory)
     *arena = (hf_arena){.chunk_len_next = HF_ARENA_CHUNK_LEN_MIN, .memory = memory};
 }
 
+void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t room_len)
+{
+    hf_assert(room != NULL || room_len == 0);
+    hf_arena_init(arena, memory);
+    arena->free = room;
+    arena->end = arena->free + room_len;
+}
+
 static void release_chunks(hf_arena *arena, hf_arena_chunk *chunk)
 {
     while (chunk != NULL) {

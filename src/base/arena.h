@@ -23,6 +23,9 @@ typedef struct hf_arena {
 } hf_arena;
 
 void hf_arena_init(hf_arena *arena, hf_allocator memory);
+/* The same with `room` of the caller's as its first memory: an operation that fits in there allocates nothing. The room is
+ * borrowed until hf_arena_deinit. Each of its bytes is handed out once: hf_arena_reset does not rewind it. */
+void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t room_len);
 /* Frees everything; the arena is as after init. */
 void hf_arena_deinit(hf_arena *arena);
 /* Forgets everything but keeps one chunk. */

@@ -518,6 +518,7 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
     char message[HF_MESSAGE_LEN_MAX];
     (void)snprintf(message, sizeof message, "%s", why);
+    call->task_failed_cause = cause;
     if (run->wft.attempt > 1 && cause != HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND) {
         hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
         return;

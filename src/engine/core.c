@@ -110,6 +110,9 @@ hf_core *hf_core_new(const hf_core_options *options)
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
+    for (size_t i = 0; i < HF_COUNT_OF(core->calls_by_number); i++) {
+        hf_list_init(&core->calls_by_number[i]);
+    }
     hf_heap_init(&core->due, core->memory);
     hf_heap_init(&core->cold_due, core->memory);
     hf_heap_init(&core->polls, core->memory);
@@ -349,6 +352,9 @@ void hf_call_now(hf_call *call)
     }
     call->place = HF_PLACE_NONE;
     hf_list_remove(&call->all);
+    if (hf_node_is_linked(&call->by_number)) {
+        hf_list_remove(&call->by_number);
+    }
     call->done(call);
 }
 
@@ -451,6 +457,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     call->deadline.place = 0;
     call->deadline_link = (hf_node){0};
     hf_list_push_back(&core->calls_all, &call->all);
+    hf_list_push_back(&core->calls_by_number[call->number % HF_CALL_BUCKETS], &call->by_number);
     if (!begin(core, now)) {
         fail_at_once(call, core->status, core->why);
         return;
@@ -461,6 +468,18 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
     hf_suspects_tick(core);
     hf_inbox_pump(core);
+}
+
+hf_call *hf_core_find_call(const hf_core *core, uint64_t number)
+{
+    HF_LIST_EACH(node, &core->calls_by_number[number % HF_CALL_BUCKETS])
+    {
+        hf_call *call = HF_CONTAINER(node, hf_call, by_number);
+        if (call->number == number) {
+            return call;
+        }
+    }
+    return NULL;
 }
 
 void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)

@@ -36,6 +36,7 @@ typedef struct hf_clock {
     int64_t mono; /* ns: how long a poll waits */
 } hf_clock;
 
+enum { HF_CALL_BUCKETS = 256 }; /* calls that are not done, by number: a cancel looks for one */
 #define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
 
 /* What one run or one call may have; 0 = as base/limits.h says. Smaller ones let tests meet them. */
@@ -284,6 +285,9 @@ struct hf_core {
     uint64_t run_commits; /* runs changed by a commit: one that changed twice with it counts once */
     uint64_t event_total; /* history events, since open */
     uint64_t probes[HF_PROBE_COUNT];
+
+    /* Calls that are not done, by hf_call.number; without the messages that runs send each other. */
+    hf_list calls_by_number[HF_CALL_BUCKETS];
 };
 
 /* Reads the store synchronously: journal, counters, held tasks. Fails: HF_ERR_INVALID (a record does not check),
@@ -295,6 +299,8 @@ void hf_core_free(hf_core *core);
 void hf_core_stop(hf_core *core, hf_status status, const char *why);
 
 void hf_core_call(hf_core *core, hf_call *call, hf_clock now);
+/* The call of this number that is not done; NULL = there is none. */
+hf_call *hf_core_find_call(const hf_core *core, uint64_t number);
 void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now);
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now);
 /* Deadlines that have come, no more than tick_max at a time; polls that waited long enough. */

@@ -130,13 +130,12 @@ static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
 }
 
 /* Without memory for the message the poll ends by its own deadline. */
-static void cancel(hf_service *service, hf_call *call)
+static void cancel(hf_service *service, uint64_t number)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
     hf_post *item = new_post(engine, HF_POST_CANCEL, 0);
     if (item != NULL) {
-        item->call = call;
-        item->number = call->number;
+        item->number = number;
         hf_loop_post(engine, item);
     }
 }
@@ -272,16 +271,9 @@ static void take_completion(hf_engine *engine, hf_store_request *request, hf_clo
 
 static void take_cancel(hf_engine *engine, const hf_post *item, hf_clock now)
 {
-    if (engine->stopped != HF_OK) {
-        return;
-    }
-    HF_LIST_EACH(node, &engine->core->calls_all)
-    {
-        hf_call *call = HF_CONTAINER(node, hf_call, all);
-        if (call == item->call && call->number == item->number) {
-            hf_core_cancel(engine->core, call, now);
-            return;
-        }
+    hf_call *call = engine->stopped == HF_OK ? hf_core_find_call(engine->core, item->number) : NULL;
+    if (call != NULL) {
+        hf_core_cancel(engine->core, call, now);
     }
 }
 
@@ -430,6 +422,7 @@ static hf_status close_engine(hf_op *op, hf_service *service)
     engine->closing = true;
     unlock_and_ring(engine, true);
     env->ops->thread_join(env, engine->thread);
+    hf_guests_await(env, &service->guests); /* all calls are done: no guest comes any more (service-V4) */
     hf_core_free(engine->core);
     hf_store_queue_close(engine->queue);
     hf_slab_deinit(&engine->slab);

@@ -13,8 +13,7 @@ typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_p
 typedef struct hf_post {
     hf_node link;
     hf_post_kind kind;
-    hf_call *call;   /* CANCEL: an address to look for, since it may be done and gone by then */
-    uint64_t number; /* CANCEL: of that call, since another one may lie at that address by then */
+    uint64_t number; /* CANCEL: of the call, which may be done by then */
     size_t len;      /* of the whole allocation; UNWANTED: the token follows the struct */
     size_t token_len;
 } hf_post;

@@ -52,7 +52,7 @@ static hf_status take_size(hf_op *op, const char *key, hf_str value, size_t leas
     return HF_OK;
 }
 
-static hf_status take_key(hf_op *op, hf_str key, hf_str value, hf_place *place)
+static hf_status take_key(hf_op *op, hf_str key, hf_str value, hf_service_address *place)
 {
     if (hf_str_equal(key, HF_STR("mem"))) {
         return take_size(op, "mem", value, MEM_MIN, &place->mem);
@@ -71,7 +71,7 @@ static hf_status take_key(hf_op *op, hf_str key, hf_str value, hf_place *place)
 }
 
 /* "mem=48M&durability=full" */
-static hf_status take_keys(hf_op *op, const char *text, hf_place *place)
+static hf_status take_keys(hf_op *op, const char *text, hf_service_address *place)
 {
     while (*text != '\0') {
         hf_str pair = {text, strcspn(text, "&")};
@@ -88,13 +88,13 @@ static hf_status take_keys(hf_op *op, const char *text, hf_place *place)
     return HF_OK;
 }
 
-hf_status hf_place_parse(hf_op *op, const char *address, hf_place *ret_place)
+hf_status hf_service_address_parse(hf_op *op, const char *address, hf_service_address *ret_place)
 {
     static const struct {
         const char *prefix;
         hf_scheme scheme;
     } SCHEMES[] = {{"sqlite:", HF_SCHEME_SQLITE}, {"memory:", HF_SCHEME_MEMORY}};
-    *ret_place = (hf_place){0};
+    *ret_place = (hf_service_address){0};
     const char *path = NULL;
     for (size_t i = 0; i < HF_COUNT_OF(SCHEMES); i++) {
         size_t len = strlen(SCHEMES[i].prefix);
@@ -118,7 +118,7 @@ hf_status hf_place_parse(hf_op *op, const char *address, hf_place *ret_place)
     return path[len] == '?' ? take_keys(op, path + len + 1, ret_place) : HF_OK;
 }
 
-hf_shares hf_place_shares(const hf_place *place)
+hf_shares hf_service_address_shares(const hf_service_address *place)
 {
     size_t mem = place->mem;
     return (hf_shares){

@@ -1,6 +1,6 @@
 /* hf_open: a service put together from an address.
  *
- *     caller -> hf_opened -> engine -> store queue -> SQLite
+ *     caller -> guard (service/guard.h) -> engine -> store queue -> SQLite
  *                   |
  *                   +-- owner: the lock beside the file          taken first, released last
  *                   +-- admin: the socket beside the file        opened last, closed first
@@ -12,6 +12,7 @@
 #include "base/fields.h"
 #include "engine/engine.h"
 #include "fiber/wait.h"
+#include "service/guard.h"
 #include "store/mem.h"
 
 #include <holdfast/service.h>
@@ -21,79 +22,30 @@
 enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the store */
 
 typedef struct hf_opened {
-    hf_service service; /* first: what the caller sees */
-    hf_env *env;        /* where everything comes from */
-    hf_word *marker;    /* reads 0 in a process that fork() made, which has none of our threads */
-    hf_service *engine; /* who does the work */
-    hf_owner owner;     /* the file is ours */
-    hf_admin *admin;    /* NULL = nobody can ask from outside */
-    hf_log_sink log;    /* what the host gave to the runtime, or to stderr */
-    void *log_state;    /* of it */
+    hf_guard guard;      /* callers see its service */
+    hf_env *env;         /* where everything comes from */
+    hf_word *marker;     /* the guard's; owned */
+    hf_service *engine;  /* the service behind the guard; owned */
+    hf_file_owner owner; /* the file is ours */
+    hf_admin *admin;     /* NULL = nobody can ask from outside */
+    hf_log_sink log;     /* what the host gave to the runtime, or to stderr */
+    void *log_state;     /* of it */
 } hf_opened;
 
-#define FORKED_TEXT \
-    "this process is a fork() of the one that opened the service, which goes on there: leave it alone here"
-
-/* ---- The service ------------------------------------------------------------------------------------------------------ */
-
-/* A child must not wait for threads that it does not have; and what it closed would be the log and the lock of its parent. */
-static bool is_forked(const hf_opened *opened)
+/* Also what was opened only in part. */
+static hf_status close_opened(hf_op *op, hf_guard *guard)
 {
-    return opened->marker != NULL && atomic_load_explicit(opened->marker, memory_order_relaxed) == 0;
-}
-
-static void submit(hf_service *service, hf_call *call)
-{
-    const hf_opened *opened = (hf_opened *)(void *)service;
-    if (is_forked(opened)) {
-        call->status = HF_ERR_MISUSE;
-        (void)snprintf(call->message, sizeof call->message, "%s", FORKED_TEXT);
-        call->done(call);
-        return;
-    }
-    opened->engine->ops->submit(opened->engine, call);
-}
-
-static void cancel(hf_service *service, hf_call *call)
-{
-    const hf_opened *opened = (hf_opened *)(void *)service;
-    if (!is_forked(opened)) {
-        opened->engine->ops->cancel(opened->engine, call);
-    }
-}
-
-static void unwanted(hf_service *service, hf_str task_token)
-{
-    const hf_opened *opened = (hf_opened *)(void *)service;
-    if (!is_forked(opened)) {
-        opened->engine->ops->unwanted(opened->engine, task_token);
-    }
-}
-
-static hf_status close_opened(hf_op *op, hf_service *service)
-{
-    hf_opened *opened = (hf_opened *)(void *)service;
+    hf_opened *opened = HF_CONTAINER(guard, hf_opened, guard);
     hf_env *env = opened->env;
-    if (is_forked(opened)) {
-        return hf_fail(op, HF_ERR_MISUSE, FORKED_TEXT);
-    }
     hf_admin_close(opened->admin);
     hf_status status = opened->engine != NULL ? opened->engine->ops->close(op, opened->engine) : HF_OK;
-    hf_owner_release(env, &opened->owner);
+    hf_file_owner_release(env, &opened->owner);
     if (opened->marker != NULL) {
         env->ops->fork_marker_close(env, opened->marker);
     }
     env->ops->release(env, opened, sizeof *opened);
     return status;
 }
-
-static hf_status check(hf_op *op, const hf_service *service)
-{
-    const hf_opened *opened = (const hf_opened *)(const void *)service;
-    return is_forked(opened) ? hf_fail(op, HF_ERR_MISUSE, FORKED_TEXT) : HF_OK;
-}
-
-static const hf_service_ops OPENED_OPS = {submit, cancel, unwanted, close_opened, check};
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------------- */
 
@@ -115,17 +67,17 @@ static hf_status reread(void *state, hf_op *op, const char *path)
     return env->ops->file_reread(env, op, path);
 }
 
-static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place, hf_store **ret_store)
+static hf_status open_store(hf_op *op, hf_opened *opened, const hf_service_address *place, hf_store **ret_store)
 {
     hf_allocator memory = hf_env_memory(opened->env);
     if (place->scheme == HF_SCHEME_MEMORY) {
         return hf_mem_store_open(op, memory, ret_store);
     }
     int64_t holder = 0;
-    HF_TRY(hf_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
+    HF_TRY(hf_file_owner_take(op, opened->env, place->path, false, &opened->owner, &holder));
     hf_sqlite_options options = {
         .durability = place->durability,
-        .cache_len = hf_place_shares(place).cache,
+        .cache_len = hf_service_address_shares(place).cache,
         .log_len_max = place->log_len_max,
         .reread = reread,
         .reread_state = opened->env,
@@ -134,27 +86,28 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_place *place,
 }
 
 /* A program works without the socket: only tools miss it, and they say why. */
-static void open_admin(hf_opened *opened, const hf_place *place)
+static void open_admin(hf_opened *opened, const hf_service_address *place)
 {
     hf_op op;
     hf_op_init(&op);
     if (place->scheme == HF_SCHEME_SQLITE &&
-        hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->service, &opened->admin) != HF_OK) {
+        hf_admin_open(&op, opened->env, place->path, opened->engine, &opened->guard.service, &opened->admin) != HF_OK) {
         char fields[2 * HF_MESSAGE_LEN_MAX];
         hf_fields_format(fields, sizeof fields, "why=\"%s\"", op.message);
         opened->log(opened->log_state, HF_LOG_WARN, "admin_socket_missing", fields);
     }
 }
 
-static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
+static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_address *place)
 {
     hf_store *store = NULL;
     opened->marker = opened->env->ops->fork_marker_open(opened->env);
     if (opened->marker == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the fork marker");
     }
+    opened->guard.marker = opened->marker;
     HF_TRY(open_store(op, opened, place, &store));
-    hf_shares shares = hf_place_shares(place);
+    hf_shares shares = hf_service_address_shares(place);
     hf_engine_options options = {
         .mem_max = shares.state,
         .journal_len_max = shares.journal,
@@ -162,6 +115,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
         .log_state = opened->log_state,
     };
     HF_TRY(hf_engine_open(op, opened->env, store, &options, &opened->engine));
+    opened->guard.behind = opened->engine;
     open_admin(opened, place);
     return HF_OK;
 }
@@ -170,7 +124,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_place *place)
 typedef struct opening {
     hf_runtime *runtime; /* may be NULL */
     hf_env *env;
-    hf_place place;
+    hf_service_address place;
     hf_opened *opened; /* the result; NULL = op says why there is none */
     hf_op op;
 } opening;
@@ -185,15 +139,15 @@ static hf_status open_now(void *arg)
     }
     bool has_log = o->runtime != NULL && o->runtime->log_state != o->runtime; /* one of the host's */
     *opened = (hf_opened){
-        .service = {.ops = &OPENED_OPS},
         .env = o->env,
         .log = has_log ? o->runtime->log : log_to_env,
         .log_state = has_log ? o->runtime->log_state : o->env,
     };
+    hf_guard_init(&opened->guard, close_opened);
     if (open_parts(&o->op, opened, &o->place) != HF_OK) {
         hf_op ignored; /* why it could not be opened is what counts */
         hf_op_init(&ignored);
-        (void)close_opened(&ignored, &opened->service);
+        (void)close_opened(&ignored, &opened->guard);
         return HF_OK;
     }
     o->opened = opened;
@@ -211,13 +165,13 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
     opening o = {.runtime = options->runtime != NULL ? options->runtime : hf_runtime_current()};
     o.env = o.runtime != NULL ? o.runtime->env : hf_env_posix();
     hf_op_init(&o.op);
-    if (hf_place_parse(&o.op, address, &o.place) == HF_OK) {
+    if (hf_service_address_parse(&o.op, address, &o.place) == HF_OK) {
         HF_TRY(hf_block(open_now, &o));
     }
     if (o.opened == NULL) {
         return hf_raise(o.op.status, "%s", o.op.message);
     }
-    *ret_service = &o.opened->service;
+    *ret_service = &o.opened->guard.service;
     return HF_OK;
 }
 

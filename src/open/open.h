@@ -16,16 +16,16 @@ typedef enum hf_scheme {
     HF_SCHEME_MEMORY  /* the same on a store that forgets */
 } hf_scheme;
 
-typedef struct hf_place {
+typedef struct hf_service_address {
     hf_scheme scheme;
     char path[HF_PATH_LEN_MAX]; /* sqlite: as given */
     size_t mem;                 /* bytes for everything; 0 = each part's own default */
     size_t log_len_max;         /* bytes of write-ahead log before a checkpoint; 0 = the store's default */
     hf_durability durability;
-} hf_place;
+} hf_service_address;
 
 /* Takes an address apart. Fails: HF_ERR_INVALID, with a sentence that lists what there is. */
-hf_status hf_place_parse(hf_op *op, const char *address, hf_place *ret_place);
+hf_status hf_service_address_parse(hf_op *op, const char *address, hf_service_address *ret_place);
 
 /* How a budget is shared out. */
 typedef struct hf_shares {
@@ -33,7 +33,7 @@ typedef struct hf_shares {
     size_t state;   /* runs, queues and calls of the engine */
     size_t journal; /* of the state: changes that are in no row yet, and so are read after a crash */
 } hf_shares;
-hf_shares hf_place_shares(const hf_place *place); /* zeros = defaults */
+hf_shares hf_service_address_shares(const hf_service_address *place); /* zeros = defaults */
 
 /* ---- beside.c ---------------------------------------------------------------------------------------------------------- */
 
@@ -44,18 +44,18 @@ bool hf_beside(const char *path, const char *suffix, char *ret_name);
 
 /* ---- owner.c: one owner per file --------------------------------------------------------------------------------------- */
 
-typedef struct hf_owner {
+typedef struct hf_file_owner {
     char path[HF_PATH_LEN_MAX]; /* of the lock's file; empty = not taken */
     int fd;                     /* that holds it */
-} hf_owner;
+} hf_file_owner;
 
 /* Becomes the owner of the database at `path`, or says who is. `is_brief`: for a tool that only looks; for such ones others wait
  * a while. Blocks.
  * Fails: HF_ERR_EXISTS (somebody is: `*ret_holder` is its process, negative = a tool's, 0 = not known), HF_ERR_NOT_FOUND (no such folder),
  * HF_ERR_DENIED, HF_ERR_FULL, HF_ERR_IO, HF_ERR_INVALID (the path is too long). */
-hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_owner *ret_owner,
-                        int64_t *ret_holder);
-void hf_owner_release(hf_env *env, hf_owner *owner); /* fine on one that was not taken (zeroed) */
+hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_file_owner *ret_owner,
+                             int64_t *ret_holder);
+void hf_file_owner_release(hf_env *env, hf_file_owner *owner); /* fine on one that was not taken (zeroed) */
 
 /* ---- admin.c: the owner's socket ---------------------------------------------------------------------------------------- */
 
@@ -76,14 +76,14 @@ void hf_admin_stats_of(const hf_store_stats *stats, hf_pb_admin_stats *msg);
 
 typedef struct hf_peek {
     hf_env *env;
-    hf_owner owner;               /* not taken where the folder may not be written */
+    hf_file_owner owner;          /* not taken where the folder may not be written */
     hf_store *store;              /* read only */
     bool has_log;                 /* its program did not close it: the log beside it is read, too */
     char litter[HF_PATH_LEN_MAX]; /* a file to remove afterwards; empty = none */
 } hf_peek;
 
 /* Looks at the database at `path` without changing it; keeps others from opening it meanwhile.
- * Fails: HF_ERR_EXISTS (somebody has it open: `*ret_holder` as in hf_owner_take; a program can be asked), what hf_sqlite_open
+ * Fails: HF_ERR_EXISTS (somebody has it open: `*ret_holder` as in hf_file_owner_take; a program can be asked), what hf_sqlite_open
  * says. */
 hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_peek, int64_t *ret_holder);
 void hf_peek_close(hf_peek *peek); /* fine on a zeroed one */

@@ -51,10 +51,10 @@ static void sleep_ms(hf_env *env, int64_t ms)
     (void)env->ops->word_wait(env, &nobody, 0, (hf_instant){env->ops->now(env).ns + hf_milliseconds(ms).ns});
 }
 
-hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_owner *ret_owner,
-                        int64_t *ret_holder)
+hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief, hf_file_owner *ret_owner,
+                             int64_t *ret_holder)
 {
-    hf_owner owner = {.fd = -1};
+    hf_file_owner owner = {.fd = -1};
     int64_t holder = 0;
     if (!hf_beside(path, "-owner", owner.path)) {
         return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
@@ -76,7 +76,7 @@ hf_status hf_owner_take(hf_op *op, hf_env *env, const char *path, bool is_brief,
     return HF_OK;
 }
 
-void hf_owner_release(hf_env *env, hf_owner *owner)
+void hf_file_owner_release(hf_env *env, hf_file_owner *owner)
 {
     if (owner->path[0] != '\0') {
         env->ops->lock_close(env, owner->path, owner->fd);

@@ -35,7 +35,7 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     hf_peek peek = {.env = env};
     hf_op tried;
     hf_op_init(&tried);
-    hf_status status = hf_owner_take(&tried, env, path, true, &peek.owner, ret_holder);
+    hf_status status = hf_file_owner_take(&tried, env, path, true, &peek.owner, ret_holder);
     if (status == HF_ERR_EXISTS || status == HF_ERR_INVALID) {
         return hf_fail(op, status, "%s", tried.message);
     }
@@ -79,5 +79,5 @@ void hf_peek_close(hf_peek *peek)
         (void)peek->env->ops->file_remove(peek->env, &op, peek->litter);
         peek->litter[0] = '\0';
     }
-    hf_owner_release(peek->env, &peek->owner);
+    hf_file_owner_release(peek->env, &peek->owner);
 }

@@ -5,19 +5,20 @@
  *     cancel:                abort_ask: told once, claims nothing          ^
  *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit)
  *
- * A service that is being closed ends when its last call is done. So `done` does not return while somebody is in there telling it
- * of the cancel of that call: who tells is about to leave, and waits for nobody. */
+ * The service may be closed meanwhile, by a thread that waits for its last call only. So the thread that tells it of a cancel is its
+ * guest from a moment on at which the call is not done (service-V4), and names the call by its number: the call may be done before the
+ * service hears of it. */
 #include "service/call.h"
 
-#include "base/latch.h"
 #include "fiber/wait.h"
+#include "service/guard.h"
+
+enum { ID_SHOWN_MAX = 120 }; /* bytes of an id in a sentence: the reason must fit, too */
 
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
-    bool is_done;
-    bool is_told;    /* the service knows that the caller has lost interest, or is being told ... */
-    hf_latch told;   /* ... and has heard it, once this is open */
-    uint64_t teller; /* by this thread */
+    bool is_done; /* under the lock, as the next */
+    bool is_told; /* the service knows that the caller has lost interest, or is being told */
     hf_env *env;
     hf_service *service;
     hf_call *call;
@@ -27,42 +28,58 @@ typedef struct asking {
 static void on_done(hf_call *call)
 {
     asking *ask = call->state;
-    hf_env *env = ask->env;
     hf_spin_lock(&ask->lock);
+    hf_assert(!ask->is_done); /* service-V1 */
     ask->is_done = true;
-    bool is_told = ask->is_told;
     hf_spin_unlock(&ask->lock);
-    if (HF_UNLIKELY(is_told) && ask->teller != env->ops->thread_id(env)) { /* else this is what telling came to */
-        hf_latch_wait(env, &ask->told);
-    }
     hf_wake(&ask->wait, HF_OK); /* from here on the call may be gone */
 }
 
-/* The waiter does not go on before this has returned, so `ask` stays; the service may be gone once the latch is open. A thread's
- * lock may be held here. */
+/* The waiter does not go on before this has returned, so `ask` stays. A thread's lock may be held here. */
 static bool abort_ask(hf_wait *wait)
 {
     asking *ask = wait->object;
-    hf_env *env = ask->env;
+    hf_guests *guests = &hf_guard_behind(ask->service)->guests;
     hf_spin_lock(&ask->lock);
     bool tell = !ask->is_done && !ask->is_told;
     if (tell) {
         ask->is_told = true;
-        ask->teller = env->ops->thread_id(env);
+        hf_guest_enter(guests);
     }
     hf_spin_unlock(&ask->lock);
     if (tell) {
-        ask->service->ops->cancel(ask->service, ask->call);
-        hf_latch_open_locked(env, &ask->told);
+        ask->service->ops->cancel(ask->service, ask->call->number);
+        hf_guest_leave(ask->env, guests); /* from here on the service may be gone */
     }
     return false;
 }
 
 static const hf_wait_kind ASK = {"hf_service_ask", abort_ask};
 
+static const char *verb_of(const hf_call *call)
+{
+    return call->verb != NULL ? call->verb : hf_method_info_of(call->method)->name;
+}
+
+hf_status hf_call_report(hf_op *op, const hf_call *call, hf_status status, const char *link, const char *text)
+{
+    const char *verb = verb_of(call);
+    hf_str id = call->workflow_id;
+    if (id.len == 0) {
+        return hf_fail_at(op, status, "hf_service_ask", "%s%s%s", verb, link, text);
+    }
+    int shown = id.len > ID_SHOWN_MAX ? ID_SHOWN_MAX : (int)id.len;
+    bool is_cut = (size_t)shown < id.len;
+    while (is_cut && shown > 0 && ((unsigned char)id.data[shown] & 0xc0) == 0x80) {
+        shown--; /* not within a character */
+    }
+    return hf_fail_at(op, status, verb, "%s of workflow '%.*s%s'%s%s", verb, shown, id.data, is_cut ? "..." : "", link,
+                      text);
+}
+
 hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
 {
-    const char *name = call->verb != NULL ? call->verb : hf_method_info_of(call->method)->name;
+    const char *name = verb_of(call);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         (void)hf_forked();
@@ -74,7 +91,7 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     }
     if (status != HF_OK) {
         hf_leave(self);
-        return hf_fail(op, status, "%s was not asked: %s", name, hf_error_text());
+        return hf_call_report(op, call, status, " was not asked: ", hf_error_text());
     }
     asking ask = {.service = service, .call = call, .env = self->rt != NULL ? self->rt->env : hf_env_posix()};
     hf_wait_init(&ask.wait, self, &ASK, &ask, name);
@@ -86,6 +103,6 @@ hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call)
     if (call->status == HF_OK) {
         return HF_OK;
     }
-    return hf_fail(op, call->status, "%s: %s", name,
-                   call->message[0] != '\0' ? call->message : hf_status_text(call->status));
+    return hf_call_report(op, call, call->status, ": ",
+                          call->message[0] != '\0' ? call->message : hf_status_text(call->status));
 }

@@ -13,15 +13,18 @@
  *     hf_service_submit(service, &call);           never waits
  *     ... done(&call) runs on a thread of the service: it must be short and must not wait
  *
- * V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
- * V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
+ * service-V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
+ * service-V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
  *     (run_ahead) may be given out before the commit that started it, because workflow code has no effects of its own.
- * V3  request is borrowed until done; response and everything it points to live in the caller's arena. */
+ * service-V3  request is borrowed until done; response and everything it points to live in the caller's arena.
+ * service-V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends all calls and then waits
+ *     for the guests, so that the service is there until the last of them has left. */
 #ifndef HF_SERVICE_SERVICE_H
 #define HF_SERVICE_SERVICE_H
 
 #include "base/arena.h"
 #include "base/heap.h"
+#include "base/latch.h"
 #include "base/list.h"
 #include "base/op.h"
 #include "base/spin.h"
@@ -78,22 +81,25 @@ struct hf_call {
     void (*done)(hf_call *call); /* from a thread of the service, once; must not wait */
     void *state;                 /* the caller's own */
     const char *verb;            /* what a program called, in failures; a constant; NULL = the method's name */
+    hf_str workflow_id;          /* named behind the verb in failures; empty = none; borrowed until done */
     hf_span timeout;             /* long polls: answer without a task after so long; 0 = the method's default */
     bool in_process;             /* the caller dies with this process: what it holds is handed out again at open */
     bool run_ahead;              /* a workflow task may be given out before its commit; only with in_process */
 
     /* Set by the service before done. */
-    hf_status status;                 /* HF_OK and `response`, or why not */
-    void *response;                   /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
-    hf_str existing_run_id;           /* with HF_ERR_EXISTS from a start: the run that is in the way */
-    char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure */
+    hf_status status;          /* HF_OK and `response`, or why not */
+    void *response;            /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
+    hf_str existing_run_id;    /* with HF_ERR_EXISTS from a start: the run that is in the way */
+    int32_t task_failed_cause; /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
+    char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure: for people, never compared */
 
     /* The service's own. */
     hf_node link;          /* of the list that holds the call now */
-    hf_node all;           /* of all calls that are not done */
+    hf_node all;           /* of all calls that are not done ... */
+    hf_node by_number;     /* ... and of those whose number falls into the same bucket */
     hf_heap_node deadline; /* of a parked poll ... */
     hf_node deadline_link; /* ... or, when it waits as long as all others, its place behind them */
-    uint64_t number;       /* order of arrival, from 1 */
+    uint64_t number;       /* order of arrival, from 1; set by submit; names the call in a cancel */
     void *parked;          /* what it waits for: a queue, a watch */
     int place;             /* which of them */
     int holds;             /* what must happen before done: its commit, a read */
@@ -102,10 +108,10 @@ struct hf_call {
 
 typedef struct hf_service_ops {
     void (*submit)(hf_service *service, hf_call *call);
-    /* The caller has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or with
-     * what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. A
-     * service that calls done in here itself does not end before this has returned; of the others callers take care. */
-    void (*cancel)(hf_service *service, hf_call *call);
+    /* The caller of that call has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or
+     * with what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. The call
+     * may be done by now: its number is never used again, so that nothing happens then. The caller is a guest (service-V4). */
+    void (*cancel)(hf_service *service, uint64_t number);
     /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
     void (*unwanted)(hf_service *service, hf_str task_token);
     /* Refuses new calls, ends all others, frees the service. Waits for the store, never for callers' code. */
@@ -119,6 +125,7 @@ struct hf_service {
     const hf_service_ops *ops;
     atomic_int workers;    /* that run on it: it is not closed under them */
     atomic_int executions; /* handles of it that were not freed: the same */
+    hf_guests guests;      /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* who knows runs by more than their histories: witness.h */
 };

@@ -1,7 +1,7 @@
 /* From events to a run that goes on.
  *
  * A history is cut at each WorkflowTaskStarted whose task was completed, or is the one at hand; tasks that failed or timed
- * out left no trace in the workflow. Each piece is one activation, in a fixed order (K3):
+ * out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
  *
  *     1  the events that the last activation's commands became: compared with them, one by one; and what has ended is noted:
  *        code that gives it up in 3, 4 or 5, before it hears of the end, has nothing to cancel
@@ -39,6 +39,7 @@ static bool has_rule(const hf_pb_workflow_task_completed_metadata *sdk, uint32_t
 /* By which rules the step that ends with the WorkflowTaskStarted at `i` was played, or is to be: see wf.h. */
 static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
 {
+    hf_assert(i < events->count);
     if (wf->is_strict) {
         return;
     }
@@ -81,7 +82,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         if (!hf_event_is_of_command(event->event_type)) {
             continue;
         }
-        hf_record *record = NULL;
+        hf_command_record *record = NULL;
         HF_TRY(hf_recorder_check(op, &wf->recorder, event, &record));
         if (record->activity != NULL) {
             hf_wf_scheduled(wf, record->activity, event->event_id);
@@ -190,6 +191,8 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
 /* Lost: nothing of the run may be looked at any more, but by who closes its crew. */
 static hf_status turn(hf_op *op, hf_wf *wf)
 {
+    hf_assert(!wf->is_lost);                   /* worker-K1 */
+    hf_assert(atomic_load(&wf->turn_ns) == 0); /* worker-K1: one turn at a time */
     atomic_store_explicit(&wf->turn_ns, hf_now(NULL).ns, memory_order_relaxed);
     wf->is_lost = !hf_crew_turn(wf->crew);
     atomic_store_explicit(&wf->turn_ns, 0, memory_order_relaxed);
@@ -200,6 +203,7 @@ static hf_status activate(hf_op *op, hf_wf *wf, piece p)
 {
     static hf_status (*const STAGES[])(hf_op *, hf_wf *, const hf_pb_history_event *) = {apply_start, apply_signal,
                                                                                          apply_end};
+    hf_assert(p.count > 0); /* the last one is the WorkflowTaskStarted */
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
     note_ends(wf, p);

@@ -20,8 +20,8 @@
 
 enum { ANSWER_SECONDS = 10 };
 
-typedef struct hf_activity activity;
-typedef struct hf_activity_verdict verdict;
+typedef struct hf_activity_work activity;
+typedef struct hf_activity_own_failure verdict;
 
 const hf_local hf_activity_local = {"activity"};
 
@@ -53,7 +53,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_fail: .details", options->details) != HF_OK ||
         hf_span_check_bound(&op, "hf_activity_fail", ".retry_after", options->retry_after) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     hf_allocator memory = act->worker->memory;
     verdict *said = memory.allocate(memory.state, sizeof *said, _Alignof(verdict));
@@ -86,6 +86,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
 static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
 {
     _Static_assert(sizeof worker->unsaid_why == sizeof op->message, "it is copied as it is");
+    hf_assert(op->status != HF_OK);
     hf_spin_lock(&worker->busy_lock);
     worker->unsaid_count += is_given_up && atomic_load(&worker->stop_ns) != 0;
     worker->unsaid_status = op->status;
@@ -97,6 +98,7 @@ static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
 static bool may_try_again(hf_worker *worker, int64_t pause)
 {
     char token = 0;
+    hf_assert(pause > 0);
     return hf_chan_recv(worker->hush, &token, .timeout = hf_nanoseconds(pause)) == HF_ERR_TIMEOUT;
 }
 
@@ -118,7 +120,7 @@ static void answer(activity *act, hf_method method, const void *request)
         hf_op_init(&op);
         hf_worker_call_init(worker, &call, method, request, &act->arena);
         status = hf_service_ask(&op, worker->service, &call);
-        bool may_pass = hf_status_may_pass(status) && !atomic_load(&worker->door.is_shut);
+        bool may_pass = hf_status_may_pass(status) && !hf_guard_is_shut(&worker->guard);
         if (may_pass) {
             note_unsaid(worker, &op, false);
         }
@@ -127,7 +129,7 @@ static void answer(activity *act, hf_method method, const void *request)
             note_unsaid(worker, &op, true);
         }
     }
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&worker->door.is_shut)) {
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !hf_guard_is_shut(&worker->guard)) {
         hf_log(worker->rt, HF_LOG_WARN, "activity_answer_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op.message);
     }
@@ -330,7 +332,9 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
 static void free_activity(activity *act)
 {
     hf_worker *worker = act->worker;
+    hf_assert(atomic_load(&worker->jobs_count) > 0); /* this one */
     hf_spin_lock(&worker->busy_lock);
+    hf_assert(hf_node_is_linked(&act->busy));
     hf_list_remove(&act->busy);
     hf_spin_unlock(&worker->busy_lock);
     hf_payload_free(&act->out);
@@ -347,6 +351,7 @@ static hf_status run_activity(void *arg)
     activity *act = arg;
     hf_worker *worker = act->worker;
     hf_pb_failure *failure = NULL;
+    hf_assert(!atomic_load(&act->has_returned));
     hf_status status = hf_local_set(&hf_activity_local, act);
     if (status == HF_OK && act->entry == NULL) {
         char text[HF_MESSAGE_LEN_MAX];
@@ -396,7 +401,7 @@ static void fill_facts(activity *act)
         .last = hf_payload_view(&act->arena, task->heartbeat_details),
     };
     act->in = hf_payload_view(&act->arena, task->input);
-    act->entry = hf_entry_find(&act->worker->activities, name);
+    act->entry = hf_function_find(&act->worker->activities, name);
 }
 
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
@@ -409,6 +414,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
         (void)hf_sem_release(worker->activity_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
+    hf_assert(task->task_token.len > 0); /* poller.c has looked */
     memset(act, 0, sizeof *act);
     act->worker = worker;
     act->until_ns = INT64_MAX;

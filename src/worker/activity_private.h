@@ -6,15 +6,15 @@
 #include "worker/worker_private.h"
 
 /* What hf_activity_fail said. */
-typedef struct hf_activity_verdict {
+typedef struct hf_activity_own_failure {
     bool is_final;
     hf_span retry_after;
     hf_payload details; /* owned */
     char type[HF_TYPE_LEN_MAX];
     char message[HF_MESSAGE_LEN_MAX];
-} hf_activity_verdict;
+} hf_activity_own_failure;
 
-struct hf_activity {
+struct hf_activity_work {
     hf_worker *worker;
     hf_node busy;             /* in worker->busy */
     atomic_bool has_returned; /* the function has: what is left is the answer */
@@ -22,7 +22,7 @@ struct hf_activity {
     int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
     hf_arena arena;           /* the task, and what is said about it */
     const hf_pb_poll_activity_task_queue_response *task;
-    const hf_entry *entry;
+    const hf_function_entry *entry;
     hf_activity_facts facts;
     hf_payload in;  /* borrowed from the arena */
     hf_payload out; /* of the function */
@@ -37,10 +37,10 @@ struct hf_activity {
     hf_spin lock;       /* of the next three */
     hf_payload details; /* of the last heartbeat; owned */
     bool is_dirty;      /* it was not sent yet */
-    hf_activity_verdict *verdict;    /* owned; NULL = hf_activity_fail was not called */
-    atomic_bool is_cancel_requested; /* by the workflow */
-    atomic_bool is_gone;             /* the service does not know it any more ... */
-    char gone_why[160];              /* ... and said why; written once, before that */
+    hf_activity_own_failure *verdict; /* owned; NULL = hf_activity_fail was not called */
+    atomic_bool is_cancel_requested;  /* by the workflow */
+    atomic_bool is_gone;              /* the service does not know it any more ... */
+    char gone_why[160];               /* ... and said why; written once, before that */
 };
 
 /* A local value of the activity's fiber and of whatever the function forks: the activity. */
@@ -55,12 +55,12 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
 
 /* ---- heartbeat.c ----------------------------------------------------------------------------------------------------- */
 /* The details of the last heartbeat, which were not sent; the caller's. */
-hf_payload hf_activity_take_details(hf_activity *act);
+hf_payload hf_activity_take_details(hf_activity_work *act);
 /* Whoever has a heartbeat timeout must be heard from the beginning. */
-void hf_activity_expect_beats(hf_activity *act);
+void hf_activity_expect_beats(hf_activity_work *act);
 
 /* ---- hung.c ---------------------------------------------------------------------------------------------------------- */
 /* Its slot is free for another one, now or before. From any thread. */
-void hf_activity_free_slot(hf_activity *act);
+void hf_activity_free_slot(hf_activity_work *act);
 
 #endif

@@ -52,9 +52,11 @@ static hf_wf *find(hf_wf_cache *cache, hf_str run_id)
     return NULL;
 }
 
-/* Locked: K2. */
+/* Locked: worker-K2. */
 static void take_out(hf_wf_cache *cache, hf_wf *wf)
 {
+    hf_assert(hf_node_is_linked(&wf->bucket) && hf_node_is_linked(&wf->lru)); /* worker-K2 */
+    hf_assert(cache->count > 0 && cache->bytes >= wf->bytes);
     hf_list_remove(&wf->bucket);
     hf_list_remove(&wf->lru);
     cache->count--;
@@ -79,6 +81,7 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     if (wf->posted > 0) {
         return;
     }
+    hf_assert(!wf->is_told); /* worker-K2 */
     take_out(cache, wf);
     wf->is_told = true;
     hf_wait *driver = hf_wf_claim_driver(wf);
@@ -136,6 +139,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     const hf_worker_options *options = &wf->worker->options;
     hf_wait *ended = NULL;
     hf_spin_lock(&cache->lock);
+    hf_assert(wf->posted > 0);
     wf->posted--;
     if (hf_node_is_linked(&wf->lru)) {
         hf_list_remove(&wf->lru);
@@ -161,6 +165,7 @@ void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task)
 {
     hf_wf_cache *cache = &wf->worker->cache;
     hf_spin_lock(&cache->lock);
+    hf_assert(wf->at_work == NULL); /* worker-K1 */
     wf->at_work = task;
     hf_spin_unlock(&cache->lock);
 }

@@ -11,7 +11,7 @@
 
 enum { THROTTLE_DEFAULT_SECONDS = 30, THROTTLE_MAX_SECONDS = 60 };
 
-typedef struct hf_activity activity;
+typedef struct hf_activity_work activity;
 
 static hf_span throttle_of(const activity *act)
 {
@@ -61,6 +61,7 @@ static void lapse(activity *act)
 static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
                  const char *why)
 {
+    hf_assert(status != HF_OK || response != NULL);      /* service-V3 */
     if (status == HF_OK && act->lapse_ns != INT64_MAX) { /* it was taken before now */
         act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
     }
@@ -77,7 +78,7 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
 /* What does not pass by itself is not sent again; the next heartbeat may have other details. */
 static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
 {
-    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !atomic_load(&act->worker->door.is_shut)) {
+    if (status != HF_OK && status != HF_ERR_NOT_FOUND && !hf_guard_is_shut(&act->worker->guard)) {
         hf_log(act->worker->rt, HF_LOG_WARN, "heartbeat_refused", "activity=%s id=%s message=%s", act->facts.name,
                act->facts.id, op->message);
     }
@@ -121,6 +122,7 @@ static hf_status send_beats(void *arg)
     activity *act = arg;
     hf_worker *worker = act->worker;
     hf_chan *beat = atomic_load(&act->beat);
+    hf_assert(beat != NULL);
     for (;;) {
         HF_TRY(await_beat(act, beat));
         hf_arena arena;
@@ -151,6 +153,7 @@ static hf_status send_beats(void *arg)
 static hf_status start_beats(activity *act)
 {
     hf_status status = HF_OK;
+    hf_assert(atomic_load(&act->is_beating));
     if (atomic_load(&act->beat) == NULL) {
         hf_chan *beat = NULL;
         status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
@@ -167,6 +170,7 @@ static hf_status start_beats(activity *act)
 
 void hf_activity_expect_beats(activity *act)
 {
+    hf_assert(!atomic_load(&act->is_beating)); /* the function has not begun */
     if (act->facts.heartbeat.ns > 0) {
         act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
         atomic_store(&act->is_beating, true);
@@ -183,7 +187,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
     hf_op op;
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_heartbeat: the payload", details) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     hf_payload copy = hf_payload_none();
     HF_TRY(hf_payload_copy(&copy, details));

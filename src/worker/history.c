@@ -76,6 +76,8 @@ static hf_status fetch(hf_op *op, pages *p, hf_str token, int64_t until)
 hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events)
 {
     const hf_pb_poll_workflow_task_queue_response *t = task->task;
+    hf_assert(t != NULL);
+    hf_assert(wf->event_id_next >= 1);
     pages p = {.wf = wf, .arena = &task->arena};
     HF_TRY(add_page(op, &p, t->history));
     if (p.has_gap || (p.count == 0 && t->next_page_token.len == 0)) {

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-typedef struct hf_activity activity;
+typedef struct hf_activity_work activity;
 
 enum { REPORT_MAX = 16, REPORT_LEN = 300 };
 
@@ -46,6 +46,7 @@ hf_status hf_activity_watch_pool(hf_worker *worker)
     hf_op op;
     hf_op_init(&op);
     hf_fiber *self = hf_enter(worker->rt);
+    hf_assert(worker->pool != NULL);
     hf_status status = hf_watch_pool(&op, worker->pool, &OPS);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
@@ -96,6 +97,7 @@ hf_activity_counts hf_activity_count(hf_worker *worker)
 {
     hf_activity_counts counts = {0, 0, 0};
     hf_spin_lock(&worker->busy_lock);
+    hf_assert(worker->unsaid_count >= 0);
     counts.unsaid = worker->unsaid_count;
     HF_LIST_EACH(node, &worker->busy)
     {

@@ -4,7 +4,8 @@
  *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait when patience is over
  *       fiber "worker": scopes "workflows" and "activities", inside them scope "pollers"; waits for a reason to stop
  *
- *     the ladder:    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
+ *     the ladder (its states are in life.h):
+ *                    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
  *                    2  cached workflows are evicted, each after the step it is at; activities may finish (grace)
  *                    3  activities are canceled (force)
  *                    4  answers that the service does not take are given up; what still runs is reported by name and left
@@ -13,7 +14,7 @@
  * Steps 1 to 3 are the fiber's, step 4 is the keeper's: it is a plain thread, so that neither a workflow that keeps the fiber
  * threads busy nor an activity that ignores its cancel can make it wait. What is left behind still uses the worker, the runtime
  * and its own thread, and nothing of C can take these away: so the keeper stays with it, in its scope, and frees the worker
- * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: K4. */
+ * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: worker-K4. */
 #include "worker/wf.h"
 
 #include "fiber/crew_private.h"
@@ -49,9 +50,22 @@ static hf_status shield_open(hf_runtime *rt, hf_shield **ret_shield)
 
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
 {
-    atomic_fetch_add(which, delta);
+    int before = atomic_fetch_add(which, delta);
+    hf_assert(before + delta >= 0);
     if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
         (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
+    }
+}
+
+unsigned hf_worker_tell(hf_worker *worker, hf_life_event event)
+{
+    unsigned from = atomic_load(&worker->life);
+    for (;;) {
+        hf_life_step step = hf_life_next((hf_life_state)from, event);
+        hf_assert(step.is_known);
+        if (atomic_compare_exchange_weak(&worker->life, &from, (unsigned)step.next)) {
+            return step.actions;
+        }
     }
 }
 
@@ -106,6 +120,7 @@ static hf_status start_pollers(hf_worker *worker, hf_scope *scope, hf_poller_sea
     sticky = has_cache && sticky >= o->pollers_max ? o->pollers_max - 1 : sticky;
     sticky = has_cache && sticky == 0 ? 1 : sticky; /* at least one of each */
     int normal = o->pollers_max - sticky > 0 ? o->pollers_max - sticky : 1;
+    hf_assert(normal > 0 && sticky >= 0);
     for (int i = 0; i < normal + sticky && !hf_list_is_empty(&worker->workflows); i++) {
         HF_TRY(hf_fork(scope, hf_poll_workflows, &seats[i < normal ? 0 : 1], .name = "workflow poller"));
     }
@@ -154,21 +169,35 @@ static void sign_off(hf_worker *worker)
     hf_arena_deinit(&arena);
 }
 
-static void descend(hf_worker *worker)
+static void evict(hf_worker *worker)
 {
     hf_wf_cache_close(worker);
     if (worker->sticky_queue.len > 0) {
         sign_off(worker);
     }
-    if (wait_for_end(worker, worker->options.shutdown_grace)) {
-        return;
-    }
+}
+
+static void cancel_activities(hf_worker *worker)
+{
     int count = atomic_load(&worker->jobs_count); /* none: what does not end is a workflow, and has its own line */
     if (count > 0) {
         hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
                count);
     }
     (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
+}
+
+static void descend(hf_worker *worker)
+{
+    if ((hf_worker_tell(worker, HF_LIFE_TOLD) & HF_LIFE_DO_EVICT) != 0) {
+        evict(worker);
+    }
+    if (wait_for_end(worker, worker->options.shutdown_grace)) {
+        return;
+    }
+    if ((hf_worker_tell(worker, HF_LIFE_GRACE_OVER) & HF_LIFE_DO_CANCEL) != 0) {
+        cancel_activities(worker);
+    }
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
@@ -227,6 +256,7 @@ static hf_status work(hf_worker *worker)
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* the ladder waits on its own terms, canceled or not */
     HF_AUTO(hf_scope_close) hf_scope *runs = NULL;
     HF_AUTO(hf_scope_close) hf_scope *jobs = NULL;
+    hf_assert(worker->runs == NULL && worker->jobs == NULL); /* it runs once */
     HF_TRY(shield_open(worker->rt, &shield));
     HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
     HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
@@ -241,6 +271,7 @@ static hf_status work(hf_worker *worker)
 static void say_unsaid(hf_worker *worker, int count, char *text, size_t capacity)
 {
     char why[HF_MESSAGE_LEN_MAX];
+    hf_assert(count > 0 && capacity > 0);
     hf_spin_lock(&worker->busy_lock);
     memcpy(why, worker->unsaid_why, sizeof why);
     hf_spin_unlock(&worker->busy_lock);
@@ -254,6 +285,7 @@ static hf_status worker_main(void *arg)
 {
     hf_worker *worker = arg;
     worker->result = work(worker);
+    hf_assert(left_of(worker) == 0); /* its scopes are closed */
     if (worker->result != HF_OK && worker->why[0] == '\0') {
         const hf_failure *failure = hf_error_as(worker->result);
         (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
@@ -263,8 +295,9 @@ static hf_status worker_main(void *arg)
         worker->result = worker->unsaid_status;
         say_unsaid(worker, worker->unsaid_count, worker->why, sizeof worker->why);
     }
-    atomic_store(&worker->is_over, true);
-    hf_worker_ring(worker);
+    if ((hf_worker_tell(worker, HF_LIFE_ENDED) & HF_LIFE_DO_RING) != 0) {
+        hf_worker_ring(worker);
+    }
     return HF_OK;
 }
 
@@ -361,6 +394,7 @@ static void say_what_is_left(hf_worker *worker, int jobs, int runs)
 static void add_unsaid(hf_worker *worker, int count, bool is_first)
 {
     size_t len = is_first ? 0 : strlen(worker->left);
+    hf_assert(len < sizeof worker->left);
     if (!is_first && len + 2 < sizeof worker->left) {
         memcpy(worker->left + len, "; ", 3);
         len += 2;
@@ -368,9 +402,10 @@ static void add_unsaid(hf_worker *worker, int count, bool is_first)
     say_unsaid(worker, count, worker->left + len, sizeof worker->left - len);
 }
 
-/* K4: what runs goes on, but the worker is no longer waited for. */
+/* worker-K4: what runs goes on, but the worker is no longer waited for. */
 static void leave_behind(hf_worker *worker)
 {
+    hf_assert(hf_worker_life(worker) == HF_LIFE_LEFT); /* worker-K4 */
     hf_activity_counts activities = hf_activity_count(worker);
     int jobs = activities.running;
     int runs = atomic_load(&worker->runs_count);
@@ -383,8 +418,8 @@ static void leave_behind(hf_worker *worker)
     hf_activity_report(worker, "activity_left_behind");
     hf_wf_cache_report(worker, "workflow_left_behind");
     atomic_store(&worker->rt->has_left_behind, true);
-    atomic_store(&worker->door.is_shut, true);
-    hf_world_stop(worker->rt); /* whoever was on his way through the door has passed it */
+    hf_guard_shut(&worker->guard);
+    hf_world_stop(worker->rt); /* calls that were on their way through the guard have passed it: service-G2 */
     hf_world_start(worker->rt);
     if (jobs + runs > 0 || unsaid == 0) {
         say_what_is_left(worker, jobs, runs);
@@ -397,12 +432,14 @@ static void leave_behind(hf_worker *worker)
 
 /* Its time is over. Answers that the service does not take are not given again; if nothing else is left, it ends by itself,
  * unless the service does not even refuse. True: it is waited for, until `*ret_until`. */
-static bool hush(hf_worker *worker, hf_instant now, hf_instant *ret_until)
+static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_until)
 {
-    (void)hf_chan_close(worker->hush);
+    if ((hf_worker_tell(worker, HF_LIFE_TIME_OVER) & HF_LIFE_DO_HUSH) != 0) {
+        worker->hushed_ns = now.ns;
+        (void)hf_chan_close(worker->hush);
+    }
     hf_activity_counts activities = hf_activity_count(worker);
     bool is_quiet = activities.running == 0 && atomic_load(&worker->runs_count) == 0;
-    worker->hushed_ns = worker->hushed_ns == 0 ? now.ns : worker->hushed_ns;
     *ret_until = hf_instant_after((hf_instant){worker->hushed_ns}, hf_nanoseconds(LAST_WORD_NS));
     return is_quiet && now.ns < ret_until->ns;
 }
@@ -425,9 +462,9 @@ static hf_instant next_look(hf_worker *worker, hf_instant now)
 static void keep(hf_worker *worker)
 {
     hf_env *env = worker->rt->env;
-    while (!atomic_load(&worker->door.is_shut)) {
+    while (!hf_guard_is_shut(&worker->guard)) {
         uint32_t seen = atomic_load(&worker->word);
-        if (atomic_load(&worker->is_over)) {
+        if (hf_worker_life(worker) == HF_LIFE_OVER) {
             return;
         }
         answer_stuck(worker);
@@ -442,9 +479,9 @@ static void keep(hf_worker *worker)
         hf_instant until = HF_INSTANT_NEVER;
         if (now.ns < last_moment(worker).ns) {
             (void)env->ops->word_wait(env, &worker->word, seen, next_look(worker, now));
-        } else if (hush(worker, now, &until)) {
+        } else if (has_patience(worker, now, &until)) {
             (void)env->ops->word_wait(env, &worker->word, seen, until);
-        } else {
+        } else if ((hf_worker_tell(worker, HF_LIFE_PATIENCE_OVER) & HF_LIFE_DO_LEAVE) != 0) {
             leave_behind(worker);
         }
     }
@@ -467,9 +504,10 @@ static void keeper_main(void *arg)
         (void)hf_join(scope);
     } else {
         worker->result = status;
+        (void)hf_worker_tell(worker, HF_LIFE_ENDED); /* nobody else is there to hear of it */
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
     }
-    if (atomic_load(&worker->door.is_shut) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
+    if (hf_guard_is_shut(&worker->guard) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
         (void)hf_worker_release(worker);
         (void)hf_scope_close(scope);
     } else {
@@ -512,14 +550,21 @@ static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
                        : hf_refuse(self, HF_ERR_MISUSE, "hf_worker_run waits, and a hook of a join must not"));
 }
 
+/* A worker runs once; two threads may call at the same time. */
+static bool begin(hf_worker *worker)
+{
+    unsigned expected = HF_LIFE_NEW;
+    hf_life_step step = hf_life_next(HF_LIFE_NEW, HF_LIFE_STARTED);
+    return atomic_compare_exchange_strong(&worker->life, &expected, (unsigned)step.next);
+}
+
 hf_status hf_worker_run(hf_worker *worker)
 {
     HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
-    HF_TRY(worker != NULL ? hf_worker_may_ask(worker->door.behind) : HF_OK);
-    unsigned expected = HF_WORKER_NEW;
-    if (worker == NULL || !atomic_compare_exchange_strong(&worker->state, &expected, HF_WORKER_RUNNING)) {
+    HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);
+    if (worker == NULL || !begin(worker)) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");
     }
     hf_env *env = worker->rt->env;
@@ -528,27 +573,29 @@ hf_status hf_worker_run(hf_worker *worker)
     worker->near = near;
     worker->started_ns = hf_now(worker->rt).ns;
     atomic_fetch_add(&worker->owners, 1);
-    atomic_fetch_add(&worker->door.behind->workers, 1);
+    atomic_fetch_add(&worker->given->workers, 1);
     worker->witness.look = hf_wf_cache_look;
-    hf_witness_add(worker->door.behind, &worker->witness);
+    hf_witness_add(worker->given, &worker->witness);
     hf_status status =
         env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);
     if (status != HF_OK) {
-        hf_witness_remove(worker->door.behind, &worker->witness);
-        atomic_fetch_sub(&worker->door.behind->workers, 1);
-        atomic_store(&worker->state, HF_WORKER_DONE);
+        hf_witness_remove(worker->given, &worker->witness);
+        atomic_fetch_sub(&worker->given->workers, 1);
+        (void)hf_worker_tell(worker, HF_LIFE_ENDED);
+        (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         (void)hf_worker_release(worker);
         return hf_raise(status, "the worker has no thread: %s", op.message);
     }
     wait_for_keeper(worker);
-    hf_witness_remove(worker->door.behind, &worker->witness);
-    atomic_fetch_sub(&worker->door.behind->workers, 1); /* ended, or left behind: K4 */
-    if (atomic_load(&worker->door.is_shut)) {
+    hf_witness_remove(worker->given, &worker->witness);
+    atomic_fetch_sub(&worker->given->workers, 1); /* ended, or left behind: worker-K4 */
+    if (hf_guard_is_shut(&worker->guard)) {
         env->ops->thread_forget(env, worker->keeper);
-        atomic_store(&worker->state, HF_WORKER_DONE);
+        (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         return hf_raise(HF_ERR_TIMEOUT, "%s", worker->left);
     }
     env->ops->thread_join(env, worker->keeper);
-    atomic_store(&worker->state, HF_WORKER_DONE);
+    hf_assert(hf_worker_life(worker) == HF_LIFE_OVER); /* worker-L2 */
+    (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
     return worker->result == HF_OK ? HF_OK : hf_raise(worker->result, "%s", worker->why);
 }

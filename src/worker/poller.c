@@ -21,9 +21,10 @@ static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
 /* After a failed poll. HF_OK: try again. What does not pass by itself ends the worker: nothing would ever come. */
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
+    hf_assert(op->status != HF_OK);
     HF_TRY(hf_canceled());
     if (!hf_status_may_pass(op->status)) {
-        if (!atomic_load(&worker->door.is_shut)) { /* else it was left behind: that was said */
+        if (!hf_guard_is_shut(&worker->guard)) { /* else it was left behind: that was said */
             hf_worker_give_up(worker, op->status, op->message);
         }
         return op->status;
@@ -40,6 +41,7 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
 {
     hf_worker *worker = seat->worker;
     hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_assert(!seat->is_sticky || worker->sticky_queue.len > 0);
     if (seat->is_sticky) {
         queue = (hf_pb_task_queue){
             .name = worker->sticky_queue, .kind = HF_TASK_QUEUE_KIND_STICKY, .normal_name = worker->queue};
@@ -74,6 +76,7 @@ hf_status hf_poll_workflows(void *arg)
             continue;
         }
         pause_ms = PAUSE_FIRST_MS;
+        hf_assert(task->task->workflow_execution != NULL); /* poll_workflow has looked */
         status = hf_sem_acquire(worker->workflow_slots, 1);
         if (status != HF_OK) { /* stopping: somebody else is to have it */
             worker->service->ops->unwanted(worker->service, task->task->task_token);

@@ -12,6 +12,7 @@
 
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from)
 {
+    hf_assert(from != NULL);
     hf_list_init(&recorder->records);
     hf_arena_init(&recorder->arena, from->memory);
     recorder->from = from;
@@ -30,11 +31,12 @@ void hf_recorder_reset(hf_recorder *recorder)
     recorder->arena = hf_arenas_take(recorder->from);
 }
 
-hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
-                           void **ret_attributes)
+hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
+                                   void **ret_attributes)
 {
     hf_arena *arena = &recorder->arena;
-    hf_record *record = HF_ARENA_NEW(arena, hf_record);
+    hf_assert(attributes_len > 0);
+    hf_command_record *record = HF_ARENA_NEW(arena, hf_command_record);
     hf_pb_command *command = HF_ARENA_NEW(arena, hf_pb_command);
     void *attributes = hf_arena_zero(arena, attributes_len, 16);
     if (arena->status != HF_OK) {
@@ -55,22 +57,24 @@ hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *a
     size_t count = 0;
     HF_LIST_EACH(node, &recorder->records)
     {
-        count += !HF_CONTAINER(node, hf_record, node)->is_withdrawn;
+        count += !HF_CONTAINER(node, hf_command_record, node)->is_withdrawn;
     }
     hf_pb_command_list list = {HF_ARENA_ARRAY(arena, hf_pb_command, count), 0};
     HF_LIST_EACH(node, &recorder->records)
     {
-        const hf_record *record = HF_CONTAINER(node, hf_record, node);
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (list.items != NULL && !record->is_withdrawn) {
+            hf_assert(record->pb != NULL); /* it goes with hf_recorder_compact, after the answer */
             list.items[list.count++] = *record->pb;
         }
     }
+    hf_assert(list.items == NULL || list.count == count);
     return list;
 }
 
-static hf_record *keep(hf_arena *arena, const hf_record *from)
+static hf_command_record *keep(hf_arena *arena, const hf_command_record *from)
 {
-    hf_record *kept = HF_ARENA_NEW(arena, hf_record);
+    hf_command_record *kept = HF_ARENA_NEW(arena, hf_command_record);
     if (kept != NULL) {
         *kept = *from;
         kept->pb = NULL;
@@ -94,8 +98,8 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     hf_arena_init(&small, recorder->from->memory);
     HF_LIST_EACH(node, &recorder->records)
     {
-        hf_record *record = HF_CONTAINER(node, hf_record, node);
-        hf_record *copy = record->is_withdrawn ? NULL : keep(&small, record);
+        hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        hf_command_record *copy = record->is_withdrawn ? NULL : keep(&small, record);
         if (copy != NULL) {
             hf_list_push_back(&kept, &copy->node);
         }
@@ -172,7 +176,7 @@ static claim claim_of(const hf_pb_history_event *event)
     return c;
 }
 
-static bool agrees(const hf_record *record, const claim *c)
+static bool agrees(const hf_command_record *record, const claim *c)
 {
     return record->type == c->type && hf_str_equal(record->id, c->id) && hf_str_equal(record->name, c->name) &&
            record->span.ns == c->span.ns && record->scheduled_event_id == c->scheduled_event_id;
@@ -198,7 +202,7 @@ static void describe(char *text, size_t capacity, const char *what, hf_str id, h
     }
 }
 
-static void describe_record(char *text, size_t capacity, const hf_record *record)
+static void describe_record(char *text, size_t capacity, const hf_command_record *record)
 {
     if (record == NULL) {
         (void)snprintf(text, capacity, "nothing more");
@@ -213,14 +217,15 @@ enum { SIDE_LEN = 160 };
 
 #define WHY_NOT_SAME "; its code was changed, or reads something that changes: see holdfast/workflow.h"
 
-hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event, hf_record **ret_record)
+hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event,
+                            hf_command_record **ret_record)
 {
     hf_node *node = hf_list_first(&recorder->records);
-    while (node != NULL && HF_CONTAINER(node, hf_record, node)->is_withdrawn) {
+    while (node != NULL && HF_CONTAINER(node, hf_command_record, node)->is_withdrawn) {
         hf_list_remove(node);
         node = hf_list_first(&recorder->records);
     }
-    hf_record *record = node != NULL ? HF_CONTAINER(node, hf_record, node) : NULL;
+    hf_command_record *record = node != NULL ? HF_CONTAINER(node, hf_command_record, node) : NULL;
     claim c = claim_of(event);
     if (record != NULL && agrees(record, &c)) {
         hf_list_remove(node);
@@ -241,7 +246,7 @@ hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t 
 {
     HF_LIST_EACH(node, &recorder->records)
     {
-        const hf_record *record = HF_CONTAINER(node, hf_record, node);
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
         if (!record->is_withdrawn) {
             char ours[SIDE_LEN];
             describe_record(ours, sizeof ours, record);

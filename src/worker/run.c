@@ -30,6 +30,8 @@ static void give_back(hf_worker *worker, hf_wtask *task)
 static void free_wf(hf_wf *wf)
 {
     hf_worker *worker = wf->worker;
+    hf_assert(!hf_node_is_linked(&wf->lru)); /* worker-K2 */
+    hf_assert(wf->waiter == NULL);           /* worker-K1 */
     while (!hf_list_is_empty(&wf->tasks)) {
         give_back(worker, HF_CONTAINER(hf_list_pop_front(&wf->tasks), hf_wtask, node));
         (void)hf_sem_release(worker->workflow_slots, 1);
@@ -50,7 +52,7 @@ static void free_wf(hf_wf *wf)
     if (wf->cancel_reason != NULL) {
         worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
     }
-    hf_data_drop(&wf->payloads);
+    hf_payload_bag_free(&wf->payloads);
     hf_recorder_deinit(&wf->recorder);
     worker->memory.release(worker->memory.state, wf, wf->len);
 }
@@ -67,6 +69,7 @@ static hf_str text_behind(char *room, hf_str from)
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
 {
     const hf_pb_workflow_execution *execution = task->task->workflow_execution;
+    hf_assert(execution != NULL); /* poller.c has looked */
     size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
     hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
@@ -180,13 +183,32 @@ static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_
     request->return_new_workflow_task = true;
 }
 
+/* Not where nobody has done anything wrong: something happened meanwhile, or the task is no longer ours. */
+static void log_refusal(const hf_wf *wf, const hf_op *op, int32_t cause)
+{
+    bool is_quiet = op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
+                    op->status == HF_ERR_STORE || cause == HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
+    if (!is_quiet) {
+        hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
+               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op->message);
+    }
+}
+
+static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *what)
+{
+    hf_status status = hf_fail(op, HF_ERR_NOMEM, "no memory for %s", what);
+    log_refusal(wf, op, 0);
+    return status;
+}
+
 /* The commands go out; what comes back may be the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
 {
     hf_worker *worker = wf->worker;
     hf_wtask *next = hf_wtask_new(worker);
+    hf_assert(!wf->is_lost); /* worker-K1 */
     if (next == NULL) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for the answer to a workflow task");
+        return no_memory_to_answer(wf, op, "the answer to a workflow task");
     }
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
@@ -204,8 +226,14 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* said once, and again by another version */
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
-    hf_status status = next->arena.status == HF_OK ? hf_service_ask(op, worker->service, &call)
-                                                   : hf_fail(op, HF_ERR_NOMEM, "no memory for the commands");
+    if (next->arena.status != HF_OK) {
+        hf_wtask_free(worker, next);
+        return no_memory_to_answer(wf, op, "the commands");
+    }
+    hf_status status = hf_service_ask(op, worker->service, &call);
+    if (status != HF_OK) {
+        log_refusal(wf, op, call.task_failed_cause);
+    }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {
         next->task = response->workflow_task;
@@ -216,20 +244,13 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     return status;
 }
 
-/* Whether a refusal is nobody's fault: something happened meanwhile, or the task is no longer ours. */
-static bool is_quiet(const hf_op *op)
-{
-    return op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
-           op->status == HF_ERR_STORE || strstr(op->message, "UnhandledCommand") != NULL;
-}
-
 /* ---- A step ---------------------------------------------------------------------------------------------------------------- */
 
 static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
 {
     if (wf->entry == NULL) {
         hf_str type = task->task->workflow_type != NULL ? task->task->workflow_type->name : (hf_str){NULL, 0};
-        wf->entry = hf_entry_find(&wf->worker->workflows, type);
+        wf->entry = hf_function_find(&wf->worker->workflows, type);
         if (wf->entry == NULL) {
             return hf_fail(op, HF_ERR_NOT_FOUND, "this worker has no workflow '%.*s'", HF_STR_ARGS(type));
         }
@@ -245,16 +266,13 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     hf_worker *worker = wf->worker;
     hf_op op;
     hf_op_init(&op);
+    hf_assert(task->task != NULL);
     hf_wf_cache_enter_step(wf, task);
     hf_status status = play(&op, wf, task);
     if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
         status = HF_ERR_EVICTED; /* the keeper has answered */
     } else if (status == HF_OK) {
         status = answer_completed(&op, wf, task, ret_next);
-        if (status != HF_OK && !is_quiet(&op)) {
-            hf_log(worker->rt, HF_LOG_WARN, "workflow_task_refused", "workflow=%.*s run=%.*s message=%s",
-                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), op.message);
-        }
     } else if (status != HF_ERR_STORE && status != HF_ERR_CLOSED && status != HF_ERR_CANCELED &&
                status != HF_ERR_EVICTED) {
         hf_wf_answer_failed(
@@ -280,6 +298,7 @@ static hf_status open_crew(hf_wf *wf)
 
 static size_t bytes_of(const hf_wf *wf)
 {
+    hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
     return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes;
 }
 

@@ -14,7 +14,7 @@ hf_wf *hf_wf_self(void)
     return hf_crew_self_state(&hf_wf_crew_ops);
 }
 
-hf_kept *hf_data_keep(void)
+hf_payload_bag *hf_wf_self_payloads(void)
 {
     hf_wf *wf = hf_wf_self();
     return wf != NULL ? &wf->payloads : NULL;
@@ -57,7 +57,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
         return HF_ERR_LIMIT; /* as with activities: the service would fail the task */
     }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
-    hf_record *record =
+    hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_START_TIMER, HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_start_timer_command_attributes), &room);
     if (timer == NULL || record == NULL) {
@@ -67,6 +67,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
         }
         return HF_ERR_NOMEM;
     }
+    hf_assert(span.ns >= 0); /* fiber/crew.h */
     *timer = (hf_wf_timer){.seq = ++wf->timer_seq, .crew_timer = crew_timer, .record = record};
     crew_timer->id = timer->seq;
     record->id = hf_wf_number_text(&wf->recorder.arena, timer->seq);
@@ -94,6 +95,7 @@ static hf_wf_timer *find_timer(hf_wf *wf, uint64_t seq)
 
 static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 {
+    hf_assert(wf->timers_count > 0);
     hf_list_remove(&timer->node);
     wf->timers_count--;
     wf->worker->memory.release(wf->worker->memory.state, timer, sizeof *timer);
@@ -102,7 +104,8 @@ static void free_timer(hf_wf *wf, hf_wf_timer *timer)
 static void record_timer_cancel(hf_wf *wf, uint64_t seq)
 {
     void *room = NULL;
-    hf_record *record =
+    hf_assert(seq > 0 && seq <= wf->timer_seq); /* worker-K3: numbers are given in order */
+    hf_command_record *record =
         hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_TIMER, HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES,
                         sizeof(hf_pb_cancel_timer_command_attributes), &room);
     if (record == NULL) {
@@ -151,6 +154,7 @@ void hf_wf_fired(hf_wf *wf, hf_str timer_id)
     hf_wf_timer *timer = timer_named(wf, timer_id);
     if (timer != NULL) { /* else it was canceled just before */
         hf_crew_timer *crew_timer = timer->crew_timer;
+        hf_assert(crew_timer != NULL);
         free_timer(wf, timer);
         hf_crew_fire(wf->crew, crew_timer);
     }
@@ -189,6 +193,7 @@ static void free_signal(hf_wf *wf, hf_wf_signal *signal)
 
 static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
 {
+    hf_assert(signal != NULL);
     if (ret_out != NULL) {
         *ret_out = signal->payload;
     } else {

@@ -79,19 +79,21 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
 }
 
 /* NULL: out of memory. */
-static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, const hf_activity_options *options)
+static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payload in,
+                                          const hf_activity_options *options)
 {
     hf_arena *arena = &wf->recorder.arena;
     void *room = NULL;
-    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
-                                        HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
-                                        sizeof(hf_pb_schedule_activity_task_command_attributes), &room);
+    hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK,
+                                                HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                                sizeof(hf_pb_schedule_activity_task_command_attributes), &room);
     hf_pb_activity_type *type = HF_ARENA_NEW(arena, hf_pb_activity_type);
     hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
     if (record == NULL || type == NULL || queue == NULL) {
         return NULL;
     }
     uint64_t seq = wf->activity_seq; /* counted by now */
+    hf_assert(seq > 0);
     record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : hf_wf_number_text(arena, seq);
     record->name = hf_arena_copy(arena, hf_str_of(name));
     type->name = record->name;
@@ -115,6 +117,7 @@ static hf_record *record_schedule(hf_wf *wf, const char *name, hf_payload in, co
 static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
 {
     char number[24];
+    hf_assert(activity->scheduled_event_id > 0);
     (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
     hf_str id = hf_str_of(activity->id != NULL ? activity->id : number);
     hf_allocator memory = wf->worker->memory;
@@ -130,6 +133,7 @@ static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
 
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
 {
+    hf_assert(hf_node_is_linked(&leftover->node));
     hf_list_remove(&leftover->node);
     wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
 }
@@ -137,7 +141,9 @@ void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
 /* The waiting fiber was canceled: the activity is not wanted any more. */
 static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
 {
+    hf_assert(wf->activities_count > 0);
     if (activity->scheduled_event_id == 0) {
+        hf_assert(activity->record != NULL && activity->record->activity == activity);
         activity->record->is_withdrawn = true;
         activity->record->activity = NULL;
         wf->activities_count--;
@@ -148,9 +154,9 @@ static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
         return;
     }
     void *room = NULL;
-    hf_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
-                                        HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
-                                        sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
+    hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
+                                                HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
+                                                sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
     if (record == NULL || !leave_over(wf, activity)) {
         wf->is_nomem = true;
         return;
@@ -218,7 +224,8 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
 }
 
 /* `name` is the caller's, who waits here: what the record says goes before the wait does. */
-static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_record *record, const char *name)
+static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_command_record *record,
+                              const char *name)
 {
     hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
     activity->record = record;
@@ -402,7 +409,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
     HF_TRY(hf_may_wait(self, "hf_activity_run"));
     activity->seq = ++wf->activity_seq;
     activity->id = options->id;
-    hf_record *record = record_schedule(wf, name, in, options);
+    hf_command_record *record = record_schedule(wf, name, in, options);
     if (record == NULL) {
         wf->is_nomem = true;
         return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);

@@ -17,10 +17,10 @@ enum {
 
 enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
 
-typedef struct hf_record hf_record;
+typedef struct hf_command_record hf_command_record;
 
 /* A command that the workflow made, until the history has shown what became of it. In the recorder's arena. */
-struct hf_record {
+struct hf_command_record {
     hf_node node;
     int32_t type;                    /* hf_pb_command_type */
     hf_str id;                       /* of the activity or timer */
@@ -47,7 +47,7 @@ typedef struct hf_wf_activity {
     const char *id; /* the caller's; NULL = its number */
     uint64_t seq;
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
-    hf_record *record;              /* until then */
+    hf_command_record *record;      /* until then */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     bool is_given_up;               /* its fiber was canceled, and will withdraw it when it runs */
     const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
@@ -66,8 +66,8 @@ typedef struct hf_wf_timer {
     hf_node node; /* in a bucket of timers */
     uint64_t seq;
     hf_crew_timer *crew_timer;
-    hf_record *record; /* until the history has shown it */
-    bool has_fired;    /* in the activation at hand: there is nothing left to cancel */
+    hf_command_record *record; /* until the history has shown it */
+    bool has_fired;            /* in the activation at hand: there is nothing left to cancel */
 } hf_wf_timer;
 
 /* A signal that came, and nobody has taken. */
@@ -83,7 +83,7 @@ struct hf_wf {
     size_t len; /* of the allocation: the two texts follow the struct */
     hf_str id;
     hf_str run_id;
-    const hf_entry *entry;
+    const hf_function_entry *entry;
 
     /* Under the cache's lock. */
     hf_node bucket;
@@ -111,9 +111,9 @@ struct hf_wf {
     hf_list leftovers;                         /* canceled activities that have not ended */
     int activities_count;                      /* in all three lists: as many as the service knows, or more */
     int timers_count;
-    hf_list signals;      /* not taken, in order */
-    hf_list signal_waits; /* hf_wait.node of who waits for one, in order */
-    hf_kept payloads;     /* what its fibers own */
+    hf_list signals;         /* not taken, in order */
+    hf_list signal_waits;    /* hf_wait.node of who waits for one, in order */
+    hf_payload_bag payloads; /* what its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
@@ -157,8 +157,8 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
 void hf_recorder_init(hf_recorder *recorder, hf_arenas *from);
 void hf_recorder_deinit(hf_recorder *recorder);
 /* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
-hf_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
-                           void **ret_attributes);
+hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
+                                   void **ret_attributes);
 /* Forgets all; before the next activation. */
 void hf_recorder_reset(hf_recorder *recorder);
 /* Keeps of each record what hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
@@ -168,7 +168,8 @@ hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *a
 /* Whether such an event is what became of a command. */
 bool hf_event_is_of_command(int32_t event_type);
 /* The next record must be what the event tells of: takes it off. Fails: HF_ERR_CONFLICT with a report. */
-hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event, hf_record **ret_record);
+hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event,
+                            hf_command_record **ret_record);
 /* Nothing may be left once a completed task's events are over. Fails: HF_ERR_CONFLICT. */
 hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id);
 

@@ -1,4 +1,4 @@
-/* The worker: how it is made, its registry, and the way to its service. How it runs and stops: keeper.c. */
+/* The worker: how it is made, and its registry. How it runs and stops: keeper.c. */
 #include "worker/worker_private.h"
 
 #include "base/span.h"
@@ -14,58 +14,6 @@ enum {
     POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
-
-/* ---- The door (K4) --------------------------------------------------------------------------------------------------------- */
-
-static void refuse(hf_call *call)
-{
-    call->status = HF_ERR_CLOSED;
-    (void)snprintf(call->message, sizeof call->message, "the worker was left behind by hf_worker_run");
-    call->done(call);
-}
-
-static void door_submit(hf_service *service, hf_call *call)
-{
-    hf_door *door = (hf_door *)(void *)service;
-    if (HF_UNLIKELY(atomic_load_explicit(&door->is_shut, memory_order_relaxed))) {
-        refuse(call);
-    } else {
-        hf_service_submit(door->behind, call);
-    }
-}
-
-/* Only of a call that is not done, and whose `done` waits for this: then the service is there (service/call.c). */
-static void door_cancel(hf_service *service, hf_call *call)
-{
-    const hf_door *door = (const hf_door *)(const void *)service;
-    door->behind->ops->cancel(door->behind, call);
-}
-
-/* Inside the library, as all that passes the door: who shuts it waits until nobody is. */
-static void door_unwanted(hf_service *service, hf_str task_token)
-{
-    hf_door *door = (hf_door *)(void *)service;
-    hf_fiber *self = hf_enter(NULL);
-    if (self != NULL && !atomic_load_explicit(&door->is_shut, memory_order_relaxed)) {
-        door->behind->ops->unwanted(door->behind, task_token);
-    }
-    if (self != NULL) {
-        hf_leave(self);
-    }
-}
-
-static hf_status door_close(hf_op *op, hf_service *service)
-{
-    (void)service;
-    return hf_fail(op, HF_ERR_MISUSE, "a worker does not close its service");
-}
-
-void hf_door_init(hf_door *door, hf_service *behind)
-{
-    static const hf_service_ops OPS = {door_submit, door_cancel, door_unwanted, door_close, NULL};
-    door->service.ops = &OPS;
-    door->behind = behind;
-}
 
 hf_status hf_worker_may_ask(const hf_service *service)
 {
@@ -169,6 +117,7 @@ static hf_status make_parts(hf_worker *worker)
 {
     const hf_worker_options *o = &worker->options;
     hf_runtime *rt = worker->rt;
+    hf_assert(o->activities_max >= 0 && o->workflows_max > 0);
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
     HF_TRY(hf_chan_new(&worker->stop, sizeof(const char *), .name = "stop", .capacity = 1, .runtime = rt));
     HF_TRY(hf_chan_new(&worker->over, 1, .name = "over", .capacity = 1, .runtime = rt));
@@ -205,19 +154,21 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     hf_op op;
     hf_op_init(&op);
     if (check_words(&op, task_queue, options) != HF_OK) {
-        return hf_data_give_up(&op);
+        return hf_failure_raise_op(&op);
     }
     HF_TRY(check_numbers(options));
     HF_TRY(hf_worker_may_ask(service));
-    hf_allocator memory = hf_data_memory();
+    hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));
     if (worker == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a worker");
     }
     memset(worker, 0, sizeof *worker);
+    hf_payload_bag_find_with(hf_wf_self_payloads); /* before any workflow runs */
     worker->memory = memory;
-    hf_door_init(&worker->door, service);
-    worker->service = &worker->door.service;
+    worker->given = service;
+    hf_guard_init_over(&worker->guard, service, "the worker was left behind by hf_worker_run");
+    worker->service = &worker->guard.service;
     atomic_init(&worker->owners, 1);
     hf_list_init(&worker->busy);
     worker->rt = options->runtime != NULL ? options->runtime : hf_runtime_current();
@@ -249,7 +200,8 @@ hf_status hf_worker_free(hf_worker *worker)
         hf_leave(self);
     }
     HF_TRY(hf_not_in_workflow("hf_worker_free"));
-    if (atomic_load(&worker->state) == HF_WORKER_RUNNING) {
+    hf_life_state life = hf_worker_life(worker);
+    if (life != HF_LIFE_NEW && life != HF_LIFE_DONE) { /* worker-L2 */
         return hf_raise(HF_ERR_MISUSE, "a worker is freed after hf_worker_run has returned");
     }
     return hf_worker_release(worker);
@@ -257,10 +209,14 @@ hf_status hf_worker_free(hf_worker *worker)
 
 hf_status hf_worker_release(hf_worker *worker)
 {
-    if (atomic_fetch_sub(&worker->owners, 1) != 1) {
+    int owners = atomic_fetch_sub(&worker->owners, 1);
+    hf_assert(owners > 0);
+    if (owners != 1) {
         return HF_OK; /* what hf_worker_run left behind still uses it */
     }
     hf_allocator memory = worker->memory;
+    hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
+    hf_assert(hf_list_is_empty(&worker->busy));
     (void)hf_dispatcher_free(worker->pool);
     (void)hf_sem_free(worker->activity_slots);
     (void)hf_sem_free(worker->workflow_slots);
@@ -279,11 +235,11 @@ hf_status hf_worker_release(hf_worker *worker)
 
 /* ---- The registry ---------------------------------------------------------------------------------------------------------- */
 
-const hf_entry *hf_entry_find(const hf_list *entries, hf_str name)
+const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name)
 {
     HF_LIST_EACH(node, entries)
     {
-        const hf_entry *entry = HF_CONTAINER(node, hf_entry, node);
+        const hf_function_entry *entry = HF_CONTAINER(node, hf_function_entry, node);
         if (hf_str_equal(entry->name, name)) {
             return entry;
         }
@@ -297,16 +253,16 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
     if (worker == NULL || name == NULL || function == NULL) {
         return hf_raise(HF_ERR_MISUSE, "%s needs a worker, a name and a function", verb);
     }
-    if (atomic_load(&worker->state) != HF_WORKER_NEW) {
+    if (hf_worker_life(worker) != HF_LIFE_NEW) {
         return hf_raise(HF_ERR_MISUSE, "%s comes before hf_worker_run", verb);
     }
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
     }
-    if (hf_entry_find(entries, hf_str_of(name)) != NULL) {
+    if (hf_function_find(entries, hf_str_of(name)) != NULL) {
         return hf_raise(HF_ERR_EXISTS, "%s: '%s' is there already", verb, name);
     }
-    hf_entry *entry = HF_ARENA_NEW(&worker->names, hf_entry);
+    hf_function_entry *entry = HF_ARENA_NEW(&worker->names, hf_function_entry);
     hf_str copy = hf_arena_copy(&worker->names, hf_str_of(name));
     if (entry == NULL || copy.data == NULL) {
         return hf_raise(HF_ERR_NOMEM, "%s: no memory for '%s'", verb, name);

@@ -6,38 +6,40 @@
  *       +-- cache: runs by run id, least recently used first
  *       +-- keeper: the thread that owns all of this while it runs (keeper.c)
  *
- * K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
+ * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
  *     and only to put something into its mailbox.
- * K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
+ * worker-K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
  *     took it out. So what finds it in the table may post to it.
- * K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
- * K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
- *     service any more: that may be gone. Everybody asks through `door`, which says no from then on. */
+ * worker-K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
+ * worker-K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
+ *     service any more: that may be gone. Everybody asks through `guard`, which says no from then on. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
-#include "base/arena.h"
+#include "base/arenas.h"
 #include "base/status.h"
+#include "client/data.h"
 #include "fiber/crew.h"
 #include "fiber/wait.h"
 #include "service/call.h"
+#include "service/guard.h"
 #include "service/witness.h"
-#include "worker/data.h"
+#include "worker/life.h"
 
 #include <holdfast/worker.h>
 
 typedef struct hf_wf hf_wf;
-typedef struct hf_activity hf_activity;
+typedef struct hf_activity_work hf_activity_work;
 
 /* ---- The worker ------------------------------------------------------------------------------------------------------ */
 
 /* A function by its name. */
-typedef struct hf_entry {
+typedef struct hf_function_entry {
     hf_node node; /* in worker->workflows or worker->activities */
     hf_str name;
     hf_function function;
     bool on_fiber; /* an activity that never blocks */
-} hf_entry;
+} hf_function_entry;
 
 enum { HF_WF_BUCKETS = 1024 };
 
@@ -51,16 +53,10 @@ typedef struct hf_wf_cache {
     bool is_closed; /* stopping: runs end after their step */
 } hf_wf_cache;
 
-/* The way to the service: K4. */
-typedef struct hf_door {
-    hf_service service; /* first: what the rest of the worker asks */
-    hf_service *behind; /* the caller's */
-    atomic_bool is_shut;
-} hf_door;
-
 struct hf_worker {
-    hf_service *service; /* the door's */
-    hf_door door;
+    hf_service *service; /* the guard's: everything asks this */
+    hf_guard guard;      /* worker-K4 */
+    hf_service *given;   /* what hf_worker_new was given: it counts its workers and knows its witnesses */
     hf_runtime *rt;
     bool owns_runtime;
     hf_allocator memory;
@@ -75,7 +71,7 @@ struct hf_worker {
     hf_worker_options options; /* with the defaults filled in */
     hf_wf_cache cache;
     hf_witness witness; /* of its runs, while it runs */
-    atomic_uint state;  /* hf_worker_state */
+    atomic_uint life;   /* hf_life_state; changed by hf_worker_tell alone */
     hf_chan *stop;      /* somebody wants it to stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
@@ -100,9 +96,8 @@ struct hf_worker {
     hf_sched
         *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
     atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */
-    hf_word word;                  /* the keeper sleeps on it: one of the next three has changed, or a fiber is stuck */
+    hf_word word;                  /* the keeper sleeps on it: it is to stop, or is over, or a fiber is stuck */
     _Atomic(int64_t) stop_ns;      /* mono: since when it is to stop; 0 = it is not */
-    atomic_bool is_over;           /* everything has ended */
     int64_t started_ns;            /* mono */
     int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
@@ -114,16 +109,20 @@ struct hf_worker {
     char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */
 };
 
-typedef enum hf_worker_state { HF_WORKER_NEW, HF_WORKER_RUNNING, HF_WORKER_DONE } hf_worker_state;
+/* keeper.c: an event of its life. Returns the actions (life.h), which are then the caller's to do. */
+unsigned hf_worker_tell(hf_worker *worker, hf_life_event event);
+static inline hf_life_state hf_worker_life(const hf_worker *worker)
+{
+    return (hf_life_state)atomic_load(&worker->life);
+}
 
 /* One owner less; the last one frees it. */
 hf_status hf_worker_release(hf_worker *worker);
 /* Something has happened that the keeper is to look at. */
 void hf_worker_ring(hf_worker *worker);
-void hf_door_init(hf_door *door, hf_service *behind);
 /* Whether this process can ask it at all: a worker would poll in vain. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
-const hf_entry *hf_entry_find(const hf_list *entries, hf_str name);
+const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
 /* Counts drivers and activities, and tells who waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
 /* The worker cannot go on. From any of its fibers. */
@@ -136,6 +135,9 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
     call->in_process = true;
     call->run_ahead = true;
 }
+
+/* verbs.c: what a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
+hf_payload_bag *hf_wf_self_payloads(void);
 
 /* ---- poller.c, activity.c -------------------------------------------------------------------------------------------- */
 

@@ -68,14 +68,14 @@ static void read_place(const char *address)
 {
     hf_op op;
     hf_op_init(&op);
-    hf_place place;
-    if (hf_place_parse(&op, address, &place) != HF_OK) {
+    hf_service_address place;
+    if (hf_service_address_parse(&op, address, &place) != HF_OK) {
         FUZZ_CHECK(op.status == HF_ERR_INVALID && op.message[0] != '\0', "refused without a sentence");
         return;
     }
     FUZZ_CHECK(memchr(place.path, '\0', sizeof place.path) != NULL, "a path without an end");
     FUZZ_CHECK((place.scheme == HF_SCHEME_SQLITE) == (place.path[0] != '\0'), "a path where none is due, or none");
-    hf_shares shares = hf_place_shares(&place);
+    hf_shares shares = hf_service_address_shares(&place);
     FUZZ_CHECK(shares.cache + shares.state <= place.mem || place.mem == 0, "shares beyond the whole");
     char address_of_socket[HF_PATH_LEN_MAX];
     char name[HF_PATH_LEN_MAX];

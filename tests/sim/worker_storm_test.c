@@ -9,9 +9,9 @@
 #include "support/support.h"
 
 #include "base/arena.h"
+#include "base/env.h"
 #include "base/rng.h"
 #include "service/call.h"
-#include "worker/data.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ static hf_status judge(client *c)
     hf_arena arena;
     hf_str token = {NULL, 0};
     hf_status status = HF_OK;
-    hf_arena_init(&arena, hf_data_memory());
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     do {
         status = judge_page(c, &arena, &token);
     } while (status == HF_OK && token.len > 0);

@@ -53,10 +53,11 @@ struct fake_service {
     hf_service base; /* first */
     hf_spin lock;
     fake_options options;
-    hf_list runs;  /* oldest first */
-    hf_list calls; /* that wait */
-    hf_list done;  /* to be answered once the lock is free */
-    int telling;   /* threads that are answering them */
+    hf_list runs;         /* oldest first */
+    hf_list calls;        /* that wait */
+    uint64_t calls_count; /* that came: their numbers */
+    hf_list done;         /* to be answered once the lock is free */
+    int telling;          /* threads that are answering them */
     hf_status closed;
     int64_t now_ns;
     int completions;

@@ -238,18 +238,19 @@ static void submit(hf_service *service, hf_call *call)
 {
     fake_service *f = (fake_service *)(void *)service;
     hf_spin_lock(&f->lock);
+    call->number = ++f->calls_count;
     handle(f, call);
     tell(f);
 }
 
-static void cancel(hf_service *service, hf_call *call)
+static void cancel(hf_service *service, uint64_t number)
 {
     fake_service *f = (fake_service *)(void *)service;
     hf_spin_lock(&f->lock);
     HF_LIST_EACH(node, &f->calls)
     {
-        if (node == &call->link) {
-            fake_finish(f, call, HF_ERR_CANCELED, "the caller has gone");
+        if (HF_CONTAINER(node, hf_call, link)->number == number) {
+            fake_finish(f, HF_CONTAINER(node, hf_call, link), HF_ERR_CANCELED, "the caller has gone");
         }
     }
     tell(f);

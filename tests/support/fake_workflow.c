@@ -229,6 +229,7 @@ void fake_on_completed(fake_service *f, hf_call *call)
         (void)fake_append(f, run, failed);
         fake_flush(f, run);
         fake_schedule_wft(f, run);
+        call->task_failed_cause = HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND;
         fake_finish(f, call, HF_ERR_INVALID, "UnhandledCommand");
         return;
     }

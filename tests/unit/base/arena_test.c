@@ -1,6 +1,6 @@
 #include "support/support.h"
 
-#include "base/arena.h"
+#include "base/arenas.h"
 #include "base/rng.h"
 
 #include <stdlib.h>
@@ -164,6 +164,42 @@ static void a_copy_ends_with_a_nul(void **state)
     hf_arena_deinit(&arena);
 }
 
+static void room_of_the_caller_is_used_before_the_allocator(void **state)
+{
+    (void)state;
+    _Alignas(16) char room[64];
+    hf_arena arena;
+    hf_arena_init_in(&arena, MEMORY, room, sizeof room);
+    size_t before = allocations;
+    assert_ptr_equal(hf_arena_take(&arena, 48, 16), room);
+    assert_int_equal(allocations, before);
+    assert_non_null(hf_arena_take(&arena, 48, 16));
+    assert_int_equal(allocations, before + 1);
+    hf_arena_deinit(&arena);
+    assert_int_equal(live, 0);
+}
+
+static void a_pool_gives_the_same_memory_again(void **state)
+{
+    (void)state;
+    static hf_arenas arenas;
+    hf_arenas_init(&arenas, MEMORY);
+    for (int i = 0; i < 3; i++) {
+        size_t before = allocations;
+        hf_arena arena = hf_arenas_take(&arenas);
+        assert_non_null(hf_arena_take(&arena, 100, 8));
+        assert_int_equal(allocations - before, i == 0 || HF_ASAN);
+        hf_arenas_give(&arenas, &arena);
+        assert_null(arena.chunks);
+    }
+    hf_arena big = hf_arenas_take(&arenas);
+    assert_non_null(hf_arena_take(&big, HF_ARENA_KEEP_MAX, 8));
+    hf_arenas_give(&arenas, &big);
+    assert_int_equal(arenas.count, 0); /* it was too large to be kept */
+    hf_arenas_deinit(&arenas);
+    assert_int_equal(live, 0);
+}
+
 static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(pieces_are_aligned_and_do_not_overlap),
     cmocka_unit_test(a_loop_of_operations_does_not_come_back_for_memory),
@@ -172,6 +208,8 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_length_that_cannot_be_is_out_of_memory),
     cmocka_unit_test(a_copy_of_a_length_that_cannot_be_is_out_of_memory),
     cmocka_unit_test(a_copy_ends_with_a_nul),
+    cmocka_unit_test(room_of_the_caller_is_used_before_the_allocator),
+    cmocka_unit_test(a_pool_gives_the_same_memory_again),
 };
 
 int main(int argc, char **argv)

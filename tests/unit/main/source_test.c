@@ -21,7 +21,7 @@ static void make_database(const place *p)
 static void *give_up(void *arg)
 {
     (void)usleep(150000);
-    hf_owner_release(hf_env_posix(), arg);
+    hf_file_owner_release(hf_env_posix(), arg);
     return NULL;
 }
 
@@ -31,9 +31,9 @@ static void a_program_that_gives_up_opening_leaves_the_file_to_the_tool(void **s
     make_database(p);
     hf_op op;
     hf_op_init(&op);
-    hf_owner owner;
+    hf_file_owner owner;
     int64_t holder = 0;
-    assert_int_equal(hf_owner_take(&op, hf_env_posix(), p->path, false, &owner, &holder), HF_OK);
+    assert_int_equal(hf_file_owner_take(&op, hf_env_posix(), p->path, false, &owner, &holder), HF_OK);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, give_up, &owner), 0);
     hf_source source;
@@ -44,7 +44,7 @@ static void a_program_that_gives_up_opening_leaves_the_file_to_the_tool(void **s
 }
 
 typedef struct opening {
-    hf_owner owner;
+    hf_file_owner owner;
     const place *place;
     hf_admin *admin;
     hf_service *engine; /* nobody asks for anything */
@@ -69,7 +69,7 @@ static void a_program_that_is_still_opening_is_asked_when_it_listens(void **stat
     hf_op_init(&op);
     opening o = {.place = p};
     int64_t holder = 0;
-    assert_int_equal(hf_owner_take(&op, hf_env_posix(), p->path, false, &o.owner, &holder), HF_OK);
+    assert_int_equal(hf_file_owner_take(&op, hf_env_posix(), p->path, false, &o.owner, &holder), HF_OK);
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, listen_later, &o), 0);
     hf_source source;
@@ -81,7 +81,7 @@ static void a_program_that_is_still_opening_is_asked_when_it_listens(void **stat
     hf_source_close(&source);
     hf_admin_close(o.admin);
     assert_false(hf_admin_listens(hf_env_posix(), p->path));
-    hf_owner_release(hf_env_posix(), &o.owner);
+    hf_file_owner_release(hf_env_posix(), &o.owner);
 }
 
 /* A program that closes the file while the tool's question is on its way. */

@@ -69,10 +69,10 @@ static void desk_submit(hf_service *service, hf_call *call)
     hf_unlock_and_ring(d->env, &d->lock, &d->word, ring);
 }
 
-static void desk_cancel(hf_service *service, hf_call *call)
+static void desk_cancel(hf_service *service, uint64_t number)
 {
     (void)service;
-    (void)call;
+    (void)number;
 }
 
 static void desk_main(void *arg)

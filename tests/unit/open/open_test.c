@@ -142,12 +142,12 @@ static void every_key_of_an_address_is_taken(void **state)
 static void a_budget_is_shared_out_within_itself(void **state)
 {
     (void)state;
-    hf_place where = {.mem = (size_t)48 << 20};
-    hf_shares shares = hf_place_shares(&where);
+    hf_service_address where = {.mem = (size_t)48 << 20};
+    hf_shares shares = hf_service_address_shares(&where);
     assert_true(shares.cache + shares.state <= where.mem * 2 / 3 && shares.journal <= shares.state / 4);
     assert_true(shares.cache == (size_t)8 << 20);
     where.mem = (size_t)64 << 30;
-    assert_true(hf_place_shares(&where).journal == (size_t)32 << 20);
+    assert_true(hf_service_address_shares(&where).journal == (size_t)32 << 20);
 }
 
 static hf_status on_a_fiber(void *arg)

@@ -21,13 +21,14 @@ typedef struct slow_service {
 static void slow_submit(hf_service *service, hf_call *call)
 {
     ((slow_service *)(void *)service)->call = call;
+    call->number = 7;
 }
 
-static void slow_cancel(hf_service *service, hf_call *call)
+static void slow_cancel(hf_service *service, uint64_t number)
 {
     slow_service *s = (slow_service *)(void *)service;
     hf_word never = 0;
-    (void)call;
+    HF_CHECK(number == s->call->number);
     s->is_in_cancel = true;
     atomic_store(&s->is_told, 1);
     s->env->ops->word_wake(s->env, &s->is_told, 1);
@@ -44,6 +45,7 @@ static void slow_main(void *arg)
     }
     s->call->status = HF_ERR_CLOSED;
     s->call->done(s->call);
+    hf_guests_await(s->env, &s->service.guests);
     HF_CHECK(!s->is_in_cancel); /* it is freed here */
     s->is_gone = true;
 }

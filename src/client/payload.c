@@ -1,85 +1,36 @@
 /* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was made on a
  * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
+#include "client/data.h"
 #include "env/symbols.h"
 #include "fiber/wait.h"
 #include "history/limits.h"
-#include "worker/data.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct box {
-    hf_node node;  /* in the run's list; unlinked elsewhere */
-    hf_kept *kept; /* of the run; NULL elsewhere */
-    size_t len;    /* of the allocation */
+    hf_node node;         /* in the run's list; unlinked elsewhere */
+    hf_payload_bag *kept; /* of the run; NULL elsewhere */
+    size_t len;           /* of the allocation */
     char *encoding;
     char data[];
 } box;
 
-static void *allocate(void *state, size_t len, size_t align)
+/* Payloads know nothing of workflows: whoever runs them says where their payloads go. */
+static _Atomic(hf_payload_bag *(*)(void)) find_bag;
+
+void hf_payload_bag_find_with(hf_payload_bag *(*find)(void))
 {
-    hf_env *env = state;
-    return env->ops->allocate(env, len, align);
+    hf_assert(find != NULL);
+    atomic_store_explicit(&find_bag, find, memory_order_relaxed);
 }
 
-static void release(void *state, void *ptr, size_t len)
+static hf_payload_bag *bag_of_self(void)
 {
-    hf_env *env = state;
-    env->ops->release(env, ptr, len);
-}
-
-hf_allocator hf_data_memory(void)
-{
-    return (hf_allocator){allocate, release, hf_env_posix()};
-}
-
-/* ---- Arenas ------------------------------------------------------------------------------------------------------------ */
-
-void hf_arenas_init(hf_arenas *arenas, hf_allocator memory)
-{
-    arenas->memory = memory;
-    arenas->count = 0;
-}
-
-void hf_arenas_deinit(hf_arenas *arenas)
-{
-    while (arenas->count > 0) {
-        hf_arena_deinit(&arenas->spare[--arenas->count]);
-    }
-}
-
-hf_arena hf_arenas_take(hf_arenas *arenas)
-{
-    hf_arena arena;
-    hf_spin_lock(&arenas->lock);
-    if (arenas->count > 0) {
-        arena = arenas->spare[--arenas->count];
-    } else {
-        hf_arena_init(&arena, arenas->memory);
-    }
-    hf_spin_unlock(&arenas->lock);
-    return arena;
-}
-
-void hf_arenas_give(hf_arenas *arenas, hf_arena *arena)
-{
-    bool is_kept = false;
-    if (!HF_ASAN && arena->chunks != NULL &&
-        arena->used <= HF_ARENA_KEEP_MAX) { /* ASan sees a late look at freed memory only */
-        hf_arena_reset(arena);
-        hf_spin_lock(&arenas->lock);
-        is_kept = arenas->count < HF_ARENAS_MAX;
-        if (is_kept) {
-            arenas->spare[arenas->count++] = *arena;
-        }
-        hf_spin_unlock(&arenas->lock);
-    }
-    if (!is_kept) {
-        hf_arena_deinit(arena);
-    }
-    hf_arena_init(arena, arenas->memory);
+    hf_payload_bag *(*find)(void) = atomic_load_explicit(&find_bag, memory_order_relaxed);
+    return find != NULL ? find() : NULL;
 }
 
 /* ---- Boxes ------------------------------------------------------------------------------------------------------------- */
@@ -87,6 +38,7 @@ void hf_arenas_give(hf_arenas *arenas, hf_arena *arena)
 static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
 
 /* What payloads of the library's point to: no need to read it. */
+_Static_assert(HF_COUNT_OF(KNOWN) == 3, "is_known_word compares each");
 static bool is_known_word(const char *word)
 {
     return word == KNOWN[0] || word == KNOWN[1] || word == KNOWN[2];
@@ -103,7 +55,7 @@ static const char *known_encoding(hf_str encoding)
 }
 
 /* Room for `len` bytes, not filled; NULL: out of memory. */
-static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_kept *keep)
+static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_payload_bag *keep)
 {
     hf_env *env = hf_env_posix();
     const char *known = known_encoding(encoding);
@@ -116,6 +68,7 @@ static box *box_new(hf_payload *ret_payload, size_t len, hf_str encoding, hf_kep
     if (b == NULL) {
         return NULL;
     }
+    hf_assert(whole > len);
     memset(b, 0, sizeof *b);
     b->len = whole;
     b->data[len] = '\0';
@@ -138,16 +91,18 @@ static void box_free(box *b)
     hf_env *env = hf_env_posix();
     if (b->kept != NULL) {
         hf_list_remove(&b->node);
+        hf_assert(b->kept->bytes >= b->len);
         b->kept->bytes -= b->len;
     }
     env->ops->release(env, b, b->len);
 }
 
-void hf_data_drop(hf_kept *kept)
+void hf_payload_bag_free(hf_payload_bag *kept)
 {
     while (!hf_list_is_empty(&kept->boxes)) {
         box_free(HF_CONTAINER(hf_list_first(&kept->boxes), box, node));
     }
+    hf_assert(kept->bytes == 0);
 }
 
 void hf_payload_free(hf_payload *payload)
@@ -185,7 +140,7 @@ hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
         *ret_payload = hf_payload_none();
         return HF_OK;
     }
-    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), hf_data_keep());
+    box *b = box_new(ret_payload, from.len, hf_str_of(encoding), bag_of_self());
     if (b == NULL) {
         return no_memory(from.len);
     }
@@ -207,7 +162,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     if (len < 0) {
         return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
     }
-    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, hf_data_keep());
+    box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, bag_of_self());
     if (b == NULL) {
         return no_memory((size_t)len);
     }
@@ -294,7 +249,7 @@ hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
     return hf_payloads_of(arena, hf_payload_make(arena, encoding, data));
 }
 
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload)
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep, hf_payload *ret_payload)
 {
     const hf_pb_payload *first = hf_payloads_first(payloads);
     if (ret_payload == NULL) {

@@ -2,15 +2,15 @@
  *
  * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of links
  * that others made (timeouts, cancelations, failed children) the kind is the type word. */
+#include "client/data.h"
 #include "fiber/wait.h"
 #include "history/payload.h"
-#include "worker/data.h"
 
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
 
-hf_status hf_data_give_up(const hf_op *op)
+hf_status hf_failure_raise_op(const hf_op *op)
 {
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
@@ -66,6 +66,7 @@ static hf_str type_of(const hf_pb_failure *failure)
 
 static void text_of(hf_str from, char *text, size_t capacity)
 {
+    hf_assert(capacity > 0);
     size_t len = from.len < capacity - 1 ? from.len : capacity - 1;
     if (len > 0) {
         memcpy(text, from.data, len);
@@ -143,6 +144,7 @@ static hf_status raise_as(hf_status status, hf_status own, const char *type, hf_
 
 hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause)
 {
+    hf_assert(status != HF_OK);
     return raise_as(status, status, type, message, cause);
 }
 

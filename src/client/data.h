@@ -1,50 +1,25 @@
 /* What users' data becomes on its way: hf_payload and hf_failure on one side, the structs of the wire on the other. */
-#ifndef HF_WORKER_DATA_H
-#define HF_WORKER_DATA_H
+#ifndef HF_CLIENT_DATA_H
+#define HF_CLIENT_DATA_H
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "base/spin.h"
 #include "base/uuid.h"
 #include "fiber/fail.h"
 #include "proto/pb.h"
 
 #include <holdfast/payload.h>
 
-/* The memory of calls that belong to no runtime. */
-hf_allocator hf_data_memory(void);
-
-/* Arenas that were used, with the memory they grew to: what one task needs the next one will need, too. Any thread. */
-enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MAX = 16 * 1024 };
-typedef struct hf_arenas {
-    hf_spin lock;
-    int count;
-    hf_allocator memory;
-    hf_arena spare[HF_ARENAS_MAX];
-} hf_arenas;
-void hf_arenas_init(hf_arenas *arenas, hf_allocator memory);
-void hf_arenas_deinit(hf_arenas *arenas);
-/* An empty arena, and the way back for it. */
-hf_arena hf_arenas_take(hf_arenas *arenas);
-void hf_arenas_give(hf_arenas *arenas, hf_arena *arena);
-
-/* An arena that begins with memory of the caller's. */
-static inline void hf_arena_init_in(hf_arena *arena, hf_allocator memory, void *room, size_t len)
-{
-    hf_arena_init(arena, memory);
-    arena->free = room;
-    arena->end = arena->free + len;
-}
-
 /* The payloads that a workflow's fibers own, so that they go with the run. */
-typedef struct hf_kept {
+typedef struct hf_payload_bag {
     hf_list boxes;
     size_t bytes; /* of all of them */
-} hf_kept;
-/* Those of the running workflow; NULL elsewhere. */
-hf_kept *hf_data_keep(void);
+} hf_payload_bag;
+/* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the fiber itself.
+ * There is one such function in a process, the worker's; any thread, any number of times. */
+void hf_payload_bag_find_with(hf_payload_bag *(*find)(void));
 /* Frees what was kept. */
-void hf_data_drop(hf_kept *kept);
+void hf_payload_bag_free(hf_payload_bag *kept);
 
 /* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the sentence.
  * Fails: HF_ERR_INVALID. */
@@ -60,7 +35,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
 /* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
  * Fails: HF_ERR_NOMEM. */
-hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_kept *keep, hf_payload *ret_payload);
+hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep, hf_payload *ret_payload);
 /* The same, borrowed from what was decoded; the word for the encoding is copied into the arena. */
 hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
 
@@ -74,7 +49,7 @@ hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, c
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
 /* Hands an operation's record to the running fiber or thread. */
-hf_status hf_data_give_up(const hf_op *op);
+hf_status hf_failure_raise_op(const hf_op *op);
 
 /* A random id in the form of a UUID, HF_UUID_LEN bytes. Fails: HF_ERR_IO. */
 hf_status hf_uuid_make(hf_runtime *rt, char *ret_text);

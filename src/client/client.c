@@ -1,0 +1,308 @@
+/* What a program asks of a service: start, signal, cancel, terminate; each is one call. The result: result.c. */
+#include "base/env.h"
+#include "base/span.h"
+#include "history/limits.h"
+#include "client/errand.h"
+#include "fiber/wait.h"
+
+static hf_str text_or(const char *text, const char *by_default)
+{
+    return hf_str_of(text != NULL ? text : by_default);
+}
+
+/* What every call with options of this kind looks at before it asks. */
+static hf_status check_request(hf_op *op, const char *verb, const hf_request_options *o)
+{
+    HF_TRY(hf_text_check(op, verb, ".request_id", o->request_id, 1, HF_ERRAND_TEXT_LEN_MAX));
+    return hf_text_check(op, verb, ".reason", o->reason, 0, HF_ERRAND_TEXT_LEN_MAX);
+}
+
+/* The caller's word, or a random one in `room`. */
+static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
+{
+    if (given != NULL) {
+        return hf_str_of(given);
+    }
+    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is an id");
+    if (hf_uuid_make(NULL, room) != HF_OK) {
+        (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
+        return (hf_str){NULL, 0};
+    }
+    return hf_str_of(room);
+}
+
+/* ---- Executions ------------------------------------------------------------------------------------------------------------ */
+
+static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_space, hf_str id, hf_str run_id,
+                                hf_execution **ret_execution)
+{
+    hf_arena arena;
+    hf_assert(service != NULL && id.len > 0);
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
+    hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
+    if (arena.status != HF_OK) {
+        hf_arena_deinit(&arena);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
+    }
+    *execution = (hf_execution){service, arena, texts[0], texts[1], texts[2]};
+    (void)atomic_fetch_add_explicit(&service->executions, 1, memory_order_relaxed);
+    *ret_execution = execution;
+    return HF_OK;
+}
+
+static hf_status check_execution(hf_op *op, const char *id, const hf_execution_options *o)
+{
+    HF_TRY(hf_text_check(op, "hf_execution_new", "the id", id != NULL ? id : "", 1, HF_ERRAND_TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, "hf_execution_new", ".namespace_", o->namespace_, 1, HF_ERRAND_TEXT_LEN_MAX));
+    return hf_text_check(op, "hf_execution_new", ".run_id", o->run_id, 0, HF_ERRAND_TEXT_LEN_MAX);
+}
+
+hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
+                                const hf_execution_options *options)
+{
+    static const hf_execution_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(hf_not_in_workflow("hf_execution_new"));
+    if (service == NULL || ret_execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_status status = check_execution(&op, id, options);
+    if (status == HF_OK) {
+        status = execution_make(&op, service, text_or(options->namespace_, "default"), hf_str_of(id),
+                                text_or(options->run_id, ""), ret_execution);
+    }
+    return status == HF_OK ? HF_OK : hf_failure_raise_op(&op);
+}
+
+void hf_execution_free(hf_execution *execution)
+{
+    if (execution != NULL) {
+        hf_arena arena = execution->arena; /* it lies in there itself */
+        hf_service *service = execution->service;
+        hf_arena_deinit(&arena);
+        int before = atomic_fetch_sub_explicit(&service->executions, 1, memory_order_release);
+        hf_assert(before > 0); /* the service may be closed from here on */
+    }
+}
+
+const char *hf_execution_id(const hf_execution *execution)
+{
+    return execution != NULL ? execution->id.data : "";
+}
+
+const char *hf_execution_run_id(const hf_execution *execution)
+{
+    return execution != NULL ? execution->run_id.data : "";
+}
+
+/* ---- Start ----------------------------------------------------------------------------------------------------------------- */
+
+static hf_pb_duration duration_of(hf_span span)
+{
+    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
+}
+
+static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_start_options *o)
+{
+    if (o->attempts_max <= 1 && o->attempts_max != HF_UNLIMITED) {
+        return NULL; /* workflows are not tried again unless asked for */
+    }
+    hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (retry != NULL) {
+        retry->initial_interval = hf_pb_duration_of(o->retry_initial.ns > 0 ? o->retry_initial : hf_seconds(1));
+        retry->backoff_coefficient = o->retry_coefficient > 0 ? o->retry_coefficient : 2.0;
+        retry->maximum_interval = duration_of(o->retry_max);
+        retry->maximum_attempts = o->attempts_max > 0 ? o->attempts_max : 0;
+    }
+    return retry;
+}
+
+static int32_t reuse_of(hf_id_reuse reuse)
+{
+    static const int32_t MAP[] = {
+        [HF_ID_REUSE_DEFAULT] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+        [HF_ID_REUSE_ALLOW] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+        [HF_ID_REUSE_FAILED_ONLY] = HF_WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+        [HF_ID_REUSE_REJECT] = HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+    };
+    _Static_assert(HF_COUNT_OF(MAP) == HF_ID_REUSE_REJECT + 1, "every policy has its line");
+    return (size_t)reuse < HF_COUNT_OF(MAP) ? MAP[reuse] : MAP[0];
+}
+
+static int32_t conflict_of(hf_id_conflict conflict)
+{
+    static const int32_t MAP[] = {
+        [HF_ID_CONFLICT_DEFAULT] = HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+        [HF_ID_CONFLICT_FAIL] = HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+        [HF_ID_CONFLICT_USE_EXISTING] = HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+        [HF_ID_CONFLICT_TERMINATE] = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
+    };
+    _Static_assert(HF_COUNT_OF(MAP) == HF_ID_CONFLICT_TERMINATE + 1, "every policy has its line");
+    return (size_t)conflict < HF_COUNT_OF(MAP) ? MAP[conflict] : MAP[0];
+}
+
+static hf_status check_start(hf_op *op, const char *type, hf_payload in, const hf_start_options *o)
+{
+    static const char VERB[] = "hf_start";
+    const struct {
+        const char *what;
+        hf_span span;
+    } spans[] = {
+        {".execution_timeout", o->execution_timeout},
+        {".run_timeout", o->run_timeout},
+        {".task_timeout", o->task_timeout},
+        {".retry_initial", o->retry_initial},
+        {".retry_max", o->retry_max},
+    };
+    HF_TRY(hf_text_check(op, VERB, "the type", type != NULL ? type : "", 1, HF_ERRAND_TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".id", o->id, 1, HF_ERRAND_TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".task_queue", o->task_queue, 1, HF_QUEUE_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, HF_ERRAND_TEXT_LEN_MAX));
+    HF_TRY(hf_text_check(op, VERB, ".request_id", o->request_id, 1, HF_ERRAND_TEXT_LEN_MAX));
+    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
+        HF_TRY(hf_span_check_bound(op, VERB, spans[i].what, spans[i].span));
+    }
+    if (o->attempts_max < HF_UNLIMITED) {
+        return hf_fail_at(op, HF_ERR_INVALID, VERB,
+                          "hf_start: .attempts_max is a number of runs, HF_OFF or HF_UNLIMITED, not %d",
+                          o->attempts_max);
+    }
+    return hf_payload_check(op, "the input of the workflow", in);
+}
+
+static hf_status start(hf_errand *e, hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                       const hf_start_options *o)
+{
+    char id[HF_UUID_LEN];
+    hf_pb_workflow_type workflow_type = {.name = hf_str_of(type)};
+    hf_pb_task_queue queue = {.name = text_or(o->task_queue, "default"), .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_start_workflow_execution_request request = {
+        .namespace = text_or(o->namespace_, "default"),
+        .workflow_id = id_or_random(&e->op, o->id, id),
+        .workflow_type = &workflow_type,
+        .task_queue = &queue,
+        .input = hf_payload_encode(&e->arena, in),
+        .workflow_execution_timeout = duration_of(o->execution_timeout),
+        .workflow_run_timeout = duration_of(o->run_timeout),
+        .workflow_task_timeout = duration_of(o->task_timeout),
+        .identity = HF_STR("client"),
+        .workflow_id_reuse_policy = reuse_of(o->id_reuse),
+        .workflow_id_conflict_policy = conflict_of(o->id_conflict),
+        .retry_policy = retry_of(&e->arena, o),
+    };
+    char request_id[HF_UUID_LEN]; /* an id that nobody else has says as well that it is the same request */
+    request.request_id =
+        o->id == NULL && o->request_id == NULL ? request.workflow_id : id_or_random(&e->op, o->request_id, request_id);
+    HF_TRY(e->op.status);
+    e->id = request.workflow_id;
+    HF_TRY(hf_errand_ask(e, service, HF_METHOD_START_WORKFLOW_EXECUTION, &request));
+    const hf_pb_start_workflow_execution_response *response = e->call.response;
+    if (ret_execution == NULL) {
+        return HF_OK;
+    }
+    return execution_make(&e->op, service, request.namespace, request.workflow_id, response->run_id, ret_execution);
+}
+
+hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+                        const hf_start_options *options)
+{
+    static const hf_start_options DEFAULTS = {.size = sizeof DEFAULTS};
+    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(hf_not_in_workflow("hf_start"));
+    if (service == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
+    }
+    hf_errand e;
+    hf_errand_begin(&e, "hf_start", HF_STR(""));
+    if (check_start(&e.op, type, in, options) == HF_OK) {
+        (void)start(&e, service, type, in, ret_execution, options);
+    }
+    return hf_errand_end(&e);
+}
+
+/* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
+
+static const hf_request_options NO_OPTIONS = {.size = sizeof NO_OPTIONS};
+
+hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_signal"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
+    }
+    hf_errand e;
+    char request_id[HF_UUID_LEN];
+    hf_errand_begin(&e, "hf_signal", execution->id);
+    if (hf_text_check(&e.op, "hf_signal", "the name", name != NULL ? name : "", 1, HF_ERRAND_TEXT_LEN_MAX) != HF_OK ||
+        check_request(&e.op, "hf_signal", options) != HF_OK ||
+        hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
+        return hf_errand_end(&e);
+    }
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_signal_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .signal_name = hf_str_of(name),
+        .input = hf_payload_encode(&e.arena, in),
+        .identity = HF_STR("client"),
+        .request_id = id_or_random(&e.op, options->request_id, request_id),
+    };
+    if (e.op.status == HF_OK) {
+        (void)hf_errand_ask(&e, execution->service, HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, &request);
+    }
+    return hf_errand_end(&e);
+}
+
+hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_cancel"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
+    }
+    hf_errand e;
+    char request_id[HF_UUID_LEN];
+    hf_errand_begin(&e, "hf_cancel", execution->id);
+    if (check_request(&e.op, "hf_cancel", options) != HF_OK) {
+        return hf_errand_end(&e);
+    }
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_request_cancel_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .identity = HF_STR("client"),
+        .request_id = id_or_random(&e.op, options->request_id, request_id),
+        .reason = text_or(options->reason, ""),
+    };
+    if (e.op.status == HF_OK) {
+        (void)hf_errand_ask(&e, execution->service, HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, &request);
+    }
+    return hf_errand_end(&e);
+}
+
+hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_terminate"));
+    options = options != NULL ? options : &NO_OPTIONS;
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
+    }
+    hf_errand e;
+    hf_errand_begin(&e, "hf_terminate", execution->id);
+    if (check_request(&e.op, "hf_terminate", options) != HF_OK) {
+        return hf_errand_end(&e);
+    }
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
+    hf_pb_terminate_workflow_execution_request request = {
+        .namespace = execution->name_space,
+        .workflow_execution = &which,
+        .identity = HF_STR("client"),
+        .reason = text_or(options->reason, ""),
+    };
+    (void)hf_errand_ask(&e, execution->service, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, &request);
+    return hf_errand_end(&e);
+}

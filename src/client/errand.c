@@ -1,0 +1,32 @@
+#include "client/errand.h"
+
+#include "base/env.h"
+
+void hf_errand_begin(hf_errand *e, const char *verb, hf_str id)
+{
+    hf_assert(verb != NULL);
+    e->verb = verb;
+    e->id = id;
+    hf_arena_init_in(&e->arena, hf_env_memory(hf_env_posix()), e->room, sizeof e->room);
+    hf_op_init(&e->op);
+    e->timeout = hf_nanoseconds(0);
+}
+
+hf_status hf_errand_end(hf_errand *e)
+{
+    hf_arena_deinit(&e->arena);
+    return e->op.status == HF_OK ? HF_OK : hf_failure_raise_op(&e->op);
+}
+
+hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)
+{
+    hf_call_init(&e->call, method, request, &e->arena, NULL);
+    e->call.timeout = e->timeout;
+    e->call.in_process = true;
+    e->call.verb = e->verb;
+    e->call.workflow_id = e->id;
+    if (e->arena.status != HF_OK) {
+        return hf_call_report(&e->op, &e->call, HF_ERR_NOMEM, ": no memory to ask", "");
+    }
+    return hf_service_ask(&e->op, service, &e->call);
+}

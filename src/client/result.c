@@ -1,0 +1,218 @@
+/* hf_result: a row of long polls for the event that closes the run, and what that event says. */
+#include "base/env.h"
+#include "client/errand.h"
+#include "fiber/wait.h"
+
+#include <stdio.h>
+
+enum { POLL_SECONDS = 20 };
+
+static hf_status closed_as(const char *type, const char *what, hf_str reason)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    hf_assert(type != NULL && what != NULL);
+    (void)snprintf(text, sizeof text, "%s%s%.*s", what, reason.len > 0 ? ": " : "", HF_STR_ARGS(reason));
+    return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
+}
+
+/* A run that passed its own bound might be followed by another one; the bound of all runs is the end. */
+static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attributes *attrs)
+{
+    bool is_last = attrs->retry_state == HF_RETRY_STATE_TIMEOUT;
+    return closed_as("WorkflowTimedOut", "the workflow timed out",
+                     is_last ? HF_STR("it took longer than its execution_timeout")
+                             : HF_STR("its run took longer than its run_timeout"));
+}
+
+/* The close event as a result. `*ret_next` is the run that goes on in its place; empty = none. */
+static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_out, hf_str *ret_next)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_completed_event_attributes->new_execution_run_id;
+        return ret_next->len > 0
+                   ? HF_OK
+                   : hf_payload_decode(event->workflow_execution_completed_event_attributes->result, NULL, ret_out);
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_failed_event_attributes->new_execution_run_id;
+        return ret_next->len > 0
+                   ? HF_OK
+                   : hf_failure_raise_of(HF_ERR_FAILED, event->workflow_execution_failed_event_attributes->failure);
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_timed_out_event_attributes->new_execution_run_id;
+        return ret_next->len > 0 ? HF_OK : timed_out(event->workflow_execution_timed_out_event_attributes);
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
+        *ret_next = event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
+        return HF_OK;
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return closed_as("WorkflowTerminated", "the workflow was terminated",
+                         event->workflow_execution_terminated_event_attributes->reason);
+    default:
+        return hf_raise(HF_ERR_INVALID, "the service gave an event that closes nothing");
+    }
+}
+
+/* A look that does not wait is given the last event, whatever it is. */
+static bool closes(const hf_pb_history_event *event)
+{
+    switch (event->attributes_case) {
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CONTINUED_AS_NEW_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES:
+    case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* One long poll, or a look with a timeout of 0. `*ret_event` NULL: it still runs. */
+static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, hf_span timeout,
+                            const hf_pb_history_event **ret_event)
+{
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
+    hf_pb_get_workflow_execution_history_request request = {
+        .namespace = execution->name_space,
+        .execution = &which,
+        .next_page_token = *token,
+        .wait_new_event = timeout.ns > 0,
+        .history_event_filter_type = HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+    };
+    e->timeout = timeout.ns > 0 ? timeout : hf_nanoseconds(0);
+    HF_TRY(hf_errand_ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request));
+    const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    hf_assert(response != NULL); /* service-V3 */
+    hf_pb_history *history = HF_ARENA_NEW(&e->arena, hf_pb_history);
+    if (history == NULL) {
+        return hf_fail(&e->op, HF_ERR_NOMEM, "no memory for a close event");
+    }
+    HF_TRY(hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, history));
+    *token = response->next_page_token;
+    const hf_pb_history_event *last =
+        history->events.count > 0 ? &history->events.items[history->events.count - 1] : NULL;
+    *ret_event = last != NULL && closes(last) ? last : NULL;
+    return HF_OK;
+}
+
+/* A workflow may take months, and every look leaves something behind: only the two texts are taken along. */
+static void begin_look(hf_errand *e, hf_str *run_id, hf_str *token)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
+    *run_id = hf_arena_copy(&arena, *run_id);
+    *token = hf_arena_copy(&arena, *token);
+    hf_arena_deinit(&e->arena);
+    e->arena = arena;
+}
+
+/* Which event closed a run: the id may have passed to another one when its history is read. */
+typedef struct mark {
+    int64_t event_id;
+    int32_t type;
+    int64_t ns;
+} mark;
+
+static mark mark_of(const hf_pb_history_event *event)
+{
+    return (mark){event->event_id, event->event_type, hf_pb_timestamp_time(event->event_time).ns};
+}
+
+/* One page of the history; `text` is the reason of the last request to cancel in it. True: it ends with that event. */
+static bool read_page(hf_errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, mark end_of_run,
+                      char *text)
+{
+    bool is_end = false;
+    hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
+    hf_pb_get_workflow_execution_history_request request = {
+        .namespace = execution->name_space, .execution = &which, .next_page_token = *token};
+    hf_pb_history history = {.events = {NULL, 0}};
+    *token = (hf_str){NULL, 0};
+    if (hf_errand_ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request) != HF_OK) {
+        return false;
+    }
+    const hf_pb_get_workflow_execution_history_response *response = e->call.response;
+    hf_assert(response != NULL); /* service-V3 */
+    if (hf_pb_decode(&e->op, &hf_pb_history_type, response->history, &e->arena, &history) != HF_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < history.events.count; i++) {
+        const hf_pb_history_event *event = &history.events.items[i];
+        mark at = mark_of(event);
+        is_end = at.event_id == end_of_run.event_id && at.type == end_of_run.type && at.ns == end_of_run.ns;
+        if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
+            (void)snprintf(text, HF_MESSAGE_LEN_MAX, "%.*s",
+                           HF_STR_ARGS(event->workflow_execution_cancel_requested_event_attributes->cause));
+        }
+    }
+    *token = response->next_page_token;
+    return is_end;
+}
+
+/* The event that closed the run does not say why it was to cancel; its history does. Without one, or when it cannot be read,
+ * the outcome is told without the reason. */
+static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str run_id, mark end_of_run)
+{
+    char reason[HF_MESSAGE_LEN_MAX] = "";
+    hf_str token = {NULL, 0};
+    bool is_it = false;
+    e->timeout = hf_nanoseconds(0);
+    do {
+        begin_look(e, &run_id, &token);
+        is_it = read_page(e, execution, run_id, &token, end_of_run, reason);
+    } while (token.len > 0);
+    hf_op_init(&e->op);
+    return closed_as("WorkflowCanceled", "the workflow was canceled", hf_str_of(is_it ? reason : ""));
+}
+
+/* True: the outcome is in `*ret_status`, told already. False: the errand failed. */
+static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
+                           hf_status *ret_status)
+{
+    hf_assert(execution->id.len > 0);
+    hf_str run_id = execution->run_id;
+    hf_str token = {NULL, 0};
+    for (;;) {
+        int64_t left = until_ns == INT64_MAX ? INT64_MAX : until_ns - hf_now(NULL).ns;
+        hf_span poll = hf_seconds(POLL_SECONDS);
+        poll.ns = left < poll.ns ? left : poll.ns; /* the last look does not wait */
+        const hf_pb_history_event *event = NULL;
+        if (poll_close(e, execution, run_id, &token, poll, &event) != HF_OK) {
+            return false;
+        }
+        if (event == NULL && left <= 0) {
+            (void)hf_fail(&e->op, HF_ERR_TIMEOUT, "workflow '%s' still runs", execution->id.data);
+            return false;
+        }
+        hf_str next = {NULL, 0};
+        if (event != NULL) {
+            *ret_status = event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES
+                              ? canceled_as(e, execution, run_id, mark_of(event))
+                              : outcome_of(event, ret_out, &next);
+            if (next.len == 0) {
+                return true;
+            }
+            run_id = next;
+            token = (hf_str){NULL, 0};
+        }
+        begin_look(e, &run_id, &token);
+    }
+}
+
+hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options)
+{
+    HF_TRY(hf_not_in_workflow("hf_result"));
+    if (execution == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
+    }
+    int64_t span = options != NULL && options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
+    int64_t now = hf_now(NULL).ns;
+    int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
+    hf_errand e;
+    hf_errand_begin(&e, "hf_result", execution->id);
+    hf_status status = HF_OK;
+    bool is_told = wait_for_close(&e, execution, until, ret_out, &status);
+    hf_status ended = hf_errand_end(&e);
+    return is_told ? status : ended;
+}

@@ -1,0 +1,60 @@
+/* The life of a worker as a machine: a state and an event give the next state and the actions of whoever told of the event. Pure: the
+ * threads and clocks are in keeper.c, which tells of events and carries the actions out.
+ *
+ *     new --> polling --> grace --> force --> last word --> left --> done
+ *                |          |         |          ^            the keeper no longer waits for what does not end
+ *                +----------+---------+----------+            its time is over
+ *                +----------+---------+----------+--> over --> done      everything has ended
+ *
+ * Two tell of events: the worker's fiber (told, grace over, ended) and the keeper (time over, patience over). A fiber that does not get
+ * a thread may be late with its events: what they ask for is then still done, and the state stays.
+ *
+ * worker-L1  A worker never goes back: each arrow leads to a later state in the order of hf_life_state, or stays.
+ * worker-L2  Only `done` may be freed, and `new`: nobody runs it. */
+#ifndef HF_WORKER_LIFE_H
+#define HF_WORKER_LIFE_H
+
+#include "base/base.h"
+
+typedef enum hf_life_state {
+    HF_LIFE_NEW,       /* functions may be added */
+    HF_LIFE_POLLING,   /* hf_worker_run was called */
+    HF_LIFE_GRACE,     /* it stops: cached workflows are evicted, activities may finish */
+    HF_LIFE_FORCE,     /* activities are canceled */
+    HF_LIFE_LAST_WORD, /* its time is over: answers that the service does not take are given up */
+    HF_LIFE_LEFT,      /* what still runs is left behind */
+    HF_LIFE_OVER,      /* everything has ended */
+    HF_LIFE_DONE,      /* hf_worker_run has returned, or is about to */
+    HF_LIFE_STATE_COUNT
+} hf_life_state;
+
+typedef enum hf_life_event {
+    HF_LIFE_STARTED,       /* hf_worker_run was called */
+    HF_LIFE_TOLD,          /* the fiber has heard that it is to stop */
+    HF_LIFE_GRACE_OVER,    /* activities still run after the grace */
+    HF_LIFE_TIME_OVER,     /* it should have stopped by now */
+    HF_LIFE_PATIENCE_OVER, /* something still runs, or the service does not even refuse the last answers */
+    HF_LIFE_ENDED,         /* the fiber has: nothing runs any more */
+    HF_LIFE_RETURNED,      /* hf_worker_run returns */
+    HF_LIFE_EVENT_COUNT
+} hf_life_event;
+
+/* Bits. */
+enum {
+    HF_LIFE_DO_EVICT = 1,  /* tell the cached workflows to end, and the service that their queue has gone */
+    HF_LIFE_DO_CANCEL = 2, /* cancel the activities */
+    HF_LIFE_DO_HUSH = 4,   /* answers are not given again any more */
+    HF_LIFE_DO_LEAVE = 8,  /* shut the guard, say what is left, let hf_worker_run go */
+    HF_LIFE_DO_RING = 16   /* wake the keeper: it is over */
+};
+
+typedef struct hf_life_step {
+    bool is_known; /* false: such an event cannot come in this state */
+    hf_life_state next;
+    unsigned actions;
+} hf_life_step;
+
+hf_life_step hf_life_next(hf_life_state state, hf_life_event event);
+const char *hf_life_name(hf_life_state state);
+
+#endif
