@@ -3,7 +3,8 @@
  * U1  It has counted every end of the process that a task was the cause of, since the task was last answered.
  * U3  While a suspect is alone, no other task is started for a worker of its process.
  *
- * Both hold exactly only while the clock is not set: a jump ends attempts that nobody has answered. */
+ * Both hold exactly only while the clock is not set: a jump ends attempts that nobody has answered. A run that cannot be read at the
+ * opening after a crash is not counted then, so U1 is not looked at where records are damaged. */
 #include "sim/engine/workers.h"
 
 bool sim_is_poison(sim_world *world, const sim_slot *slot)
@@ -93,7 +94,8 @@ static int64_t counted(const sim_world *world, const sim_slot *slot)
 void sim_check_counted(sim_world *world, const sim_slot *slot)
 {
     const sim_suspect *suspect = find_task(world, slot);
-    if (suspect == NULL || world->core == NULL || world->knobs.has_clock_steps || !slot->worker->in_process) {
+    bool is_exact = !world->knobs.has_clock_steps && !world->knobs.has_damage;
+    if (suspect == NULL || world->core == NULL || !is_exact || !slot->worker->in_process) {
         return;
     }
     bool is_next = slot->kind != SIM_ACTIVITY || slot->attempt == suspect->attempt + 1;
