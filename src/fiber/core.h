@@ -27,8 +27,8 @@
 #include "base/spin.h"
 #include "base/switch.h"
 #include "env/exceptions.h"
-#include "fiber/alarm.h"
 #include "fiber/fail.h"
+#include "fiber/sched/alarm.h"
 
 #include <holdfast/holdfast.h>
 

@@ -1,6 +1,6 @@
 #include "fiber/enter.h"
 
-#include "fiber/watch.h"
+#include "fiber/watch/watch.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* The runtime: puts an environment, an allocator, schedulers and a pool together, and takes them apart again. */
-#include "fiber/crew_private.h"
-#include "fiber/fd.h"
-#include "fiber/metrics.h"
-#include "fiber/process.h"
-#include "fiber/strand.h"
-#include "fiber/wait.h"
-#include "fiber/watch.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/io/fd.h"
+#include "fiber/io/process.h"
+#include "fiber/sched/wait.h"
+#include "fiber/watch/metrics.h"
+#include "fiber/watch/watch.h"
 
 #include "base/fields.h"
 #include "base/glyph.h"

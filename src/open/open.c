@@ -11,7 +11,7 @@
 
 #include "base/fields.h"
 #include "engine/engine.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "store/mem.h"
 
 #include <holdfast/service.h>

@@ -10,7 +10,7 @@
 #include "service/call.h"
 
 #include "base/latch.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */

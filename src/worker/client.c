@@ -4,7 +4,7 @@
 #include "service/call.h"
 #include "worker/data.h"
 
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 
 #include <holdfast/service.h>
 

@@ -2,7 +2,7 @@
  *
  * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of links
  * that others made (timeouts, cancelations, failed children) the kind is the type word. */
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "history/payload.h"
 #include "worker/data.h"
 

@@ -16,11 +16,11 @@
  * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: K4. */
 #include "worker/wf.h"
 
-#include "fiber/crew_private.h"
-#include "fiber/safepoint.h"
-#include "fiber/signals.h"
-#include "fiber/watch.h"
-#include "fiber/watch_policy.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/io/signals.h"
+#include "fiber/sched/safepoint.h"
+#include "fiber/watch/watch.h"
+#include "fiber/watch/watch_policy.h"
 
 #include <stdio.h>
 

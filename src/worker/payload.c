@@ -3,7 +3,7 @@
 #include "history/payload.h"
 #include "base/limits.h"
 #include "env/symbols.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "worker/data.h"
 
 #include <stdarg.h>

@@ -3,8 +3,8 @@
 #include "worker/wf.h"
 
 #include "base/limits.h"
-#include "fiber/crew_private.h"
-#include "fiber/strand.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
 
 #include <inttypes.h>
 #include <stdio.h>

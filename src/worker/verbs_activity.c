@@ -8,7 +8,7 @@
 
 #include "base/limits.h"
 #include "base/span.h"
-#include "fiber/strand.h"
+#include "fiber/crew/strand.h"
 
 #include <inttypes.h>
 #include <stdio.h>

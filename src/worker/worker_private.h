@@ -18,8 +18,8 @@
 
 #include "base/arena.h"
 #include "base/status.h"
-#include "fiber/crew.h"
-#include "fiber/wait.h"
+#include "fiber/crew/crew.h"
+#include "fiber/sched/wait.h"
 #include "service/call.h"
 #include "service/witness.h"
 #include "worker/data.h"

@@ -3,7 +3,7 @@
 /* labels: threads */
 #include "support/support.h"
 
-#include "fiber/watch_private.h"
+#include "fiber/watch/watch_private.h"
 
 #include <errno.h>
 #include <pthread.h>

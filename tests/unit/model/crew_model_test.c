@@ -6,7 +6,7 @@
  *       condition that somebody holds who does not end;
  *   M3  a deaf fiber does not get out of its loop, and as many are counted as stranded as have not ended;
  *   M4  no stack, job, scope or object of the library is left, and the next crew finds the stacks. */
-#include "fiber/crew.h"
+#include "fiber/crew/crew.h"
 #include "support/support.h"
 
 #include "base/rng.h"
