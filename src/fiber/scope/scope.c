@@ -107,7 +107,6 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
     scope->roots.next = NULL;
     atomic_store_explicit(&scope->cancel_posted, false, memory_order_relaxed);
     atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
-    atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
     atomic_store_explicit(&scope->pending, 0, memory_order_relaxed);
     scope->name = options->name != NULL ? options->name : (is_shield ? hf_unnamed_shield : hf_unnamed_scope);
     scope->policy = options->join;
