@@ -277,7 +277,7 @@ struct hf_sched {
     hf_job *free_jobs;
     unsigned free_job_count;
     hf_scope *free_scopes;
-    hf_alarms alarms;
+    hf_heap alarms; /* of hf_alarm.pos */
     hf_counters counters;
     hf_fiber idle;          /* context of the thread itself */
     hf_fiber *left;         /* who was left by the last switch (for ASan) */

@@ -652,6 +652,7 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
     sched->idle.kind = HF_FIBER_IDLE;
     sched->idle.sched = sched;
     sched->idle.rt = rt;
+    hf_heap_init(&sched->alarms, rt->allocator);
     sched->current = &sched->idle;
     atomic_store(&sched->sleeping, rt->hosted ? 1 : 0); /* as leave_to_host leaves it */
 }
