@@ -44,6 +44,20 @@ hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
     return HF_ERR_MISUSE;
 }
 
+hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (HF_LIKELY(hf_options_copy(&op, own, own_len, given) == HF_OK)) {
+        return HF_OK;
+    }
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, hf_refuse_at(self, op.status, verb, "%s: %s", verb, op.message));
+}
+
 hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
 {
     if (self == NULL) {

@@ -274,8 +274,7 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
 hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_runtime_new"));
-    static const hf_runtime_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_runtime_options, options, hf_runtime_new);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();
@@ -456,10 +455,8 @@ static hf_status end_run(hf_runtime *rt, hf_status status)
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_run"));
-    hf_runtime_options own = {.size = sizeof own};
-    if (options != NULL) {
-        own = *options;
-    }
+    HF_OPTIONS(hf_runtime_options, options, hf_run);
+    hf_runtime_options own = *options;
     own.report_overflow = true;
     hf_runtime *rt = NULL;
     HF_TRY(hf_runtime_new_with(&rt, &own));

@@ -25,6 +25,7 @@ static hf_status end(hf_fiber *self, hf_op *op, hf_status status, const char *ve
 hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_sim_new"));
+    HF_OPTIONS(hf_sim_options, options, hf_sim_new);
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_make(&op, ret_env, options), "hf_sim_new");

@@ -202,9 +202,8 @@ static hf_status open_now(void *arg)
 
 hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options)
 {
-    static const hf_open_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
     HF_TRY(hf_not_in_workflow("hf_open"));
+    HF_OPTIONS(hf_open_options, options, hf_open);
     if (address == NULL || ret_service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_open needs an address and a place for the service");
     }

@@ -43,8 +43,7 @@ static void free_verdict(activity *act, verdict *said)
 
 hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options)
 {
-    static const hf_activity_fail_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_activity_fail_options, options, hf_activity_fail);
     activity *act = hf_local_get(&hf_activity_local);
     if (act == NULL || message == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");

@@ -136,9 +136,8 @@ static hf_status check_execution(hf_op *op, const char *id, const hf_execution_o
 hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                 const hf_execution_options *options)
 {
-    static const hf_execution_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
     HF_TRY(hf_not_in_workflow("hf_execution_new"));
+    HF_OPTIONS(hf_execution_options, options, hf_execution_new);
     if (service == NULL || ret_execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
     }
@@ -282,9 +281,8 @@ static hf_status start(errand *e, hf_service *service, const char *type, hf_payl
 hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                         const hf_start_options *options)
 {
-    static const hf_start_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
     HF_TRY(hf_not_in_workflow("hf_start"));
+    HF_OPTIONS(hf_start_options, options, hf_start);
     if (service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
     }
@@ -490,10 +488,11 @@ static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns,
 hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_result"));
+    HF_OPTIONS(hf_wait_options, options, hf_result);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
     }
-    int64_t span = options != NULL && options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
+    int64_t span = options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
     int64_t now = hf_now(NULL).ns;
     int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
     errand e;
@@ -506,12 +505,10 @@ hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_
 
 /* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
 
-static const hf_request_options NO_OPTIONS = {.size = sizeof NO_OPTIONS};
-
 hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_signal"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_OPTIONS(hf_request_options, options, hf_signal);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
     }
@@ -541,7 +538,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
 hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_cancel"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_OPTIONS(hf_request_options, options, hf_cancel);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
     }
@@ -568,7 +565,7 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
 hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_terminate"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_OPTIONS(hf_request_options, options, hf_terminate);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
     }

@@ -197,6 +197,7 @@ static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
 
 hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_signal_wait);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();

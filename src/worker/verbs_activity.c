@@ -412,8 +412,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
 {
-    static const hf_activity_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_activity_options, options, hf_activity_run);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();

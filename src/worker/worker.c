@@ -195,9 +195,8 @@ static hf_status make(hf_worker *worker, const char *task_queue)
 hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                              const hf_worker_options *options)
 {
-    static const hf_worker_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
     HF_TRY(hf_not_in_workflow("hf_worker_new"));
+    HF_OPTIONS(hf_worker_options, options, hf_worker_new);
     if (service == NULL || task_queue == NULL || ret_worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_new needs a service, a task queue and a place for the worker");
     }
@@ -327,7 +326,8 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
                                       const hf_add_activity_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_worker_add_activity"));
-    bool on_fiber = options != NULL && options->on_fiber;
+    HF_OPTIONS(hf_add_activity_options, options, hf_worker_add_activity);
+    bool on_fiber = options->on_fiber;
     int count = worker != NULL ? worker->options.activities_max : 0;
     bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;
     if (is_too_many && count != INT_MAX) {

@@ -40,6 +40,36 @@ static hf_status sleep_long(void *arg)
     return hf_sleep(hf_hours(1));
 }
 
+/* As programs see the struct that were compiled with an older and with a newer header. */
+typedef struct old_chan_options {
+    size_t size;
+    const char *name;
+} old_chan_options;
+
+typedef struct new_chan_options {
+    hf_chan_options known;
+    long invented;
+} new_chan_options;
+
+static hf_status use_other_headers(void)
+{
+    hf_chan *chan = NULL;
+    old_chan_options old = {sizeof old, "old"};
+    HF_TRY(hf_chan_new_with(&chan, sizeof(int), (const hf_chan_options *)(const void *)&old));
+    HF_TRY(hf_chan_free(chan));
+    chan = NULL;
+    new_chan_options options = {.known = {.size = sizeof options, .name = "new", .capacity = 1}};
+    HF_TRY(hf_chan_new_with(&chan, sizeof(int), &options.known));
+    HF_TRY(hf_chan_free(chan));
+    chan = NULL;
+    options.invented = 1;
+    EXPECT(hf_chan_new_with(&chan, sizeof(int), &options.known) == HF_ERR_UNSUPPORTED);
+    EXPECT(chan == NULL && strstr(hf_error_text(), "newer header") != NULL);
+    options.known.size = 0;
+    EXPECT(hf_chan_new_with(&chan, sizeof(int), &options.known) == HF_ERR_MISUSE);
+    return HF_OK;
+}
+
 static hf_status use_scopes(void)
 {
     int count = 0;
@@ -416,6 +446,7 @@ static hf_status use_all(void *arg)
 {
     (void)arg;
     HF_TRY(use_scopes());
+    HF_TRY(use_other_headers());
     HF_TRY(use_channels());
     HF_TRY(use_locks());
     HF_TRY(use_keys());

@@ -164,7 +164,8 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 {
     (void)state;
     static const char BEAT[] = "the heartbeat timeout of the activity is over";
-    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
+    static const hf_activity_options OPTIONS = {
+        .size = sizeof OPTIONS, .start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS, .told_at = 5, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
         {.options = OPTIONS, .beat_at = 3, .told_at = 8, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
@@ -178,7 +179,8 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 static void T13_an_activity_that_is_not_wanted_hears_of_it_by_its_heartbeat(void **state)
 {
     (void)state;
-    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
+    static const hf_activity_options OPTIONS = {
+        .size = sizeof OPTIONS, .start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS,
          .beat_at = 1,

@@ -115,6 +115,7 @@ static hf_status read_some(hf_fiber *self, hf_conn *conn, void *buf, size_t len,
 hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_conn_read"));
+    HF_OPTIONS(hf_wait_options, options, hf_conn_read);
     hf_fiber *self = hf_enter(conn != NULL ? conn->handle.rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -159,6 +160,7 @@ static hf_status write_all(hf_fiber *self, hf_conn *conn, const void *buf, size_
 hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_conn_write"));
+    HF_OPTIONS(hf_wait_options, options, hf_conn_write);
     hf_fiber *self = hf_enter(conn != NULL ? conn->handle.rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -330,8 +332,7 @@ static hf_status connect_by_name(hf_runtime *rt, const named *name, hf_instant d
 hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_conn_open"));
-    static const hf_connect_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_connect_options, options, hf_conn_open);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();

@@ -110,9 +110,9 @@ static hf_status prepare(const hf_io_options *options, bool is_complete, hf_file
 hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode, const hf_io_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_file_open"));
-    static const hf_io_options DEFAULTS = {.size = sizeof DEFAULTS};
+    HF_OPTIONS(hf_io_options, options, hf_file_open);
     hf_file *file = NULL;
-    HF_TRY(prepare(options != NULL ? options : &DEFAULTS, ret_file != NULL && path != NULL, &file));
+    HF_TRY(prepare(options, ret_file != NULL && path != NULL, &file));
     call c = {.verb = OPEN, .path = path, .mode = mode, .fd = -1};
     hf_status status = on_pool(file->rt, &c);
     if (status != HF_OK) {

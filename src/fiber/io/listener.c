@@ -44,8 +44,7 @@ static hf_status listen_on(hf_runtime *rt, hf_op *op, const char *address, const
 hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address, const hf_listen_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_listener_open"));
-    static const hf_listen_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_listen_options, options, hf_listener_open);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -108,6 +107,7 @@ static hf_status accept_one(hf_fiber *self, hf_listener *listener, const hf_wait
 hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_listener_accept"));
+    HF_OPTIONS(hf_wait_options, options, hf_listener_accept);
     hf_fiber *self = hf_enter(listener != NULL ? listener->handle.rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -153,6 +153,7 @@ hf_status hf_listener_close(hf_listener *listener)
 hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_fd_wait"));
+    HF_OPTIONS(hf_wait_options, options, hf_fd_wait);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();

@@ -241,8 +241,7 @@ static hf_status start(hf_fiber *self, hf_runtime *rt, const char *const *argv, 
 hf_status hf_process_start_with(hf_process **ret_process, const char *const *argv, const hf_process_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_process_start"));
-    static const hf_process_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_process_options, options, hf_process_start);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -309,6 +308,7 @@ hf_status hf_process_close_in(hf_process *process)
 hf_status hf_process_wait_with(hf_process *process, hf_exit *ret_exit, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_process_wait"));
+    HF_OPTIONS(hf_wait_options, options, hf_process_wait);
     hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
     if (self == NULL) {
         return hf_forked();

@@ -53,8 +53,7 @@ static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t c
 hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count, const hf_io_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_signals_open"));
-    static const hf_io_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_io_options, options, hf_signals_open);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -104,6 +103,7 @@ static hf_status next(hf_fiber *self, hf_signals *signals, int *ret_number, cons
 hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_signals_next"));
+    HF_OPTIONS(hf_wait_options, options, hf_signals_next);
     hf_fiber *self = hf_enter(signals != NULL ? signals->handle.rt : NULL);
     if (self == NULL) {
         return hf_forked();

@@ -46,8 +46,7 @@ static uint64_t bound(int64_t option, uint64_t usual)
 hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_cache_new"));
-    static const hf_cache_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_cache_options, options, hf_cache_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();

@@ -47,7 +47,8 @@ typedef struct flying {
 hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_flight_new"));
-    hf_scope *scope = options != NULL ? options->scope : NULL;
+    HF_OPTIONS(hf_flight_options, options, hf_flight_new);
+    hf_scope *scope = options->scope;
     hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -274,6 +275,7 @@ hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len,
                              hf_value **ret_value, const hf_wait_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_flight_run"));
+    HF_OPTIONS(hf_wait_options, options, hf_flight_run);
     hf_fiber *self = hf_enter(flight != NULL ? flight->rt : NULL);
     if (self == NULL) {
         return hf_forked();

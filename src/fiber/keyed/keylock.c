@@ -85,8 +85,7 @@ static void drop_keylock(hf_owned *owned)
 
 hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options)
 {
-    static const hf_keylock_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_keylock_options, options, hf_keylock_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -244,6 +243,7 @@ static hf_status check(hf_fiber *self, const hf_keylock *keylock, const void *ke
 hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
                                const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_keylock_lock);
     hf_fiber *self = hf_enter(keylock != NULL ? keylock->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();

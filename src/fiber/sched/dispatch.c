@@ -26,8 +26,6 @@ hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *o
 static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_dispatcher_options *options,
                              hf_dispatcher_kind kind, const char *verb)
 {
-    static const hf_dispatcher_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -65,18 +63,21 @@ static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_
 hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_pool_new"));
+    HF_OPTIONS(hf_dispatcher_options, options, hf_pool_new);
     return make_public(ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
 }
 
 hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_pool_view"));
+    HF_OPTIONS(hf_dispatcher_options, options, hf_pool_view);
     return make_public(ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
 }
 
 hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_serial_new"));
+    HF_OPTIONS(hf_dispatcher_options, options, hf_serial_new);
     return make_public(ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
 }
 
@@ -401,8 +402,15 @@ static void drop_unused(void *arg, const hf_block_options *options)
 
 hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
 {
-    static const hf_block_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    hf_block_options own;
+    if (!hf_options_fit(options, sizeof own)) {
+        hf_status taken = hf_options_take(&own, sizeof own, options, "hf_block");
+        options = &own;
+        if (taken != HF_OK) {
+            drop_unused(arg, options);
+            return taken;
+        }
+    }
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();

@@ -235,6 +235,17 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
 
 hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options)
 {
+    hf_fork_options own;
+    if (HF_UNLIKELY(!hf_options_fit(options, sizeof own))) {
+        hf_status taken = hf_options_take(&own, sizeof own, options, "hf_fork");
+        options = &own;
+        if (taken != HF_OK) {
+            if (own.drop != NULL) {
+                own.drop(arg);
+            }
+            return taken;
+        }
+    }
     hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -245,16 +256,16 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_fork needs an open scope and a body");
     } else if (HF_UNLIKELY(scope->is_shield)) {
         status = hf_refuse(self, HF_ERR_MISUSE, "a shield has no children: open a scope inside it");
-    } else if (HF_UNLIKELY(options != NULL && options->stack_size > 256 * 1024)) {
+    } else if (HF_UNLIKELY(options->stack_size > 256 * 1024)) {
         status = hf_refuse_at(self, HF_ERR_INVALID, "hf_fork", "a stack has up to 256 K, not %zu bytes",
                               options->stack_size);
-    } else if (HF_UNLIKELY(options != NULL && options->delay.ns > 0) && self->crew != NULL &&
+    } else if (HF_UNLIKELY(options->delay.ns > 0) && self->crew != NULL &&
                hf_crew_check_span(self, "hf_fork", ".delay", options->delay) != HF_OK) {
         status = HF_ERR_INVALID;
     } else {
         status = make_job(self, scope, body, arg, options, &job);
         if (HF_LIKELY(status == HF_OK)) {
-            status = submit_with_handle(self, scope, job, options != NULL ? options->ret_job : NULL);
+            status = submit_with_handle(self, scope, job, options->ret_job);
         }
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
@@ -268,7 +279,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     }
     hf_leave(self);
     if (HF_UNLIKELY(status != HF_OK)) {
-        if (options != NULL && options->drop != NULL) {
+        if (options->drop != NULL) {
             options->drop(arg);
         }
         if (status == HF_ERR_EVICTED) {

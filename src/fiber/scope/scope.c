@@ -227,8 +227,7 @@ static bool is_part_of_job(const hf_fiber *self)
 
 hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
 {
-    static const hf_scope_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_scope_options, options, hf_scope_open);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -421,6 +420,7 @@ bool hf_scope_close_leftovers(hf_fiber *self)
 
 hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options)
 {
+    HF_OPTIONS(hf_cancel_options, options, hf_scope_cancel);
     hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -431,7 +431,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options
     if (HF_UNLIKELY(!hf_crew_lets_in(self, scope))) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its scopes"));
     }
-    const char *reason = options != NULL && options->reason != NULL ? options->reason : scope->name;
+    const char *reason = options->reason != NULL ? options->reason : scope->name;
     if (hf_is_home(self, scope)) {
         hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
     } else {

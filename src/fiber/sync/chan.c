@@ -158,11 +158,13 @@ static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, v
 
 hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_chan_send);
     return transfer(chan, (void *)(uintptr_t)value, SENDING, options);
 }
 
 hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_chan_recv);
     return transfer(chan, ret_value, RECEIVING, options);
 }
 
@@ -241,8 +243,7 @@ static void drop_chan(hf_owned *owned)
 
 hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options)
 {
-    static const hf_chan_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_chan_options, options, hf_chan_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();

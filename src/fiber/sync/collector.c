@@ -137,8 +137,7 @@ static hf_status open_on(hf_flow *flow, hf_collector *collector)
 
 hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options)
 {
-    static const hf_collect_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_collect_options, options, hf_collector_open);
     hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -224,6 +223,7 @@ static hf_status check_owner(hf_fiber *self, const hf_collector *collector, cons
 
 hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_collector_next);
     hf_fiber *self = hf_enter(collector != NULL ? collector->run->flow->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();
@@ -371,6 +371,7 @@ static void free_room(room *large)
 
 hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options)
 {
+    HF_OPTIONS(hf_collect_options, options, hf_flow_collect);
     hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
     if (self == NULL) {
         return hf_forked();
@@ -381,7 +382,7 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     if (self->is_evicted) {
         HF_LEAVE(self, hf_not_evicted(self, "hf_flow_collect"));
     }
-    if (HF_UNLIKELY(self->crew != NULL && options != NULL) &&
+    if (HF_UNLIKELY(self->crew != NULL) &&
         hf_crew_check_span(self, "hf_flow_collect", ".timeout", options->timeout) != HF_OK) {
         HF_LEAVE(self, HF_ERR_INVALID);
     }
@@ -391,7 +392,7 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     if (is_large && large == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for a value of flow '%s'", flow->name));
     }
-    hf_instant deadline = options != NULL ? hf_self_deadline(self, flow->rt, options->timeout) : HF_INSTANT_NEVER;
+    hf_instant deadline = hf_self_deadline(self, flow->rt, options->timeout);
     hf_leave(self);
     hf_collector *collector = NULL;
     hf_status status = hf_collector_open_with(&collector, flow, options);

@@ -23,8 +23,7 @@ static void drop_cond(hf_owned *owned)
 
 hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
 {
-    static const hf_sync_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_sync_options, options, hf_cond_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -91,6 +90,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
 
 hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_cond_wait);
     hf_fiber *self = hf_enter(cond != NULL ? cond->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();

@@ -159,8 +159,7 @@ static void drop_flow(hf_owned *owned)
 
 hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options)
 {
-    static const hf_flow_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_flow_options, options, hf_flow_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();

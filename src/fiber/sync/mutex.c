@@ -15,8 +15,7 @@ static void drop_mutex(hf_owned *owned)
 
 hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options)
 {
-    static const hf_sync_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_sync_options, options, hf_mutex_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -111,6 +110,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
 
 hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_mutex_lock);
     hf_fiber *self = hf_enter(mutex != NULL ? mutex->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();

@@ -26,8 +26,7 @@ static void drop_once(hf_owned *owned)
 
 hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options)
 {
-    static const hf_sync_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_sync_options, options, hf_once_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();

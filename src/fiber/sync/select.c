@@ -209,6 +209,7 @@ static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const
 
 hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_select);
     hf_fiber *self = hf_enter(runtime_of(cases, count));
     if (self == NULL) {
         return hf_forked();

@@ -24,8 +24,7 @@ static void drop_sem(hf_owned *owned)
 
 hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_options *options)
 {
-    static const hf_sync_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_sync_options, options, hf_sem_new);
     hf_fiber *self = hf_enter(options->runtime);
     if (self == NULL) {
         return hf_forked();
@@ -132,6 +131,7 @@ static hf_status acquire(hf_fiber *self, hf_sem *sem, int64_t permits, const hf_
 
 hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options)
 {
+    HF_OPTIONS(hf_wait_options, options, hf_sem_acquire);
     hf_fiber *self = hf_enter(sem != NULL ? sem->rt : NULL);
     if (HF_UNLIKELY(self == NULL)) {
         return hf_forked();

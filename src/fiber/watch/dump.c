@@ -448,8 +448,7 @@ static hf_status write_out(hf_op *op, hf_runtime *rt, const hf_snapshot *snap, b
 hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options)
 {
     HF_TRY(hf_not_in_workflow("hf_dump"));
-    static const hf_dump_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_dump_options, options, hf_dump);
     hf_fiber *self = hf_enter(runtime);
     if (self == NULL) {
         return hf_forked();
