@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "base/glyph.h"
+#include "fiber/verbs.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
 
 hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_runtime_new));
     HF_OPTIONS(hf_runtime_options, options, hf_runtime_new);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
@@ -376,11 +377,7 @@ hf_status hf_runtime_stop(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_runtime_stop"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_stop, runtime);
     hf_env *env = runtime->env;
     cancel_roots(runtime);
     hf_point_let_go(env);
@@ -408,11 +405,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_runtime_free"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_free, runtime);
     if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
@@ -454,7 +447,7 @@ static hf_status end_run(hf_runtime *rt, hf_status status)
 
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_run"));
+    HF_TRY(HF_VERB_ALLOWED(hf_run));
     HF_OPTIONS(hf_runtime_options, options, hf_run);
     hf_runtime_options own = *options;
     own.report_overflow = true;
@@ -507,11 +500,7 @@ static bool begin_turn(hf_runtime *rt)
 
 hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_turn"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_turn, runtime);
     if (runtime == NULL || !runtime->hosted || self->sched != NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
                                  "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
@@ -574,10 +563,7 @@ hf_time hf_wall_now(hf_runtime *runtime)
 
 hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 {
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_random, runtime);
     if (ret_bytes == NULL && len > 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_random needs a place for %zu bytes", len));
     }
@@ -595,12 +581,8 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 
 hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_stats"));
     hf_runtime *rt = or_current(runtime);
-    hf_fiber *self = hf_enter(rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_stats, rt);
     if (rt == NULL || ret_stats == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_stats needs a runtime and a place for the numbers"));
     }

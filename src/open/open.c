@@ -12,6 +12,7 @@
 #include "base/fields.h"
 #include "engine/engine.h"
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 #include "store/mem.h"
 
 #include <holdfast/service.h>
@@ -202,7 +203,7 @@ static hf_status open_now(void *arg)
 
 hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_open"));
+    HF_TRY(HF_VERB_ALLOWED(hf_open));
     HF_OPTIONS(hf_open_options, options, hf_open);
     if (address == NULL || ret_service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_open needs an address and a place for the service");
@@ -252,7 +253,7 @@ hf_status hf_close(hf_service *service)
     if (service == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_close"));
+    HF_TRY(HF_VERB_ALLOWED(hf_close));
     if (atomic_load(&service->workers) > 0) {
         return refuse_to_close(
             "hf_close: a worker still runs on this service: hf_worker_stop ends it, and hf_worker_run has to "

@@ -5,6 +5,7 @@
 #include "worker/data.h"
 
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 #include <holdfast/service.h>
 
@@ -136,7 +137,7 @@ static hf_status check_execution(hf_op *op, const char *id, const hf_execution_o
 hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                 const hf_execution_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_execution_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_execution_new));
     HF_OPTIONS(hf_execution_options, options, hf_execution_new);
     if (service == NULL || ret_execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
@@ -281,7 +282,7 @@ static hf_status start(errand *e, hf_service *service, const char *type, hf_payl
 hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                         const hf_start_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_start"));
+    HF_TRY(HF_VERB_ALLOWED(hf_start));
     HF_OPTIONS(hf_start_options, options, hf_start);
     if (service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
@@ -487,7 +488,7 @@ static bool wait_for_close(errand *e, hf_execution *execution, int64_t until_ns,
 
 hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_result"));
+    HF_TRY(HF_VERB_ALLOWED(hf_result));
     HF_OPTIONS(hf_wait_options, options, hf_result);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
@@ -507,7 +508,7 @@ hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_
 
 hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_signal"));
+    HF_TRY(HF_VERB_ALLOWED(hf_signal));
     HF_OPTIONS(hf_request_options, options, hf_signal);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
@@ -537,7 +538,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
 
 hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_cancel"));
+    HF_TRY(HF_VERB_ALLOWED(hf_cancel));
     HF_OPTIONS(hf_request_options, options, hf_cancel);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
@@ -564,7 +565,7 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
 
 hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_terminate"));
+    HF_TRY(HF_VERB_ALLOWED(hf_terminate));
     HF_OPTIONS(hf_request_options, options, hf_terminate);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");

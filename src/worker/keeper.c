@@ -19,6 +19,7 @@
 #include "fiber/crew/crew_private.h"
 #include "fiber/io/signals.h"
 #include "fiber/sched/safepoint.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 #include "fiber/watch/watch_policy.h"
 
@@ -74,7 +75,7 @@ void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
 
 hf_status hf_worker_stop(hf_worker *worker)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_stop"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_stop));
     if (worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_stop needs a worker");
     }
@@ -502,19 +503,13 @@ static void wait_for_keeper(hf_worker *worker)
 
 static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
 {
-    hf_fiber *self = hf_enter(worker != NULL ? worker->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_worker_run, worker != NULL ? worker->rt : NULL);
     *ret_near = worker != NULL && self->rt == worker->rt ? self->sched : NULL;
-    HF_LEAVE(self, self->hook_depth == 0
-                       ? HF_OK
-                       : hf_refuse(self, HF_ERR_MISUSE, "hf_worker_run waits, and a hook of a join must not"));
+    HF_LEAVE(self, HF_OK);
 }
 
 hf_status hf_worker_run(hf_worker *worker)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
     HF_TRY(worker != NULL ? hf_worker_may_ask(worker->door.behind) : HF_OK);

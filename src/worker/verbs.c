@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -198,10 +199,7 @@ static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
 hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_signal_wait);
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_signal_wait, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL || name == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));

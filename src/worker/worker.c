@@ -2,6 +2,7 @@
 #include "worker/worker_private.h"
 
 #include "base/span.h"
+#include "fiber/verbs.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -195,7 +196,7 @@ static hf_status make(hf_worker *worker, const char *task_queue)
 hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                              const hf_worker_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_new));
     HF_OPTIONS(hf_worker_options, options, hf_worker_new);
     if (service == NULL || task_queue == NULL || ret_worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_new needs a service, a task queue and a place for the worker");
@@ -246,7 +247,7 @@ hf_status hf_worker_free(hf_worker *worker)
     if (self != NULL) {
         hf_leave(self);
     }
-    HF_TRY(hf_not_in_workflow("hf_worker_free"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_free));
     if (atomic_load(&worker->state) == HF_WORKER_RUNNING) {
         return hf_raise(HF_ERR_MISUSE, "a worker is freed after hf_worker_run has returned");
     }
@@ -318,14 +319,14 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
 
 hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_add_workflow"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_add_workflow));
     return add(worker, worker != NULL ? &worker->workflows : NULL, name, workflow, false, "hf_worker_add_workflow");
 }
 
 hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                       const hf_add_activity_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_add_activity"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
     HF_OPTIONS(hf_add_activity_options, options, hf_worker_add_activity);
     bool on_fiber = options->on_fiber;
     int count = worker != NULL ? worker->options.activities_max : 0;

@@ -8,6 +8,7 @@
 #include "fiber/io/conn.h"
 
 #include "fiber/io/handle.h"
+#include "fiber/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -63,11 +64,7 @@ hf_status hf_conn_close(hf_conn *conn)
     if (conn == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_conn_close"));
-    hf_fiber *self = hf_enter(conn->handle.rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_conn_close, conn->handle.rt);
     if (conn->is_owned) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
                                  "%s belongs to its process: hf_process_close closes it, "
@@ -114,12 +111,8 @@ static hf_status read_some(hf_fiber *self, hf_conn *conn, void *buf, size_t len,
 
 hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_conn_read"));
     HF_OPTIONS(hf_wait_options, options, hf_conn_read);
-    hf_fiber *self = hf_enter(conn != NULL ? conn->handle.rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_conn_read, conn != NULL ? conn->handle.rt : NULL);
     if (HF_UNLIKELY(conn == NULL || buf == NULL || len == 0 || ret_len == NULL)) {
         HF_LEAVE(self,
                  hf_refuse_at(self, HF_ERR_MISUSE, READ.verb, "a connection and room for at least 1 byte are needed"));
@@ -159,12 +152,8 @@ static hf_status write_all(hf_fiber *self, hf_conn *conn, const void *buf, size_
 
 hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_conn_write"));
     HF_OPTIONS(hf_wait_options, options, hf_conn_write);
-    hf_fiber *self = hf_enter(conn != NULL ? conn->handle.rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_conn_write, conn != NULL ? conn->handle.rt : NULL);
     if (HF_UNLIKELY(conn == NULL || (buf == NULL && len > 0))) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, WRITE.verb, "a connection and bytes are needed"));
     }
@@ -180,11 +169,7 @@ hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const h
 
 hf_status hf_conn_shutdown(hf_conn *conn)
 {
-    HF_TRY(hf_not_in_workflow("hf_conn_shutdown"));
-    hf_fiber *self = hf_enter(conn != NULL ? conn->handle.rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_conn_shutdown, conn != NULL ? conn->handle.rt : NULL);
     if (conn == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no connection to shut down"));
     }
@@ -331,12 +316,8 @@ static hf_status connect_by_name(hf_runtime *rt, const named *name, hf_instant d
 
 hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_conn_open"));
     HF_OPTIONS(hf_connect_options, options, hf_conn_open);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_conn_open, options->runtime);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);

@@ -1,6 +1,7 @@
 /* Files: every call may block, so a pool thread makes it. Its arguments are on the caller's stack: a call that has
  * begun is waited for, canceled or not, and one that has not is withdrawn. */
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -109,7 +110,7 @@ static hf_status prepare(const hf_io_options *options, bool is_complete, hf_file
 
 hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode, const hf_io_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_file_open"));
+    HF_TRY(HF_VERB_ALLOWED(hf_file_open));
     HF_OPTIONS(hf_io_options, options, hf_file_open);
     hf_file *file = NULL;
     HF_TRY(prepare(options, ret_file != NULL && path != NULL, &file));
@@ -126,7 +127,7 @@ hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode m
 
 hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len)
 {
-    HF_TRY(hf_not_in_workflow("hf_file_read"));
+    HF_TRY(HF_VERB_ALLOWED(hf_file_read));
     if (file == NULL || buf == NULL || len == 0 || ret_len == NULL) {
         return refuse(file != NULL ? file->rt : NULL, READ);
     }
@@ -138,7 +139,7 @@ hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len)
 
 hf_status hf_file_write(hf_file *file, const void *buf, size_t len)
 {
-    HF_TRY(hf_not_in_workflow("hf_file_write"));
+    HF_TRY(HF_VERB_ALLOWED(hf_file_write));
     if (file == NULL || (buf == NULL && len > 0)) {
         return refuse(file != NULL ? file->rt : NULL, WRITE);
     }
@@ -148,7 +149,7 @@ hf_status hf_file_write(hf_file *file, const void *buf, size_t len)
 
 hf_status hf_file_sync(hf_file *file)
 {
-    HF_TRY(hf_not_in_workflow("hf_file_sync"));
+    HF_TRY(HF_VERB_ALLOWED(hf_file_sync));
     if (file == NULL) {
         return refuse(NULL, SYNC);
     }
@@ -162,12 +163,8 @@ hf_status hf_file_close(hf_file *file)
     if (file == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_file_close"));
     hf_runtime *rt = file->rt;
-    hf_fiber *self = hf_enter(rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_file_close, rt);
     hf_leave(self);
     call c = {.verb = CLOSE, .env = rt->env, .fd = file->fd};
     hf_op_init(&c.op);

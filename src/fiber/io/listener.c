@@ -1,6 +1,7 @@
 /* Listeners, and waiting for descriptors that the user owns. */
 #include "fiber/io/conn.h"
 #include "fiber/io/handle.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -43,12 +44,8 @@ static hf_status listen_on(hf_runtime *rt, hf_op *op, const char *address, const
 
 hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address, const hf_listen_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_listener_open"));
     HF_OPTIONS(hf_listen_options, options, hf_listener_open);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_listener_open, options->runtime);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
@@ -106,12 +103,8 @@ static hf_status accept_one(hf_fiber *self, hf_listener *listener, const hf_wait
 
 hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_listener_accept"));
     HF_OPTIONS(hf_wait_options, options, hf_listener_accept);
-    hf_fiber *self = hf_enter(listener != NULL ? listener->handle.rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_listener_accept, listener != NULL ? listener->handle.rt : NULL);
     if (listener == NULL || ret_conn == NULL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, ACCEPT.verb,
                                     "a listener and a place for the connection are "
@@ -137,11 +130,7 @@ hf_status hf_listener_close(hf_listener *listener)
     if (listener == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_listener_close"));
-    hf_fiber *self = hf_enter(listener->handle.rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_listener_close, listener->handle.rt);
     if (hf_handle_close(&listener->handle)) {
         release(listener);
     }
@@ -152,12 +141,8 @@ hf_status hf_listener_close(hf_listener *listener)
 
 hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_fd_wait"));
     HF_OPTIONS(hf_wait_options, options, hf_fd_wait);
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_fd_wait, NULL);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, NULL);
@@ -175,11 +160,7 @@ hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options)
 
 hf_status hf_fd_forget(int fd)
 {
-    HF_TRY(hf_not_in_workflow("hf_fd_forget"));
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_fd_forget, NULL);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, NULL);

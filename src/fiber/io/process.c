@@ -1,6 +1,7 @@
 /* Child processes as users see them. They belong to the helper process, which is started with the first of them; what
  * it tells is read in process_events.c. */
 #include "fiber/io/process_private.h"
+#include "fiber/verbs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -240,12 +241,8 @@ static hf_status start(hf_fiber *self, hf_runtime *rt, const char *const *argv, 
 
 hf_status hf_process_start_with(hf_process **ret_process, const char *const *argv, const hf_process_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_process_start"));
     HF_OPTIONS(hf_process_options, options, hf_process_start);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_process_start, options->runtime);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
@@ -293,11 +290,7 @@ static void close_pipe(hf_process *process, int idx)
 
 hf_status hf_process_close_in(hf_process *process)
 {
-    HF_TRY(hf_not_in_workflow("hf_process_close_in"));
-    hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_process_close_in, process != NULL ? process->owner->rt : NULL);
     if (process == NULL || process->io[0] == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "there is no open input to close: ask for .in = HF_STDIO_PIPE"));
     }
@@ -307,12 +300,8 @@ hf_status hf_process_close_in(hf_process *process)
 
 hf_status hf_process_wait_with(hf_process *process, hf_exit *ret_exit, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_process_wait"));
     HF_OPTIONS(hf_wait_options, options, hf_process_wait);
-    hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_process_wait, process != NULL ? process->owner->rt : NULL);
     if (process == NULL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, WAIT.verb, "no process to wait for"));
     }
@@ -341,11 +330,7 @@ static hf_status signal_group(hf_fiber *self, hf_process *process, hf_op *op, in
 
 hf_status hf_process_kill(hf_process *process, int signal)
 {
-    HF_TRY(hf_not_in_workflow("hf_process_kill"));
-    hf_fiber *self = hf_enter(process != NULL ? process->owner->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_process_kill, process != NULL ? process->owner->rt : NULL);
     if (process == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no process to signal"));
     }
@@ -385,14 +370,7 @@ hf_status hf_process_close(hf_process *process)
     if (process == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_process_close"));
-    hf_fiber *self = hf_enter(process->owner->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (self->hook_depth != 0) { /* refused whole: it is still the caller's */
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_process_close may wait, and a hook of a join must not"));
-    }
+    HF_VERB_ENTER(self, hf_process_close, process->owner->rt);
     hf_status status = HF_OK;
     if (!hf_process_has_ended(process)) {
         hf_status last_status = self->last_status; /* releasing sets no failure of its own */

@@ -2,6 +2,7 @@
  * leaves it behind there, so what it writes to is on the heap and owned by the call. */
 #include "fiber/io/conn.h"
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -81,15 +82,12 @@ hf_status hf_resolve_on(hf_runtime *rt, const char *host, hf_span timeout, char 
 
 hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count, size_t *ret_count)
 {
-    HF_TRY(hf_not_in_workflow("hf_resolve"));
+    HF_TRY(HF_VERB_ALLOWED(hf_resolve));
     hf_runtime *rt = hf_runtime_current();
     if (rt != NULL) {
         return hf_resolve_on(rt, host, hf_nanoseconds(0), ret_addresses, count, ret_count);
     }
-    hf_fiber *self = hf_enter(NULL); /* a plain thread simply asks */
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_resolve, NULL); /* a plain thread simply asks */
     hf_op op;
     hf_op_init(&op);
     hf_status status = check(self, host, ret_addresses, count, ret_count);

@@ -2,6 +2,7 @@
 #include "fiber/io/signals.h"
 
 #include "fiber/io/handle.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -52,12 +53,8 @@ static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t c
 
 hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count, const hf_io_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_signals_open"));
     HF_OPTIONS(hf_io_options, options, hf_signals_open);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_signals_open, options->runtime);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
@@ -102,12 +99,8 @@ static hf_status next(hf_fiber *self, hf_signals *signals, int *ret_number, cons
 
 hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_signals_next"));
     HF_OPTIONS(hf_wait_options, options, hf_signals_next);
-    hf_fiber *self = hf_enter(signals != NULL ? signals->handle.rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_signals_next, signals != NULL ? signals->handle.rt : NULL);
     if (signals == NULL || ret_number == NULL) {
         HF_LEAVE(self,
                  hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "open signals and a place for the number are needed"));
@@ -133,11 +126,7 @@ hf_status hf_signals_close(hf_signals *signals)
     if (signals == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_signals_close"));
-    hf_fiber *self = hf_enter(signals->handle.rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_signals_close, signals->handle.rt);
     if (hf_handle_close(&signals->handle)) {
         release(signals);
     }

@@ -6,6 +6,7 @@
  * C3  a put that could only succeed by dropping a pinned entry changes nothing and is HF_ERR_LIMIT. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -45,12 +46,8 @@ static uint64_t bound(int64_t option, uint64_t usual)
 
 hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_new"));
     HF_OPTIONS(hf_cache_options, options, hf_cache_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cache_new, options->runtime);
     if (ret_cache == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_cache_new needs a place for the cache"));
     }
@@ -89,11 +86,7 @@ hf_status hf_cache_free(hf_cache *cache)
     if (cache == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_cache_free"));
-    hf_fiber *self = hf_enter(cache->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cache_free, cache->rt);
     hf_spin_lock(&cache->lock);
     bool is_used = cache->pinned_count > 0;
     hf_spin_unlock(&cache->lock);
@@ -156,13 +149,9 @@ static hf_status check(hf_fiber *self, const hf_cache *cache, const void *key, s
     return hf_key_check(self, verb, key, key_len);
 }
 
-static hf_status look_up(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value, bool with_pin,
-                         const char *verb)
+static hf_status look_up(hf_fiber *self, hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value,
+                         bool with_pin, const char *verb)
 {
-    hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
     hf_status status = check(self, cache, key, key_len, verb);
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
@@ -195,14 +184,14 @@ static hf_status look_up(hf_cache *cache, const void *key, size_t key_len, hf_va
 
 hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_get"));
-    return look_up(cache, key, key_len, ret_value, false, "hf_cache_get");
+    HF_VERB_ENTER(self, hf_cache_get, cache != NULL ? cache->rt : NULL);
+    return look_up(self, cache, key, key_len, ret_value, false, "hf_cache_get");
 }
 
 hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_pin"));
-    return look_up(cache, key, key_len, ret_value, true, "hf_cache_pin");
+    HF_VERB_ENTER(self, hf_cache_pin, cache != NULL ? cache->rt : NULL);
+    return look_up(self, cache, key, key_len, ret_value, true, "hf_cache_pin");
 }
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
@@ -330,11 +319,7 @@ static hf_status check_put(hf_fiber *self, const hf_cache *cache, const void *ke
 
 hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_put"));
-    hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cache_put, cache != NULL ? cache->rt : NULL);
     hf_status status = check_put(self, cache, key, key_len, value);
     if (status != HF_OK) {
         HF_LEAVE(self, status);
@@ -369,11 +354,7 @@ hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_unpin"));
-    hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cache_unpin, cache != NULL ? cache->rt : NULL);
     hf_status status = check(self, cache, key, key_len, "hf_cache_unpin");
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
@@ -395,11 +376,7 @@ hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 
 hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
 {
-    HF_TRY(hf_not_in_workflow("hf_cache_remove"));
-    hf_fiber *self = hf_enter(cache != NULL ? cache->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cache_remove, cache != NULL ? cache->rt : NULL);
     hf_status status = check(self, cache, key, key_len, "hf_cache_remove");
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);

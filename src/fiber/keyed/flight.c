@@ -12,6 +12,7 @@
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -46,13 +47,9 @@ typedef struct flying {
 
 hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_flight_new"));
     HF_OPTIONS(hf_flight_options, options, hf_flight_new);
     hf_scope *scope = options->scope;
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flight_new, scope != NULL ? scope->rt : NULL);
     if (ret_flight == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flight_new needs a place for the flight"));
     }
@@ -98,11 +95,7 @@ hf_status hf_flight_free(hf_flight *flight)
     if (flight == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_flight_free"));
-    hf_fiber *self = hf_enter(flight->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flight_free, flight->rt);
     hf_spin_lock(&flight->lock);
     bool is_used = flight->users > 0;
     hf_spin_unlock(&flight->lock);
@@ -274,12 +267,8 @@ static hf_status check(hf_fiber *self, const hf_flight *flight, const void *key,
 hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
                              hf_value **ret_value, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_flight_run"));
     HF_OPTIONS(hf_wait_options, options, hf_flight_run);
-    hf_fiber *self = hf_enter(flight != NULL ? flight->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flight_run, flight != NULL ? flight->rt : NULL);
     hf_status status = check(self, flight, key, key_len, body);
     if (status != HF_OK) {
         HF_LEAVE(self, status);

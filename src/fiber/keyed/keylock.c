@@ -14,6 +14,7 @@
 #include "fiber/crew/strand.h"
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -86,10 +87,7 @@ static void drop_keylock(hf_owned *owned)
 hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options)
 {
     HF_OPTIONS(hf_keylock_options, options, hf_keylock_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_keylock_new, options->runtime);
     if (ret_keylock == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_keylock_new needs a place for the key lock"));
     }
@@ -120,10 +118,7 @@ hf_status hf_keylock_free(hf_keylock *keylock)
     if (keylock == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(keylock->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_keylock_free, keylock->rt);
     bool is_used = false;
     for (size_t i = 0; i < SHARDS; i++) {
         shard *at = &keylock->shards[i];
@@ -244,10 +239,7 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
                                const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_keylock_lock);
-    hf_fiber *self = hf_enter(keylock != NULL ? keylock->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_keylock_lock, keylock != NULL ? keylock->rt : NULL);
     hf_status status = check(self, keylock, key, key_len, ret_guard, LOCK.verb);
     status = status == HF_OK ? hf_may_wait_for(self, LOCK.verb, options) : status;
     if (HF_UNLIKELY(status != HF_OK)) {
@@ -269,15 +261,8 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
 hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard)
 {
     static const char VERB[] = "hf_keylock_try_lock";
-    hf_fiber *self = hf_enter(keylock != NULL ? keylock->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_keylock_try_lock, keylock != NULL ? keylock->rt : NULL);
     hf_status status = check(self, keylock, key, key_len, ret_guard, VERB);
-    if (status == HF_OK && self->hook_depth != 0) {
-        status =
-            hf_refuse_at(self, HF_ERR_MISUSE, VERB, "a hook of a join owns nothing: it runs on somebody else's fiber");
-    }
     if (status == HF_OK) {
         request want = {self, keylock, key, key_len, VERB, NULL, NULL};
         status = find_or_make(&want);
@@ -318,10 +303,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
         return HF_OK;
     }
     hf_runtime *rt = guard->keylock->rt;
-    hf_fiber *self = hf_enter(rt);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_key_unlock, rt);
     shard *home = guard->shard;
     hf_wait *next = NULL;
     hf_key_guard *gone = NULL;

@@ -2,6 +2,7 @@
 #include "fiber/sched/dispatch.h"
 
 #include "fiber/crew/crew_private.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
 #include <string.h>
@@ -23,13 +24,9 @@ hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *o
     return made;
 }
 
-static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_dispatcher_options *options,
-                             hf_dispatcher_kind kind, const char *verb)
+static hf_status make_public(hf_fiber *self, hf_dispatcher **ret, hf_dispatcher *pool,
+                             const hf_dispatcher_options *options, hf_dispatcher_kind kind, const char *verb)
 {
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
     if (ret == NULL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a place for the dispatcher", verb));
     }
@@ -62,23 +59,23 @@ static hf_status make_public(hf_dispatcher **ret, hf_dispatcher *pool, const hf_
 
 hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_pool_new"));
     HF_OPTIONS(hf_dispatcher_options, options, hf_pool_new);
-    return make_public(ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
+    HF_VERB_ENTER(self, hf_pool_new, options->runtime);
+    return make_public(self, ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
 }
 
 hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_pool_view"));
     HF_OPTIONS(hf_dispatcher_options, options, hf_pool_view);
-    return make_public(ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
+    HF_VERB_ENTER(self, hf_pool_view, options->runtime);
+    return make_public(self, ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
 }
 
 hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_serial_new"));
     HF_OPTIONS(hf_dispatcher_options, options, hf_serial_new);
-    return make_public(ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
+    HF_VERB_ENTER(self, hf_serial_new, options->runtime);
+    return make_public(self, ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
 }
 
 hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
@@ -86,11 +83,7 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     if (dispatcher == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_dispatcher_free"));
-    hf_fiber *self = hf_enter(dispatcher->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_dispatcher_free, dispatcher->rt);
     hf_spin_lock(&dispatcher->pool->lock);
     bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
                    atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
@@ -400,32 +393,19 @@ static void drop_unused(void *arg, const hf_block_options *options)
     }
 }
 
-hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
+static hf_status block(hf_body body, void *arg, const hf_block_options *options, bool *ret_unused)
 {
-    hf_block_options own;
-    if (!hf_options_fit(options, sizeof own)) {
-        hf_status taken = hf_options_take(&own, sizeof own, options, "hf_block");
-        options = &own;
-        if (taken != HF_OK) {
-            drop_unused(arg, options);
-            return taken;
-        }
-    }
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    hf_status status = hf_not_in_workflow("hf_block");
-    status = status == HF_OK ? hf_may_wait(self, "hf_block") : status;
+    HF_VERB_ENTER(self, hf_block, NULL);
+    hf_status status = hf_may_wait(self, "hf_block");
     if (status == HF_OK && (body == NULL || (options->on != NULL && options->on->kind == HF_DISPATCH_SERIAL))) {
-        status = hf_refuse(self, HF_ERR_MISUSE, "hf_block needs a call, and a pool or a view to run it on");
+        status =
+            hf_refuse_at(self, HF_ERR_MISUSE, "hf_block", "hf_block needs a call, and a pool or a view to run it on");
     }
     if (status != HF_OK) {
-        hf_leave(self);
-        drop_unused(arg, options);
-        return status;
+        HF_LEAVE(self, status);
     }
     if (self->kind == HF_FIBER_THREAD) {
+        *ret_unused = false;
         hf_leave(self);
         return body(arg);
     }
@@ -434,10 +414,7 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
     if (options->abandonable) {
         call = hf_rt_alloc(self->rt, sizeof *call);
         if (call == NULL) {
-            status = hf_refuse(self, HF_ERR_NOMEM, "no memory for an abandonable call");
-            hf_leave(self);
-            drop_unused(arg, options);
-            return status;
+            HF_LEAVE(self, hf_refuse_at(self, HF_ERR_NOMEM, "hf_block", "no memory for an abandonable call"));
         }
     } else {
         memset(call, 0, sizeof *call);
@@ -447,9 +424,22 @@ hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options
     call->arg = arg;
     call->drop = options->drop;
     hf_instant deadline = options->abandonable ? hf_rt_deadline(self->rt, options->timeout) : HF_INSTANT_NEVER;
-    bool is_unused = false;
-    status = block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline, &is_unused);
-    hf_leave(self);
+    *ret_unused = false;
+    HF_LEAVE(self, block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline, ret_unused));
+}
+
+hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
+{
+    hf_block_options own;
+    hf_status status = HF_OK;
+    if (!hf_options_fit(options, sizeof own)) {
+        status = hf_options_take(&own, sizeof own, options, "hf_block");
+        options = &own;
+    }
+    bool is_unused = true;
+    if (status == HF_OK) {
+        status = block(body, arg, options, &is_unused);
+    }
     if (is_unused) {
         drop_unused(arg, options);
     }

@@ -18,6 +18,7 @@
 #include "fiber/sched/safepoint.h"
 #include "fiber/sched/stack.h"
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
 
 #include <string.h>
@@ -455,10 +456,7 @@ void hf_yield_in(hf_fiber *self)
 
 hf_status hf_yield(void)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_yield, NULL);
     if (HF_UNLIKELY(hf_is_canceled(self) || self->is_evicted)) {
         hf_status status = hf_not_evicted(self, "hf_yield");
         if (status == HF_OK) {

@@ -2,6 +2,7 @@
 
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -210,10 +211,7 @@ static const hf_wait_kind SLEEP = {"hf_sleep", abort_sleep};
 
 hf_status hf_sleep(hf_span span)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sleep, NULL);
     hf_status status = hf_may_wait(self, "hf_sleep");
     if (HF_UNLIKELY(self->crew != NULL) && status == HF_OK) {
         status = hf_crew_check_span(self, "hf_sleep", "the span", span);

@@ -2,6 +2,7 @@
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 static hf_instant deadline_around(const hf_fiber *self)
 {
@@ -32,10 +33,7 @@ static bool is_canceled_by_now(hf_fiber *self)
 
 hf_status hf_canceled(void)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_canceled, NULL);
     hf_count_if_evicted(self);
     bool canceled = is_canceled_by_now(self);
     if (canceled) {
@@ -85,16 +83,12 @@ hf_span hf_time_left(void)
 
 hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_shield_open, NULL);
     if (ret_shield == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_shield_open needs a place for the shield"));
     }
-    if (self->hook_depth != 0 || bound.ns <= 0 || bound.ns == INT64_MAX) {
-        HF_LEAVE(self,
-                 hf_refuse(self, HF_ERR_MISUSE, "a shield needs a bound above 0, and cannot be opened by a hook"));
+    if (bound.ns <= 0 || bound.ns == INT64_MAX) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a shield needs a bound above 0"));
     }
     if (self->rt == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "this thread belongs to no runtime: nothing can cancel it"));
@@ -117,11 +111,8 @@ hf_status hf_shield_close(hf_shield *shield)
         return HF_OK;
     }
     hf_scope *scope = (hf_scope *)(void *)shield;
-    hf_fiber *self = hf_enter(scope->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (scope->owner != self || !scope->is_shield || self->hook_depth != 0) {
+    HF_VERB_ENTER(self, hf_shield_close, scope->rt);
+    if (scope->owner != self || !scope->is_shield) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the owner of an open shield may close it"));
     }
     HF_LEAVE(self, hf_scope_close_on(self, scope));
@@ -131,14 +122,11 @@ hf_status hf_shield_close(hf_shield *shield)
 
 hf_status hf_local_set(const hf_local *key, void *value)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (self->kind == HF_FIBER_THREAD || self->hook_depth != 0 || key == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
-                                 "local values belong to fibers: a plain thread has thread-locals, and a hook runs on "
-                                 "somebody else's fiber"));
+    HF_VERB_ENTER(self, hf_local_set, NULL);
+    if (self->kind == HF_FIBER_THREAD || key == NULL) {
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE,
+                           "hf_local_set needs a key, and a fiber to set it on: a plain thread has thread-locals"));
     }
     size_t count = 0;
     for (const hf_binding *at = self->own_locals; at != NULL; at = at->own_next) {

@@ -4,6 +4,7 @@
 #include "fiber/sched/dispatch.h"
 #include "fiber/scope/job.h"
 #include "fiber/scope/scope_private.h"
+#include "fiber/verbs.h"
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
@@ -246,10 +247,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
             return taken;
         }
     }
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_fork, scope != NULL ? scope->rt : NULL);
     hf_status status = HF_OK;
     hf_job *job = NULL;
     if (HF_UNLIKELY(scope == NULL || body == NULL)) {

@@ -1,6 +1,7 @@
 /* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1-J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
+#include "fiber/verbs.h"
 
 #include <stdio.h>
 
@@ -146,15 +147,9 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
 
 hf_status hf_join(hf_scope *scope)
 {
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_join, scope != NULL ? scope->rt : NULL);
     if (HF_UNLIKELY(scope == NULL || scope->owner != self)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the owner of a scope may join it"));
-    }
-    if (HF_UNLIKELY(self->hook_depth != 0)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_join may wait, and a hook of a join must not"));
     }
     await_children(self, scope);
     if (HF_UNLIKELY(self->is_evicted)) {

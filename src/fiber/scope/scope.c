@@ -14,6 +14,7 @@
 #include "fiber/crew/strand.h"
 #include "fiber/scope/job.h"
 #include "fiber/scope/scope_private.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/metrics.h"
 
 #include <string.h>
@@ -228,15 +229,9 @@ static bool is_part_of_job(const hf_fiber *self)
 hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
 {
     HF_OPTIONS(hf_scope_options, options, hf_scope_open);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_scope_open, options->runtime);
     if (ret_scope == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_open needs a place for the scope"));
-    }
-    if (self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "a hook of a join cannot open a scope"));
     }
     if (HF_UNLIKELY(self->crew != NULL && options->on != NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the children of a workflow run on its own fibers: use no .on"));
@@ -393,11 +388,8 @@ hf_status hf_scope_close(hf_scope *scope)
     if (scope == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(scope->rt);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
-    if (HF_UNLIKELY(self->hook_depth != 0 || !is_open_by(self, scope) || scope->is_shield)) {
+    HF_VERB_ENTER(self, hf_scope_close, scope->rt);
+    if (HF_UNLIKELY(!is_open_by(self, scope) || scope->is_shield)) {
         hf_status status = hf_refuse(self, HF_ERR_MISUSE, "only the owner of an open scope may close it");
         hf_log(self->rt, HF_LOG_ERROR, "misuse", "verb=hf_scope_close message=not_the_owner");
         HF_LEAVE(self, status);
@@ -421,10 +413,7 @@ bool hf_scope_close_leftovers(hf_fiber *self)
 hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options)
 {
     HF_OPTIONS(hf_cancel_options, options, hf_scope_cancel);
-    hf_fiber *self = hf_enter(scope != NULL ? scope->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_scope_cancel, scope != NULL ? scope->rt : NULL);
     if (HF_UNLIKELY(scope == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_cancel needs an open scope"));
     }
@@ -450,12 +439,9 @@ static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *c
 
 hf_status hf_job_cancel(hf_job *job)
 {
-    hf_fiber *self = hf_enter(job != NULL ? job->scope->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (job == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_cancel needs a job, and not from a hook"));
+    HF_VERB_ENTER(self, hf_job_cancel, job != NULL ? job->scope->rt : NULL);
+    if (job == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_cancel needs a job"));
     }
     if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));

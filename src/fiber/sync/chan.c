@@ -3,6 +3,7 @@
 #include "fiber/sync/chan.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -115,13 +116,9 @@ static inline hf_status transfer_now(hf_chan *chan, void *value, direction dir, 
                           : hf_chan_recv_now(chan, value, NULL, ret_wake);
 }
 
-static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, void *value, direction dir,
-                                                                const hf_wait_options *options)
+static inline __attribute__((always_inline)) hf_status transfer(hf_fiber *self, hf_chan *chan, void *value,
+                                                                direction dir, const hf_wait_options *options)
 {
-    hf_fiber *self = hf_enter(chan != NULL ? chan->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
     const hf_wait_kind *kind = dir == SENDING ? &SEND : &RECV;
     if (HF_UNLIKELY(chan == NULL || (value == NULL && chan->value_len > 0))) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, kind->verb, "a channel and a value are needed"));
@@ -159,21 +156,19 @@ static inline __attribute__((always_inline)) hf_status transfer(hf_chan *chan, v
 hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_chan_send);
-    return transfer(chan, (void *)(uintptr_t)value, SENDING, options);
+    HF_VERB_ENTER(self, hf_chan_send, chan != NULL ? chan->rt : NULL);
+    return transfer(self, chan, (void *)(uintptr_t)value, SENDING, options);
 }
 
 hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_chan_recv);
-    return transfer(chan, ret_value, RECEIVING, options);
+    HF_VERB_ENTER(self, hf_chan_recv, chan != NULL ? chan->rt : NULL);
+    return transfer(self, chan, ret_value, RECEIVING, options);
 }
 
-static hf_status try_transfer(hf_chan *chan, void *value, direction dir, const char *verb)
+static hf_status try_transfer(hf_fiber *self, hf_chan *chan, void *value, direction dir, const char *verb)
 {
-    hf_fiber *self = hf_enter(chan != NULL ? chan->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
     if (chan == NULL || (value == NULL && chan->value_len > 0)) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "a channel and a value are needed"));
     }
@@ -193,12 +188,14 @@ static hf_status try_transfer(hf_chan *chan, void *value, direction dir, const c
 
 hf_status hf_chan_try_send(hf_chan *chan, const void *value)
 {
-    return try_transfer(chan, (void *)(uintptr_t)value, SENDING, "hf_chan_try_send");
+    HF_VERB_ENTER(self, hf_chan_try_send, chan != NULL ? chan->rt : NULL);
+    return try_transfer(self, chan, (void *)(uintptr_t)value, SENDING, "hf_chan_try_send");
 }
 
 hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value)
 {
-    return try_transfer(chan, ret_value, RECEIVING, "hf_chan_try_recv");
+    HF_VERB_ENTER(self, hf_chan_try_recv, chan != NULL ? chan->rt : NULL);
+    return try_transfer(self, chan, ret_value, RECEIVING, "hf_chan_try_recv");
 }
 
 size_t hf_chan_count(hf_chan *chan)
@@ -244,10 +241,7 @@ static void drop_chan(hf_owned *owned)
 hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options)
 {
     HF_OPTIONS(hf_chan_options, options, hf_chan_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_chan_new, options->runtime);
     if (ret_chan == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_chan_new needs a place for the channel"));
     }
@@ -290,10 +284,7 @@ static void claim_all(hf_list *queue, hf_claimed *claimed)
 
 hf_status hf_chan_close(hf_chan *chan)
 {
-    hf_fiber *self = hf_enter(chan != NULL ? chan->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_chan_close, chan != NULL ? chan->rt : NULL);
     if (chan == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no channel to close"));
     }
@@ -312,10 +303,7 @@ hf_status hf_chan_free(hf_chan *chan)
     if (chan == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(chan->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_chan_free, chan->rt);
     if (is_awaited(chan)) {
         hf_log(chan->rt, HF_LOG_ERROR, "misuse", "verb=hf_chan_free channel=%s message=somebody_waits", chan->name);
         HF_LEAVE(self,

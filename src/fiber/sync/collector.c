@@ -3,6 +3,7 @@
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sync/flow.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -138,14 +139,10 @@ static hf_status open_on(hf_flow *flow, hf_collector *collector)
 hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options)
 {
     HF_OPTIONS(hf_collect_options, options, hf_collector_open);
-    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (flow == NULL || ret_collector == NULL || self->hook_depth != 0) {
+    HF_VERB_ENTER(self, hf_collector_open, flow != NULL ? flow->rt : NULL);
+    if (flow == NULL || ret_collector == NULL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_collector_open",
-                                    "hf_collector_open needs a flow and a place for the collector, and is not for a "
-                                    "hook of a join"));
+                                    "hf_collector_open needs a flow and a place for the collector"));
     }
     hf_status status = hf_not_evicted(self, "hf_collector_open");
     hf_collector *collector = status == HF_OK ? make(self, flow, options, &status) : NULL;
@@ -224,10 +221,7 @@ static hf_status check_owner(hf_fiber *self, const hf_collector *collector, cons
 hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_collector_next);
-    hf_fiber *self = hf_enter(collector != NULL ? collector->run->flow->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_collector_next, collector != NULL ? collector->run->flow->rt : NULL);
     hf_status status = check_owner(self, collector, NEXT.verb);
     if (status == HF_OK && ret_value == NULL && collector->run->flow->value_len > 0) {
         status = hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "a place for the value is needed");
@@ -266,10 +260,7 @@ hf_status hf_collector_close(hf_collector *collector)
         return HF_OK;
     }
     hf_flow *flow = collector->run->flow;
-    hf_fiber *self = hf_enter(flow->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_collector_close, flow->rt);
     hf_status status = check_owner(self, collector, "hf_collector_close");
     if (status == HF_OK && collector->scope != NULL && self->scope != collector->scope) {
         hf_log(flow->rt, HF_LOG_ERROR, "misuse", "verb=hf_collector_close flow=%s message=not_in_reverse_order",
@@ -372,10 +363,7 @@ static void free_room(room *large)
 hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options)
 {
     HF_OPTIONS(hf_collect_options, options, hf_flow_collect);
-    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flow_collect, flow != NULL ? flow->rt : NULL);
     if (flow == NULL || item == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_collect needs a flow and a function for its values"));
     }

@@ -1,6 +1,7 @@
 /* The condition. A waiter is in the queue before it lets the mutex go, so a signal in between is not lost; and it takes
  * the mutex again in a wait that cannot be aborted, because the caller counts on holding it. */
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 struct hf_cond {
     hf_spin lock; /* first: hf_wait.object points here */
@@ -24,10 +25,7 @@ static void drop_cond(hf_owned *owned)
 hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_cond_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cond_new, options->runtime);
     if (ret_cond == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_cond_new needs a place for the condition"));
     }
@@ -49,10 +47,7 @@ hf_status hf_cond_free(hf_cond *cond)
     if (cond == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(cond->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cond_free, cond->rt);
     hf_spin_lock(&cond->lock);
     bool is_used = cond->users > 0;
     hf_spin_unlock(&cond->lock);
@@ -91,10 +86,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
 hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_cond_wait);
-    hf_fiber *self = hf_enter(cond != NULL ? cond->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_cond_wait, cond != NULL ? cond->rt : NULL);
     bool is_held = false;
     if (cond != NULL && mutex != NULL) {
         hf_spin_lock(&mutex->lock);
@@ -109,12 +101,8 @@ hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_option
     HF_LEAVE(self, status == HF_OK ? wait_on(self, cond, mutex, options) : status);
 }
 
-static hf_status wake(hf_cond *cond, bool all, const char *verb)
+static hf_status wake(hf_fiber *self, hf_cond *cond, bool all, const char *verb)
 {
-    hf_fiber *self = hf_enter(cond != NULL ? cond->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
     if (HF_UNLIKELY(cond == NULL)) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "no condition to signal"));
     }
@@ -133,10 +121,12 @@ static hf_status wake(hf_cond *cond, bool all, const char *verb)
 
 hf_status hf_cond_signal(hf_cond *cond)
 {
-    return wake(cond, false, "hf_cond_signal");
+    HF_VERB_ENTER(self, hf_cond_signal, cond != NULL ? cond->rt : NULL);
+    return wake(self, cond, false, "hf_cond_signal");
 }
 
 hf_status hf_cond_broadcast(hf_cond *cond)
 {
-    return wake(cond, true, "hf_cond_broadcast");
+    HF_VERB_ENTER(self, hf_cond_broadcast, cond != NULL ? cond->rt : NULL);
+    return wake(self, cond, true, "hf_cond_broadcast");
 }

@@ -1,5 +1,6 @@
 /* Flows and emitting. See flow.h for the rules. */
 #include "fiber/sync/flow.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -160,10 +161,7 @@ static void drop_flow(hf_owned *owned)
 hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options)
 {
     HF_OPTIONS(hf_flow_options, options, hf_flow_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flow_new, options->runtime);
     if (ret_flow == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_new needs a place for the flow"));
     }
@@ -187,10 +185,7 @@ hf_status hf_flow_free(hf_flow *flow)
     if (flow == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(flow->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flow_free, flow->rt);
     hf_status status = hf_disown(self, &flow->owned, "hf_flow_free", flow->name);
     if (status == HF_OK) {
         release(flow);
@@ -200,10 +195,7 @@ hf_status hf_flow_free(hf_flow *flow)
 
 hf_status hf_flow_close(hf_flow *flow)
 {
-    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flow_close, flow != NULL ? flow->rt : NULL);
     if (flow == NULL || !hf_flow_is_hot(flow)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only a hot flow is closed: the others end with their source"));
     }
@@ -321,10 +313,7 @@ static hf_status emit(hf_fiber *self, hf_emitter *run, const void *value)
 
 hf_status hf_emit(hf_emitter *emitter, const void *value)
 {
-    hf_fiber *self = hf_enter(emitter != NULL ? emitter->flow->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_emit, emitter != NULL ? emitter->flow->rt : NULL);
     if (HF_UNLIKELY(emitter == NULL || (value == NULL && emitter->flow->value_len > 0))) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "an emitter and a value are needed"));
     }
@@ -333,10 +322,7 @@ hf_status hf_emit(hf_emitter *emitter, const void *value)
 
 hf_status hf_flow_emit(hf_flow *flow, const void *value)
 {
-    hf_fiber *self = hf_enter(flow != NULL ? flow->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_flow_emit, flow != NULL ? flow->rt : NULL);
     if (HF_UNLIKELY(flow == NULL || !hf_flow_is_hot(flow) || (value == NULL && flow->value_len > 0))) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "hf_flow_emit needs a hot flow and a value; a source uses hf_emit"));

@@ -2,6 +2,7 @@
  * cancel or a timeout that comes later finds nothing to abort. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 static void drop_mutex(hf_owned *owned)
 {
@@ -16,10 +17,7 @@ static void drop_mutex(hf_owned *owned)
 hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_mutex_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_mutex_new, options->runtime);
     if (ret_mutex == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_mutex_new needs a place for the mutex"));
     }
@@ -41,10 +39,7 @@ hf_status hf_mutex_free(hf_mutex *mutex)
     if (mutex == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(mutex->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_mutex_free, mutex->rt);
     hf_spin_lock(&mutex->lock);
     bool is_used = mutex->owner.fiber != NULL;
     hf_spin_unlock(&mutex->lock);
@@ -111,10 +106,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
 hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_mutex_lock);
-    hf_fiber *self = hf_enter(mutex != NULL ? mutex->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_mutex_lock, mutex != NULL ? mutex->rt : NULL);
     if (HF_UNLIKELY(mutex == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no mutex to lock"));
     }
@@ -124,14 +116,9 @@ hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
 
 hf_status hf_mutex_try_lock(hf_mutex *mutex)
 {
-    hf_fiber *self = hf_enter(mutex != NULL ? mutex->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
-    if (HF_UNLIKELY(mutex == NULL || self->hook_depth != 0)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
-                                 "a mutex is needed, and a hook of a join owns nothing: it runs on somebody else's "
-                                 "fiber"));
+    HF_VERB_ENTER(self, hf_mutex_try_lock, mutex != NULL ? mutex->rt : NULL);
+    if (HF_UNLIKELY(mutex == NULL)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no mutex to lock"));
     }
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
@@ -149,10 +136,7 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
 
 hf_status hf_mutex_unlock(hf_mutex *mutex)
 {
-    hf_fiber *self = hf_enter(mutex != NULL ? mutex->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_mutex_unlock, mutex != NULL ? mutex->rt : NULL);
     hf_status status = mutex != NULL ? hf_mutex_unlock_on(self, mutex) : HF_ERR_MISUSE;
     if (HF_UNLIKELY(status != HF_OK)) {
         (void)hf_refuse(self, status, "mutex '%s' is not held by the caller", mutex != NULL ? mutex->name : "NULL");

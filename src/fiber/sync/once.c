@@ -1,6 +1,7 @@
 /* Once. While the body runs the others wait. When it failed, the turn goes to the first of them, as a lock would: it is
  * woken with HF_ERR_AGAIN and runs the body itself. */
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 typedef enum once_state { ONCE_NEW, ONCE_RUNNING, ONCE_DONE } once_state;
 
@@ -27,10 +28,7 @@ static void drop_once(hf_owned *owned)
 hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_once_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_once_new, options->runtime);
     if (ret_once == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_once_new needs a place for the once"));
     }
@@ -52,10 +50,7 @@ hf_status hf_once_free(hf_once *once)
     if (once == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(once->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_once_free, once->rt);
     hf_spin_lock(&once->lock);
     bool is_used = once->state == ONCE_RUNNING;
     hf_spin_unlock(&once->lock);
@@ -127,10 +122,7 @@ static void end_turn(hf_fiber *self, hf_once *once, bool is_done)
 
 hf_status hf_once_run(hf_once *once, hf_body body, void *arg)
 {
-    hf_fiber *self = hf_enter(once != NULL ? once->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_once_run, once != NULL ? once->rt : NULL);
     if (HF_UNLIKELY(once == NULL || body == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_once_run needs a once and a body"));
     }

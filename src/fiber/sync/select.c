@@ -2,6 +2,7 @@
  * waiter into each and parks. Whoever wants one of the waiters must first take the whole select, by one flag. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/chan.h"
+#include "fiber/verbs.h"
 
 #include <string.h>
 
@@ -210,20 +211,14 @@ static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const
 hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_select);
-    hf_fiber *self = hf_enter(runtime_of(cases, count));
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_select, runtime_of(cases, count));
     hf_status status = check(self, cases, count, ret_idx);
     HF_LEAVE(self, status != HF_OK ? status : select_on(self, cases, count, ret_idx, options));
 }
 
 hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx)
 {
-    hf_fiber *self = hf_enter(runtime_of(cases, count));
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_try_select, runtime_of(cases, count));
     hf_status status = check(self, cases, count, ret_idx);
     if (status != HF_OK) {
         HF_LEAVE(self, status);

@@ -2,6 +2,7 @@
  * waiter gives up, those behind it may be served, so a waiter that leaves hands out what there is. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
 
 struct hf_sem {
     hf_spin lock; /* first: hf_wait.object points here */
@@ -25,10 +26,7 @@ static void drop_sem(hf_owned *owned)
 hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_sem_new);
-    hf_fiber *self = hf_enter(options->runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sem_new, options->runtime);
     if (ret_sem == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_sem_new needs a place for the semaphore"));
     }
@@ -55,10 +53,7 @@ hf_status hf_sem_free(hf_sem *sem)
     if (sem == NULL) {
         return HF_OK;
     }
-    hf_fiber *self = hf_enter(sem->rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sem_free, sem->rt);
     hf_spin_lock(&sem->lock);
     bool is_used = !hf_list_is_empty(&sem->waiters);
     hf_spin_unlock(&sem->lock);
@@ -132,10 +127,7 @@ static hf_status acquire(hf_fiber *self, hf_sem *sem, int64_t permits, const hf_
 hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_sem_acquire);
-    hf_fiber *self = hf_enter(sem != NULL ? sem->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sem_acquire, sem != NULL ? sem->rt : NULL);
     hf_status status = check(self, sem, permits, ACQUIRE.verb);
     status = status == HF_OK ? hf_may_wait_for(self, ACQUIRE.verb, options) : status;
     HF_LEAVE(self, status == HF_OK ? acquire(self, sem, permits, options) : status);
@@ -143,10 +135,7 @@ hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_option
 
 hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits)
 {
-    hf_fiber *self = hf_enter(sem != NULL ? sem->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sem_try_acquire, sem != NULL ? sem->rt : NULL);
     hf_status status = check(self, sem, permits, "hf_sem_try_acquire");
     if (status == HF_OK) {
         hf_sync_point(self);
@@ -164,10 +153,7 @@ hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits)
 
 hf_status hf_sem_release(hf_sem *sem, int64_t permits)
 {
-    hf_fiber *self = hf_enter(sem != NULL ? sem->rt : NULL);
-    if (HF_UNLIKELY(self == NULL)) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_sem_release, sem != NULL ? sem->rt : NULL);
     hf_status status = check(self, sem, permits, "hf_sem_release");
     if (status != HF_OK) {
         HF_LEAVE(self, status);

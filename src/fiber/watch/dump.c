@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "fiber/crew/strand.h"
 #include "fiber/enter.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/snapshot.h"
 #include "fiber/watch/text.h"
@@ -447,16 +448,10 @@ static hf_status write_out(hf_op *op, hf_runtime *rt, const hf_snapshot *snap, b
 
 hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_dump"));
     HF_OPTIONS(hf_dump_options, options, hf_dump);
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
-                                 "hf_dump needs a place for the text, and may wait, which a hook "
-                                 "of a join must not"));
+    HF_VERB_ENTER(self, hf_dump, runtime);
+    if (ret_text == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_dump needs a place for the text"));
     }
     hf_op op;
     hf_op_init(&op);

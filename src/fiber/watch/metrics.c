@@ -14,6 +14,7 @@
 #include "fiber/crew/crew_private.h"
 #include "fiber/enter.h"
 #include "fiber/sched/safepoint.h"
+#include "fiber/verbs.h"
 #include "fiber/watch/text.h"
 #include "fiber/watch/zombies.h"
 
@@ -319,18 +320,13 @@ static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names
 
 hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
 {
-    HF_TRY(hf_not_in_workflow("hf_metrics"));
+    HF_TRY(HF_VERB_ALLOWED(hf_metrics));
     hf_runtime *rt = runtime != NULL ? runtime : hf_runtime_current();
     hf_stats stats;
     HF_TRY(hf_runtime_stats(rt, &stats)); /* a verb of its own: before we enter */
-    hf_fiber *self = hf_enter(rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
-    if (ret_text == NULL || self->hook_depth != 0) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
-                                 "hf_metrics needs a place for the text, and may wait, which a "
-                                 "hook of a join must not"));
+    HF_VERB_ENTER(self, hf_metrics, rt);
+    if (ret_text == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_metrics needs a place for the text"));
     }
     hf_op op;
     hf_op_init(&op);
