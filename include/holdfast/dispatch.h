@@ -28,19 +28,20 @@ typedef struct hf_block_options {
 HF_BEGIN_DECLS
 
 /* An elastic pool of plain threads: none when idle, at most `limit`. */
-HF_API hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options);
+HF_API HF_MUST_USE hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options);
 /* A view of a pool (NULL = the runtime's) with its own, smaller limit. */
-HF_API hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options);
+HF_API HF_MUST_USE hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool,
+                                               const hf_dispatcher_options *options);
 /* Runs the jobs that are forked on it one after another, in order; each to its end. So a job must not wait for another one
  * that is forked on the same serial dispatcher: that one waits for its turn. */
-HF_API hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
+HF_API HF_MUST_USE hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
 /* HF_ERR_MISUSE while it has work. A pool that is not freed ends with its runtime, which logs a warning (pool_not_freed). */
 HF_API hf_status hf_dispatcher_free(hf_dispatcher *dispatcher);
 
 /* Runs call(arg) on a pool thread and waits for it; returns what it returned. Only the closure moves, never the fiber.
  * A call that has started cannot be interrupted: a canceled caller still waits for it, unless it is abandonable; one
  * that has not started is withdrawn (HF_ERR_CANCELED). On a plain thread it simply calls. */
-HF_API hf_status hf_block_with(hf_body call, void *arg, const hf_block_options *options);
+HF_API HF_MUST_USE hf_status hf_block_with(hf_body call, void *arg, const hf_block_options *options);
 
 HF_END_DECLS
 
@@ -56,24 +57,25 @@ HF_AUTO_DEFINE(hf_dispatcher_free, hf_dispatcher)
 #define hf_block(...) HF_BLOCK_(__VA_ARGS__, .size = sizeof(hf_block_options))
 #define HF_BLOCK_(call, arg, ...) hf_block_with((call), (arg), &(hf_block_options){__VA_ARGS__})
 #else
-static inline hf_status hf_pool_new(hf_dispatcher **ret_pool, hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status hf_pool_new(hf_dispatcher **ret_pool,
+                                                hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_pool_new_with(ret_pool, &options);
 }
-static inline hf_status hf_pool_view(hf_dispatcher **ret_view, hf_dispatcher *pool,
-                                     hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status hf_pool_view(hf_dispatcher **ret_view, hf_dispatcher *pool,
+                                                 hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_pool_view_with(ret_view, pool, &options);
 }
-static inline hf_status hf_serial_new(hf_dispatcher **ret_serial,
-                                      hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status hf_serial_new(hf_dispatcher **ret_serial,
+                                                  hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_serial_new_with(ret_serial, &options);
 }
-static inline hf_status hf_block(hf_body call, void *arg, hf_block_options options = hf_block_options())
+static inline HF_MUST_USE hf_status hf_block(hf_body call, void *arg, hf_block_options options = hf_block_options())
 {
     options.size = sizeof options;
     return hf_block_with(call, arg, &options);

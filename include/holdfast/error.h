@@ -43,10 +43,11 @@ HF_API const hf_failure *hf_error(void);
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
-HF_API hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
+HF_API HF_MUST_USE hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
 /* The same with a type word for programs, and the last failure as its cause: the fiber's, or that of the job or activity which
  * has this thread. On a plain thread, and in hf_block, it has no cause. */
-HF_API hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...) HF_PRINTF(3, 4);
+HF_API HF_MUST_USE hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
+    HF_PRINTF(3, 4);
 
 /* Prints the failure to stderr and ends the process with code 1. For main() only; see HF_OR_DIE. */
 HF_API void hf_die(hf_status status, const char *what) __attribute__((noreturn));

@@ -43,49 +43,52 @@ HF_BEGIN_DECLS
 /* Waits until a descriptor of the caller's is readable or writable. It must be non-blocking to be useful afterwards.
  * One waiter per descriptor and direction, a second gets HF_ERR_MISUSE. Forget a descriptor before closing it when
  * somebody may still wait: hf_fd_forget wakes them with HF_ERR_CLOSED. */
-HF_API hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
-HF_API hf_status hf_fd_forget(int fd);
+HF_API HF_MUST_USE hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_fd_forget(int fd);
 
-HF_API hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
-                                       const hf_listen_options *options);
+HF_API HF_MUST_USE hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
+                                                   const hf_listen_options *options);
 /* HF_ERR_LIMIT when descriptors are used up: nothing is lost, try again when some were closed. */
-HF_API hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn,
+                                                     const hf_wait_options *options);
 /* The address as bound, with the real port; lives as long as the listener. */
 HF_API const char *hf_listener_address(const hf_listener *listener);
 /* Stops listening: who waits in accept gets HF_ERR_CLOSED. Accepts NULL. */
 HF_API hf_status hf_listener_close(hf_listener *listener);
 
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
-HF_API hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address,
+                                               const hf_connect_options *options);
 /* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. */
-HF_API hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-                                   const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+                                               const hf_wait_options *options);
 /* Writes all of it. On failure an unknown part was written. */
-HF_API hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len,
+                                                const hf_wait_options *options);
 /* No more writes: the other side reads the end. */
-HF_API hf_status hf_conn_shutdown(hf_conn *conn);
+HF_API HF_MUST_USE hf_status hf_conn_shutdown(hf_conn *conn);
 HF_API const char *hf_conn_peer(const hf_conn *conn);
 /* Accepts NULL. Who still waits on it gets HF_ERR_CLOSED. */
 HF_API hf_status hf_conn_close(hf_conn *conn);
 
 /* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). */
-HF_API hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
-                            size_t *ret_count);
+HF_API HF_MUST_USE hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
+                                        size_t *ret_count);
 
 /* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. After one that failed write the same bytes
  * again and sync again: the system does not try them a second time, and a sync alone would succeed. */
-HF_API hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
-                                   const hf_io_options *options);
-HF_API hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
-HF_API hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
-HF_API hf_status hf_file_sync(hf_file *file);
+HF_API HF_MUST_USE hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
+                                               const hf_io_options *options);
+HF_API HF_MUST_USE hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
+HF_API HF_MUST_USE hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
+HF_API HF_MUST_USE hf_status hf_file_sync(hf_file *file);
 HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
  * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
-HF_API hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count,
-                                      const hf_io_options *options);
-HF_API hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count,
+                                                  const hf_io_options *options);
+HF_API HF_MUST_USE hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);
 HF_API hf_status hf_signals_close(hf_signals *signals);
 
 HF_END_DECLS
@@ -122,55 +125,55 @@ HF_AUTO_DEFINE(hf_signals_close, hf_signals)
 #define HF_SIGNALS_NEXT_(signals, ret_number, ...) \
     hf_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_fd_wait_with(fd, events, &options);
 }
-static inline hf_status hf_listener_open(hf_listener **ret_listener, const char *address,
-                                         hf_listen_options options = hf_listen_options())
+static inline HF_MUST_USE hf_status hf_listener_open(hf_listener **ret_listener, const char *address,
+                                                     hf_listen_options options = hf_listen_options())
 {
     options.size = sizeof options;
     return hf_listener_open_with(ret_listener, address, &options);
 }
-static inline hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
-                                           hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
+                                                       hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_listener_accept_with(listener, ret_conn, &options);
 }
-static inline hf_status hf_conn_open(hf_conn **ret_conn, const char *address,
-                                     hf_connect_options options = hf_connect_options())
+static inline HF_MUST_USE hf_status hf_conn_open(hf_conn **ret_conn, const char *address,
+                                                 hf_connect_options options = hf_connect_options())
 {
     options.size = sizeof options;
     return hf_conn_open_with(ret_conn, address, &options);
 }
-static inline hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-                                     hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+                                                 hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_read_with(conn, buf, len, ret_len, &options);
 }
-static inline hf_status hf_conn_write(hf_conn *conn, const void *buf, size_t len,
-                                      hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_conn_write(hf_conn *conn, const void *buf, size_t len,
+                                                  hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_write_with(conn, buf, len, &options);
 }
-static inline hf_status hf_file_open(hf_file **ret_file, const char *path, hf_file_mode mode,
-                                     hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status hf_file_open(hf_file **ret_file, const char *path, hf_file_mode mode,
+                                                 hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
     return hf_file_open_with(ret_file, path, mode, &options);
 }
-static inline hf_status hf_signals_open(hf_signals **ret_signals, const int *numbers, size_t count,
-                                        hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status hf_signals_open(hf_signals **ret_signals, const int *numbers, size_t count,
+                                                    hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
     return hf_signals_open_with(ret_signals, numbers, count, &options);
 }
-static inline hf_status hf_signals_next(hf_signals *signals, int *ret_number,
-                                        hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_signals_next(hf_signals *signals, int *ret_number,
+                                                    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_signals_next_with(signals, ret_number, &options);

@@ -150,22 +150,22 @@ typedef struct hf_cancel_options {
 HF_BEGIN_DECLS
 
 /* Opens a scope; the calling fiber or thread owns it and closes it. Scopes of one owner close in reverse order. */
-HF_API hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options);
+HF_API HF_MUST_USE hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options);
 /* Cancels the children that still run (cause "closed"), waits for them and frees the scope. Accepts NULL.
  * Fails: HF_ERR_MISUSE from anyone but the owner. Inner scopes of the owner that are still open are closed first. */
 HF_API hf_status hf_scope_close(hf_scope *scope);
 
 /* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
  * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork returned. */
-HF_API hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
+HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
 /* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first failure
  * itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any; children that all
  * succeeded are a success, however late. Only the owner may join. */
-HF_API hf_status hf_join(hf_scope *scope);
+HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
-HF_API hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options);
+HF_API HF_MUST_USE hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options);
 
 HF_API const char *hf_scope_name(const hf_scope *scope);
 /* Numbers so far; exact once hf_join returned. */
@@ -182,15 +182,15 @@ HF_API hf_status hf_job_status(const hf_job *job); /* HF_ERR_AGAIN while it is n
 HF_API const hf_failure *hf_job_failure(const hf_job *job);
 HF_API uint64_t hf_job_index(const hf_job *job);
 /* Cancels this one child. */
-HF_API hf_status hf_job_cancel(hf_job *job);
+HF_API HF_MUST_USE hf_status hf_job_cancel(hf_job *job);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
 /* Waits; 0 and less only lets others run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline
  * cannot be kept; HF_ERR_INVALID, as every wait and bound of a workflow, when it is less than a millisecond. */
-HF_API hf_status hf_sleep(hf_span span);
+HF_API HF_MUST_USE hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
-HF_API hf_status hf_yield(void);
+HF_API HF_MUST_USE hf_status hf_yield(void);
 /* For loops that compute: yields every `every` calls with the same counter. Keep `unsigned counter = 0;` beside. */
 static inline hf_status hf_pace(unsigned *counter, unsigned every)
 {
@@ -202,7 +202,7 @@ static inline hf_status hf_pace(unsigned *counter, unsigned every)
 }
 
 /* HF_OK, or HF_ERR_CANCELED when the next wait would fail with it. Never waits. */
-HF_API hf_status hf_canceled(void);
+HF_API HF_MUST_USE hf_status hf_canceled(void);
 /* Why: HF_CAUSE_NONE when not canceled. `*ret_reason` (may be NULL): who or what, never NULL. */
 HF_API hf_cause hf_cancel_cause(const char **ret_reason);
 /* Time left until the nearest deadline around: a span that can be waited for, so never 0, and negative when it has passed.
@@ -214,7 +214,7 @@ HF_API hf_span hf_time_left(void);
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
  *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
 typedef struct hf_shield hf_shield;
-HF_API hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
+HF_API HF_MUST_USE hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
 HF_API hf_status hf_shield_close(hf_shield *shield); /* accepts NULL */
 
 /* ---- Fiber-local values ------------------------------------------------------------------------------------------ */
@@ -225,7 +225,7 @@ typedef struct hf_local {
 } hf_local;
 /* Binds a value for this fiber and for every fiber of scopes that it opens from now on. The value is borrowed and must
  * outlive them. Fails: HF_ERR_NOMEM, HF_ERR_MISUSE on a plain thread. */
-HF_API hf_status hf_local_set(const hf_local *key, void *value);
+HF_API HF_MUST_USE hf_status hf_local_set(const hf_local *key, void *value);
 /* The nearest binding, or NULL. */
 HF_API void *hf_local_get(const hf_local *key);
 
@@ -242,17 +242,18 @@ HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 #define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
 #define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_cancel_options){__VA_ARGS__})
 #else
-static inline hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
+static inline HF_MUST_USE hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
 {
     options.size = sizeof options;
     return hf_scope_open_with(ret_scope, &options);
 }
-static inline hf_status hf_fork(hf_scope *scope, hf_body body, void *arg, hf_fork_options options = hf_fork_options())
+static inline HF_MUST_USE hf_status hf_fork(hf_scope *scope, hf_body body, void *arg,
+                                            hf_fork_options options = hf_fork_options())
 {
     options.size = sizeof options;
     return hf_fork_with(scope, body, arg, &options);
 }
-static inline hf_status hf_scope_cancel(hf_scope *scope, hf_cancel_options options = hf_cancel_options())
+static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope, hf_cancel_options options = hf_cancel_options())
 {
     options.size = sizeof options;
     return hf_scope_cancel_with(scope, &options);

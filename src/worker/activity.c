@@ -257,7 +257,7 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
     }
-    (void)hf_join(scope); /* its verdict is the job's own */
+    HF_IGNORE(hf_join(scope)); /* its verdict is the job's own */
     status = hf_job_status(job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_job_failure(job), status);
@@ -320,8 +320,8 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     }
     status = act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
     if (atomic_load(&act->is_beating)) {
-        (void)hf_scope_cancel(beats, .reason = "the activity has ended");
-        (void)hf_join(beats); /* it may be about to cancel the scope that goes now */
+        HF_IGNORE(hf_scope_cancel(beats, .reason = "the activity has ended"));
+        HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that goes now */
     }
     return status;
 }

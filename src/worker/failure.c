@@ -118,7 +118,7 @@ static void raise_flat(hf_status own, const char *type, const char *message, con
         int len = snprintf(text + used, sizeof text - (size_t)used, "; because %.*s", HF_STR_ARGS(cause->message));
         used = len < 0 ? len : used + len;
     }
-    (void)hf_raise_typed(own, type, "%s", text);
+    HF_IGNORE(hf_raise_typed(own, type, "%s", text));
 }
 
 /* `own` is the failure's status, `status` what is returned with it. */

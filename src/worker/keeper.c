@@ -52,7 +52,7 @@ void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
 {
     atomic_fetch_add(which, delta);
     if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
-        (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
+        HF_IGNORE(hf_chan_try_send(worker->ended, "")); /* full: whoever waits looks anyway */
     }
 }
 
@@ -70,7 +70,7 @@ void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
         hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
     }
     __atomic_store_n(&worker->status, status, __ATOMIC_RELAXED);
-    (void)hf_worker_stop(worker);
+    HF_IGNORE(hf_worker_stop(worker));
 }
 
 hf_status hf_worker_stop(hf_worker *worker)
@@ -169,7 +169,7 @@ static void descend(hf_worker *worker)
         hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
                count);
     }
-    (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
+    HF_IGNORE(hf_scope_cancel(worker->jobs, .reason = "the worker stops"));
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
@@ -207,7 +207,7 @@ static hf_status poll_until_stop(hf_worker *worker)
     HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
     HF_TRY(start_pollers(worker, pollers, seats));
     const char *reason = "canceled";
-    (void)hf_chan_recv(worker->stop, &reason);
+    HF_IGNORE(hf_chan_recv(worker->stop, &reason));
     hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
     return HF_OK;
 }
@@ -301,7 +301,7 @@ static void hear_signal(hf_worker *worker)
     hf_spin_unlock(&worker->signals_lock);
     hf_leave(self);
     if (has_come) {
-        (void)hf_worker_stop(worker);
+        HF_IGNORE(hf_worker_stop(worker));
     }
 }
 
@@ -319,7 +319,7 @@ static hf_instant last_moment(hf_worker *worker)
 
 static void let_go(hf_worker *worker)
 {
-    (void)hf_chan_try_send(worker->over, "");
+    HF_IGNORE(hf_chan_try_send(worker->over, ""));
 }
 
 /* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a runtime without
@@ -437,7 +437,7 @@ static void keep(hf_worker *worker)
             hear_signal(worker);
         }
         if (atomic_load(&worker->rt->is_draining) && atomic_load(&worker->stop_ns) == 0) {
-            (void)hf_worker_stop(worker); /* too many zombies: nothing new is to be taken (T16) */
+            HF_IGNORE(hf_worker_stop(worker)); /* too many zombies: nothing new is to be taken (T16) */
         }
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;
@@ -465,7 +465,7 @@ static void keeper_main(void *arg)
         hf_watch_listen(worker->rt, &listener);
         keep(worker);
         hf_watch_unlisten(worker->rt, &listener);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
     } else {
         worker->result = status;
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
@@ -489,7 +489,7 @@ static void wait_for_keeper(hf_worker *worker)
         return;
     }
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    (void)hf_worker_stop(worker);
+    HF_IGNORE(hf_worker_stop(worker));
     hf_status status = shield_open(worker->rt, &shield);
     while (status != HF_OK || hf_chan_recv(worker->over, &token) != HF_OK) {
         hf_env *env = worker->rt->env; /* out of memory: without a shield a wait fails at once, so it is made of naps */

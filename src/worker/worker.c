@@ -340,7 +340,7 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
     HF_TRY(
         add(worker, worker != NULL ? &worker->activities : NULL, name, activity, on_fiber, "hf_worker_add_activity"));
     if (is_too_many) { /* HF_UNLIMITED: as many as can have a thread */
-        (void)hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX);
+        HF_IGNORE(hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX));
         worker->options.activities_max = HF_POOL_THREADS_MAX;
     }
     return HF_OK;

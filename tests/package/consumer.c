@@ -85,7 +85,7 @@ static hf_status use_scopes(void)
         hf_job *job = NULL;
         HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_job = &job));
         HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
         EXPECT(hf_job_is_done(job));
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -288,8 +288,8 @@ static hf_status use_descriptors(void)
     EXPECT(pipe(ends) == 0);
     hf_status status = hf_fd_wait(ends[1], HF_WRITABLE);
     hf_status timed_out = hf_fd_wait(ends[0], HF_READABLE, .timeout = hf_milliseconds(1));
-    (void)hf_fd_forget(ends[0]);
-    (void)hf_fd_forget(ends[1]);
+    HF_IGNORE(hf_fd_forget(ends[0]));
+    HF_IGNORE(hf_fd_forget(ends[1]));
     (void)close(ends[0]);
     (void)close(ends[1]);
     HF_TRY(status);

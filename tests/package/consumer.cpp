@@ -372,8 +372,8 @@ hf_status use_descriptors()
 #if __cplusplus >= 202002L
     second = hf_fd_wait(ends[0], HF_READABLE, {.timeout = hf_milliseconds(1)});
 #endif
-    (void)hf_fd_forget(ends[0]);
-    (void)hf_fd_forget(ends[1]);
+    HF_IGNORE(hf_fd_forget(ends[0]));
+    HF_IGNORE(hf_fd_forget(ends[1]));
     (void)close(ends[0]);
     (void)close(ends[1]);
     HF_TRY(first);

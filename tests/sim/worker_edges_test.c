@@ -172,7 +172,7 @@ static hf_status beat_on(void *arg)
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
     HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
     HF_TRY(hf_sleep(hf_seconds(5)));
-    (void)hf_activity_heartbeat(hf_payload_none());
+    HF_IGNORE(hf_activity_heartbeat(hf_payload_none()));
     return hf_sleep(hf_seconds(5));
 }
 

@@ -32,7 +32,7 @@ static hf_status sit(int64_t seconds)
     hf_word never = 0;
     while (hf_canceled() == HF_OK && hf_now(NULL).ns < until) {
         if (on_fiber) {
-            (void)hf_sleep(hf_nanoseconds(until - hf_now(NULL).ns));
+            HF_IGNORE(hf_sleep(hf_nanoseconds(until - hf_now(NULL).ns)));
         } else {
             (void)env->ops->word_wait(env, &never, 0, (hf_instant){until});
         }
@@ -48,7 +48,7 @@ static hf_status act(hf_payload in, hf_payload *ret_out)
     (void)ret_out;
     hf_status status = sit(s->beat_at != 0 ? s->beat_at : 100000);
     while (status == HF_OK) {
-        (void)hf_activity_heartbeat(hf_payload_none());
+        HF_IGNORE(hf_activity_heartbeat(hf_payload_none()));
         status = sit(s->beat_at == 1 ? 1 : 100000);
     }
     const char *reason = NULL;

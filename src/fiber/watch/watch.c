@@ -211,7 +211,7 @@ static void act_on_runtime(hf_watch *watch, const hf_watch_action *action)
         hf_watch_tell(watch);
     } else if (action->kind == HF_WATCH_CANCEL_ALL) {
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=cancel zombies=%d ms=%" PRId64, count, ms);
-        (void)hf_runtime_stop(rt);
+        HF_IGNORE(hf_runtime_stop(rt));
     } else {
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=fatal zombies=%d ms=%" PRId64, count, ms);
         hf_fatal(rt, REASON_FATAL, 1);

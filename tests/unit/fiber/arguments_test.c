@@ -7,7 +7,7 @@
 /* A refusal as it should be: the status, and a sentence of its own that has `part` in it. */
 #define REFUSED(call, expected, part)                                                            \
     do {                                                                                         \
-        (void)hf_raise(HF_ERR_FAILED, "an older failure");                                       \
+        HF_IGNORE(hf_raise(HF_ERR_FAILED, "an older failure"));                                  \
         hf_status refused_status_ = (call);                                                      \
         HF_CHECK_SAY(refused_status_ == (expected) && error_says(part), "%s: %s, \"%s\"", #call, \
                      hf_status_name(refused_status_), hf_error_text());                          \

@@ -266,7 +266,7 @@ static hf_status leaving_collectors(void *arg)
     HF_TRY(hf_job_cancel(jobs[1]));
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_CHECK(s.begun == 1 && s.canceled == 1);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 

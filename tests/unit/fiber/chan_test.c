@@ -208,7 +208,7 @@ static hf_status cancel_races(void *arg)
     }
     HF_TRY(hf_yield());
     HF_TRY(hf_scope_cancel(scope));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK((size_t)(r.sent - r.received) == hf_chan_count(chan));
     return HF_OK;
 }

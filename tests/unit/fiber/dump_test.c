@@ -227,14 +227,14 @@ static void dump_of_ten_thousand_fibers_while_all_threads_are_busy(void **state)
         assert_int_equal(hf_fork(crowd_scope, wait_at_gate, &c, .name = "guest"), HF_OK);
     }
     while (atomic_load(&c.waiting) < FIBERS) {
-        (void)hf_sleep(hf_microseconds(100));
+        HF_IGNORE(hf_sleep(hf_microseconds(100)));
     }
     for (int i = 0; i < THREADS; i++) { /* a scope each: their homes are the threads in turn */
         assert_int_equal(hf_scope_open(&spinners[i], .runtime = rt, .name = "spinners"), HF_OK);
         assert_int_equal(hf_fork(spinners[i], spin, &c, .name = "spinner"), HF_OK);
     }
     while (atomic_load(&c.spinning) < THREADS) {
-        (void)hf_sleep(hf_microseconds(100));
+        HF_IGNORE(hf_sleep(hf_microseconds(100)));
     }
     for (int round = 0; round < 2; round++) {
         struct timespec from;

@@ -176,7 +176,7 @@ static hf_status last_waiter_out(void *arg)
     let_settle();
     HF_CHECK(hf_job_status(jobs[2]) == HF_ERR_CANCELED);
     HF_CHECK(s.canceled == 1 && s.fetches == 1 && hf_flight_count(flight) == 0);
-    (void)hf_join(callers);
+    HF_IGNORE(hf_join(callers));
     HF_CHECK(hf_scope_is_idle(work));
     HF_CHECK(hf_canceled() == HF_OK); /* nobody else was harmed */
     return HF_OK;
@@ -337,7 +337,7 @@ static hf_status flights_in_a_storm(void *arg)
     if (chance % 5 == 0) {
         HF_TRY(hf_scope_cancel(callers));
     }
-    (void)hf_join(callers);
+    HF_IGNORE(hf_join(callers));
     HF_CHECK(s.fail_with != HF_OK || hf_join(work) == HF_OK);
     return HF_OK;
 }
@@ -482,7 +482,7 @@ static hf_status flights_for_ever(void *arg)
             before = atomic_load(&bytes_live);
         }
         s.fail_with = i % 3 == 0 ? HF_ERR_NOT_FOUND : HF_OK;
-        (void)hf_flight_run(flight, &i, sizeof i, fetch, &s, NULL);
+        HF_IGNORE(hf_flight_run(flight, &i, sizeof i, fetch, &s, NULL));
     }
     HF_TRY(hf_join(work));
     *grown = atomic_load(&bytes_live) - before;

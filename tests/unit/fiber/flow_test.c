@@ -155,7 +155,7 @@ static hf_status cancel_an_emitter(void *arg)
     HF_TRY(hf_fork(scope, emit_ten, &e, .ret_job = &job));
     let_settle();
     HF_TRY(hf_job_cancel(job));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(e.emitted == 1 && e.status == HF_ERR_CANCELED);
     int value = -1;
     HF_TRY(hf_collector_next(roomy, &value));
@@ -186,7 +186,7 @@ static hf_status free_under_collectors(void *arg)
     HF_TRY(hf_fork(scope, emit_ten, &e));
     let_settle();
     HF_TRY(hf_flow_free(flow));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(e.emitted == 0 && e.status == HF_ERR_CLOSED);
     for (int i = 0; i < 2; i++) {
         value = 0;
@@ -715,7 +715,7 @@ static hf_status shared_in_a_storm(void *arg)
     HF_TRY(hf_yield());
     HF_TRY(hf_job_cancel(jobs[0]));
     HF_TRY(hf_job_cancel(jobs[3]));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_TRY(hf_join(store));
     HF_CHECK(log.started == log.ended);
     return HF_OK;

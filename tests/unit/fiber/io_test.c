@@ -341,7 +341,7 @@ static hf_status cancel_body(void *arg)
     HF_TRY(hf_fork(scope, write_blocked, &w));
     HF_TRY(see_blocked(&b.p, false));
     HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(b.status == HF_ERR_CANCELED);
     HF_CHECK_SAY(strstr(b.text, "enough") != NULL, "%s", b.text);
     HF_CHECK(w.status == HF_ERR_CANCELED);
@@ -376,7 +376,7 @@ static hf_status level_body(void *arg)
     HF_CHECK(hf_listener_accept(p.listener, &conn) == HF_ERR_CANCELED);
     HF_CHECK(hf_conn_open(&conn, hf_listener_address(p.listener)) == HF_ERR_CANCELED);
     HF_CHECK(hf_conn_shutdown(p.near) == HF_OK); /* never waits: cleanup may use it */
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_conn_read(p.near, buf, sizeof buf, &len) == HF_OK && len > 0);
     close_pair(&p);
     return HF_OK;
@@ -997,7 +997,7 @@ static hf_status signals_body(void *arg)
     HF_TRY(hf_fork(scope, hear, &l));
     HF_TRY(see_hearing(l.signals));
     HF_CHECK(hf_scope_cancel(scope) == HF_OK);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(l.status == HF_ERR_CANCELED);
     HF_CHECK(hf_signals_close(l.signals) == HF_OK);
     HF_CHECK(hf_signals_open(&again, NUMBERS, 1) == HF_OK); /* free again */

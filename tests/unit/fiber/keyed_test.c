@@ -167,7 +167,7 @@ static hf_status cancel_key_waiters(void *arg)
     HF_TRY(hf_job_cancel(jobs[0]));
     HF_TRY(hf_key_unlock(guard));
     HF_TRY(hf_job_cancel(jobs[2]));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     for (int i = 0; i < 4; i++) {
         hf_status status = hf_job_status(jobs[i]);
         HF_CHECK(status == HF_OK || ((i == 0 || i == 2) && status == HF_ERR_CANCELED));

@@ -22,9 +22,9 @@ static inline void program_wait(program *p)
         return;
     }
     if (p->by_another) {
-        (void)hf_chan_try_send(p->kill, "k");
+        HF_IGNORE(hf_chan_try_send(p->kill, "k"));
     } else {
-        (void)hf_scope_cancel(p->root, .reason = "the chosen wait");
+        HF_IGNORE(hf_scope_cancel(p->root, .reason = "the chosen wait"));
     }
 }
 #define WAIT(p, call) (program_wait(p), (call))

@@ -94,10 +94,10 @@ static hf_status cancel_what_ends(void *arg)
             HF_TRY(hf_fork(scope, count_one, &count, .on = pool, .drop = count_drop));
         }
         if (i % 3 != 0) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         }
-        (void)hf_scope_cancel(scope);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_scope_cancel(scope));
+        HF_IGNORE(hf_join(scope));
         HF_CHECK(atomic_load(&count) == 4);
     }
     return HF_OK;
@@ -123,8 +123,8 @@ static hf_status free_what_is_in_use(void *arg)
     for (int i = 0; i < 1000; i++) { /* nobody at home has heard of the end yet: this fiber is in the way */
         HF_CHECK(hf_dispatcher_free(view) == HF_ERR_MISUSE);
     }
-    (void)hf_scope_cancel(scope); /* looks at the job's dispatcher */
-    (void)hf_join(scope);
+    HF_IGNORE(hf_scope_cancel(scope)); /* looks at the job's dispatcher */
+    HF_IGNORE(hf_join(scope));
     return hf_dispatcher_free(view);
 }
 
@@ -451,7 +451,7 @@ static void a_stop_does_not_enter_the_shield_of_a_thread(void **state)
 static hf_status fail_with_a_cause(void *arg)
 {
     (void)arg;
-    (void)hf_raise(HF_ERR_IO, "the disk is gone");
+    HF_IGNORE(hf_raise(HF_ERR_IO, "the disk is gone"));
     return hf_raise_typed(HF_ERR_FAILED, "order", "the order failed");
 }
 
@@ -506,7 +506,7 @@ static hf_status reuse_a_number(void *arg)
     HF_TRY(hf_fork(scope, serve_one, NULL));
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
     HF_TRY(hf_conn_open(&conn, hf_listener_address(listener)));
-    (void)hf_yield();
+    HF_IGNORE(hf_yield());
     HF_TRY(hf_conn_write(conn, "b", 1));
     char byte = 0;
     size_t len = 0;

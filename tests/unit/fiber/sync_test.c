@@ -204,7 +204,7 @@ static hf_status cancel_against_unlock(void *arg)
     HF_TRY(hf_job_cancel(jobs[0]));
     HF_TRY(hf_mutex_unlock(mutex));
     HF_TRY(hf_job_cancel(jobs[1]));
-    (void)hf_join(outer);
+    HF_IGNORE(hf_join(outer));
     HF_CHECK(r.got + r.canceled == 3);
     HF_CHECK(r.got >= 1);
     HF_CHECK(hf_mutex_try_lock(mutex) == HF_OK); /* nobody took it along */
@@ -328,7 +328,7 @@ static hf_status small_wishes_wait_for_large_ones(void *arg)
     HF_TRY(hf_sem_release(sem, 1));
     let_settle();
     HF_CHECK(next == 2 && order[1] == 2);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -482,7 +482,7 @@ static hf_status signal_and_broadcast(void *arg)
     let_settle();
     HF_CHECK(woken == 3 && w[1].status == HF_OK);
     HF_TRY(hf_cond_broadcast(cond));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(woken == 5);
     HF_CHECK(hf_cond_wait(cond, mutex) == HF_ERR_MISUSE);
     HF_TRY(hf_mutex_lock(mutex));
@@ -602,7 +602,7 @@ static hf_status cancel_the_runner(void *arg)
     let_settle();
     HF_CHECK(hf_job_status(jobs[1]) == HF_ERR_CANCELED && !hf_job_is_done(jobs[0]));
     HF_TRY(hf_job_cancel(jobs[0])); /* the runner: the turn goes to the last */
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_job_status(jobs[0]) == HF_ERR_CANCELED);
     HF_CHECK(hf_job_status(jobs[2]) == HF_OK);
     return HF_OK;

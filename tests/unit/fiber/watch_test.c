@@ -115,14 +115,14 @@ static hf_stats stats_of(hf_runtime *rt)
 {
     hf_stats stats;
     memset(&stats, 0, sizeof stats);
-    (void)hf_runtime_stats(rt, &stats);
+    HF_IGNORE(hf_runtime_stats(rt, &stats));
     return stats;
 }
 
 /* Polls on the test's own thread. */
-#define WAIT_UNTIL(condition)               \
-    while (!(condition)) {                  \
-        (void)hf_sleep(hf_milliseconds(1)); \
+#define WAIT_UNTIL(condition)                    \
+    while (!(condition)) {                       \
+        HF_IGNORE(hf_sleep(hf_milliseconds(1))); \
     }
 
 static hf_scope *open_scope(hf_runtime *rt)
@@ -134,7 +134,7 @@ static hf_scope *open_scope(hf_runtime *rt)
 
 static void end(hf_runtime *rt, hf_scope *scope, hf_chan *chan)
 {
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     assert_int_equal(hf_scope_close(scope), HF_OK);
     assert_int_equal(hf_chan_free(chan), HF_OK);
     WAIT_UNTIL(hf_watch_zombies(rt) == 0);
@@ -332,7 +332,7 @@ static void N1_a_scheduler_without_a_thread_does_not_hold_up_a_dump(void **state
         while (!hf_scope_is_idle(scope)) {
             dump(rt);
         }
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
         assert_int_equal(hf_scope_close(scope), HF_OK);
     }
     assert_int_equal(hf_runtime_free(rt), HF_OK);

@@ -76,33 +76,33 @@ static void call_on_and_on(person *me)
     for (;;) {
         switch (hf_rng_below(&me->rng, 8)) {
         case 0:
-            (void)hf_sleep(some_time(me));
+            HF_IGNORE(hf_sleep(some_time(me)));
             break;
         case 1:
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
             break;
         case 2:
-            (void)hf_chan_recv(world.chan, &byte, .timeout = some_time(me));
+            HF_IGNORE(hf_chan_recv(world.chan, &byte, .timeout = some_time(me)));
             break;
         case 3:
-            (void)hf_select(&one, 1, &which);
+            HF_IGNORE(hf_select(&one, 1, &which));
             break;
         case 4:
-            (void)hf_canceled();
+            HF_IGNORE(hf_canceled());
             break;
         case 5:
             (void)hf_time_left();
             break;
         case 6: {
             HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-            (void)hf_scope_open(&scope, .timeout = some_time(me));
-            (void)hf_join(scope);
+            HF_IGNORE(hf_scope_open(&scope, .timeout = some_time(me)));
+            HF_IGNORE(hf_join(scope));
             break;
         }
         default: {
             HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-            (void)hf_shield_open(&shield, some_time(me));
-            (void)hf_chan_send(world.chan, &byte);
+            HF_IGNORE(hf_shield_open(&shield, some_time(me)));
+            HF_IGNORE(hf_chan_send(world.chan, &byte));
             break;
         }
         }

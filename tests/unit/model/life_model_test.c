@@ -257,7 +257,7 @@ static void scene_cancel(stage *s)
 {
     show sh = {0};
     begin(s, &sh, sleep_long, cancel_scope);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -265,7 +265,7 @@ static void scene_stop(stage *s)
 {
     show sh = {0};
     begin(s, &sh, sleep_long, stop_runtime);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -291,7 +291,7 @@ static void scene_send(stage *s)
 {
     show sh = {0};
     begin(s, &sh, receive, send_last);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -478,8 +478,8 @@ static hf_status use_pools(void *arg)
         HF_CHECK(hf_dispatcher_free(view) == HF_OK);
         HF_CHECK(hf_dispatcher_free(pool) == HF_OK);
     }
-    (void)hf_block(block_abandoned, s, .abandonable = true, .drop = drop_nothing,
-                   .timeout = hf_nanoseconds(500 + 500 * (int64_t)hf_rng_below(&s->rng, 2)));
+    HF_IGNORE(hf_block(block_abandoned, s, .abandonable = true, .drop = drop_nothing,
+                       .timeout = hf_nanoseconds(500 + 500 * (int64_t)hf_rng_below(&s->rng, 2))));
     return HF_OK;
 }
 

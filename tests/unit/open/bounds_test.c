@@ -221,7 +221,7 @@ static hf_status same_ids(hf_payload in, hf_payload *ret_out)
             REFUSED("echo", in, NULL, .start_to_close = s); /* it would have number 6 */
         }
         HF_TRY(hf_scope_cancel(scope));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
         REFUSED("echo", in, NULL, .start_to_close = s, .id = id); /* it was canceled, but has not ended */
         HF_TRY(hf_sleep(hf_minutes(5)));
         HF_TRY(hf_activity_run("echo", in, ret_out, .start_to_close = s, .id = id));
@@ -336,7 +336,7 @@ static hf_status odd_sleeps(hf_payload in, hf_payload *ret_out)
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .timeout = hf_seconds(60)));
-    (void)hf_sleep(HF_SPAN_UNLIMITED); /* the scope ends it */
+    HF_IGNORE(hf_sleep(HF_SPAN_UNLIMITED)); /* the scope ends it */
     status = hf_join(scope);
     return status == HF_ERR_TIMEOUT ? hf_payload_printf(ret_out, "\"a minute\"") : status;
 }

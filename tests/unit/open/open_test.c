@@ -255,7 +255,7 @@ static hf_status cancel_then_close(void *arg)
 static void a_canceled_fiber_may_still_close(void **state)
 {
     const place *p = *state;
-    (void)hf_run(cancel_then_close, *state);
+    HF_IGNORE(hf_run(cancel_then_close, *state));
     assert_int_equal(place_count(p), 1);
 }
 
@@ -806,8 +806,8 @@ static hf_status ask_in_vain(void *arg)
         HF_TRY(hf_scope_open(&scope, .name = "waits", .join = HF_JOIN_COLLECT));
         HF_TRY(hf_fork(scope, wait_in_vain, one));
         HF_TRY(hf_sleep(hf_seconds(1)));
-        (void)hf_scope_cancel(scope);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_scope_cancel(scope));
+        HF_IGNORE(hf_join(scope));
     }
     hf_execution_free(one);
     return hf_close(service);

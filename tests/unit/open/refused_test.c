@@ -392,13 +392,13 @@ static hf_status say_too_much(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     (void)ret_out;
-    (void)hf_activity_heartbeat(hf_payload_of_bytes(big, SIZE_MAX));
+    HF_IGNORE(hf_activity_heartbeat(hf_payload_of_bytes(big, SIZE_MAX)));
     (void)snprintf(said[0], sizeof said[0], "%s", hf_error_text());
-    (void)hf_activity_heartbeat((hf_payload){NULL, 3, HF_ENCODING_JSON_TEXT, NULL});
+    HF_IGNORE(hf_activity_heartbeat((hf_payload){NULL, 3, HF_ENCODING_JSON_TEXT, NULL}));
     (void)snprintf(said[1], sizeof said[1], "%s", hf_error_text());
-    (void)hf_activity_fail("no", .details = hf_payload_of_bytes(big, SIZE_MAX));
+    HF_IGNORE(hf_activity_fail("no", .details = hf_payload_of_bytes(big, SIZE_MAX)));
     (void)snprintf(said[2], sizeof said[2], "%s", hf_error_text());
-    (void)hf_activity_fail("no", .retry_after = hf_nanoseconds(30));
+    HF_IGNORE(hf_activity_fail("no", .retry_after = hf_nanoseconds(30)));
     (void)snprintf(said[3], sizeof said[3], "%s", hf_error_text());
     return HF_OK;
 }

@@ -78,7 +78,7 @@ static hf_status cancel_while_it_ends(void *arg)
         HF_TRY(hf_fork(scope, ask, &s));
         HF_TRY(hf_sleep(hf_seconds(1)));
         HF_TRY(hf_scope_cancel(scope));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
     }
     s.env->ops->thread_join(s.env, s.thread);
     HF_CHECK(s.is_gone);

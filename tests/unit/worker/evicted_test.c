@@ -15,7 +15,7 @@ static hf_status retry_for_ever(hf_payload in, hf_payload *ret_out)
     for (int i = 0; i < 3; i++) {
         hf_payload out = hf_payload_none();
         while (hf_signal_wait("go", &out) != HF_OK) {
-            (void)hf_sleep(hf_seconds(1));
+            HF_IGNORE(hf_sleep(hf_seconds(1)));
         }
         sum += strtol(out.data, NULL, 10);
     }
@@ -38,7 +38,7 @@ static hf_status child(void *arg)
     for (int i = 0; i < 3; i++) {
         hf_payload out = hf_payload_none();
         while (hf_signal_wait("go", &out) != HF_OK) {
-            (void)hf_chan_send(f->chan, "x");
+            HF_IGNORE(hf_chan_send(f->chan, "x"));
         }
         f->sum += strtol(out.data, NULL, 10);
     }
@@ -242,7 +242,7 @@ static hf_status take_many(hf_payload in, hf_payload *ret_out)
     HF_TRY(hf_chan_new(&chan, 1, .capacity = 100));
     for (int i = 0; i < ROUNDS; i++) {
         while (hf_signal_wait("go", NULL) != HF_OK) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         }
     }
     return HF_OK;

@@ -476,7 +476,7 @@ static hf_status cancel_around_it(void *arg)
         HF_TRY(hf_fork(scope, run_inside, p));
         HF_TRY(start_and_leave(p));
         HF_TRY(hf_scope_cancel(scope));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
     }
     return hf_worker_free(p->worker);
 }

@@ -373,9 +373,9 @@ static hf_status decline_with_reasons(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     (void)ret_out;
-    (void)hf_raise_typed(HF_ERR_FAILED, "Other", "of something else"); /* what was raised last counts */
-    (void)hf_raise(HF_ERR_NOT_FOUND, "no such row");
-    (void)hf_raise_typed(HF_ERR_FAILED, "NoCard", "no such card");
+    HF_IGNORE(hf_raise_typed(HF_ERR_FAILED, "Other", "of something else")); /* what was raised last counts */
+    HF_IGNORE(hf_raise(HF_ERR_NOT_FOUND, "no such row"));
+    HF_IGNORE(hf_raise_typed(HF_ERR_FAILED, "NoCard", "no such card"));
     HF_CHECK(strcmp(hf_error()->cause->message, "no such row") == 0 && hf_error()->cause->cause == NULL);
     if (hf_activity_info()->attempt == 1) {
         HF_CHECK(strcmp(hf_error_text(), "no such card; because no such row") == 0 && hf_error()->cause != NULL);
