@@ -34,7 +34,7 @@ HF_BEGIN_DECLS
 
 /* A channel for values of `value_len` bytes: at most 1 MiB each, and 1 GiB in all for `capacity` of them; larger things
  * travel by pointer. Fails: HF_ERR_NOMEM, HF_ERR_INVALID over these bounds. */
-HF_API HF_MUST_USE hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options);
+HF_API HF_MUST_USE hf_status hf_chan_new_with(size_t value_len, hf_chan **ret_chan, const hf_chan_options *options);
 /* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
  * it. Accepts NULL. */
 HF_API hf_status hf_chan_free(hf_chan *chan);
@@ -62,8 +62,8 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 
 #ifndef __cplusplus
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
-#define HF_CHAN_NEW_(ret_chan, value_len, ...) \
-    hf_chan_new_with((ret_chan), (value_len), &(hf_chan_options){__VA_ARGS__})
+#define HF_CHAN_NEW_(value_len, ret_chan, ...) \
+    hf_chan_new_with((value_len), (ret_chan), &(hf_chan_options){__VA_ARGS__})
 #define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CHAN_SEND_(chan, value, ...) hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
 #define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))
@@ -72,11 +72,11 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 #define HF_SELECT_(cases, count, ret_idx, ...) \
     hf_select_with((cases), (count), (ret_idx), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_chan_new(hf_chan **ret_chan, size_t value_len,
+static inline HF_MUST_USE hf_status hf_chan_new(size_t value_len, hf_chan **ret_chan,
                                                 hf_chan_options options = hf_chan_options())
 {
     options.size = sizeof options;
-    return hf_chan_new_with(ret_chan, value_len, &options);
+    return hf_chan_new_with(value_len, ret_chan, &options);
 }
 static inline HF_MUST_USE hf_status hf_chan_send(hf_chan *chan, const void *value,
                                                  hf_wait_options options = hf_wait_options())

@@ -30,7 +30,7 @@ HF_BEGIN_DECLS
 /* An elastic pool of plain threads: none when idle, at most `limit`. */
 HF_API HF_MUST_USE hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options);
 /* A view of a pool (NULL = the runtime's) with its own, smaller limit. */
-HF_API HF_MUST_USE hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool,
+HF_API HF_MUST_USE hf_status hf_pool_view_with(hf_dispatcher *pool, hf_dispatcher **ret_view,
                                                const hf_dispatcher_options *options);
 /* Runs the jobs that are forked on it one after another, in order; each to its end. So a job must not wait for another one
  * that is forked on the same serial dispatcher: that one waits for its turn. */
@@ -51,7 +51,7 @@ HF_AUTO_DEFINE(hf_dispatcher_free, hf_dispatcher)
 #define hf_pool_new(...) HF_POOL_NEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
 #define HF_POOL_NEW_(ret_pool, ...) hf_pool_new_with((ret_pool), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_pool_view(...) HF_POOL_VIEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
-#define HF_POOL_VIEW_(ret_view, pool, ...) hf_pool_view_with((ret_view), (pool), &(hf_dispatcher_options){__VA_ARGS__})
+#define HF_POOL_VIEW_(pool, ret_view, ...) hf_pool_view_with((pool), (ret_view), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_serial_new(...) HF_SERIAL_NEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
 #define HF_SERIAL_NEW_(ret_serial, ...) hf_serial_new_with((ret_serial), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_block(...) HF_BLOCK_(__VA_ARGS__, .size = sizeof(hf_block_options))
@@ -63,11 +63,11 @@ static inline HF_MUST_USE hf_status hf_pool_new(hf_dispatcher **ret_pool,
     options.size = sizeof options;
     return hf_pool_new_with(ret_pool, &options);
 }
-static inline HF_MUST_USE hf_status hf_pool_view(hf_dispatcher **ret_view, hf_dispatcher *pool,
+static inline HF_MUST_USE hf_status hf_pool_view(hf_dispatcher *pool, hf_dispatcher **ret_view,
                                                  hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
-    return hf_pool_view_with(ret_view, pool, &options);
+    return hf_pool_view_with(pool, ret_view, &options);
 }
 static inline HF_MUST_USE hf_status hf_serial_new(hf_dispatcher **ret_serial,
                                                   hf_dispatcher_options options = hf_dispatcher_options())

@@ -46,7 +46,7 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_fd_forget(int fd);
 
-HF_API HF_MUST_USE hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
+HF_API HF_MUST_USE hf_status hf_listener_open_with(const char *address, hf_listener **ret_listener,
                                                    const hf_listen_options *options);
 /* HF_ERR_LIMIT when descriptors are used up: nothing is lost, try again when some were closed. */
 HF_API HF_MUST_USE hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn,
@@ -57,7 +57,7 @@ HF_API const char *hf_listener_address(const hf_listener *listener);
 HF_API hf_status hf_listener_close(hf_listener *listener);
 
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
-HF_API HF_MUST_USE hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address,
+HF_API HF_MUST_USE hf_status hf_conn_open_with(const char *address, hf_conn **ret_conn,
                                                const hf_connect_options *options);
 /* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. */
 HF_API HF_MUST_USE hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
@@ -77,7 +77,7 @@ HF_API HF_MUST_USE hf_status hf_resolve(const char *host, char (*ret_addresses)[
 
 /* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. After one that failed write the same bytes
  * again and sync again: the system does not try them a second time, and a sync alone would succeed. */
-HF_API HF_MUST_USE hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
+HF_API HF_MUST_USE hf_status hf_file_open_with(const char *path, hf_file_mode mode, hf_file **ret_file,
                                                const hf_io_options *options);
 HF_API HF_MUST_USE hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
 HF_API HF_MUST_USE hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
@@ -86,7 +86,7 @@ HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
  * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
-HF_API HF_MUST_USE hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count,
+HF_API HF_MUST_USE hf_status hf_signals_open_with(const int *numbers, size_t count, hf_signals **ret_signals,
                                                   const hf_io_options *options);
 HF_API HF_MUST_USE hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);
 HF_API hf_status hf_signals_close(hf_signals *signals);
@@ -102,25 +102,25 @@ HF_AUTO_DEFINE(hf_signals_close, hf_signals)
 #define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_FD_WAIT_(fd, events, ...) hf_fd_wait_with((fd), (events), &(hf_wait_options){__VA_ARGS__})
 #define hf_listener_open(...) HF_LISTENER_OPEN_(__VA_ARGS__, .size = sizeof(hf_listen_options))
-#define HF_LISTENER_OPEN_(ret_listener, address, ...) \
-    hf_listener_open_with((ret_listener), (address), &(hf_listen_options){__VA_ARGS__})
+#define HF_LISTENER_OPEN_(address, ret_listener, ...) \
+    hf_listener_open_with((address), (ret_listener), &(hf_listen_options){__VA_ARGS__})
 #define hf_listener_accept(...) HF_LISTENER_ACCEPT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_LISTENER_ACCEPT_(listener, ret_conn, ...) \
     hf_listener_accept_with((listener), (ret_conn), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_open(...) HF_CONN_OPEN_(__VA_ARGS__, .size = sizeof(hf_connect_options))
-#define HF_CONN_OPEN_(ret_conn, address, ...) \
-    hf_conn_open_with((ret_conn), (address), &(hf_connect_options){__VA_ARGS__})
+#define HF_CONN_OPEN_(address, ret_conn, ...) \
+    hf_conn_open_with((address), (ret_conn), &(hf_connect_options){__VA_ARGS__})
 #define hf_conn_read(...) HF_CONN_READ_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CONN_READ_(conn, buf, len, ret_len, ...) \
     hf_conn_read_with((conn), (buf), (len), (ret_len), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_write(...) HF_CONN_WRITE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CONN_WRITE_(conn, buf, len, ...) hf_conn_write_with((conn), (buf), (len), &(hf_wait_options){__VA_ARGS__})
 #define hf_file_open(...) HF_FILE_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
-#define HF_FILE_OPEN_(ret_file, path, mode, ...) \
-    hf_file_open_with((ret_file), (path), (mode), &(hf_io_options){__VA_ARGS__})
+#define HF_FILE_OPEN_(path, mode, ret_file, ...) \
+    hf_file_open_with((path), (mode), (ret_file), &(hf_io_options){__VA_ARGS__})
 #define hf_signals_open(...) HF_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
-#define HF_SIGNALS_OPEN_(ret_signals, numbers, count, ...) \
-    hf_signals_open_with((ret_signals), (numbers), (count), &(hf_io_options){__VA_ARGS__})
+#define HF_SIGNALS_OPEN_(numbers, count, ret_signals, ...) \
+    hf_signals_open_with((numbers), (count), (ret_signals), &(hf_io_options){__VA_ARGS__})
 #define hf_signals_next(...) HF_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_SIGNALS_NEXT_(signals, ret_number, ...) \
     hf_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
@@ -130,11 +130,11 @@ static inline HF_MUST_USE hf_status hf_fd_wait(int fd, int events, hf_wait_optio
     options.size = sizeof options;
     return hf_fd_wait_with(fd, events, &options);
 }
-static inline HF_MUST_USE hf_status hf_listener_open(hf_listener **ret_listener, const char *address,
+static inline HF_MUST_USE hf_status hf_listener_open(const char *address, hf_listener **ret_listener,
                                                      hf_listen_options options = hf_listen_options())
 {
     options.size = sizeof options;
-    return hf_listener_open_with(ret_listener, address, &options);
+    return hf_listener_open_with(address, ret_listener, &options);
 }
 static inline HF_MUST_USE hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
                                                        hf_wait_options options = hf_wait_options())
@@ -142,11 +142,11 @@ static inline HF_MUST_USE hf_status hf_listener_accept(hf_listener *listener, hf
     options.size = sizeof options;
     return hf_listener_accept_with(listener, ret_conn, &options);
 }
-static inline HF_MUST_USE hf_status hf_conn_open(hf_conn **ret_conn, const char *address,
+static inline HF_MUST_USE hf_status hf_conn_open(const char *address, hf_conn **ret_conn,
                                                  hf_connect_options options = hf_connect_options())
 {
     options.size = sizeof options;
-    return hf_conn_open_with(ret_conn, address, &options);
+    return hf_conn_open_with(address, ret_conn, &options);
 }
 static inline HF_MUST_USE hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
                                                  hf_wait_options options = hf_wait_options())
@@ -160,17 +160,17 @@ static inline HF_MUST_USE hf_status hf_conn_write(hf_conn *conn, const void *buf
     options.size = sizeof options;
     return hf_conn_write_with(conn, buf, len, &options);
 }
-static inline HF_MUST_USE hf_status hf_file_open(hf_file **ret_file, const char *path, hf_file_mode mode,
+static inline HF_MUST_USE hf_status hf_file_open(const char *path, hf_file_mode mode, hf_file **ret_file,
                                                  hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
-    return hf_file_open_with(ret_file, path, mode, &options);
+    return hf_file_open_with(path, mode, ret_file, &options);
 }
-static inline HF_MUST_USE hf_status hf_signals_open(hf_signals **ret_signals, const int *numbers, size_t count,
+static inline HF_MUST_USE hf_status hf_signals_open(const int *numbers, size_t count, hf_signals **ret_signals,
                                                     hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
-    return hf_signals_open_with(ret_signals, numbers, count, &options);
+    return hf_signals_open_with(numbers, count, ret_signals, &options);
 }
 static inline HF_MUST_USE hf_status hf_signals_next(hf_signals *signals, int *ret_number,
                                                     hf_wait_options options = hf_wait_options())

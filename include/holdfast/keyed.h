@@ -52,9 +52,9 @@ HF_BEGIN_DECLS
 
 /* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last holder lets go. One reference is
  * the caller's. */
-HF_API HF_MUST_USE hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data));
+HF_API HF_MUST_USE hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_value **ret_value);
 /* The same with a copy of the bytes. */
-HF_API HF_MUST_USE hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len);
+HF_API HF_MUST_USE hf_status hf_value_copy(const void *data, size_t len, hf_value **ret_value);
 HF_API hf_value *hf_value_ref(hf_value *value);
 HF_API void hf_value_unref(hf_value *value); /* accepts NULL */
 HF_API void *hf_value_data(const hf_value *value);

@@ -212,9 +212,9 @@ HF_API hf_span hf_time_left(void);
 /* A shield: inside it waits are not canceled from outside. For cleanup; its bound is a deadline of its own: when it has
  * passed, waits inside fail with HF_ERR_CANCELED, whether or not anybody canceled from outside.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
- *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
+ *     HF_TRY(hf_shield_open(hf_seconds(2), &shield));  */
 typedef struct hf_shield hf_shield;
-HF_API HF_MUST_USE hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
+HF_API HF_MUST_USE hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield);
 HF_API hf_status hf_shield_close(hf_shield *shield); /* accepts NULL */
 
 /* ---- Fiber-local values ------------------------------------------------------------------------------------------ */

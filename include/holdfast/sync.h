@@ -24,7 +24,7 @@ HF_API HF_MUST_USE hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_o
 HF_API HF_MUST_USE hf_status hf_mutex_try_lock(hf_mutex *mutex); /* HF_ERR_AGAIN */
 HF_API hf_status hf_mutex_unlock(hf_mutex *mutex);               /* HF_ERR_MISUSE unless the caller holds it */
 
-HF_API HF_MUST_USE hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_options *options);
+HF_API HF_MUST_USE hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, const hf_sync_options *options);
 HF_API hf_status hf_sem_free(hf_sem *sem);
 HF_API HF_MUST_USE hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits);
@@ -58,7 +58,7 @@ HF_AUTO_DEFINE(hf_once_free, hf_once)
 #define hf_mutex_lock(...) HF_MUTEX_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_MUTEX_LOCK_(mutex, ...) hf_mutex_lock_with((mutex), &(hf_wait_options){__VA_ARGS__})
 #define hf_sem_new(...) HF_SEM_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
-#define HF_SEM_NEW_(ret_sem, permits, ...) hf_sem_new_with((ret_sem), (permits), &(hf_sync_options){__VA_ARGS__})
+#define HF_SEM_NEW_(permits, ret_sem, ...) hf_sem_new_with((permits), (ret_sem), &(hf_sync_options){__VA_ARGS__})
 #define hf_sem_acquire(...) HF_SEM_ACQUIRE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_SEM_ACQUIRE_(sem, permits, ...) hf_sem_acquire_with((sem), (permits), &(hf_wait_options){__VA_ARGS__})
 #define hf_cond_new(...) HF_COND_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
@@ -78,11 +78,11 @@ static inline HF_MUST_USE hf_status hf_mutex_lock(hf_mutex *mutex, hf_wait_optio
     options.size = sizeof options;
     return hf_mutex_lock_with(mutex, &options);
 }
-static inline HF_MUST_USE hf_status hf_sem_new(hf_sem **ret_sem, int64_t permits,
+static inline HF_MUST_USE hf_status hf_sem_new(int64_t permits, hf_sem **ret_sem,
                                                hf_sync_options options = hf_sync_options())
 {
     options.size = sizeof options;
-    return hf_sem_new_with(ret_sem, permits, &options);
+    return hf_sem_new_with(permits, ret_sem, &options);
 }
 static inline HF_MUST_USE hf_status hf_sem_acquire(hf_sem *sem, int64_t permits,
                                                    hf_wait_options options = hf_wait_options())

@@ -272,7 +272,7 @@ hf_status hf_close(hf_service *service)
     hf_shield *shield = NULL;
     bool on_fiber = hf_runtime_current() != NULL;
     bool is_shielded =
-        on_fiber && hf_canceled() != HF_OK && hf_shield_open(&shield, hf_seconds(CLOSE_BOUND_S)) == HF_OK;
+        on_fiber && hf_canceled() != HF_OK && hf_shield_open(hf_seconds(CLOSE_BOUND_S), &shield) == HF_OK;
     hf_status status = hf_block(close_now, &c);
     if (!c.is_done && status != HF_ERR_MISUSE) {
         (void)close_now(&c);

@@ -60,7 +60,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     if (said == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a failure");
     }
-    hf_status status = hf_payload_copy(&details, options->details);
+    hf_status status = hf_payload_copy(options->details, &details);
     if (status != HF_OK) {
         memory.release(memory.state, said, sizeof *said);
         return status;
@@ -108,7 +108,7 @@ static void answer(activity *act, hf_method method, const void *request)
     hf_op op;
     hf_op_init(&op);
     hf_call call;
-    if (hf_shield_open(&shield, hf_seconds(ANSWER_SECONDS)) != HF_OK) {
+    if (hf_shield_open(hf_seconds(ANSWER_SECONDS), &shield) != HF_OK) {
         return; /* out of memory: it will time out */
     }
     hf_status status = HF_OK;

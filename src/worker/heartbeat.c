@@ -153,7 +153,7 @@ static hf_status start_beats(activity *act)
     hf_status status = HF_OK;
     if (atomic_load(&act->beat) == NULL) {
         hf_chan *beat = NULL;
-        status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
+        status = hf_chan_new(1, &beat, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
         atomic_store(&act->beat, beat);
     }
     if (status == HF_OK) {
@@ -186,7 +186,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
         return hf_data_give_up(&op);
     }
     hf_payload copy = hf_payload_none();
-    HF_TRY(hf_payload_copy(&copy, details));
+    HF_TRY(hf_payload_copy(details, &copy));
     hf_spin_lock(&act->lock);
     hf_payload old = act->details;
     act->details = copy;

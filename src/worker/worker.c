@@ -170,12 +170,12 @@ static hf_status make_parts(hf_worker *worker)
     const hf_worker_options *o = &worker->options;
     hf_runtime *rt = worker->rt;
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
-    HF_TRY(hf_chan_new(&worker->stop, sizeof(const char *), .name = "stop", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->over, 1, .name = "over", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->hush, 1, .name = "hush", .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->ended, 1, .name = "ended", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_sem_new(&worker->workflow_slots, o->workflows_max, .name = "workflow slots", .runtime = rt));
-    HF_TRY(hf_sem_new(&worker->activity_slots, o->activities_max, .name = "activity slots", .runtime = rt));
+    HF_TRY(hf_chan_new(sizeof(const char *), &worker->stop, .name = "stop", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->over, .name = "over", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->hush, .name = "hush", .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->ended, .name = "ended", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_sem_new(o->workflows_max, &worker->workflow_slots, .name = "workflow slots", .runtime = rt));
+    HF_TRY(hf_sem_new(o->activities_max, &worker->activity_slots, .name = "activity slots", .runtime = rt));
     if (threads == 0) {
         return HF_OK;
     }

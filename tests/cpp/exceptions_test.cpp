@@ -354,7 +354,7 @@ void on_a_thread_that_is_replaced()
 
 hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 // Every wait inside the handlers may be the end of its stack: it is evicted there, and played again from its history.
@@ -379,7 +379,7 @@ hf_status wait_in_workflow(hf_payload in, hf_payload *ret_out)
         }
         CHECK(want == e.what());
     }
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 struct shop {

@@ -61,7 +61,7 @@ static hf_status live(void *arg)
     HF_IGNORE(hf_sleep(l->span)); /* canceled or over */
     HF_TRY(hf_worker_stop(worker));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_minutes(10)));
+    HF_TRY(hf_shield_open(hf_minutes(10), &shield));
     return hf_join(scope);
 }
 
@@ -354,7 +354,7 @@ static hf_status play_main(void *arg)
     play *p = arg;
     client clients[RUNS] = {{.p = NULL}};
     HF_TRY(open_era(p, p->crashes > 0 ? NULL : "memory:"));
-    HF_TRY(hf_sem_new(&p->door, RUNS));
+    HF_TRY(hf_sem_new(RUNS, &p->door));
     for (size_t i = 0; i < RUNS; i++) {
         clients[i] = (client){.p = p, .index = i};
         HF_TRY(begin_run(&clients[i]));

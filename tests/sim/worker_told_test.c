@@ -70,7 +70,7 @@ static hf_status ask(hf_payload in, hf_payload *ret_out)
     hf_status status = hf_activity_run_with("act", in, ret_out, &options);
     if (status == HF_ERR_CANCELED) { /* the run stays: the activity is not gone, but no longer wanted */
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+        HF_TRY(hf_shield_open(hf_minutes(1), &shield));
         HF_TRY(hf_sleep(hf_seconds(30)));
     }
     return status;

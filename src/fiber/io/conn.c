@@ -314,7 +314,7 @@ static hf_status connect_by_name(hf_runtime *rt, const named *name, hf_instant d
     return status;
 }
 
-hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options)
+hf_status hf_conn_open_with(const char *address, hf_conn **ret_conn, const hf_connect_options *options)
 {
     HF_OPTIONS(hf_connect_options, options, hf_conn_open);
     HF_VERB_ENTER(self, hf_conn_open, options->runtime);

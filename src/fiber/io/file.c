@@ -108,7 +108,7 @@ static hf_status prepare(const hf_io_options *options, bool is_complete, hf_file
     HF_LEAVE(self, HF_OK);
 }
 
-hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode, const hf_io_options *options)
+hf_status hf_file_open_with(const char *path, hf_file_mode mode, hf_file **ret_file, const hf_io_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_file_open));
     HF_OPTIONS(hf_io_options, options, hf_file_open);
@@ -169,7 +169,7 @@ hf_status hf_file_close(hf_file *file)
     call c = {.verb = CLOSE, .env = rt->env, .fd = file->fd};
     hf_op_init(&c.op);
     hf_shield *shield = NULL;
-    bool is_shielded = hf_canceled() != HF_OK && hf_shield_open(&shield, hf_seconds(CLOSE_BOUND_S)) == HF_OK;
+    bool is_shielded = hf_canceled() != HF_OK && hf_shield_open(hf_seconds(CLOSE_BOUND_S), &shield) == HF_OK;
     if (hf_block(make_call, &c) != HF_OK) {
         (void)make_call(&c);
     }

@@ -42,7 +42,7 @@ static hf_status listen_on(hf_runtime *rt, hf_op *op, const char *address, const
     return HF_OK;
 }
 
-hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address, const hf_listen_options *options)
+hf_status hf_listener_open_with(const char *address, hf_listener **ret_listener, const hf_listen_options *options)
 {
     HF_OPTIONS(hf_listen_options, options, hf_listener_open);
     HF_VERB_ENTER(self, hf_listener_open, options->runtime);

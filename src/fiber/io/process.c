@@ -239,7 +239,7 @@ static hf_status start(hf_fiber *self, hf_runtime *rt, const char *const *argv, 
     return status;
 }
 
-hf_status hf_process_start_with(hf_process **ret_process, const char *const *argv, const hf_process_options *options)
+hf_status hf_process_start_with(const char *const *argv, hf_process **ret_process, const hf_process_options *options)
 {
     HF_OPTIONS(hf_process_options, options, hf_process_start);
     HF_VERB_ENTER(self, hf_process_start, options->runtime);

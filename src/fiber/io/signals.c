@@ -51,7 +51,7 @@ static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t c
     return HF_OK;
 }
 
-hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count, const hf_io_options *options)
+hf_status hf_signals_open_with(const int *numbers, size_t count, hf_signals **ret_signals, const hf_io_options *options)
 {
     HF_OPTIONS(hf_io_options, options, hf_signals_open);
     HF_VERB_ENTER(self, hf_signals_open, options->runtime);

@@ -64,7 +64,7 @@ hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options
     return make_public(self, ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
 }
 
-hf_status hf_pool_view_with(hf_dispatcher **ret_view, hf_dispatcher *pool, const hf_dispatcher_options *options)
+hf_status hf_pool_view_with(hf_dispatcher *pool, hf_dispatcher **ret_view, const hf_dispatcher_options *options)
 {
     HF_OPTIONS(hf_dispatcher_options, options, hf_pool_view);
     HF_VERB_ENTER(self, hf_pool_view, options->runtime);

@@ -81,7 +81,7 @@ hf_span hf_time_left(void)
 
 /* ---- Shields: scopes without children that an outer cancel does not enter ------------------------------------------ */
 
-hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound)
+hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
 {
     HF_VERB_ENTER(self, hf_shield_open, NULL);
     if (ret_shield == NULL) {

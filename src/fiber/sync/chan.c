@@ -238,7 +238,7 @@ static void drop_chan(hf_owned *owned)
     hf_rt_free(chan->rt, chan, len_of(chan));
 }
 
-hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options)
+hf_status hf_chan_new_with(size_t value_len, hf_chan **ret_chan, const hf_chan_options *options)
 {
     HF_OPTIONS(hf_chan_options, options, hf_chan_new);
     HF_VERB_ENTER(self, hf_chan_new, options->runtime);

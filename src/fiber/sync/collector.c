@@ -136,7 +136,7 @@ static hf_status open_on(hf_flow *flow, hf_collector *collector)
     return starts ? hf_work_start(&collector->run->work) : HF_OK;
 }
 
-hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options)
+hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector, const hf_collect_options *options)
 {
     HF_OPTIONS(hf_collect_options, options, hf_collector_open);
     HF_VERB_ENTER(self, hf_collector_open, flow != NULL ? flow->rt : NULL);
@@ -383,7 +383,7 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     hf_instant deadline = hf_self_deadline(self, flow->rt, options->timeout);
     hf_leave(self);
     hf_collector *collector = NULL;
-    hf_status status = hf_collector_open_with(&collector, flow, options);
+    hf_status status = hf_collector_open_with(flow, &collector, options);
     if (status == HF_OK) {
         status = collect_into(collector, large != NULL ? large->value : small, item, ctx, deadline);
         (void)hf_collector_close(collector);

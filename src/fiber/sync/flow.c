@@ -158,7 +158,7 @@ static void drop_flow(hf_owned *owned)
     release(HF_CONTAINER(owned, hf_flow, owned));
 }
 
-hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options)
+hf_status hf_flow_new_with(size_t value_len, hf_flow **ret_flow, const hf_flow_options *options)
 {
     HF_OPTIONS(hf_flow_options, options, hf_flow_new);
     HF_VERB_ENTER(self, hf_flow_new, options->runtime);

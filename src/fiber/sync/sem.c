@@ -23,7 +23,7 @@ static void drop_sem(hf_owned *owned)
     hf_rt_free(sem->rt, sem, sizeof *sem);
 }
 
-hf_status hf_sem_new_with(hf_sem **ret_sem, int64_t permits, const hf_sync_options *options)
+hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_sem_new);
     HF_VERB_ENTER(self, hf_sem_new, options->runtime);

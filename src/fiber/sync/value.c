@@ -36,7 +36,7 @@ static hf_status refuse(hf_status status, const char *verb, const char *message)
     HF_LEAVE(self, hf_refuse_at(self, status, verb, "%s", message));
 }
 
-hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data))
+hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_value **ret_value)
 {
     hf_value *value = ret_value != NULL ? make(0) : NULL;
     if (value == NULL) {
@@ -53,7 +53,7 @@ hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*rele
     return HF_OK;
 }
 
-hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len)
+hf_status hf_value_copy(const void *data, size_t len, hf_value **ret_value)
 {
     if (ret_value == NULL || (data == NULL && len > 0)) {
         return refuse(HF_ERR_MISUSE, "hf_value_copy", "hf_value_copy needs bytes and a place for the value");

@@ -33,7 +33,7 @@ static hf_status fetch(void *arg, hf_value **ret_value)
     if (s->fail_with != HF_OK) {
         return hf_raise(s->fail_with, "fetch %d found nothing", number);
     }
-    return hf_value_copy(ret_value, &number, sizeof number);
+    return hf_value_copy(&number, sizeof number, ret_value);
 }
 
 static hf_status get(void *arg)
@@ -63,7 +63,7 @@ static hf_status get_many(hf_status fail_with)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .name = "store"));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work, .name = "fetch"));
@@ -119,7 +119,7 @@ static hf_status hundred_and_one_fetch(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work));
@@ -154,7 +154,7 @@ static hf_status last_waiter_out(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .name = "store"));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work));
@@ -228,12 +228,12 @@ static hf_status stubborn_fetch(void *arg, hf_value **ret_value)
         const char *reason = NULL;
         HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_ABANDONED && strcmp(reason, "fetch") == 0);
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_seconds(5)));
+        HF_TRY(hf_shield_open(hf_seconds(5), &shield));
         HF_CHECK(hf_sleep(hf_milliseconds(500)) == HF_OK);
         atomic_fetch_add(&s->canceled, 1);
         return status;
     }
-    return hf_value_copy(ret_value, &number, sizeof number);
+    return hf_value_copy(&number, sizeof number, ret_value);
 }
 
 static hf_status new_flight_while_the_old_winds_down(void *arg)
@@ -353,7 +353,7 @@ static hf_status cancel_the_store(void *arg)
     (void)arg;
     store s = {.fail_with = HF_OK};
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
@@ -425,7 +425,7 @@ static hf_status refused_flight(void *arg)
     (void)arg;
     store s = {.fail_with = HF_OK};
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .jobs_max = 1));

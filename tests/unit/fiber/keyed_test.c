@@ -197,7 +197,7 @@ static void a_value_is_released_by_its_last_holder(void **state)
     (void)state;
     released = 0;
     hf_value *value = NULL;
-    assert_int_equal(hf_value_new(&value, &released, 7, on_release), HF_OK);
+    assert_int_equal(hf_value_new(&released, 7, on_release, &value), HF_OK);
     assert_ptr_equal(hf_value_ref(value), value);
     assert_ptr_equal(hf_value_data(value), &released);
     assert_int_equal(hf_value_len(value), 7);
@@ -208,14 +208,14 @@ static void a_value_is_released_by_its_last_holder(void **state)
     hf_value_unref(NULL);
     assert_null(hf_value_ref(NULL));
     char text[] = "copied";
-    assert_int_equal(hf_value_copy(&value, text, sizeof text), HF_OK);
+    assert_int_equal(hf_value_copy(text, sizeof text, &value), HF_OK);
     text[0] = 'X';
     assert_string_equal(hf_value_data(value), "copied");
     hf_value_unref(value);
-    assert_int_equal(hf_value_copy(&value, NULL, 0), HF_OK);
+    assert_int_equal(hf_value_copy(NULL, 0, &value), HF_OK);
     assert_int_equal(hf_value_len(value), 0);
     hf_value_unref(value);
-    assert_int_equal(hf_value_copy(&value, NULL, 1), HF_ERR_MISUSE);
+    assert_int_equal(hf_value_copy(NULL, 1, &value), HF_ERR_MISUSE);
 }
 
 int main(int argc, char **argv)

@@ -110,8 +110,8 @@ static void a_failure_outlives_the_runtime_that_it_came_from(void **state)
         char token = 0;
         HF_CHECK(hf_runtime_new_with(&here, &options) == HF_OK && hf_runtime_new_with(&there, &options) == HF_OK);
         HF_CHECK(hf_scope_open(&stays, .runtime = here, .join = HF_JOIN_COLLECT) == HF_OK);
-        HF_CHECK(hf_chan_new(&b.freed, 1, .runtime = here) == HF_OK &&
-                 hf_chan_new(&b.seen, 1, .runtime = here) == HF_OK);
+        HF_CHECK(hf_chan_new(1, &b.freed, .runtime = here) == HF_OK &&
+                 hf_chan_new(1, &b.seen, .runtime = here) == HF_OK);
         HF_CHECK(hf_scope_open(&goes, .runtime = there, .join = HF_JOIN_DISCARD) == HF_OK);
         HF_CHECK(hf_flight_new(&b.flight, .scope = goes) == HF_OK);
         HF_CHECK(hf_fork(stays, hear_of_it, &b) == HF_OK);

@@ -35,13 +35,13 @@ CALL(dump, hf_dump_with(NULL, NULL, options))
 CALL(scope_open, hf_scope_open_with(NULL, options))
 CALL(scope_cancel, hf_scope_cancel_with(NULL, options))
 CALL(fork_one, hf_fork_with(here, nothing, NULL, options))
-CALL(chan_new, hf_chan_new_with(NULL, 1, options))
+CALL(chan_new, hf_chan_new_with(1, NULL, options))
 CALL(chan_send, hf_chan_send_with(NULL, NULL, options))
 CALL(chan_recv, hf_chan_recv_with(NULL, NULL, options))
 CALL(select_one, hf_select_with(NULL, 0, NULL, options))
 CALL(mutex_new, hf_mutex_new_with(NULL, options))
 CALL(mutex_lock, hf_mutex_lock_with(NULL, options))
-CALL(sem_new, hf_sem_new_with(NULL, 1, options))
+CALL(sem_new, hf_sem_new_with(1, NULL, options))
 CALL(sem_acquire, hf_sem_acquire_with(NULL, 1, options))
 CALL(cond_new, hf_cond_new_with(NULL, options))
 CALL(cond_wait, hf_cond_wait_with(NULL, NULL, options))
@@ -51,7 +51,7 @@ CALL(keylock_lock, hf_keylock_lock_with(NULL, NULL, 0, NULL, options))
 CALL(flight_new, hf_flight_new_with(NULL, options))
 CALL(flight_run, hf_flight_run_with(NULL, NULL, 0, NULL, NULL, NULL, options))
 CALL(cache_new, hf_cache_new_with(NULL, options))
-CALL(flow_new, hf_flow_new_with(NULL, 1, options))
+CALL(flow_new, hf_flow_new_with(1, NULL, options))
 CALL(flow_collect, hf_flow_collect_with(NULL, NULL, NULL, options))
 CALL(collector_open, hf_collector_open_with(NULL, NULL, options))
 CALL(collector_next, hf_collector_next_with(NULL, NULL, options))
@@ -65,8 +65,8 @@ CALL(fd_wait, hf_fd_wait_with(-1, 0, options))
 CALL(conn_open, hf_conn_open_with(NULL, NULL, options))
 CALL(conn_read, hf_conn_read_with(NULL, NULL, 0, NULL, options))
 CALL(conn_write, hf_conn_write_with(NULL, NULL, 0, options))
-CALL(file_open, hf_file_open_with(NULL, NULL, HF_FILE_READ, options))
-CALL(signals_open, hf_signals_open_with(NULL, NULL, 0, options))
+CALL(file_open, hf_file_open_with(NULL, HF_FILE_READ, NULL, options))
+CALL(signals_open, hf_signals_open_with(NULL, 0, NULL, options))
 CALL(signals_next, hf_signals_next_with(NULL, NULL, options))
 CALL(process_start, hf_process_start_with(NULL, NULL, options))
 CALL(process_wait, hf_process_wait_with(NULL, NULL, options))
@@ -192,19 +192,19 @@ static hf_status use_other_headers(void *arg)
             hf_chan_options now;
         } options = {.now = {.capacity = 1000000000, .runtime = (hf_runtime *)1}}; /* beyond what the old struct has */
         options.old = (old_chan_options){.size = sizeof(old_chan_options), .name = "old"};
-        HF_TRY(hf_chan_new_with(&chan, sizeof(int), &options.now));
+        HF_TRY(hf_chan_new_with(sizeof(int), &chan, &options.now));
         int value = 1;
         HF_CHECK(hf_chan_try_send(chan, &value) == HF_ERR_AGAIN); /* a rendezvous: .capacity is 0 */
     }
     {
         HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
         new_chan_options options = {.known = {.size = sizeof options, .name = "new", .capacity = 1}};
-        HF_TRY(hf_chan_new_with(&chan, sizeof(int), &options.known));
+        HF_TRY(hf_chan_new_with(sizeof(int), &chan, &options.known));
         int value = 1;
         HF_CHECK(hf_chan_try_send(chan, &value) == HF_OK);
         options.invented = 1;
         hf_chan *other = NULL;
-        HF_CHECK(hf_chan_new_with(&other, sizeof(int), &options.known) == HF_ERR_UNSUPPORTED && other == NULL);
+        HF_CHECK(hf_chan_new_with(sizeof(int), &other, &options.known) == HF_ERR_UNSUPPORTED && other == NULL);
     }
     return HF_OK;
 }

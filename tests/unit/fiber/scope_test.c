@@ -190,7 +190,7 @@ static hf_status supervisor(void *arg)
     (void)arg;
     atomic_int later = 0;
     HF_AUTO(hf_chan_free) hf_chan *answers = NULL;
-    HF_TRY(hf_chan_new(&answers, sizeof(int), .capacity = 1));
+    HF_TRY(hf_chan_new(sizeof(int), &answers, .capacity = 1));
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store, .name = "store", .join = HF_JOIN_COLLECT));
     hf_job *one = NULL;
@@ -304,7 +304,7 @@ static hf_status main_fiber(void *arg)
         HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_SIBLING && strcmp(reason, "launched") == 0);
         r->main_canceled++;
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_seconds(5)));
+        HF_TRY(hf_shield_open(hf_seconds(5), &shield));
         if (hf_sleep(hf_seconds(1)) == HF_OK) { /* cleanup that waits */
             r->main_cleaned++;
         }
@@ -505,7 +505,7 @@ static hf_status in_io(void *arg)
 {
     zoo *z = arg;
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    hf_status status = hf_listener_open(&listener, "tcp:127.0.0.1:0");
+    hf_status status = hf_listener_open("tcp:127.0.0.1:0", &listener);
     (void)atomic_fetch_add(&z->arrived, 1);
     if (HF_CHECK(status == HF_OK)) {
         hf_conn *conn = NULL;
@@ -652,8 +652,8 @@ static hf_status whole_zoo(void *arg)
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_chan_new(&never, 1));
-    HF_TRY(hf_chan_new(&gate, 1));
+    HF_TRY(hf_chan_new(1, &never));
+    HF_TRY(hf_chan_new(1, &gate));
     z.mutex = mutex;
     z.never = never;
     z.gate = gate;
@@ -952,7 +952,7 @@ static hf_status owners(void *arg)
     HF_TRY(hf_fork(scope, not_the_owner, scope));
     HF_TRY(hf_join(scope));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(1)));
+    HF_TRY(hf_shield_open(hf_seconds(1), &shield));
     HF_CHECK(hf_fork((hf_scope *)(void *)shield, sleep_long, NULL) == HF_ERR_MISUSE);
     return HF_OK;
 }

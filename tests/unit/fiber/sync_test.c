@@ -274,7 +274,7 @@ static hf_status crowd_of_three(void *arg)
     (void)arg;
     crowd c = {0};
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_sem_new(&sem, 3));
+    HF_TRY(hf_sem_new(3, &sem));
     c.sem = sem;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -308,7 +308,7 @@ static hf_status small_wishes_wait_for_large_ones(void *arg)
     int next = 0;
     line lines[3];
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     hf_job *jobs[3] = {NULL};
@@ -342,8 +342,8 @@ static hf_status misuse_sem(void *arg)
 {
     (void)arg;
     hf_sem *sem = NULL;
-    HF_CHECK(hf_sem_new(&sem, -1) == HF_ERR_INVALID);
-    HF_TRY(hf_sem_new(&sem, 0));
+    HF_CHECK(hf_sem_new(-1, &sem) == HF_ERR_INVALID);
+    HF_TRY(hf_sem_new(0, &sem));
     HF_CHECK(hf_sem_acquire(sem, 0) == HF_ERR_MISUSE);
     HF_CHECK(hf_sem_release(sem, -1) == HF_ERR_MISUSE);
     HF_CHECK(hf_sem_acquire(NULL, 1) == HF_ERR_MISUSE);

@@ -385,7 +385,7 @@ static void open_chans(actor *root)
     for (unsigned c = 0; c < world.chan_count; c++) {
         chan *at = &world.chans[c];
         at->capacity = chance(root, 400) ? 0 : (size_t)below(root, 4);
-        HF_CHECK(hf_chan_new(&at->chan, sizeof(uint64_t), .capacity = at->capacity,
+        HF_CHECK(hf_chan_new(sizeof(uint64_t), &at->chan, .capacity = at->capacity,
                              .runtime = world.on_main ? world.rt : NULL) == HF_OK);
     }
 }

@@ -101,7 +101,7 @@ static void call_on_and_on(person *me)
         }
         default: {
             HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-            HF_IGNORE(hf_shield_open(&shield, some_time(me)));
+            HF_IGNORE(hf_shield_open(some_time(me), &shield));
             HF_IGNORE(hf_chan_send(world.chan, &byte));
             break;
         }
@@ -212,14 +212,14 @@ static hf_status use_flow(person *me)
         return HF_OK;
     }
     size_t value_len = chance(me, 2) ? 1 : sizeof VALUE;
-    HF_TRY(hf_flow_new(&flow, value_len, .source = spring, .arg = source));
+    HF_TRY(hf_flow_new(value_len, &flow, .source = spring, .arg = source));
     return hear(me, hf_flow_collect(flow, drink, me));
 }
 
 static hf_status shielded(person *me)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, some_time(me)));
+    HF_TRY(hf_shield_open(some_time(me), &shield));
     return live(me, 1);
 }
 
@@ -266,7 +266,7 @@ static hf_status first(void *arg)
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
     HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 1));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 1));
     HF_TRY(hf_mutex_new(&mutex));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_keylock_new(&keys));

@@ -126,7 +126,7 @@ static hf_status fly(void *arg, hf_value **ret_value)
         status = hf_raise((hf_status)(HF_ERR_USER + (int)(me - world.bodies)), "body %d", (int)(me - world.bodies));
     } else if (status == HF_OK) {
         world.values++;
-        HF_CHECK(hf_value_new(ret_value, me, sizeof *me, release) == HF_OK);
+        HF_CHECK(hf_value_new(me, sizeof *me, release, ret_value) == HF_OK);
     }
     me->status = status;
     me->has_ended = true;

@@ -228,7 +228,7 @@ static void open_locks(actor *root, hf_runtime *given)
     world.idle_max = bound == HF_OFF ? 0 : (bound == 0 ? 1000 : bound);
     HF_CHECK(hf_keylock_new(&world.keylock, .idle_max = bound, .runtime = given) == HF_OK);
     HF_CHECK(hf_mutex_new(&world.mutex, .runtime = given) == HF_OK);
-    HF_CHECK(hf_sem_new(&world.sem, 1, .runtime = given) == HF_OK);
+    HF_CHECK(hf_sem_new(1, &world.sem, .runtime = given) == HF_OK);
     for (int i = 0; i < LOCKS; i++) {
         world.locks[i] = (lock){-1, 0};
     }

@@ -238,7 +238,7 @@ static void begin(stage *s, show *sh, hf_body body, void (*ending)(void *))
     hf_runtime_options options = options_for(s);
     HF_CHECK(hf_runtime_new_with(&sh->rt, &options) == HF_OK);
     HF_CHECK(hf_scope_open(&sh->scope, .runtime = sh->rt, .join = HF_JOIN_COLLECT) == HF_OK);
-    HF_CHECK(hf_chan_new(&sh->chan, 1, .runtime = sh->rt, .capacity = hf_rng_below(&s->rng, 2)) == HF_OK);
+    HF_CHECK(hf_chan_new(1, &sh->chan, .runtime = sh->rt, .capacity = hf_rng_below(&s->rng, 2)) == HF_OK);
     if (body != NULL) {
         HF_CHECK(hf_fork(sh->scope, body, sh) == HF_OK);
     }
@@ -467,7 +467,7 @@ static hf_status use_pools(void *arg)
         hf_dispatcher *pool = NULL;
         hf_dispatcher *view = NULL;
         HF_CHECK(hf_pool_new(&pool, .limit = 1 + (int)hf_rng_below(&s->rng, 2)) == HF_OK);
-        HF_CHECK(hf_pool_view(&view, pool) == HF_OK);
+        HF_CHECK(hf_pool_view(pool, &view) == HF_OK);
         hf_scope *scope = NULL;
         HF_CHECK(hf_scope_open(&scope) == HF_OK);
         HF_CHECK(hf_fork(scope, block_briefly, NULL, .on = view) == HF_OK);

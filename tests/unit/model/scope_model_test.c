@@ -59,7 +59,7 @@ static void in_shield(node *me)
     int64_t bound = (int64_t)(1 + below(me, 20)) * UNIT;
     at->deadline = at->nearest = now() + bound;
     TELL("node %d opens a shield for %lld us", (int)me->id, (long long)(bound / 1000));
-    HF_CHECK(hf_shield_open(&at->shield, hf_nanoseconds(bound)) == HF_OK);
+    HF_CHECK(hf_shield_open(hf_nanoseconds(bound), &at->shield) == HF_OK);
     me->inner = at;
     HF_CHECK_SAY(hf_canceled() == HF_OK, "M5 canceled inside a new shield");
     (void)wait_a_while(me);
@@ -118,7 +118,7 @@ static void close_scope(node *me, level *at)
     at->is_listed = false;
     hf_shield *shield = NULL;
     if (at->users > 0) {
-        HF_CHECK(hf_shield_open(&shield, hf_seconds(100)) == HF_OK);
+        HF_CHECK(hf_shield_open(hf_seconds(100), &shield) == HF_OK);
         while (at->users > 0) {
             HF_CHECK(hf_sleep(hf_nanoseconds(1)) == HF_OK);
         }

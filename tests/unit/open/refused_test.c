@@ -118,7 +118,7 @@ static hf_status lengths(hf_service *service)
             hf_payload copy = hf_payload_none();
             (void)snprintf(sentence, sizeof sentence,
                            "hf_payload_copy: the payload has %zu bytes, at most 1073741824 are copied", LENGTHS[i]);
-            check("hf_payload_copy", hf_payload_copy(&copy, lie), HF_ERR_TOO_BIG, sentence);
+            check("hf_payload_copy", hf_payload_copy(lie, &copy), HF_ERR_TOO_BIG, sentence);
         }
     }
     return HF_OK;
@@ -303,7 +303,7 @@ static hf_status of_activity(hf_payload in, hf_payload *ret_out)
     } else {
         (void)snprintf(text, sizeof text, "%s", hf_error()->cause != NULL ? hf_error()->cause->message : "no cause");
     }
-    return hf_payload_copy(ret_out, hf_payload_of_bytes(text, strlen(text)));
+    return hf_payload_copy(hf_payload_of_bytes(text, strlen(text)), ret_out);
 }
 
 typedef struct stage {

@@ -43,7 +43,7 @@ static void no_log(void *state, hf_log_level level, const char *event, const cha
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 /* Stops its own worker, and does not hear that it is to end. */

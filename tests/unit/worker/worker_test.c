@@ -122,7 +122,7 @@ static hf_status count_up(hf_payload in, hf_payload *ret_out)
     const hf_activity_facts *facts = hf_activity_info();
     (void)in;
     if (facts->attempt == 2) {
-        return hf_payload_copy(ret_out, facts->last);
+        return hf_payload_copy(facts->last, ret_out);
     }
     HF_CHECK(facts->heartbeat.ns == hf_seconds(10).ns && facts->last.encoding == NULL);
     for (int i = 1; i <= 10; i++) {
@@ -687,7 +687,7 @@ static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
     hf_signals *signals = NULL;
     int number = SIGTERM;
     assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK);
+    assert_int_equal(hf_signals_open(&number, 1, &signals, .runtime = rt), HF_OK);
     assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGTERM), HF_OK);
     assert_int_equal(hf_worker_run(worker), HF_ERR_EXISTS);
     assert_non_null(strstr(hf_error_text(), "signal 15 has another use in this process"));
@@ -738,12 +738,12 @@ static void one_signal_stops_every_worker_that_asked_for_it(void **state)
 
     hf_signals *signals = NULL;
     int number = SIGUSR2;
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_ERR_EXISTS);
+    assert_int_equal(hf_signals_open(&number, 1, &signals, .runtime = rt), HF_ERR_EXISTS);
     assert_int_equal(kill(getpid(), SIGUSR2), 0);
     for (int i = 1; i < 4; i++) {
         listener_end(&all[i]);
     }
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK); /* the last one gave it back */
+    assert_int_equal(hf_signals_open(&number, 1, &signals, .runtime = rt), HF_OK); /* the last one gave it back */
     assert_int_equal(hf_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
     fake_free(fake);

@@ -55,7 +55,7 @@ static void settle(void)
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status add_main(hf_worker *worker, hf_function main)
@@ -292,7 +292,7 @@ static hf_status clean_up(hf_payload in, hf_payload *ret_out)
     hf_status status = hf_sleep(hf_days(1));
     if (status == HF_ERR_CANCELED) {
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+        HF_TRY(hf_shield_open(hf_minutes(1), &shield));
         HF_TRY(hf_activity_run("echo", in, NULL, .start_to_close = hf_seconds(5)));
     }
     return status;
