@@ -142,10 +142,10 @@ typedef struct hf_fork_options {
     hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
 } hf_fork_options;
 
-typedef struct hf_cancel_options {
+typedef struct hf_scope_cancel_options {
     size_t size;        /* set by the macro */
     const char *reason; /* a phrase that travels with the cause; must outlive the scope (a literal) */
-} hf_cancel_options;
+} hf_scope_cancel_options;
 
 HF_BEGIN_DECLS
 
@@ -165,7 +165,7 @@ HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *a
 HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
-HF_API HF_MUST_USE hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options);
+HF_API HF_MUST_USE hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *options);
 
 HF_API const char *hf_scope_name(const hf_scope *scope);
 /* Numbers so far; exact once hf_join returned. */
@@ -239,8 +239,8 @@ HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 #define HF_SCOPE_OPEN_(ret_scope, ...) hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
 #define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
 #define HF_FORK_(scope, body, arg, ...) hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
-#define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
-#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_cancel_options){__VA_ARGS__})
+#define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_scope_cancel_options))
+#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
 {
@@ -253,7 +253,8 @@ static inline HF_MUST_USE hf_status hf_fork(hf_scope *scope, hf_body body, void 
     options.size = sizeof options;
     return hf_fork_with(scope, body, arg, &options);
 }
-static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope, hf_cancel_options options = hf_cancel_options())
+static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope,
+                                                    hf_scope_cancel_options options = hf_scope_cancel_options())
 {
     options.size = sizeof options;
     return hf_scope_cancel_with(scope, &options);

@@ -67,7 +67,7 @@ hf_status use_scopes()
         scope_options.join = HF_JOIN_COLLECT;
         hf_fork_options fork_options = hf_fork_options();
         fork_options.name = "child";
-        hf_cancel_options cancel_options = hf_cancel_options();
+        hf_scope_cancel_options cancel_options = hf_scope_cancel_options();
         cancel_options.reason = "enough";
         HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
         HF_TRY(hf_scope_open(&scope, scope_options));

@@ -410,9 +410,9 @@ bool hf_scope_close_leftovers(hf_fiber *self)
 }
 /* ---- Cancel, questions ------------------------------------------------------------------------------------------- */
 
-hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options)
+hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *options)
 {
-    HF_OPTIONS(hf_cancel_options, options, hf_scope_cancel);
+    HF_OPTIONS(hf_scope_cancel_options, options, hf_scope_cancel);
     HF_VERB_ENTER(self, hf_scope_cancel, scope != NULL ? scope->rt : NULL);
     if (HF_UNLIKELY(scope == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_cancel needs an open scope"));
