@@ -71,10 +71,10 @@ static hf_status accept_all(void *arg)
 static hf_status wait_for_signal(void)
 {
     static const int NUMBERS[] = {SIGTERM, SIGINT};
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
-    HF_TRY(hf_signals_open(NUMBERS, 2, &signals));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(NUMBERS, 2, &signals));
     int number = 0;
-    HF_TRY(hf_signals_next(signals, &number));
+    HF_TRY(hf_os_signals_next(signals, &number));
     printf("signal %d: shutting down\n", number);
     return HF_OK;
 }

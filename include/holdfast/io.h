@@ -12,7 +12,7 @@
 typedef struct hf_listener hf_listener;
 typedef struct hf_conn hf_conn;
 typedef struct hf_file hf_file;
-typedef struct hf_signals hf_signals;
+typedef struct hf_os_signals hf_os_signals;
 
 #define HF_READABLE 1
 #define HF_WRITABLE 2
@@ -86,17 +86,18 @@ HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
  * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
-HF_API HF_MUST_USE hf_status hf_signals_open_with(const int *numbers, size_t count, hf_signals **ret_signals,
-                                                  const hf_io_options *options);
-HF_API HF_MUST_USE hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);
-HF_API hf_status hf_signals_close(hf_signals *signals);
+HF_API HF_MUST_USE hf_status hf_os_signals_open_with(const int *numbers, size_t count, hf_os_signals **ret_signals,
+                                                     const hf_io_options *options);
+HF_API HF_MUST_USE hf_status hf_os_signals_next_with(hf_os_signals *signals, int *ret_number,
+                                                     const hf_wait_options *options);
+HF_API hf_status hf_os_signals_close(hf_os_signals *signals);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_listener_close, hf_listener)
 HF_AUTO_DEFINE(hf_conn_close, hf_conn)
 HF_AUTO_DEFINE(hf_file_close, hf_file)
-HF_AUTO_DEFINE(hf_signals_close, hf_signals)
+HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 
 #ifndef __cplusplus
 #define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
@@ -118,12 +119,12 @@ HF_AUTO_DEFINE(hf_signals_close, hf_signals)
 #define hf_file_open(...) HF_FILE_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
 #define HF_FILE_OPEN_(path, mode, ret_file, ...) \
     hf_file_open_with((path), (mode), (ret_file), &(hf_io_options){__VA_ARGS__})
-#define hf_signals_open(...) HF_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
-#define HF_SIGNALS_OPEN_(numbers, count, ret_signals, ...) \
-    hf_signals_open_with((numbers), (count), (ret_signals), &(hf_io_options){__VA_ARGS__})
-#define hf_signals_next(...) HF_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_SIGNALS_NEXT_(signals, ret_number, ...) \
-    hf_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
+#define hf_os_signals_open(...) HF_OS_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
+#define HF_OS_SIGNALS_OPEN_(numbers, count, ret_signals, ...) \
+    hf_os_signals_open_with((numbers), (count), (ret_signals), &(hf_io_options){__VA_ARGS__})
+#define hf_os_signals_next(...) HF_OS_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_OS_SIGNALS_NEXT_(signals, ret_number, ...) \
+    hf_os_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
 {
@@ -166,17 +167,17 @@ static inline HF_MUST_USE hf_status hf_file_open(const char *path, hf_file_mode 
     options.size = sizeof options;
     return hf_file_open_with(path, mode, ret_file, &options);
 }
-static inline HF_MUST_USE hf_status hf_signals_open(const int *numbers, size_t count, hf_signals **ret_signals,
-                                                    hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status hf_os_signals_open(const int *numbers, size_t count, hf_os_signals **ret_signals,
+                                                       hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
-    return hf_signals_open_with(numbers, count, ret_signals, &options);
+    return hf_os_signals_open_with(numbers, count, ret_signals, &options);
 }
-static inline HF_MUST_USE hf_status hf_signals_next(hf_signals *signals, int *ret_number,
-                                                    hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_os_signals_next(hf_os_signals *signals, int *ret_number,
+                                                       hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
-    return hf_signals_next_with(signals, ret_number, &options);
+    return hf_os_signals_next_with(signals, ret_number, &options);
 }
 #endif
 

@@ -46,7 +46,7 @@ HF_API HF_MUST_USE hf_status hf_sim_file_put(hf_env *env, const char *path, cons
 HF_API HF_MUST_USE hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
 /* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
 HF_API HF_MUST_USE hf_status hf_sim_restart(hf_env *env);
-/* Delivers a signal of the operating system to who opened it with hf_signals_open, and to workers that stop on it. Fails:
+/* Delivers a signal of the operating system to who opened it with hf_os_signals_open, and to workers that stop on it. Fails:
  * HF_ERR_NOT_FOUND when there is nobody, HF_ERR_LIMIT when too many wait there to be read. */
 HF_API HF_MUST_USE hf_status hf_sim_raise(hf_env *env, int number);
 

@@ -91,7 +91,7 @@ HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, cons
  * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status: HF_ERR_CLOSED or HF_ERR_STORE
  * when the service is no more, HF_ERR_INVALID for a name that it does not take.
  *
- * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_signals_open or a watchdog
+ * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open or a watchdog
  * has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */

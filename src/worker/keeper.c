@@ -93,7 +93,7 @@ static hf_status stop_on_signal(void *arg)
 {
     hf_worker *worker = arg;
     int number = 0;
-    HF_TRY(hf_signals_next(worker->signals, &number));
+    HF_TRY(hf_os_signals_next(worker->signals, &number));
     return hf_worker_stop(worker);
 }
 
@@ -173,7 +173,7 @@ static void descend(hf_worker *worker)
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
-static void set_signals(hf_worker *worker, hf_signals *signals)
+static void set_signals(hf_worker *worker, hf_os_signals *signals)
 {
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->signals_lock);
@@ -183,14 +183,14 @@ static void set_signals(hf_worker *worker, hf_signals *signals)
 }
 
 /* The workers of a process share it. A signal that cannot be heard is a reason not to begin. */
-static hf_status open_signals(hf_worker *worker, hf_signals **ret_signals)
+static hf_status open_signals(hf_worker *worker, hf_os_signals **ret_signals)
 {
     int number = worker->options.stop_on;
-    hf_status status = hf_signals_share(ret_signals, number);
+    hf_status status = hf_os_signals_share(ret_signals, number);
     if (status == HF_ERR_EXISTS) {
         return hf_raise(
             status,
-            "signal %d has another use in this process (hf_signals_open, or the watchdog): let that one have "
+            "signal %d has another use in this process (hf_os_signals_open, or the watchdog): let that one have "
             "it, and stop the worker with hf_worker_stop",
             number);
     }
@@ -214,7 +214,7 @@ static hf_status poll_until_stop(hf_worker *worker)
 
 static hf_status serve(hf_worker *worker)
 {
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
     if (worker->options.stop_on != 0) {
         HF_TRY(open_signals(worker, &signals));
     }
@@ -297,7 +297,7 @@ static void hear_signal(hf_worker *worker)
     int number = 0;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->signals_lock);
-    bool has_come = worker->signals != NULL && hf_signals_try_next(worker->signals, &number) == HF_OK;
+    bool has_come = worker->signals != NULL && hf_os_signals_try_next(worker->signals, &number) == HF_OK;
     hf_spin_unlock(&worker->signals_lock);
     hf_leave(self);
     if (has_come) {

@@ -361,14 +361,14 @@ static hf_status use_signals(void)
     static const int FIRST[] = {SIGUSR1};
     static const int SECOND[] = {SIGUSR2};
     int number = 0;
-    HF_AUTO(hf_signals_close) hf_signals *first = NULL;
-    HF_AUTO(hf_signals_close) hf_signals *second = NULL;
-    HF_TRY(hf_signals_open(FIRST, 1, &first));
-    HF_TRY(hf_signals_open(SECOND, 1, &second, .runtime = hf_runtime_current()));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *first = NULL;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *second = NULL;
+    HF_TRY(hf_os_signals_open(FIRST, 1, &first));
+    HF_TRY(hf_os_signals_open(SECOND, 1, &second, .runtime = hf_runtime_current()));
     EXPECT(kill(getpid(), SIGUSR1) == 0);
-    HF_TRY(hf_signals_next(first, &number));
+    HF_TRY(hf_os_signals_next(first, &number));
     EXPECT(number == SIGUSR1);
-    EXPECT(hf_signals_next(second, &number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    EXPECT(hf_os_signals_next(second, &number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     return HF_OK;
 }
 

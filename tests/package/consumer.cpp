@@ -466,18 +466,18 @@ hf_status use_signals()
     int number = 0;
     hf_io_options io_options = hf_io_options();
     io_options.runtime = hf_runtime_current();
-    HF_AUTO(hf_signals_close) hf_signals *first = nullptr;
-    HF_AUTO(hf_signals_close) hf_signals *second = nullptr;
-    HF_TRY(hf_signals_open(&numbers[0], 1, &first));
-    HF_TRY(hf_signals_open(&numbers[1], 1, &second, io_options));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *first = nullptr;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *second = nullptr;
+    HF_TRY(hf_os_signals_open(&numbers[0], 1, &first));
+    HF_TRY(hf_os_signals_open(&numbers[1], 1, &second, io_options));
     EXPECT(kill(getpid(), SIGUSR1) == 0);
-    HF_TRY(hf_signals_next(first, &number));
+    HF_TRY(hf_os_signals_next(first, &number));
     EXPECT(number == SIGUSR1);
-    EXPECT(hf_signals_next(second, &number, soon_options) == HF_ERR_TIMEOUT);
+    EXPECT(hf_os_signals_next(second, &number, soon_options) == HF_ERR_TIMEOUT);
 #if __cplusplus >= 202002L
-    HF_AUTO(hf_signals_close) hf_signals *third = nullptr;
-    HF_TRY(hf_signals_open(&numbers[2], 1, &third, {.runtime = hf_runtime_current()}));
-    EXPECT(hf_signals_next(third, &number, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
+    HF_AUTO(hf_os_signals_close) hf_os_signals *third = nullptr;
+    HF_TRY(hf_os_signals_open(&numbers[2], 1, &third, {.runtime = hf_runtime_current()}));
+    EXPECT(hf_os_signals_next(third, &number, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
 #endif
     return HF_OK;
 }

@@ -8,20 +8,20 @@
 
 enum { NUMBERS_MAX = 64 };
 
-struct hf_signals {
+struct hf_os_signals {
     hf_handle handle; /* first */
     size_t count;
     int numbers[];
 };
 
-static const hf_wait_kind NEXT = {"hf_signals_next", hf_fd_abort};
+static const hf_wait_kind NEXT = {"hf_os_signals_next", hf_fd_abort};
 
 static size_t size_of(size_t count)
 {
-    return sizeof(hf_signals) + count * sizeof(int);
+    return sizeof(hf_os_signals) + count * sizeof(int);
 }
 
-static void release(hf_signals *signals)
+static void release(hf_os_signals *signals)
 {
     hf_runtime *rt = signals->handle.rt;
     hf_fd_drop(rt, signals->handle.fd);
@@ -30,10 +30,10 @@ static void release(hf_signals *signals)
 }
 
 static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t count, bool is_shared,
-                         hf_signals **ret_signals)
+                         hf_os_signals **ret_signals)
 {
     hf_env *env = rt->env;
-    hf_signals *signals = hf_rt_alloc(rt, size_of(count));
+    hf_os_signals *signals = hf_rt_alloc(rt, size_of(count));
     if (signals == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory to receive signals");
     }
@@ -51,24 +51,25 @@ static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t c
     return HF_OK;
 }
 
-hf_status hf_signals_open_with(const int *numbers, size_t count, hf_signals **ret_signals, const hf_io_options *options)
+hf_status hf_os_signals_open_with(const int *numbers, size_t count, hf_os_signals **ret_signals,
+                                  const hf_io_options *options)
 {
-    HF_OPTIONS(hf_io_options, options, hf_signals_open);
-    HF_VERB_ENTER(self, hf_signals_open, options->runtime);
+    HF_OPTIONS(hf_io_options, options, hf_os_signals_open);
+    HF_VERB_ENTER(self, hf_os_signals_open, options->runtime);
     hf_op op;
     hf_op_init(&op);
     hf_runtime *rt = hf_rt_choose(&op, options->runtime);
     hf_status status = op.status;
     if (rt != NULL && (ret_signals == NULL || numbers == NULL || count == 0 || count > NUMBERS_MAX)) {
-        status = hf_fail(&op, HF_ERR_MISUSE, "hf_signals_open needs 1 to %d signals and a place for the result",
+        status = hf_fail(&op, HF_ERR_MISUSE, "hf_os_signals_open needs 1 to %d signals and a place for the result",
                          NUMBERS_MAX);
     } else if (rt != NULL) {
         status = open_on(rt, &op, numbers, count, false, ret_signals);
     }
-    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_signals_open", "%s", op.message));
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_os_signals_open", "%s", op.message));
 }
 
-hf_status hf_signals_share(hf_signals **ret_signals, int number)
+hf_status hf_os_signals_share(hf_os_signals **ret_signals, int number)
 {
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
@@ -77,10 +78,10 @@ hf_status hf_signals_share(hf_signals **ret_signals, int number)
     hf_op op;
     hf_op_init(&op);
     hf_status status = open_on(self->rt, &op, &number, 1, true, ret_signals);
-    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_signals_share", "%s", op.message));
+    HF_LEAVE(self, status == HF_OK ? HF_OK : hf_refuse_at(self, status, "hf_os_signals_share", "%s", op.message));
 }
 
-static hf_status next(hf_fiber *self, hf_signals *signals, int *ret_number, const hf_wait_options *options)
+static hf_status next(hf_fiber *self, hf_os_signals *signals, int *ret_number, const hf_wait_options *options)
 {
     hf_env *env = signals->handle.rt->env;
     hf_instant deadline = {0};
@@ -97,10 +98,10 @@ static hf_status next(hf_fiber *self, hf_signals *signals, int *ret_number, cons
     }
 }
 
-hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options)
+hf_status hf_os_signals_next_with(hf_os_signals *signals, int *ret_number, const hf_wait_options *options)
 {
-    HF_OPTIONS(hf_wait_options, options, hf_signals_next);
-    HF_VERB_ENTER(self, hf_signals_next, signals != NULL ? signals->handle.rt : NULL);
+    HF_OPTIONS(hf_wait_options, options, hf_os_signals_next);
+    HF_VERB_ENTER(self, hf_os_signals_next, signals != NULL ? signals->handle.rt : NULL);
     if (signals == NULL || ret_number == NULL) {
         HF_LEAVE(self,
                  hf_refuse_at(self, HF_ERR_MISUSE, NEXT.verb, "open signals and a place for the number are needed"));
@@ -115,18 +116,18 @@ hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wa
     HF_LEAVE(self, status);
 }
 
-hf_status hf_signals_try_next(hf_signals *signals, int *ret_number)
+hf_status hf_os_signals_try_next(hf_os_signals *signals, int *ret_number)
 {
     hf_env *env = signals->handle.rt->env;
     return env->ops->signals_read(env, NULL, signals->handle.fd, ret_number);
 }
 
-hf_status hf_signals_close(hf_signals *signals)
+hf_status hf_os_signals_close(hf_os_signals *signals)
 {
     if (signals == NULL) {
         return HF_OK;
     }
-    HF_VERB_ENTER(self, hf_signals_close, signals->handle.rt);
+    HF_VERB_ENTER(self, hf_os_signals_close, signals->handle.rt);
     if (hf_handle_close(&signals->handle)) {
         release(signals);
     }

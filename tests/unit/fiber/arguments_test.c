@@ -48,7 +48,7 @@ static hf_status make_nowhere(void *arg)
     REFUSED(hf_conn_open("tcp:127.0.0.1:1", NULL), HF_ERR_MISUSE, "a place for the connection");
     REFUSED(hf_file_open("x", HF_FILE_READ, NULL), HF_ERR_MISUSE, "a place for the file");
     int number = SIGTERM;
-    REFUSED(hf_signals_open(&number, 1, NULL), HF_ERR_MISUSE, "a place for the result");
+    REFUSED(hf_os_signals_open(&number, 1, NULL), HF_ERR_MISUSE, "a place for the result");
     const char *const argv[] = {"true", NULL};
     REFUSED(hf_process_start(argv, NULL), HF_ERR_MISUSE, "a place for it");
     return HF_OK;
@@ -197,11 +197,11 @@ static void the_simulator_refuses_in_sentences(void **state)
 static hf_status take_signal(void *arg)
 {
     int number = SIGTERM;
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
-    HF_TRY(hf_signals_open(&number, 1, &signals));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(&number, 1, &signals));
     number = 0;
     HF_TRY(hf_sim_raise(arg, SIGTERM));
-    HF_TRY(hf_signals_next(signals, &number));
+    HF_TRY(hf_os_signals_next(signals, &number));
     HF_CHECK(number == SIGTERM);
     hf_status status = HF_OK;
     for (int i = 0; i < 100000 && status == HF_OK; i++) {

@@ -948,7 +948,7 @@ static void raise_signal(int number)
 }
 
 typedef struct listening {
-    hf_signals *signals;
+    hf_os_signals *signals;
     hf_status status;
     int number;
 } listening;
@@ -957,15 +957,15 @@ static hf_status hear(void *arg)
 {
     listening *l = arg;
     do {
-        l->status = hf_signals_next(l->signals, &l->number);
+        l->status = hf_os_signals_next(l->signals, &l->number);
     } while (l->status == HF_ERR_MISUSE && hf_yield() == HF_OK);
     return HF_OK;
 }
 
-static hf_status see_hearing(hf_signals *signals)
+static hf_status see_hearing(hf_os_signals *signals)
 {
     int number = 0;
-    while (hf_signals_next(signals, &number, .timeout = HF_SPAN_OFF) != HF_ERR_MISUSE) {
+    while (hf_os_signals_next(signals, &number, .timeout = HF_SPAN_OFF) != HF_ERR_MISUSE) {
         HF_TRY(hf_yield());
     }
     return HF_OK;
@@ -976,10 +976,10 @@ static hf_status signals_body(void *arg)
     (void)arg;
     static const int NUMBERS[] = {SIGUSR1, SIGUSR2};
     listening l = {.status = HF_OK};
-    hf_signals *again = NULL;
-    HF_TRY(hf_signals_open(NUMBERS, 2, &l.signals));
-    HF_CHECK(hf_signals_open(NUMBERS, 1, &again) == HF_ERR_EXISTS);
-    HF_CHECK(hf_signals_next(l.signals, &l.number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    hf_os_signals *again = NULL;
+    HF_TRY(hf_os_signals_open(NUMBERS, 2, &l.signals));
+    HF_CHECK(hf_os_signals_open(NUMBERS, 1, &again) == HF_ERR_EXISTS);
+    HF_CHECK(hf_os_signals_next(l.signals, &l.number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     HF_TRY(hf_fork(scope, hear, &l));
@@ -991,17 +991,17 @@ static hf_status signals_body(void *arg)
     raise_signal(SIGUSR2);
     int first = 0;
     int second = 0;
-    HF_TRY(hf_signals_next(l.signals, &first));
-    HF_TRY(hf_signals_next(l.signals, &second));
+    HF_TRY(hf_os_signals_next(l.signals, &first));
+    HF_TRY(hf_os_signals_next(l.signals, &second));
     HF_CHECK(first + second == SIGUSR1 + SIGUSR2 && first != second);
     HF_TRY(hf_fork(scope, hear, &l));
     HF_TRY(see_hearing(l.signals));
     HF_CHECK(hf_scope_cancel(scope) == HF_OK);
     HF_IGNORE(hf_join(scope));
     HF_CHECK(l.status == HF_ERR_CANCELED);
-    HF_CHECK(hf_signals_close(l.signals) == HF_OK);
-    HF_CHECK(hf_signals_open(NUMBERS, 1, &again) == HF_OK); /* free again */
-    HF_CHECK(hf_signals_close(again) == HF_OK);
+    HF_CHECK(hf_os_signals_close(l.signals) == HF_OK);
+    HF_CHECK(hf_os_signals_open(NUMBERS, 1, &again) == HF_OK); /* free again */
+    HF_CHECK(hf_os_signals_close(again) == HF_OK);
     return HF_OK;
 }
 

@@ -66,8 +66,8 @@ CALL(conn_open, hf_conn_open_with(NULL, NULL, options))
 CALL(conn_read, hf_conn_read_with(NULL, NULL, 0, NULL, options))
 CALL(conn_write, hf_conn_write_with(NULL, NULL, 0, options))
 CALL(file_open, hf_file_open_with(NULL, HF_FILE_READ, NULL, options))
-CALL(signals_open, hf_signals_open_with(NULL, 0, NULL, options))
-CALL(signals_next, hf_signals_next_with(NULL, NULL, options))
+CALL(signals_open, hf_os_signals_open_with(NULL, 0, NULL, options))
+CALL(signals_next, hf_os_signals_next_with(NULL, NULL, options))
 CALL(process_start, hf_process_start_with(NULL, NULL, options))
 CALL(process_wait, hf_process_wait_with(NULL, NULL, options))
 CALL(sim_new, hf_sim_new_with(NULL, options))
@@ -125,8 +125,8 @@ static const struct {
     {"hf_conn_read", conn_read},
     {"hf_conn_write", conn_write},
     {"hf_file_open", file_open},
-    {"hf_signals_open", signals_open},
-    {"hf_signals_next", signals_next},
+    {"hf_os_signals_open", signals_open},
+    {"hf_os_signals_next", signals_next},
     {"hf_process_start", process_start},
     {"hf_process_wait", process_wait},
     {"hf_sim_new", sim_new},

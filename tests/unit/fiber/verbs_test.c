@@ -38,7 +38,7 @@ typedef struct things {
     hf_conn *conn; /* connected to listener */
     hf_conn *peer;
     hf_file *file;
-    hf_signals *signals;
+    hf_os_signals *signals;
     hf_process *process;
     fake_service *fake;
     hf_execution *execution; /* runs, and nobody works on it */
@@ -81,7 +81,7 @@ static hf_status make_io(things *t, need what)
     } else if (what == A_FILE) {
         HF_TRY(hf_file_open(t->path, HF_FILE_WRITE, &t->file, .runtime = t->rt));
     } else if (what == SIGNALS) {
-        HF_TRY(hf_signals_open(NUMBERS, 1, &t->signals, .runtime = t->rt));
+        HF_TRY(hf_os_signals_open(NUMBERS, 1, &t->signals, .runtime = t->rt));
     } else if (what == A_PROCESS) {
         HF_TRY(hf_process_start(ARGV, &t->process, .runtime = t->rt, .in = HF_STDIO_PIPE));
     }
@@ -138,7 +138,7 @@ static hf_status make_things(things *t, need what)
 static void free_io(things *t)
 {
     HF_CHECK(t->process == NULL || hf_process_close(t->process) == HF_OK);
-    HF_CHECK(t->signals == NULL || hf_signals_close(t->signals) == HF_OK);
+    HF_CHECK(t->signals == NULL || hf_os_signals_close(t->signals) == HF_OK);
     HF_CHECK(t->file == NULL || hf_file_close(t->file) == HF_OK);
     HF_CHECK(t->peer == NULL || hf_conn_close(t->peer) == HF_OK);
     HF_CHECK(t->conn == NULL || hf_conn_close(t->conn) == HF_OK);
@@ -452,10 +452,10 @@ CALL(hf_file_write, hf_file_write(t->file, "x", 1))
 CALL(hf_file_sync, hf_file_sync(t->file))
 CALL_FREE(hf_file_close, file)
 static const int SIGUSR1_ONLY[] = {SIGUSR1};
-CALL_NEW(hf_signals_open, hf_signals, hf_signals_close, SIGUSR1_ONLY, 1, &made, .runtime = t->rt)
+CALL_NEW(hf_os_signals_open, hf_os_signals, hf_os_signals_close, SIGUSR1_ONLY, 1, &made, .runtime = t->rt)
 static int number_out;
-CALL(hf_signals_next, hf_signals_next(t->signals, &number_out, .timeout = hf_microseconds(1)))
-CALL_FREE(hf_signals_close, signals)
+CALL(hf_os_signals_next, hf_os_signals_next(t->signals, &number_out, .timeout = hf_microseconds(1)))
+CALL_FREE(hf_os_signals_close, signals)
 
 static const char *const TRUE_ARGV[] = {"/bin/true", NULL};
 CALL_NEW(hf_process_start, hf_process, hf_process_close, TRUE_ARGV, &made, .runtime = t->rt)
@@ -582,7 +582,7 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_file_")) {
         return A_FILE;
     }
-    if (starts_with(v->name, "hf_signals_next") || starts_with(v->name, "hf_signals_close")) {
+    if (starts_with(v->name, "hf_os_signals_next") || starts_with(v->name, "hf_os_signals_close")) {
         return SIGNALS;
     }
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
