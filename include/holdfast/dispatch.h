@@ -1,5 +1,5 @@
 /* Dispatchers: where work runs. The fiber threads are for code that computes and waits through the library; pools are
- * plain threads for code that blocks; a serial dispatcher runs one job after another. */
+ * plain threads for code that blocks; a serial dispatcher runs one branch after another. */
 #ifndef HOLDFAST_DISPATCH_H
 #define HOLDFAST_DISPATCH_H
 
@@ -12,7 +12,7 @@ typedef struct hf_dispatcher_options {
     int limit;           /* pool: threads at most, 64; view: calls at once, 1. HF_UNLIMITED is refused */
     hf_span idle;        /* pool: a thread without work ends after so long; 5 s */
     int64_t queue_max; /* pool, view: calls waiting at most; more is HF_ERR_LIMIT, from hf_block, or as the outcome of a
-                              forked job; 0 = HF_UNLIMITED */
+                              forked branch; 0 = HF_UNLIMITED */
 } hf_dispatcher_options;
 
 typedef struct hf_block_options {
@@ -32,7 +32,7 @@ HF_API HF_MUST_USE hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf
 /* A view of a pool (NULL = the runtime's) with its own, smaller limit. */
 HF_API HF_MUST_USE hf_status hf_pool_view_with(hf_dispatcher *pool, hf_dispatcher **ret_view,
                                                const hf_dispatcher_options *options);
-/* Runs the jobs that are forked on it one after another, in order; each to its end. So a job must not wait for another one
+/* Runs the branches that are forked on it one after another, in order; each to its end. So a branch must not wait for another one
  * that is forked on the same serial dispatcher: that one waits for its turn. */
 HF_API HF_MUST_USE hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
 /* HF_ERR_MISUSE while it has work. A pool that is not freed ends with its runtime, which logs a warning (pool_not_freed). */

@@ -33,7 +33,7 @@ typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
 /* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off.
  * It looks after fibers that do not yield and activities that do not end after a cancel (activity.h). Other work on pools is not
- * watched: a call of hf_block cannot be interrupted, and a job of hf_fork may take any time for its cleanup; both have their
+ * watched: a call of hf_block cannot be interrupted, and a branch of hf_fork may take any time for its cleanup; both have their
  * thread until they return. With a signal granted, blocking system calls of an activity that is to end fail with EINTR. */
 typedef struct hf_watchdog_options {
     hf_span stuck_after;     /* a fiber that does not yield for so long is reported; 2 s */
@@ -72,16 +72,16 @@ typedef struct hf_runtime_options {
 /* Counters since the runtime was made. Histograms have powers of two of microseconds as their classes. */
 #define HF_HISTOGRAM_COUNT 32
 typedef struct hf_stats {
-    uint64_t forks;        /* jobs made */
+    uint64_t forks;        /* branches made */
     uint64_t joins;        /* hf_join calls that returned */
     uint64_t switches;     /* times a fiber was resumed */
-    uint64_t steals;       /* jobs taken from another thread */
+    uint64_t steals;       /* branches taken from another thread */
     uint64_t wakes_remote; /* wake-ups posted from another thread */
     uint64_t pool_calls;   /* calls handed to pools */
     uint64_t pool_depth;   /* waiting in pools now */
     uint64_t pool_threads; /* pool threads now */
     uint64_t fibers;       /* fibers that hold a stack now */
-    uint64_t jobs;         /* jobs not finished now */
+    uint64_t jobs;         /* branches not finished now */
     uint64_t scopes;       /* scopes open now */
     uint64_t stack_bytes;  /* address space carved into stacks */
     uint64_t stuck;        /* fibers reported stuck so far */

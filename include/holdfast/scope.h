@@ -1,4 +1,4 @@
-/* Scopes, jobs and joins: concurrency that cannot leak.
+/* Scopes, branches and joins: concurrency that cannot leak.
  *
  * A scope owns the fibers that are forked into it. Leaving it, by any path, cancels and joins them:
  *
@@ -33,7 +33,7 @@
 #include <holdfast/runtime.h>
 
 typedef struct hf_scope hf_scope;
-typedef struct hf_job hf_job;
+typedef struct hf_branch hf_branch;
 
 /* ---- Joins: when is a scope done, and what does hf_join return? -------------------------------------------------- */
 
@@ -132,10 +132,10 @@ typedef struct hf_scope_options {
  * log has a warning, stack_nearly_full, once for each name (not on a runtime without threads). */
 typedef struct hf_fork_options {
     size_t size;             /* set by the macro */
-    const char *name;        /* in dumps; must outlive the job (a literal) */
-    hf_job **ret_job;        /* a handle, valid until the scope is closed; NULL = none */
-    void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the job
-                                was canceled before it started. Without it a canceled job still runs its body, with
+    const char *name;        /* in dumps; must outlive the branch (a literal) */
+    hf_branch **ret_branch;  /* a handle, valid until the scope is closed; NULL = none */
+    void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the branch
+                                was canceled before it started. Without it a canceled branch still runs its body, with
                                 the cancel pending, so that what `arg` owns is always released by somebody. */
     hf_span delay;           /* start not before so much later; holds no stack meanwhile */
     size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
@@ -176,13 +176,13 @@ HF_API bool hf_scope_is_idle(const hf_scope *scope);
 #define HF_SCOPE_FAILURES_MAX 32
 HF_API const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx);
 
-/* For the handle of a job that hf_fork returned in .ret_job; valid until the scope is closed. */
-HF_API bool hf_job_is_done(const hf_job *job);
-HF_API hf_status hf_job_status(const hf_job *job); /* HF_ERR_AGAIN while it is not done */
-HF_API const hf_failure *hf_job_failure(const hf_job *job);
-HF_API uint64_t hf_job_index(const hf_job *job);
+/* For the handle of a branch that hf_fork returned in .ret_branch; valid until the scope is closed. */
+HF_API bool hf_branch_is_done(const hf_branch *branch);
+HF_API hf_status hf_branch_status(const hf_branch *branch); /* HF_ERR_AGAIN while it is not done */
+HF_API const hf_failure *hf_branch_failure(const hf_branch *branch);
+HF_API uint64_t hf_branch_index(const hf_branch *branch);
 /* Cancels this one child. */
-HF_API HF_MUST_USE hf_status hf_job_cancel(hf_job *job);
+HF_API HF_MUST_USE hf_status hf_branch_cancel(hf_branch *branch);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 

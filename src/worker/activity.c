@@ -250,17 +250,17 @@ static hf_span timeout_of(const activity *act, const char **ret_reason)
 /* On a thread of the pool; `*ret_failure` is encoded while the job is there. */
 static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **ret_failure)
 {
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     hf_status status =
-        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_job = &job);
+        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_branch = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
     }
     HF_IGNORE(hf_join(scope)); /* its verdict is the job's own */
-    status = hf_job_status(job);
+    status = hf_branch_status(job);
     if (status != HF_OK) {
-        *ret_failure = hf_failure_encode(&act->arena, hf_job_failure(job), status);
+        *ret_failure = hf_failure_encode(&act->arena, hf_branch_failure(job), status);
     }
     return status;
 }

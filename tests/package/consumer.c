@@ -82,11 +82,11 @@ static hf_status use_scopes(void)
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .name = "named", .join = HF_JOIN_COLLECT, .timeout = hf_minutes(1)));
-        hf_job *job = NULL;
-        HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_job = &job));
+        hf_branch *job = NULL;
+        HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_branch = &job));
         HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
         HF_IGNORE(hf_join(scope));
-        EXPECT(hf_job_is_done(job));
+        EXPECT(hf_branch_is_done(job));
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_TOLERATE(1)));

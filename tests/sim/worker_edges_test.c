@@ -340,11 +340,11 @@ static hf_status use_id_again(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    hf_job *first = NULL;
+    hf_branch *first = NULL;
     HF_TRY(hf_scope_open(&scope));
-    HF_TRY(hf_fork(scope, run_named, NULL, .ret_job = &first));
+    HF_TRY(hf_fork(scope, run_named, NULL, .ret_branch = &first));
     HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_TRY(hf_job_cancel(first));
+    HF_TRY(hf_branch_cancel(first));
     return note_end(run_named(NULL), ret_out);
 }
 

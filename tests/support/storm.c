@@ -135,12 +135,12 @@ static hf_status family(walk *w, child *children, size_t count)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
     hf_join_policy join = some_join(w);
-    hf_job *jobs[CHILDREN_MAX];
+    hf_branch *jobs[CHILDREN_MAX];
     HF_TRY(hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
     for (size_t i = 0; i < count; i++) {
         children[i] = (child){{hf_hash_mix(w->told, i), w->depth + 1, w->all}, HF_ERR_MISUSE};
         hf_span delay = draw(w, 3) == 0 ? ticks(w, 4) : hf_nanoseconds(0);
-        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_job = &jobs[i])));
+        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_branch = &jobs[i])));
     }
     if (draw(w, 3) == 0) {
         hf_status status = block(w, 2); /* canceled: by the scope, or from further out; the join says */
@@ -149,7 +149,7 @@ static hf_status family(walk *w, child *children, size_t count)
         }
     }
     if (draw(w, 3) == 0) {
-        (void)hear(w, hf_job_cancel(jobs[draw(w, count)]));
+        (void)hear(w, hf_branch_cancel(jobs[draw(w, count)]));
     }
     if (draw(w, 3) == 0) {
         (void)hear(w, hf_scope_cancel(scope));

@@ -195,7 +195,7 @@ bool hf_crew_is_evicted(const hf_scope *scope)
     return crew != NULL && crew->is_evicted;
 }
 
-hf_status hf_crew_may_fork(const hf_fiber *self, const hf_job *job)
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job)
 {
     const hf_crew *crew = hf_crew_of_scope(job->scope);
     if (crew == NULL || job->on != &crew->on || !hf_crew_owns(crew, self)) {
@@ -204,13 +204,13 @@ hf_status hf_crew_may_fork(const hf_fiber *self, const hf_job *job)
     return crew->is_evicted ? HF_ERR_EVICTED : HF_OK;
 }
 
-void hf_crew_start(hf_sched *sched, hf_job *job)
+void hf_crew_start(hf_sched *sched, hf_branch *job)
 {
     hf_crew *crew = hf_crew_of_dispatcher(job->on);
     if (crew->is_evicted) { /* of a delayed one: it ends without having begun */
         job->status = HF_ERR_EVICTED;
-        hf_job_drop(sched, job);
-        hf_job_ended(sched, job);
+        hf_branch_drop(sched, job);
+        hf_branch_ended(sched, job);
         return;
     }
     hf_fiber *member = hf_sched_start_job(sched, job);
@@ -381,7 +381,7 @@ hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const 
 {
     hf_assert(crew->first == NULL);
     crew->root->is_shield = false;
-    hf_status status = hf_fork(crew->root, body, arg, .name = name, .ret_job = &crew->first);
+    hf_status status = hf_fork(crew->root, body, arg, .name = name, .ret_branch = &crew->first);
     crew->root->is_shield = true;
     return status == HF_OK ? HF_OK : hf_fail(op, status, "%s", hf_error_text());
 }
@@ -400,7 +400,7 @@ size_t hf_crew_bytes(const hf_crew *crew)
     {
         const hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
         size_t used = (size_t)(member->stack_hi - (const char *)member->context.sp);
-        bytes += sizeof(hf_job) + (used + 2 * PAGE_LEN - 1) / PAGE_LEN * PAGE_LEN;
+        bytes += sizeof(hf_branch) + (used + 2 * PAGE_LEN - 1) / PAGE_LEN * PAGE_LEN;
     }
     return bytes;
 }
@@ -410,7 +410,7 @@ void hf_crew_cancel(hf_crew *crew, const char *reason)
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
     if (!hf_crew_is_over(crew)) {
-        hf_job_mark(crew->sched, crew->first, HF_CAUSE_EXPLICIT, reason, NULL);
+        hf_branch_mark(crew->sched, crew->first, HF_CAUSE_EXPLICIT, reason, NULL);
     }
     hf_leave(self);
 }

@@ -22,7 +22,7 @@ void hf_crew_lost(hf_fiber *member);
 /* The lost member is on its scheduler again. */
 void hf_crew_returned(hf_fiber *member);
 /* A forked job gets its stack at once: it will need one anyway, and this way one list knows the order. */
-void hf_crew_start(hf_sched *sched, hf_job *job);
+void hf_crew_start(hf_sched *sched, hf_branch *job);
 
 /* Fails: HF_ERR_NOMEM; HF_ERR_LIMIT: the owner has as many timers as it may have. */
 hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when);
@@ -52,7 +52,7 @@ static inline hf_crew *hf_crew_of_scope(const hf_scope *scope)
     return HF_LIKELY(scope->on == NULL) ? NULL : hf_crew_of_dispatcher(scope->on);
 }
 /* HF_OK; HF_ERR_MISUSE: a member outside its own scopes, or somebody else inside them; HF_ERR_EVICTED. */
-hf_status hf_crew_may_fork(const hf_fiber *self, const hf_job *job);
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job);
 bool hf_crew_owns(const hf_crew *crew, const hf_fiber *self);
 static inline bool hf_crew_lets_in(const hf_fiber *self, const hf_scope *scope)
 {

@@ -14,11 +14,11 @@ struct hf_crew {
     hf_fiber *ready_tail;
     hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: W1 */
     hf_msg *mail_tail;
-    hf_list members; /* fibers with a job of the crew */
-    hf_list timers;  /* armed */
-    hf_list owned;   /* objects that members made: owned.h */
-    hf_scope *root;  /* owned by the driver; holds the first member's job */
-    hf_job *first;   /* kept by the root scope */
+    hf_list members;  /* fibers with a job of the crew */
+    hf_list timers;   /* armed */
+    hf_list owned;    /* objects that members made: owned.h */
+    hf_scope *root;   /* owned by the driver; holds the first member's job */
+    hf_branch *first; /* kept by the root scope */
     const hf_crew_ops *ops;
     void *state;
     hf_instant now; /* the members' clock */

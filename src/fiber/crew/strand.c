@@ -163,13 +163,13 @@ static void take_back_wait(hf_fiber *member)
 /* As finish_job (sched.c), from outside. */
 static void end_job(hf_sched *sched, hf_fiber *member)
 {
-    hf_job *job = member->job;
+    hf_branch *job = member->job;
     hf_work_strand(job);
     job->status = HF_ERR_EVICTED;
     job->fiber = NULL;
     member->job = NULL;
     member->cx = NULL;
-    hf_job_ended(sched, job);
+    hf_branch_ended(sched, job);
 }
 
 /* All jobs have ended: none of the scopes has children, and closing does not wait. */

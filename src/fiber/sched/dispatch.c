@@ -126,7 +126,7 @@ void hf_pool_shutdown(hf_runtime *rt)
 /* ---- Jobs on a pool ------------------------------------------------------------------------------------------------ */
 
 /* It was canceled: from now on it is to return. */
-static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_job *job)
+static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
 {
     if (pool->watch_ops != NULL) {
         hf_watch_begin(pool, thread, job);
@@ -136,7 +136,7 @@ static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_job *job)
 /* On a pool thread: the thread is the job's fiber. */
 static void run_pool_job(hf_task *task, hf_fiber *thread)
 {
-    hf_job *job = HF_CONTAINER(task, hf_job_extra, task)->job;
+    hf_branch *job = HF_CONTAINER(task, hf_branch_extra, task)->job;
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
     hf_runtime *rt = job->scope->rt;
@@ -149,7 +149,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_spin_unlock(&thread->lock);
     hf_spin_lock(&pool->lock);
     job->fiber = thread;
-    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     hf_spin_unlock(&pool->lock);
     if (atomic_load(&job->cancel_requested)) {
         hf_thread_job_interrupt(NULL, thread, job);
@@ -184,20 +184,20 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_spin_unlock(&thread->lock);
     thread->locals = NULL; /* they may go with the scope */
     hf_pool_done(via);
-    hf_job_ended(NULL, job);
+    hf_branch_ended(NULL, job);
 }
 
 /* A pool that takes no more: the job ends without having run. */
-static void refuse_job(hf_sched *sched, hf_job *job)
+static void refuse_job(hf_sched *sched, hf_branch *job)
 {
     job->status = HF_ERR_LIMIT;
     job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
                               "the pool takes no more work: its queue is full, or no thread could be started", NULL);
-    hf_job_drop(sched, job);
-    hf_job_ended(sched, job);
+    hf_branch_drop(sched, job);
+    hf_branch_ended(sched, job);
 }
 
-void hf_dispatch_job(hf_sched *sched, hf_job *job)
+void hf_dispatch_job(hf_sched *sched, hf_branch *job)
 {
     if (job->on->kind == HF_DISPATCH_SERIAL) {
         hf_serial_start(sched, job);
@@ -224,7 +224,7 @@ void hf_dispatch_job(hf_sched *sched, hf_job *job)
 
 /* From the fork until its end is known at home a job refers to its dispatcher: a cancel at home looks at it, and at the
  * job's place in the queue, while the job is ending on another thread. So neither goes before. */
-hf_status hf_dispatch_hold(hf_fiber *self, hf_job *job)
+hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job)
 {
     if (self->crew != NULL || hf_crew_of_scope(job->scope) != NULL) {
         HF_TRY(hf_crew_may_fork(self, job));
@@ -236,7 +236,7 @@ hf_status hf_dispatch_hold(hf_fiber *self, hf_job *job)
     return HF_OK;
 }
 
-void hf_dispatch_let_go(hf_runtime *rt, hf_job *job)
+void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job)
 {
     hf_rt_free(rt, job->extra, sizeof *job->extra);
     job->extra = NULL;
@@ -244,7 +244,7 @@ void hf_dispatch_let_go(hf_runtime *rt, hf_job *job)
     job->on = NULL;
 }
 
-void hf_dispatch_ended(hf_sched *sched, hf_job *job)
+void hf_dispatch_ended(hf_sched *sched, hf_branch *job)
 {
     if (job->on->kind == HF_DISPATCH_SERIAL) {
         hf_serial_ended(sched, job);
@@ -253,16 +253,16 @@ void hf_dispatch_ended(hf_sched *sched, hf_job *job)
 
 static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 {
-    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
-    hf_job_drop(sched, job);
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
+    hf_branch_drop(sched, job);
     hf_scope_child_done(sched, job->scope, job);
 }
 
-bool hf_dispatch_cancel(hf_sched *sched, hf_job *job)
+bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *on = job->on;
     if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
-        __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) {
+        __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
         return false;
     }
     if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {

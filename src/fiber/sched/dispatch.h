@@ -34,10 +34,10 @@ typedef struct hf_watched {
 } hf_watched;
 
 /* What a job on a pool needs: a place in its queue. */
-typedef struct hf_job_extra {
-    hf_job *job;
+typedef struct hf_branch_extra {
+    hf_branch *job;
     hf_task task;
-} hf_job_extra;
+} hf_branch_extra;
 
 struct hf_dispatcher {
     hf_spin lock; /* of a pool: also guards its views */
@@ -47,12 +47,12 @@ struct hf_dispatcher {
     hf_dispatcher *pool; /* view: whose threads it uses; pool: itself */
     int limit;           /* pool: threads; view: tasks at once */
     int64_t queue_max;
-    int64_t queued;    /* waiting here */
-    hf_list queue;     /* tasks that wait */
-    int running;       /* view, serial: given to the pool or running */
-    atomic_int jobs;   /* forked on it, and their end is not known at home yet */
-    hf_job *jobs_head; /* serial: jobs that wait */
-    hf_job *jobs_tail;
+    int64_t queued;       /* waiting here */
+    hf_list queue;        /* tasks that wait */
+    int running;          /* view, serial: given to the pool or running */
+    atomic_int jobs;      /* forked on it, and their end is not known at home yet */
+    hf_branch *jobs_head; /* serial: jobs that wait */
+    hf_branch *jobs_tail;
     /* pool */
     const struct hf_watch_ops *watch_ops; /* canceled jobs are watched (watch.h); NULL = they are not */
     hf_span idle;
@@ -93,7 +93,7 @@ void hf_pool_narrow(hf_fiber *thread);
 void hf_pool_free(hf_dispatcher *pool); /* joins its threads */
 /* NULL: out of memory. */
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind);
-void hf_serial_start(hf_sched *sched, hf_job *job);
-void hf_serial_ended(hf_sched *sched, hf_job *job);
+void hf_serial_start(hf_sched *sched, hf_branch *job);
+void hf_serial_ended(hf_sched *sched, hf_branch *job);
 
 #endif

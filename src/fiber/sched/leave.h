@@ -8,10 +8,10 @@
 #include "fiber/core.h"
 
 enum {
-    HF_JOB_TURN = 16, /* every so many turns an unstarted job goes before ready fibers */
-    HF_LOOK_TURN = 32 /* every so many turns alarms and descriptors are looked at */
+    HF_BRANCH_TURN = 16, /* every so many turns an unstarted job goes before ready fibers */
+    HF_LOOK_TURN = 32    /* every so many turns alarms and descriptors are looked at */
 };
-_Static_assert(HF_LOOK_TURN % HF_JOB_TURN == 0, "hf_sched_pick_ready leaves every look to hf_sched_next");
+_Static_assert(HF_LOOK_TURN % HF_BRANCH_TURN == 0, "hf_sched_pick_ready leaves every look to hf_sched_next");
 
 /* The next fiber by all the rules of sched.c; NULL = nothing to do. */
 hf_fiber *hf_sched_next(hf_sched *sched);
@@ -32,7 +32,7 @@ static inline hf_fiber *hf_sched_pick_ready(hf_sched *sched)
 {
     hf_fiber *fiber = sched->ready_head;
     unsigned tick = sched->tick + 1;
-    if (HF_UNLIKELY(fiber == NULL || tick % HF_JOB_TURN == 0 || sched->has_point ||
+    if (HF_UNLIKELY(fiber == NULL || tick % HF_BRANCH_TURN == 0 || sched->has_point ||
                     atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL)) {
         return NULL;
     }

@@ -39,14 +39,14 @@ static inline void hf_runq_count_add(hf_sched *sched, int delta)
 }
 
 /* By the owner, for a job that was forked here. */
-static inline void hf_runq_push(hf_sched *sched, hf_job *job)
+static inline void hf_runq_push(hf_sched *sched, hf_branch *job)
 {
     hf_runq *jobs = &sched->jobs;
     hf_runq_lock(sched);
-    hf_job *prev = sched->fresh_turn == sched->tick ? jobs->fresh : NULL;
+    hf_branch *prev = sched->fresh_turn == sched->tick ? jobs->fresh : NULL;
     sched->fresh_turn = sched->tick;
     jobs->fresh = job;
-    hf_job *next = prev != NULL ? prev->next : jobs->front;
+    hf_branch *next = prev != NULL ? prev->next : jobs->front;
     job->prev = prev;
     job->next = next;
     *(prev != NULL ? &prev->next : &jobs->front) = job;
@@ -56,7 +56,7 @@ static inline void hf_runq_push(hf_sched *sched, hf_job *job)
 }
 
 /* By the owner, for a job that was stolen: they come oldest first, and keep that order. */
-static inline void hf_runq_push_back(hf_sched *sched, hf_job *job)
+static inline void hf_runq_push_back(hf_sched *sched, hf_branch *job)
 {
     hf_runq *jobs = &sched->jobs;
     hf_runq_lock(sched);
@@ -69,7 +69,7 @@ static inline void hf_runq_push_back(hf_sched *sched, hf_job *job)
 }
 
 /* Locked; there is one. */
-static inline hf_job *hf_runq_take(hf_sched *sched, hf_job *job)
+static inline hf_branch *hf_runq_take(hf_sched *sched, hf_branch *job)
 {
     hf_runq *jobs = &sched->jobs;
     *(job->prev != NULL ? &job->prev->next : &jobs->front) = job->next;
@@ -84,12 +84,12 @@ static inline hf_job *hf_runq_take(hf_sched *sched, hf_job *job)
 }
 
 /* By the owner. */
-static inline hf_job *hf_runq_pop(hf_sched *sched)
+static inline hf_branch *hf_runq_pop(hf_sched *sched)
 {
     if (hf_runq_count(sched) == 0) {
         return NULL;
     }
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     hf_runq_lock(sched);
     if (HF_LIKELY(sched->jobs.front != NULL)) {
         bool is_old_turn =
@@ -101,9 +101,9 @@ static inline hf_job *hf_runq_pop(hf_sched *sched)
 }
 
 /* By a thief. */
-static inline hf_job *hf_runq_steal(hf_sched *victim)
+static inline hf_branch *hf_runq_steal(hf_sched *victim)
 {
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     hf_spin_lock(&victim->jobs.lock);
     if (victim->jobs.back != NULL) {
         job = hf_runq_take(victim, victim->jobs.back);

@@ -163,7 +163,7 @@ static void call_thief(hf_runtime *rt, const hf_sched *except)
     }
 }
 
-void hf_sched_push_job(hf_sched *sched, hf_job *job)
+void hf_sched_push_job(hf_sched *sched, hf_branch *job)
 {
     hf_runq_push(sched, job);
     hf_runtime *rt = sched->rt;
@@ -204,7 +204,7 @@ static bool steal(hf_sched *thief)
         hf_sched *victim = rt->scheds[(thief->index + i) % rt->sched_count];
         unsigned count = stealable(thief, victim);
         unsigned taken = 0;
-        for (hf_job *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
+        for (hf_branch *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
             hf_runq_push_back(thief, job);
         }
         if (taken > 0) {
@@ -217,7 +217,7 @@ static bool steal(hf_sched *thief)
 
 /* ---- Running jobs ------------------------------------------------------------------------------------------------ */
 
-static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
+static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_branch *job)
 {
     __atomic_store_n(&fiber->job, job, __ATOMIC_RELEASE); /* the monitor may look */
     fiber->cx = &job->cx;
@@ -228,21 +228,21 @@ static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_job *job)
     fiber->locals = job->scope->locals;
     fiber->id = job->index;
     job->fiber = fiber;
-    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     if (job->scope->home == sched) {
         atomic_store_explicit(&job->at, sched, memory_order_relaxed);
     } else {
         atomic_store(&job->at, sched); /* against a cancel at home: one of us sees the other */
     }
     if (HF_UNLIKELY(atomic_load(&job->cancel_requested) && !HF_CANARY(HF_BUG_CANCEL_BEFORE_START))) {
-        hf_job_start_cx(job);
+        hf_branch_start_cx(job);
     }
 }
 
 /* The body has returned: what it left behind is put in order, its scope is told. */
 static void finish_job(hf_fiber *self, hf_status status)
 {
-    hf_job *job = self->job;
+    hf_branch *job = self->job;
     if (HF_UNLIKELY(self->scope != NULL)) {
         (void)hf_scope_close_leftovers(self);
         if (status == HF_OK) {
@@ -263,7 +263,7 @@ static void finish_job(hf_fiber *self, hf_status status)
     self->job = NULL;
     self->cx = NULL;
     job->fiber = NULL;
-    hf_job_ended(sched, job);
+    hf_branch_ended(sched, job);
     if (HF_UNLIKELY(self->failure != NULL)) { /* of the body, or of a hook of the join */
         hf_box_unref(self->failure);
         self->failure = NULL;
@@ -272,7 +272,7 @@ static void finish_job(hf_fiber *self, hf_status status)
 
 static void run_job(hf_fiber *self)
 {
-    hf_job *job = self->job;
+    hf_branch *job = self->job;
     if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self) && !HF_CANARY(HF_BUG_DROP_FORGOTTEN))) {
         void (*drop)(void *) = job->drop;
         hf_leave(self);
@@ -293,7 +293,7 @@ static void run_job(hf_fiber *self)
     finish_job(self, status);
 }
 
-static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job);
+static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch);
 
 /* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up and rests, ready
  * to be resumed with another job. */
@@ -304,7 +304,7 @@ static void runner_main(void *arg)
     for (;;) {
         run_job(self);
         hf_sched *sched = self->sched;
-        hf_job *job = NULL;
+        hf_branch *job = NULL;
         bool is_member = self->kind == HF_FIBER_MEMBER;
         hf_fiber *next = HF_UNLIKELY(is_member) ? hf_crew_dismiss(self) : hf_sched_pick_ready(sched);
         if (next == NULL && pick(sched, &next, &job) && job != NULL) {
@@ -323,7 +323,7 @@ static void runner_main(void *arg)
     }
 }
 
-void hf_job_drop(hf_sched *sched, hf_job *job)
+void hf_branch_drop(hf_sched *sched, hf_branch *job)
 {
     if (job->drop != NULL) {
         hf_fiber *self = sched->current;
@@ -334,20 +334,20 @@ void hf_job_drop(hf_sched *sched, hf_job *job)
 }
 
 /* A job that cannot have a stack ends without having run. */
-static void fail_start(hf_sched *sched, hf_job *job, hf_status why)
+static void fail_start(hf_sched *sched, hf_branch *job, hf_status why)
 {
     static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
                                 "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
     static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
-    __atomic_store_n(&job->state, HF_JOB_RUNNING, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED);
     job->status = why;
     atomic_store(&job->at, sched);
     job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
-    hf_job_drop(sched, job);
-    hf_job_ended(sched, job);
+    hf_branch_drop(sched, job);
+    hf_branch_ended(sched, job);
 }
 
-static hf_fiber *start_job(hf_sched *sched, hf_job *job)
+static hf_fiber *start_job(hf_sched *sched, hf_branch *job)
 {
     hf_status why = HF_OK;
     hf_fiber *fiber = hf_stack_get(sched, job->stack_class, &why);
@@ -364,7 +364,7 @@ static hf_fiber *start_job(hf_sched *sched, hf_job *job)
     return fiber;
 }
 
-hf_fiber *hf_sched_start_job(hf_sched *sched, hf_job *job)
+hf_fiber *hf_sched_start_job(hf_sched *sched, hf_branch *job)
 {
     return start_job(sched, job);
 }
@@ -384,7 +384,7 @@ static HF_NOINLINE void look_around(hf_sched *sched)
 }
 
 /* The next thing to run: a ready fiber or an unstarted job. False: nothing. */
-static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
+static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch)
 {
     hf_point_at(sched, HF_POINT_SWITCH, (uint64_t)sched->index);
     if (HF_UNLIKELY(sched->rt->hosted)) {
@@ -401,10 +401,10 @@ static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_job **ret_job)
         look_around(sched);
     }
     hf_fiber *fiber = sched->ready_head;
-    if (fiber == NULL || HF_UNLIKELY(tick % HF_JOB_TURN == 0)) {
-        hf_job *job = hf_runq_pop(sched);
+    if (fiber == NULL || HF_UNLIKELY(tick % HF_BRANCH_TURN == 0)) {
+        hf_branch *job = hf_runq_pop(sched);
         if (job != NULL) {
-            *ret_job = job;
+            *ret_branch = job;
             return true;
         }
         if (fiber == NULL) {
@@ -423,7 +423,7 @@ HF_NOINLINE hf_fiber *hf_sched_next(hf_sched *sched)
 {
     for (;;) {
         hf_fiber *fiber = NULL;
-        hf_job *job = NULL;
+        hf_branch *job = NULL;
         if (!pick(sched, &fiber, &job)) {
             return NULL;
         }

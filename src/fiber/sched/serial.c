@@ -2,7 +2,7 @@
  * job starts on the scheduler where the last one ended. */
 #include "fiber/sched/dispatch.h"
 
-void hf_serial_start(hf_sched *sched, hf_job *job)
+void hf_serial_start(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *serial = job->on;
     hf_spin_lock(&serial->lock);
@@ -24,11 +24,11 @@ void hf_serial_start(hf_sched *sched, hf_job *job)
     }
 }
 
-void hf_serial_ended(hf_sched *sched, hf_job *job)
+void hf_serial_ended(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *serial = job->on;
     hf_spin_lock(&serial->lock);
-    hf_job *next = serial->jobs_head;
+    hf_branch *next = serial->jobs_head;
     if (next != NULL) {
         serial->jobs_head = next->next;
         if (next->next == NULL) {

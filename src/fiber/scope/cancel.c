@@ -13,7 +13,7 @@
 #include <limits.h>
 
 typedef struct walk {
-    hf_job *head;
+    hf_branch *head;
     hf_cause cause;
     const char *reason;
     const hf_failure *failure;
@@ -55,7 +55,7 @@ static void push_children(walk *w, hf_scope *scope)
 {
     HF_LIST_EACH(node, &scope->children)
     {
-        hf_job *job = HF_CONTAINER(node, hf_job, siblings);
+        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
         if (!job->pinned) { /* pinned: its cancel is on the way */
             job->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
             w->head = job;
@@ -127,26 +127,26 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
 
 static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
 {
-    hf_job *job = HF_CONTAINER(msg, hf_job, cancel_msg);
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
     job->pinned = false;
-    if (job->state == HF_JOB_DONE && !job->keep) {
-        hf_job_free(sched->rt, sched, job);
+    if (job->state == HF_BRANCH_DONE && !job->keep) {
+        hf_branch_free(sched->rt, sched, job);
     }
 }
 
 static void run_walk(walk *w);
-static void interrupt_here(hf_sched *sched, hf_job *job);
+static void interrupt_here(hf_sched *sched, hf_branch *job);
 
 /* On the scheduler where the job runs, or ran: it may have ended meanwhile. */
 static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_job *job = HF_CONTAINER(msg, hf_job, cancel_msg);
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
     interrupt_here(sched, job);
     job->cancel_msg.run = on_cancel_returned;
     hf_sched_post(job->cancel_home, &job->cancel_msg);
 }
 
-static void interrupt_here(hf_sched *sched, hf_job *job)
+static void interrupt_here(hf_sched *sched, hf_branch *job)
 {
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
         /* Nobody waits for this walk: it may take its time. */
@@ -161,15 +161,15 @@ static void on_interrupts(hf_sched *sched, hf_msg *msg)
 {
     (void)msg;
     while (sched->interrupt_head != NULL) {
-        hf_job *job = sched->interrupt_head;
+        hf_branch *job = sched->interrupt_head;
         hf_msg *next = job->cancel_msg.next;
-        sched->interrupt_head = next != NULL ? HF_CONTAINER(next, hf_job, cancel_msg) : NULL;
+        sched->interrupt_head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
         interrupt_here(sched, job);
         on_cancel_returned(sched, &job->cancel_msg);
     }
 }
 
-static void interrupt_soon(hf_sched *sched, hf_job *job)
+static void interrupt_soon(hf_sched *sched, hf_branch *job)
 {
     job->pinned = true;
     job->cancel_msg.next = NULL;
@@ -183,7 +183,7 @@ static void interrupt_soon(hf_sched *sched, hf_job *job)
     hf_sched_post_locked(sched, &sched->interrupt_msg);
 }
 
-static void cancel_job(walk *w, hf_job *job)
+static void cancel_job(walk *w, hf_branch *job)
 {
     if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
         job->cx.cause = (uint8_t)w->cause;
@@ -195,7 +195,7 @@ static void cancel_job(walk *w, hf_job *job)
     if (job->on != NULL && hf_dispatch_cancel(w->sched, job)) {
         return;
     }
-    if (__atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_JOB_DELAYED) { /* a thief may be starting it */
+    if (__atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) { /* a thief may be starting it */
         hf_delay_end(w->sched, job);
         return;
     }
@@ -221,9 +221,9 @@ static void cancel_job(walk *w, hf_job *job)
 static void run_walk(walk *w)
 {
     while (w->head != NULL) {
-        hf_job *job = w->head;
+        hf_branch *job = w->head;
         hf_msg *next = job->cancel_msg.next;
-        w->head = next != NULL ? HF_CONTAINER(next, hf_job, cancel_msg) : NULL;
+        w->head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
         cancel_job(w, job);
     }
 }
@@ -244,14 +244,14 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
     run_walk(&w);
 }
 
-void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure)
+void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
     walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
     cancel_job(&w, job);
     run_walk(&w);
 }
 
-void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
+void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job)
 {
     hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
     walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
@@ -259,7 +259,7 @@ void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job)
     interrupt_thread(&w, thread, NULL, &job->cx, true);
 }
 
-void hf_job_start_cx(hf_job *job)
+void hf_branch_start_cx(hf_branch *job)
 {
     walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
     mark_cx(&w, &job->cx, true);

@@ -8,7 +8,7 @@
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
-static void start_child(hf_sched *sched, hf_job *job)
+static void start_child(hf_sched *sched, hf_branch *job)
 {
     if (HF_LIKELY(job->on == NULL)) {
         hf_sched_push_job(sched, job);
@@ -17,16 +17,16 @@ static void start_child(hf_sched *sched, hf_job *job)
     }
 }
 
-void hf_delay_end(hf_sched *sched, hf_job *job)
+void hf_delay_end(hf_sched *sched, hf_branch *job)
 {
     hf_alarm_disarm(sched, &job->alarm);
-    job->state = HF_JOB_NEW;
+    job->state = HF_BRANCH_NEW;
     start_child(sched, job);
 }
 
 static void on_delay(hf_sched *sched, hf_alarm *alarm)
 {
-    hf_delay_end(sched, HF_CONTAINER(alarm, hf_job, alarm));
+    hf_delay_end(sched, HF_CONTAINER(alarm, hf_branch, alarm));
 }
 
 bool hf_alarm_is_delay(const hf_alarm *alarm)
@@ -34,7 +34,7 @@ bool hf_alarm_is_delay(const hf_alarm *alarm)
     return alarm->fire == on_delay;
 }
 
-static hf_status arm_delay(hf_sched *sched, hf_job *job, hf_span delay)
+static hf_status arm_delay(hf_sched *sched, hf_branch *job, hf_span delay)
 {
     hf_crew *crew = hf_crew_of_scope(job->scope);
     return crew == NULL ? hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay))
@@ -42,7 +42,7 @@ static hf_status arm_delay(hf_sched *sched, hf_job *job, hf_span delay)
 }
 
 /* Before the child is counted: who forks at home hears that there is no timer for it. */
-static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_job *job)
+static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
     if (HF_LIKELY(!job->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         return HF_OK;
@@ -50,7 +50,7 @@ static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_job *job)
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
     hf_status status = arm_delay(sched, job, hf_nanoseconds(job->delay_ns));
-    job->state = status == HF_OK ? HF_JOB_DELAYED : HF_JOB_NEW;
+    job->state = status == HF_OK ? HF_BRANCH_DELAYED : HF_BRANCH_NEW;
     return status;
 }
 
@@ -66,18 +66,18 @@ static inline hf_status ask_scope(hf_sched *sched, hf_scope *scope)
     return status;
 }
 
-static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_job *job)
+static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
     HF_TRY(begin_delay(sched, scope, job));
     hf_status status = ask_scope(sched, scope);
-    if (HF_UNLIKELY(status != HF_OK && job->state == HF_JOB_DELAYED)) {
+    if (HF_UNLIKELY(status != HF_OK && job->state == HF_BRANCH_DELAYED)) {
         hf_alarm_disarm(sched, &job->alarm);
     }
     return status;
 }
 
 /* At home: the child is counted and put on its way. */
-static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
+static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
     job->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
@@ -93,14 +93,14 @@ static void add_child(hf_sched *sched, hf_scope *scope, hf_job *job)
         scope->deadline_fired |= scope->deadline_passed;
         atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
     }
-    if (HF_LIKELY(job->state != HF_JOB_DELAYED)) {
+    if (HF_LIKELY(job->state != HF_BRANCH_DELAYED)) {
         start_child(sched, job);
     }
 }
 
 static void on_fork_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
     hf_scope *scope = job->scope;
     (void)begin_delay(sched, scope, job); /* nobody waits for an answer: starting early beats losing it */
     add_child(sched, scope, job);
@@ -116,7 +116,7 @@ static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return true;
 }
 
-static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
+static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *job)
 {
     if (HF_LIKELY(hf_is_home(self, scope))) {
         hf_status status = may_add(self->sched, scope, job);
@@ -142,7 +142,7 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_job *job)
 }
 
 /* `job`: only compared. NULL: it was not even made. */
-static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job, hf_status status)
+static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *job, hf_status status)
 {
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
@@ -175,26 +175,26 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_job *job,
 }
 
 /* The child may run before submit returns, and look for its own handle. */
-static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_job *job, hf_job **ret_job)
+static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_branch *job, hf_branch **ret_branch)
 {
-    if (HF_LIKELY(ret_job == NULL)) {
+    if (HF_LIKELY(ret_branch == NULL)) {
         return submit(self, scope, job);
     }
-    hf_job *before = *ret_job;
-    *ret_job = job;
+    hf_branch *before = *ret_branch;
+    *ret_branch = job;
     hf_status status = submit(self, scope, job);
     if (status != HF_OK) {
-        *ret_job = before;
+        *ret_branch = before;
     }
     return status;
 }
 
 static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
-                          hf_job **ret_job)
+                          hf_branch **ret_branch)
 {
     hf_runtime *rt = scope->rt;
     hf_sched *sched = self->rt == rt ? self->sched : NULL;
-    hf_job *job = hf_job_new(rt, sched);
+    hf_branch *job = hf_branch_new(rt, sched);
     if (job == NULL) {
         return HF_ERR_NOMEM;
     }
@@ -211,7 +211,7 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
     if (HF_LIKELY(options != NULL)) {
         job->drop = options->drop;
         job->name = options->name;
-        job->keep = options->ret_job != NULL;
+        job->keep = options->ret_branch != NULL;
         if (HF_UNLIKELY(options->on != NULL)) {
             job->on = options->on;
         }
@@ -226,11 +226,11 @@ static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *a
     if (HF_UNLIKELY(job->on != NULL || self->kind == HF_FIBER_MEMBER)) {
         hf_status status = hf_dispatch_hold(self, job);
         if (status != HF_OK) {
-            hf_job_free(rt, sched, job);
+            hf_branch_free(rt, sched, job);
             return status;
         }
     }
-    *ret_job = job;
+    *ret_branch = job;
     return HF_OK;
 }
 
@@ -249,7 +249,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     }
     HF_VERB_ENTER(self, hf_fork, scope != NULL ? scope->rt : NULL);
     hf_status status = HF_OK;
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     if (HF_UNLIKELY(scope == NULL || body == NULL)) {
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_fork needs an open scope and a body");
     } else if (HF_UNLIKELY(scope->is_shield)) {
@@ -263,14 +263,14 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     } else {
         status = make_job(self, scope, body, arg, options, &job);
         if (HF_LIKELY(status == HF_OK)) {
-            status = submit_with_handle(self, scope, job, options->ret_job);
+            status = submit_with_handle(self, scope, job, options->ret_branch);
         }
         if (HF_UNLIKELY(status != HF_OK)) {
             if (job != NULL) {
                 if (job->on != NULL) {
                     hf_dispatch_let_go(scope->rt, job);
                 }
-                hf_job_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
+                hf_branch_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
             }
             (void)fork_failed(self, scope, job, status);
         }
@@ -288,7 +288,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
 }
 /* ---- The end of a child ------------------------------------------------------------------------------------------ */
 
-static void keep_failure(hf_scope *scope, hf_job *job)
+static void keep_failure(hf_scope *scope, hf_branch *job)
 {
     hf_runtime *rt = scope->rt;
     if (scope->policy.hooks->discard) {
@@ -311,7 +311,7 @@ static void keep_failure(hf_scope *scope, hf_job *job)
 }
 
 /* Counts the child and asks the policy. */
-static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
+static void judge(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
     hf_tally *tally = &scope->tally;
     bool failed = false;
@@ -341,7 +341,7 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_job *job)
     }
 }
 
-void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
+void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
     hf_list_remove(&job->siblings);
     hf_assert(scope->tally.running > 0);
@@ -351,11 +351,11 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
     if (HF_UNLIKELY(job->on != NULL)) {
         hf_dispatch_let_go(scope->rt, job);
     }
-    __atomic_store_n(&job->state, HF_JOB_DONE, __ATOMIC_RELEASE);
+    __atomic_store_n(&job->state, HF_BRANCH_DONE, __ATOMIC_RELEASE);
     if (HF_UNLIKELY(job->keep)) {
         hf_list_push_back(&scope->kept, &job->siblings);
     } else if (HF_LIKELY(!job->pinned)) {
-        hf_job_free(scope->rt, sched, job);
+        hf_branch_free(scope->rt, sched, job);
     }
     bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
     if (is_last && scope->joiner != NULL) {
@@ -374,11 +374,11 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job)
 
 static void on_done_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_job *job = HF_CONTAINER(msg, hf_job, msg);
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
     hf_scope_child_done(sched, job->scope, job);
 }
 
-void hf_job_ended(hf_sched *sched, hf_job *job)
+void hf_branch_ended(hf_sched *sched, hf_branch *job)
 {
     if (HF_UNLIKELY(job->on != NULL && sched != NULL)) {
         hf_dispatch_ended(sched, job);

@@ -15,7 +15,7 @@ static void carve_jobs(hf_runtime *rt, slab *fresh)
 {
     fresh->next = rt->slabs;
     rt->slabs = fresh;
-    hf_job *jobs = (hf_job *)(void *)((char *)fresh + 64);
+    hf_branch *jobs = (hf_branch *)(void *)((char *)fresh + 64);
     size_t count = (SLAB_LEN - 64) / sizeof *jobs;
     for (size_t i = count; i-- > 0;) {
         memset(&jobs[i], 0, sizeof jobs[i]);
@@ -25,7 +25,7 @@ static void carve_jobs(hf_runtime *rt, slab *fresh)
 }
 
 /* Takes up to `count` jobs from the depot. */
-static hf_job *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
+static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
 {
     hf_spin_lock(&rt->depot_lock);
     if (rt->depot_jobs == NULL) {
@@ -37,8 +37,8 @@ static hf_job *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
         hf_spin_lock(&rt->depot_lock);
         carve_jobs(rt, fresh);
     }
-    hf_job *first = rt->depot_jobs;
-    hf_job *last = first;
+    hf_branch *first = rt->depot_jobs;
+    hf_branch *last = first;
     unsigned taken = 1;
     while (taken < count && last->next != NULL) {
         last = last->next;
@@ -51,10 +51,10 @@ static hf_job *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
     return first;
 }
 
-hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched)
+hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched)
 {
     unsigned count = 0;
-    hf_job *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
+    hf_branch *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
     if (job != NULL && sched != NULL) {
         sched->free_jobs = job->next;
         sched->free_job_count = count - 1;
@@ -62,7 +62,7 @@ hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched)
     return job;
 }
 
-static void depot_give(hf_runtime *rt, hf_job *first, hf_job *last)
+static void depot_give(hf_runtime *rt, hf_branch *first, hf_branch *last)
 {
     hf_spin_lock(&rt->depot_lock);
     last->next = rt->depot_jobs;
@@ -70,15 +70,15 @@ static void depot_give(hf_runtime *rt, hf_job *first, hf_job *last)
     hf_spin_unlock(&rt->depot_lock);
 }
 
-void hf_job_free_slow(hf_runtime *rt, hf_job *job)
+void hf_branch_free_slow(hf_runtime *rt, hf_branch *job)
 {
     depot_give(rt, job, job);
 }
 
-void hf_job_free_many(hf_sched *sched)
+void hf_branch_free_many(hf_sched *sched)
 {
-    hf_job *first = sched->free_jobs;
-    hf_job *last = first;
+    hf_branch *first = sched->free_jobs;
+    hf_branch *last = first;
     for (unsigned i = 1; i < BATCH; i++) {
         last = last->next;
     }

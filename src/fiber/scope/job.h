@@ -6,21 +6,21 @@
 
 enum { HF_JOBS_CACHED_MAX = 2048 }; /* free jobs a scheduler keeps; more go to the depot */
 
-void hf_job_free_slow(hf_runtime *rt, hf_job *job);
+void hf_branch_free_slow(hf_runtime *rt, hf_branch *job);
 
 /* Neither started nor canceled; what make_job does not set is 0 or NULL. sched NULL: not on a fiber thread of rt. */
-static inline hf_job *hf_job_new(hf_runtime *rt, hf_sched *sched)
+static inline hf_branch *hf_branch_new(hf_runtime *rt, hf_sched *sched)
 {
     if (HF_UNLIKELY(sched == NULL || sched->free_jobs == NULL)) {
-        return hf_job_new_slow(rt, sched);
+        return hf_branch_new_slow(rt, sched);
     }
-    hf_job *job = sched->free_jobs;
+    hf_branch *job = sched->free_jobs;
     sched->free_jobs = job->next;
     sched->free_job_count--;
     return job;
 }
 
-static inline void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
+static inline void hf_branch_free(hf_runtime *rt, hf_sched *sched, hf_branch *job)
 {
     hf_assert(!hf_node_is_linked(&job->siblings) && job->extra == NULL);
     if (HF_UNLIKELY(job->failure != NULL)) {
@@ -37,16 +37,16 @@ static inline void hf_job_free(hf_runtime *rt, hf_sched *sched, hf_job *job)
     }
     atomic_store_explicit(&job->at, NULL, memory_order_relaxed);
     job->fiber = NULL;
-    job->state = HF_JOB_NEW;
+    job->state = HF_BRANCH_NEW;
     job->pinned = false;
     if (HF_UNLIKELY(sched == NULL)) {
-        hf_job_free_slow(rt, job);
+        hf_branch_free_slow(rt, job);
         return;
     }
     job->next = sched->free_jobs;
     sched->free_jobs = job;
     if (HF_UNLIKELY(++sched->free_job_count > HF_JOBS_CACHED_MAX)) {
-        hf_job_free_many(sched);
+        hf_branch_free_many(sched);
     }
 }
 

@@ -285,10 +285,10 @@ static void finish(hf_sched *sched, hf_scope *scope)
     HF_LIST_EACH(node, &scope->kept)
     {
         hf_list_remove(node);
-        hf_job *job = HF_CONTAINER(node, hf_job, siblings);
+        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
         job->keep = false;
         if (!job->pinned) {
-            hf_job_free(scope->rt, sched, job);
+            hf_branch_free(scope->rt, sched, job);
         }
     }
     HF_BUMP(sched->counters.scopes_closed);
@@ -431,17 +431,17 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *o
 
 static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_JOB_DONE) {
-        hf_job_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
+    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
+        hf_branch_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
     }
     return true;
 }
 
-hf_status hf_job_cancel(hf_job *job)
+hf_status hf_branch_cancel(hf_branch *job)
 {
-    HF_VERB_ENTER(self, hf_job_cancel, job != NULL ? job->scope->rt : NULL);
+    HF_VERB_ENTER(self, hf_branch_cancel, job != NULL ? job->scope->rt : NULL);
     if (job == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_cancel needs a job"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a job"));
     }
     if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));
@@ -488,12 +488,12 @@ const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
     return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
 }
 
-static bool is_done(const hf_job *job)
+static bool is_done(const hf_branch *job)
 {
-    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_JOB_DONE;
+    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
 }
 
-bool hf_job_is_done(const hf_job *job)
+bool hf_branch_is_done(const hf_branch *job)
 {
     bool done = is_done(job);
     if (!done) {
@@ -502,24 +502,25 @@ bool hf_job_is_done(const hf_job *job)
     return done;
 }
 
-hf_status hf_job_status(const hf_job *job)
+hf_status hf_branch_status(const hf_branch *job)
 {
     if (HF_UNLIKELY(job == NULL)) {
         hf_fiber *self = hf_enter(NULL);
         if (self == NULL) {
             return hf_forked();
         }
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_job_status needs a job: ask hf_fork for it with .ret_job"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_branch_status needs a job: ask hf_fork for it with .ret_branch"));
     }
-    return hf_job_is_done(job) ? job->status : HF_ERR_AGAIN;
+    return hf_branch_is_done(job) ? job->status : HF_ERR_AGAIN;
 }
 
-const hf_failure *hf_job_failure(const hf_job *job)
+const hf_failure *hf_branch_failure(const hf_branch *job)
 {
     return is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
 }
 
-uint64_t hf_job_index(const hf_job *job)
+uint64_t hf_branch_index(const hf_branch *job)
 {
     return job != NULL ? job->index : 0;
 }

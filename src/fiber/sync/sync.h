@@ -8,7 +8,7 @@
 /* Who holds a lock. Fibers are reused by one job after the other, so the job is part of it. */
 typedef struct hf_owner {
     const hf_fiber *fiber; /* NULL = nobody */
-    const hf_job *job;     /* NULL for plain threads */
+    const hf_branch *job;  /* NULL for plain threads */
 } hf_owner;
 
 #define HF_OWNER_NONE ((hf_owner){NULL, NULL})

@@ -137,7 +137,7 @@ hf_status hf_work_start(hf_work *work)
     return status;
 }
 
-void hf_work_strand(const hf_job *job)
+void hf_work_strand(const hf_branch *job)
 {
     if (job->drop != work_drop) {
         return;

@@ -33,7 +33,7 @@ struct hf_work {
  * hold the memory until this returns. */
 hf_status hf_work_start(hf_work *work);
 /* The job's fiber will never run again: if it runs such work, that has ended. Inside the library. */
-void hf_work_strand(const hf_job *job);
+void hf_work_strand(const hf_branch *job);
 /* Under work->lock: cancels it, with cause "abandoned". */
 void hf_work_abandon(hf_work *work);
 

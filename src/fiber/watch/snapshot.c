@@ -197,18 +197,18 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
 }
 
 /* A job that was given to a pool: its thread is held by a pin while we look at it. */
-static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_job *job)
+static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_branch *job)
 {
     hf_dispatcher *pool = job->on->pool;
     hf_spin_lock(&pool->lock);
     hf_fiber *thread = job->fiber;
-    hf_job_state state = (hf_job_state)job->state;
+    hf_branch_state state = (hf_branch_state)job->state;
     if (thread != NULL) {
         hf_pool_thread_pin(thread);
     }
     hf_spin_unlock(&pool->lock);
     if (thread == NULL) {
-        return state == HF_JOB_NEW ? HF_SNAP_NEW : (state == HF_JOB_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_DONE);
+        return state == HF_BRANCH_NEW ? HF_SNAP_NEW : (state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_DONE);
     }
     if (thread == cam->self) {
         hf_pool_thread_unpin(thread);
@@ -220,7 +220,7 @@ static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_job 
     return HF_SNAP_ON_POOL;
 }
 
-static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_job *job)
+static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_branch *job)
 {
     hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
     node->kind = HF_SNAP_JOB;
@@ -241,7 +241,7 @@ static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_job *jo
     } else if (atomic_load(&job->at) != NULL) {
         node->state = (uint8_t)see_fiber(cam, node, job->fiber);
     } else {
-        node->state = job->state == HF_JOB_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
+        node->state = job->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
     }
 }
 
@@ -252,7 +252,7 @@ static bool see_children(const camera *cam, uint32_t idx)
 {
     const hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
     if (node->kind == HF_SNAP_JOB) {
-        const hf_job *job = HF_CONTAINER_CONST(node->cx, hf_job, cx);
+        const hf_branch *job = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
         bool has_fiber = node->thread >= 0 && node->state != HF_SNAP_DONE;
         return !has_fiber || see_open_scopes(cam, idx, job->fiber);
     }
@@ -263,7 +263,7 @@ static bool see_children(const camera *cam, uint32_t idx)
         if (!add_nodes(cam->snap, 1)) {
             return false;
         }
-        see_job(cam, at, idx, HF_CONTAINER(child, hf_job, siblings));
+        see_job(cam, at, idx, HF_CONTAINER(child, hf_branch, siblings));
     }
     return true;
 }

@@ -131,9 +131,9 @@ static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, c
 __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
-    hf_job *job = fiber->kind == HF_FIBER_PLAIN || fiber->kind == HF_FIBER_MEMBER
-                      ? __atomic_load_n(&fiber->job, __ATOMIC_ACQUIRE)
-                      : NULL;
+    hf_branch *job = fiber->kind == HF_FIBER_PLAIN || fiber->kind == HF_FIBER_MEMBER
+                         ? __atomic_load_n(&fiber->job, __ATOMIC_ACQUIRE)
+                         : NULL;
     const char *name = job != NULL && job->name != NULL ? job->name : "";
     size_t len = strnlen(name, sizeof seat->stuck_name - 1);
     memcpy(seat->stuck_name, name, len);

@@ -61,7 +61,7 @@ typedef struct hf_watch_ops {
  * HF_ERR_LIMIT (the monitor's thread). */
 hf_status hf_watch_pool(hf_op *op, hf_dispatcher *pool, const hf_watch_ops *ops);
 /* A job of a watched pool is canceled while it runs on this thread: the thread is the caller, or pinned. Any number of times. */
-void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_job *job);
+void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job);
 /* The body has returned: on the thread itself, when no cancel can find it any more. */
 void hf_watch_end(hf_dispatcher *pool, hf_fiber *thread);
 

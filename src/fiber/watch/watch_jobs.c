@@ -57,7 +57,7 @@ hf_status hf_watch_pool(hf_op *op, hf_dispatcher *pool, const hf_watch_ops *ops)
     return HF_OK;
 }
 
-void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_job *job)
+void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
 {
     hf_watch *watch = pool->rt->watch;
     hf_watched *watched = hf_pool_thread_watched(thread);

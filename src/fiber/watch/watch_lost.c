@@ -246,7 +246,7 @@ const hf_evidence *hf_watch_evidence(hf_ask *ask)
 static void on_cancel(hf_sched *home, hf_msg *msg)
 {
     hf_lost *lost = HF_CONTAINER(msg, hf_lost, cancel);
-    hf_job_mark(home, lost->job, HF_CAUSE_STUCK, "watchdog", NULL);
+    hf_branch_mark(home, lost->job, HF_CAUSE_STUCK, "watchdog", NULL);
     atomic_store(&lost->canceling, false);
 }
 

@@ -45,7 +45,7 @@ struct hf_lost {
     hf_thread *thread;     /* owned; NULL = a spare: nothing is lost yet */
     hf_ask ask;            /* later looks at the stack */
     hf_msg cancel;         /* to the home of the job's scope */
-    hf_job *job;           /* for that message */
+    hf_branch *job;        /* for that message */
     atomic_bool canceling; /* the message is under way */
     atomic_bool has_ended; /* the fiber was carried back; the last thing the thread touches here */
     bool is_over;          /* the policy knows that */

@@ -199,12 +199,12 @@ static hf_status cancel_races(void *arg)
     race r = {.chan = chan};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[10];
+    hf_branch *jobs[10];
     for (int i = 0; i < 10; i++) {
-        HF_TRY(hf_fork(scope, i % 2 == 0 ? race_send : race_recv, &r, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, i % 2 == 0 ? race_send : race_recv, &r, .ret_branch = &jobs[i]));
     }
     for (int i = 0; i < 10; i += 3) {
-        HF_TRY(hf_job_cancel(jobs[i]));
+        HF_TRY(hf_branch_cancel(jobs[i]));
     }
     HF_TRY(hf_yield());
     HF_TRY(hf_scope_cancel(scope));

@@ -161,20 +161,20 @@ static hf_status last_waiter_out(void *arg)
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_fork(callers, get, &s, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(callers, get, &s, .ret_branch = &jobs[i]));
     }
     let_settle();
-    HF_TRY(hf_job_cancel(jobs[0])); /* who started it may leave, too */
-    HF_TRY(hf_job_cancel(jobs[1]));
+    HF_TRY(hf_branch_cancel(jobs[0])); /* who started it may leave, too */
+    HF_TRY(hf_branch_cancel(jobs[1]));
     let_settle();
-    HF_CHECK(hf_job_status(jobs[0]) == HF_ERR_CANCELED && hf_job_status(jobs[1]) == HF_ERR_CANCELED);
+    HF_CHECK(hf_branch_status(jobs[0]) == HF_ERR_CANCELED && hf_branch_status(jobs[1]) == HF_ERR_CANCELED);
     HF_CHECK(s.canceled == 0 && hf_flight_count(flight) == 1); /* two left: the fetch goes on */
     HF_CHECK(hf_flight_free(flight) == HF_ERR_MISUSE);
-    HF_TRY(hf_job_cancel(jobs[2]));
+    HF_TRY(hf_branch_cancel(jobs[2]));
     let_settle();
-    HF_CHECK(hf_job_status(jobs[2]) == HF_ERR_CANCELED);
+    HF_CHECK(hf_branch_status(jobs[2]) == HF_ERR_CANCELED);
     HF_CHECK(s.canceled == 1 && s.fetches == 1 && hf_flight_count(flight) == 0);
     HF_IGNORE(hf_join(callers));
     HF_CHECK(hf_scope_is_idle(work));
@@ -199,13 +199,13 @@ static hf_status leave_before_it_starts(void *arg)
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *job = NULL;
-    HF_TRY(hf_fork(callers, get, &s, .ret_job = &job));
+    hf_branch *job = NULL;
+    HF_TRY(hf_fork(callers, get, &s, .ret_branch = &job));
     while (hf_flight_count(flight) == 0) { /* fibers that can go on run before new ones: the fetch waits its turn */
         HF_TRY(hf_yield());
     }
     HF_CHECK(s.fetches == 0);
-    HF_TRY(hf_job_cancel(job));
+    HF_TRY(hf_branch_cancel(job));
     HF_CHECK(hf_join(callers) == HF_ERR_CANCELED);
     HF_TRY(hf_join(work));
     HF_CHECK(s.fetches == 0 && hf_flight_count(flight) == 0);
@@ -326,13 +326,13 @@ static hf_status flights_in_a_storm(void *arg)
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[8] = {NULL};
+    hf_branch *jobs[8] = {NULL};
     for (int i = 0; i < 8; i++) {
-        HF_TRY(hf_fork(callers, come_and_go, &s, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(callers, come_and_go, &s, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
     for (int i = 0; i < 4; i++) {
-        HF_TRY(hf_job_cancel(jobs[i]));
+        HF_TRY(hf_branch_cancel(jobs[i]));
     }
     if (chance % 5 == 0) {
         HF_TRY(hf_scope_cancel(callers));
@@ -357,13 +357,13 @@ static hf_status cancel_the_store(void *arg)
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     {
         HF_AUTO(hf_scope_close) hf_scope *work = NULL;
         HF_TRY(hf_scope_open(&work));
         HF_TRY(hf_flight_new(&s.flight, .scope = work));
         for (int i = 0; i < 3; i++) {
-            HF_TRY(hf_fork(callers, get, &s, .ret_job = &jobs[i]));
+            HF_TRY(hf_fork(callers, get, &s, .ret_branch = &jobs[i]));
         }
         let_settle();
         HF_TRY(hf_scope_cancel(work));
@@ -371,7 +371,7 @@ static hf_status cancel_the_store(void *arg)
     }
     HF_CHECK(hf_join(callers) == HF_ERR_CANCELED);
     for (int i = 0; i < 3; i++) { /* the cancellation is a result as any other */
-        HF_CHECK(hf_job_status(jobs[i]) == HF_ERR_CANCELED);
+        HF_CHECK(hf_branch_status(jobs[i]) == HF_ERR_CANCELED);
     }
     HF_CHECK(s.canceled == 1);
     return hf_flight_free(s.flight);

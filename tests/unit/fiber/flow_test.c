@@ -151,10 +151,10 @@ static hf_status cancel_an_emitter(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     emission e = {flow, 0, HF_OK};
-    hf_job *job = NULL;
-    HF_TRY(hf_fork(scope, emit_ten, &e, .ret_job = &job));
+    hf_branch *job = NULL;
+    HF_TRY(hf_fork(scope, emit_ten, &e, .ret_branch = &job));
     let_settle();
-    HF_TRY(hf_job_cancel(job));
+    HF_TRY(hf_branch_cancel(job));
     HF_IGNORE(hf_join(scope));
     HF_CHECK(e.emitted == 1 && e.status == HF_ERR_CANCELED);
     int value = -1;
@@ -708,13 +708,13 @@ static hf_status shared_in_a_storm(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     viewer v = {.flow = flow};
-    hf_job *jobs[6] = {NULL};
+    hf_branch *jobs[6] = {NULL};
     for (int i = 0; i < 6; i++) {
-        HF_TRY(hf_fork(scope, look_in, &v, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, look_in, &v, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(jobs[0]));
-    HF_TRY(hf_job_cancel(jobs[3]));
+    HF_TRY(hf_branch_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[3]));
     HF_IGNORE(hf_join(scope));
     HF_TRY(hf_join(store));
     HF_CHECK(log.started == log.ended);

@@ -159,17 +159,17 @@ static hf_status cancel_key_waiters(void *arg)
     HF_TRY(hf_keylock_lock(keylock, "k", 1, &guard));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[4] = {NULL};
+    hf_branch *jobs[4] = {NULL};
     for (int i = 0; i < 4; i++) {
-        HF_TRY(hf_fork(scope, lock_one, keylock, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, lock_one, keylock, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[0]));
     HF_TRY(hf_key_unlock(guard));
-    HF_TRY(hf_job_cancel(jobs[2]));
+    HF_TRY(hf_branch_cancel(jobs[2]));
     HF_IGNORE(hf_join(scope));
     for (int i = 0; i < 4; i++) {
-        hf_status status = hf_job_status(jobs[i]);
+        hf_status status = hf_branch_status(jobs[i]);
         HF_CHECK(status == HF_OK || ((i == 0 || i == 2) && status == HF_ERR_CANCELED));
     }
     HF_CHECK(hf_keylock_count(keylock) == 0); /* nothing is left of it */

@@ -281,10 +281,10 @@ static inline hf_status program_scopes(void *arg)
         HF_TRY(WAIT(p, hf_join(race)));
     }
     {
-        hf_job *job = NULL;
+        hf_branch *job = NULL;
         HF_AUTO(hf_scope_close) hf_scope *partial = NULL;
         HF_TRY(hf_scope_open(&partial, .join = HF_JOIN_PARTIAL, .timeout = hf_milliseconds(20)));
-        HF_TRY(hf_fork(partial, program_loser, p, .ret_job = &job));
+        HF_TRY(hf_fork(partial, program_loser, p, .ret_branch = &job));
         HF_TRY(hf_fork(partial, program_cleaner, p));
         HF_TRY(WAIT(p, hf_join(partial)));
     }

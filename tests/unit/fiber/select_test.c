@@ -148,13 +148,13 @@ static hf_status cancel_selects(void *arg)
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-        hf_job *jobs[6];
+        hf_branch *jobs[6];
         for (int i = 0; i < 6; i++) {
-            HF_TRY(hf_fork(scope, i < 3 ? select_send : select_until_closed, &m, .ret_job = &jobs[i]));
+            HF_TRY(hf_fork(scope, i < 3 ? select_send : select_until_closed, &m, .ret_branch = &jobs[i]));
         }
         HF_TRY(hf_yield());
-        HF_TRY(hf_job_cancel(jobs[1]));
-        HF_TRY(hf_job_cancel(jobs[4]));
+        HF_TRY(hf_branch_cancel(jobs[1]));
+        HF_TRY(hf_branch_cancel(jobs[4]));
         HF_TRY(hf_yield());
         HF_TRY(hf_scope_cancel(scope));
         HF_CHECK(hf_join(scope) == HF_ERR_CANCELED || hf_scope_tally(scope).ok > 0);

@@ -18,7 +18,7 @@ typedef struct things {
     hf_runtime *rt; /* for makers on a plain thread; NULL on a fiber */
     hf_scope *scope;
     hf_scope *work; /* of the flight */
-    hf_job *job;
+    hf_branch *job;
     hf_shield *shield;
     hf_chan *chan; /* capacity 2, one value in it */
     hf_mutex *mutex;
@@ -125,7 +125,7 @@ static hf_status make_inside(things *t, need what)
     HF_TRY(hf_collector_open(t->flow, &t->collector, .mode = HF_FLOW_CONFLATE));
     HF_TRY(hf_flow_emit(t->flow, "e"));
     HF_TRY(hf_scope_open(&t->scope, .runtime = t->rt));
-    HF_TRY(hf_fork(t->scope, quick, NULL, .ret_job = &t->job));
+    HF_TRY(hf_fork(t->scope, quick, NULL, .ret_branch = &t->job));
     return what == A_SHIELD ? hf_shield_open(hf_seconds(10), &t->shield) : HF_OK;
 }
 
@@ -281,11 +281,11 @@ LOOK(hf_scope_name, hf_scope_name(t->scope))
 LOOK(hf_scope_tally, hf_scope_tally(t->scope))
 LOOK(hf_scope_is_idle, hf_scope_is_idle(t->scope))
 LOOK(hf_scope_failure, hf_scope_failure(t->scope, 0))
-LOOK(hf_job_is_done, hf_job_is_done(t->job))
-LOOK(hf_job_status, hf_job_status(t->job))
-LOOK(hf_job_failure, hf_job_failure(t->job))
-LOOK(hf_job_index, hf_job_index(t->job))
-CALL(hf_job_cancel, hf_job_cancel(t->job))
+LOOK(hf_branch_is_done, hf_branch_is_done(t->job))
+LOOK(hf_branch_status, hf_branch_status(t->job))
+LOOK(hf_branch_failure, hf_branch_failure(t->job))
+LOOK(hf_branch_index, hf_branch_index(t->job))
+CALL(hf_branch_cancel, hf_branch_cancel(t->job))
 CALL(hf_sleep, hf_sleep(hf_milliseconds(1)))
 CALL(hf_yield, hf_yield())
 CALL(hf_canceled, hf_canceled())
@@ -834,7 +834,7 @@ static hf_status one_evicted(void *arg)
     play *p = arg;
     how expected = how_of(p->verb->name);
     HF_TRY(make_inside(&p->t, need_of(p->verb)));
-    HF_TRY(hf_fork(p->t.scope, doze, NULL, .ret_job = &p->t.job)); /* runs again after this one */
+    HF_TRY(hf_fork(p->t.scope, doze, NULL, .ret_branch = &p->t.job)); /* runs again after this one */
     HF_CHECK(hf_sleep(hf_hours(1)) == HF_ERR_EVICTED);
     for (int i = 0; i < CALLS; i++) {
         hf_status status = call_of(p->verb)(&p->t);

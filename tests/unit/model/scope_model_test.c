@@ -220,7 +220,7 @@ static void fork_into(node *me, level *at, bool from_outside)
     hf_fork_options options = {.size = sizeof options};
     options.drop = child->has_drop ? drop : NULL;
     options.on = child->on_pool ? world.pool : NULL;
-    options.ret_job = at->owner == me && chance(me, 200) ? &child->job : NULL;
+    options.ret_branch = at->owner == me && chance(me, 200) ? &child->job : NULL;
     options.delay = hf_nanoseconds(chance(me, 150) ? (int64_t)(1 + below(me, 10)) * UNIT : 0);
     child->not_before = now() + options.delay.ns;
     child->refused = at->jobs_max != NEVER; /* until it is in, its drop means that */
@@ -233,7 +233,7 @@ static void fork_into(node *me, level *at, bool from_outside)
     if (child->job != NULL && chance(me, 400)) {
         child->must = now();
         TELL("node %d cancels node %d", (int)me->id, (int)child->id);
-        HF_CHECK(hf_job_cancel(child->job) == HF_OK);
+        HF_CHECK(hf_branch_cancel(child->job) == HF_OK);
     }
 }
 
