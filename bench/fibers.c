@@ -201,8 +201,8 @@ static hf_status chan_attempt(int64_t (*clock_ns)(void), bool *ret_together)
 {
     HF_AUTO(hf_chan_free) hf_chan *there = NULL;
     HF_AUTO(hf_chan_free) hf_chan *back = NULL;
-    HF_TRY(hf_chan_new(&there, sizeof(void *), .name = "there"));
-    HF_TRY(hf_chan_new(&back, sizeof(void *), .name = "back"));
+    HF_TRY(hf_chan_new(sizeof(void *), &there, .name = "there"));
+    HF_TRY(hf_chan_new(sizeof(void *), &back, .name = "back"));
     pair ends = {.there = there, .back = back, .home = thread_id()};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "chan"));
@@ -245,8 +245,8 @@ static hf_status run_chan_split(void *arg)
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *there = NULL;
     HF_AUTO(hf_chan_free) hf_chan *back = NULL;
-    HF_TRY(hf_chan_new(&there, sizeof(void *), .name = "there"));
-    HF_TRY(hf_chan_new(&back, sizeof(void *), .name = "back"));
+    HF_TRY(hf_chan_new(sizeof(void *), &there, .name = "there"));
+    HF_TRY(hf_chan_new(sizeof(void *), &back, .name = "back"));
     pair ends = {.there = there, .back = back, .home = thread_id()};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "chan"));
@@ -268,7 +268,7 @@ static hf_status run_mem(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
-    HF_TRY(hf_chan_new(&never, sizeof(void *), .name = "never"));
+    HF_TRY(hf_chan_new(sizeof(void *), &never, .name = "never"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "parked"));
     bench_memory before = bench_memory_now();
@@ -364,7 +364,7 @@ static hf_status run_cancel_tree(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
-    HF_TRY(hf_chan_new(&never, sizeof(void *), .name = "never"));
+    HF_TRY(hf_chan_new(sizeof(void *), &never, .name = "never"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "tree"));
     HF_TRY(fork_many(scope, count / TREE_CHILDREN, body_parent, never));
@@ -376,7 +376,7 @@ static hf_status run_cancel_flat(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
-    HF_TRY(hf_chan_new(&never, sizeof(void *), .name = "never"));
+    HF_TRY(hf_chan_new(sizeof(void *), &never, .name = "never"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "flat"));
     HF_TRY(fork_many(scope, count, body_park, never));
@@ -430,7 +430,7 @@ static hf_status run_dump(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
-    HF_TRY(hf_chan_new(&never, sizeof(void *), .name = "never"));
+    HF_TRY(hf_chan_new(sizeof(void *), &never, .name = "never"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "parked"));
     HF_TRY(fork_many(scope, count, body_park, never));

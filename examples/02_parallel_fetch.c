@@ -64,7 +64,7 @@ static hf_status fetch(void *arg)
 {
     site *s = arg;
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(hf_conn_open(&conn, s->address));
+    HF_TRY(hf_conn_open(s->address, &conn));
     HF_TRY(hf_conn_write(conn, s->name, strlen(s->name)));
     size_t used = 0;
     size_t len = 0;
@@ -93,7 +93,7 @@ static hf_status app(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     HF_AUTO(hf_scope_close) hf_scope *outside = NULL; /* left at the end: the site that hangs is canceled, too */
     HF_TRY(hf_scope_open(&outside, .name = "outside"));
     HF_TRY(hf_fork(outside, world, listener));

@@ -31,7 +31,7 @@ static hf_status read_lines(void *arg)
 {
     pipeline *p = arg;
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(hf_file_open(&file, p->input, HF_FILE_READ));
+    HF_TRY(hf_file_open(p->input, HF_FILE_READ, &file));
     line next = {""};
     size_t used = 0;
     size_t len = 0;
@@ -79,7 +79,7 @@ static hf_status write_lines(void *arg)
 {
     pipeline *p = arg;
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(hf_file_open(&file, p->output, HF_FILE_WRITE)); /* replaces what an earlier, broken run left */
+    HF_TRY(hf_file_open(p->output, HF_FILE_WRITE, &file)); /* replaces what an earlier, broken run left */
     for (p->count = 0;; p->count++) {
         line next;
         hf_status status = hf_chan_recv(p->numbered, &next);
@@ -96,8 +96,8 @@ static hf_status app(void *arg)
     pipeline *p = arg;
     HF_AUTO(hf_chan_free) hf_chan *lines = NULL; /* declared before the scope: freed after its fibers have ended */
     HF_AUTO(hf_chan_free) hf_chan *numbered = NULL;
-    HF_TRY(hf_chan_new(&lines, sizeof(line), .name = "lines", .capacity = LINES_AHEAD));
-    HF_TRY(hf_chan_new(&numbered, sizeof(line), .name = "numbered", .capacity = LINES_AHEAD));
+    HF_TRY(hf_chan_new(sizeof(line), &lines, .name = "lines", .capacity = LINES_AHEAD));
+    HF_TRY(hf_chan_new(sizeof(line), &numbered, .name = "numbered", .capacity = LINES_AHEAD));
     p->lines = lines;
     p->numbered = numbered;
 
@@ -116,7 +116,7 @@ static hf_status demo(void *arg)
 {
     pipeline *p = arg;
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(hf_file_open(&file, p->input, HF_FILE_WRITE));
+    HF_TRY(hf_file_open(p->input, HF_FILE_WRITE, &file));
     for (int i = 0; i < 1000; i++) {
         char text[64];
         int len = snprintf(text, sizeof text, "the square of %d is %d\n", i, i * i);

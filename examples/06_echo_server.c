@@ -26,7 +26,7 @@ typedef struct server {
 static hf_status reply(hf_conn *conn, const char *buf, size_t len)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(2)));
+    HF_TRY(hf_shield_open(hf_seconds(2), &shield));
     return hf_conn_write(conn, buf, len);
 }
 
@@ -71,10 +71,10 @@ static hf_status accept_all(void *arg)
 static hf_status wait_for_signal(void)
 {
     static const int NUMBERS[] = {SIGTERM, SIGINT};
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
-    HF_TRY(hf_signals_open(&signals, NUMBERS, 2));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(NUMBERS, 2, &signals));
     int number = 0;
-    HF_TRY(hf_signals_next(signals, &number));
+    HF_TRY(hf_os_signals_next(signals, &number));
     printf("signal %d: shutting down\n", number);
     return HF_OK;
 }
@@ -103,7 +103,7 @@ static hf_status client(void *arg)
 {
     const server *s = arg;
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(hf_conn_open(&conn, s->bound, .timeout = hf_seconds(10)));
+    HF_TRY(hf_conn_open(s->bound, &conn, .timeout = hf_seconds(10)));
     for (int i = 0; i < ROUNDS; i++) {
         char text[64];
         int len = snprintf(text, sizeof text, "%s says hello for the %d. time", hf_conn_peer(conn), i + 1);
@@ -133,7 +133,7 @@ static hf_status app(void *arg)
 {
     server *s = arg;
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    HF_TRY(hf_listener_open(&listener, s->address));
+    HF_TRY(hf_listener_open(s->address, &listener));
     s->bound = hf_listener_address(listener);
     printf("listening on %s\n", s->bound);
 

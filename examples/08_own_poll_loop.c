@@ -45,10 +45,10 @@ static hf_status network(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     char buf[32];
     size_t len = 0;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     HF_TRY(hf_scope_open(&scope, .name = "network"));
     HF_TRY(hf_fork(scope, serve_one, listener));
-    HF_TRY(hf_conn_open(&conn, hf_listener_address(listener)));
+    HF_TRY(hf_conn_open(hf_listener_address(listener), &conn));
     HF_TRY(hf_conn_write(conn, "over loopback", 13));
     HF_TRY(hf_conn_read(conn, buf, sizeof buf, &len));
     printf("fiber: \"%.*s\" came back\n", (int)len, buf);

@@ -15,7 +15,7 @@ static hf_status count_lines(void)
 {
     static const char *const ARGV[] = {"seq", "1", "20000", NULL};
     HF_AUTO(hf_process_close) hf_process *child = NULL;
-    HF_TRY(hf_process_start(&child, ARGV, .out = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(ARGV, &child, .out = HF_STDIO_PIPE));
     size_t lines = 0;
     size_t bytes = 0;
     size_t len = 0;
@@ -40,7 +40,7 @@ static hf_status sort_words(void)
     static const char *const ARGV[] = {"sort", NULL};
     static const char WORDS[] = "scope\nfiber\nchannel\n";
     HF_AUTO(hf_process_close) hf_process *child = NULL;
-    HF_TRY(hf_process_start(&child, ARGV, .in = HF_STDIO_PIPE, .out = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(ARGV, &child, .in = HF_STDIO_PIPE, .out = HF_STDIO_PIPE));
     HF_TRY(hf_conn_write(hf_process_in(child), WORDS, strlen(WORDS)));
     HF_TRY(hf_process_close_in(child));
     char sorted[64] = "";
@@ -62,7 +62,7 @@ static hf_status sleep_long(void *arg)
     static const char *const ARGV[] = {"sleep", "1000", NULL};
     int64_t *pid = arg;
     HF_AUTO(hf_process_close) hf_process *child = NULL;
-    HF_TRY(hf_process_start(&child, ARGV));
+    HF_TRY(hf_process_start(ARGV, &child));
     *pid = hf_process_pid(child);
     hf_exit end;
     return hf_process_wait(child, &end); /* fails at the deadline; leaving the function kills the child */

@@ -36,7 +36,7 @@ static hf_status fetch(void *arg, hf_value **ret_value)
     HF_TRY(hf_sleep(hf_milliseconds(50)));
     char text[64];
     int len = snprintf(text, sizeof text, "everything about %s", r->key);
-    HF_TRY(hf_value_copy(ret_value, text, (size_t)len));
+    HF_TRY(hf_value_copy(text, (size_t)len, ret_value));
     return hf_cache_put(l->cache, r->key, strlen(r->key), *ret_value, NULL);
 }
 

@@ -75,7 +75,7 @@ static hf_status pack_parcel(void *arg)
     printf("   pack_parcel stops: a %s failed (%s)\n", hf_cause_name(cause), reason);
 
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* cleanup that waits needs a shield, and gets a bounded one */
-    HF_TRY(hf_shield_open(&shield, hf_seconds(1)));
+    HF_TRY(hf_shield_open(hf_seconds(1), &shield));
     HF_TRY(hf_sleep(hf_milliseconds(5)));
     printf("   pack_parcel has put everything back, inside a shield\n");
     return status;
@@ -139,7 +139,7 @@ static hf_status channels(void)
 {
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int), .name = "numbers", .capacity = 8));
+    HF_TRY(hf_chan_new(sizeof(int), &chan, .name = "numbers", .capacity = 8));
     HF_TRY(hf_scope_open(&scope, .name = "producers"));
     HF_TRY(hf_fork(scope, produce, chan));
     int64_t sum = 0;
@@ -190,10 +190,10 @@ static hf_status over_the_network(void)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     char buf[64];
     size_t len = 0;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     HF_TRY(hf_scope_open(&scope, .name = "network", .timeout = hf_seconds(5)));
     HF_TRY(hf_fork(scope, echo_once, listener));
-    HF_TRY(hf_conn_open(&conn, hf_listener_address(listener)));
+    HF_TRY(hf_conn_open(hf_listener_address(listener), &conn));
     HF_TRY(hf_conn_write(conn, HELLO, strlen(HELLO)));
     HF_TRY(hf_conn_read(conn, buf, sizeof buf, &len));
     printf("   network: \"%.*s\" came back\n", (int)len, buf);
@@ -207,7 +207,7 @@ static hf_status a_process(void)
     char buf[80];
     size_t len = 0;
     hf_exit end;
-    HF_TRY(hf_process_start(&child, ARGV, .out = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(ARGV, &child, .out = HF_STDIO_PIPE));
     HF_TRY(hf_conn_read(hf_process_out(child), buf, sizeof buf, &len));
     HF_TRY(hf_process_wait(child, &end));
     printf("   process: uname says %.*s", (int)len, buf);
@@ -286,7 +286,7 @@ static hf_status looking_inside(void)
     HF_AUTO(hf_text_free) char *metrics = NULL;
     HF_AUTO(hf_chan_free) hf_chan *orders = NULL;
     HF_AUTO(hf_scope_close) hf_scope *shop = NULL;
-    HF_TRY(hf_chan_new(&orders, sizeof(int), .name = "orders"));
+    HF_TRY(hf_chan_new(sizeof(int), &orders, .name = "orders"));
     HF_TRY(hf_scope_open(&shop, .name = "shop", .timeout = hf_minutes(1)));
     HF_TRY(hf_fork(shop, wait_for_order, orders, .name = "clerk"));
     HF_TRY(hf_fork(shop, nap, NULL, .name = "cat"));

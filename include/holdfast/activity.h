@@ -59,12 +59,12 @@ HF_BEGIN_DECLS
  * HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
  * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID:
  * .retry_after is negative, or less than a millisecond. */
-HF_API hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
+HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
 /* Tells that it is alive and how far it got; `details` is copied. Returns at once: it is sent by somebody else, at most once
  * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
  * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more than 2 MiB; HF_ERR_MISUSE
  * outside an activity. */
-HF_API hf_status hf_activity_heartbeat(hf_payload details);
+HF_API HF_MUST_USE hf_status hf_activity_heartbeat(hf_payload details);
 /* Valid while the activity runs; NULL outside. */
 HF_API const hf_activity_facts *hf_activity_info(void);
 
@@ -74,8 +74,8 @@ HF_END_DECLS
 #define hf_activity_fail(...) HF_ACTIVITY_FAIL_(__VA_ARGS__, .size = sizeof(hf_activity_fail_options))
 #define HF_ACTIVITY_FAIL_(message, ...) hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
 #else
-static inline hf_status hf_activity_fail(const char *message,
-                                         hf_activity_fail_options options = hf_activity_fail_options())
+static inline HF_MUST_USE hf_status hf_activity_fail(const char *message,
+                                                     hf_activity_fail_options options = hf_activity_fail_options())
 {
     options.size = sizeof options;
     return hf_activity_fail_with(message, &options);

@@ -17,6 +17,8 @@
 /* Public symbols; everything else in the library is hidden. */
 #define HF_API __attribute__((visibility("default")))
 #define HF_PRINTF(format_idx, args_idx) __attribute__((format(printf, format_idx, args_idx)))
+/* The status of a call says whether it happened at all, so the compiler warns when it is dropped. Functions that release or unlock
+ * something are not marked: there is nothing left to do when they fail. */
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
 /* In every options struct 0 means "the default". In fields that take a number these two mean: */
@@ -49,6 +51,13 @@
         if (hf_try_status_ != HF_OK) {     \
             return hf_try_status_;         \
         }                                  \
+    } while (0)
+
+/* For a status that does not matter; say why beside it. (gcc also warns of (void).) */
+#define HF_IGNORE(call)                        \
+    do {                                       \
+        hf_status hf_ignored_status_ = (call); \
+        (void)hf_ignored_status_;              \
     } while (0)
 
 /* For main(): prints the sentence of a failure and ends the program with code 1. */

@@ -34,7 +34,7 @@ HF_BEGIN_DECLS
 
 /* A channel for values of `value_len` bytes: at most 1 MiB each, and 1 GiB in all for `capacity` of them; larger things
  * travel by pointer. Fails: HF_ERR_NOMEM, HF_ERR_INVALID over these bounds. */
-HF_API hf_status hf_chan_new_with(hf_chan **ret_chan, size_t value_len, const hf_chan_options *options);
+HF_API HF_MUST_USE hf_status hf_chan_new_with(size_t value_len, hf_chan **ret_chan, const hf_chan_options *options);
 /* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
  * it. Accepts NULL. */
 HF_API hf_status hf_chan_free(hf_chan *chan);
@@ -42,18 +42,19 @@ HF_API hf_status hf_chan_free(hf_chan *chan);
 HF_API hf_status hf_chan_close(hf_chan *chan);
 
 /* Fails: HF_ERR_CLOSED, HF_ERR_CANCELED, HF_ERR_TIMEOUT; then nothing was sent or received. */
-HF_API hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options);
-HF_API hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options);
 /* Never wait: HF_ERR_AGAIN. */
-HF_API hf_status hf_chan_try_send(hf_chan *chan, const void *value);
-HF_API hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
+HF_API HF_MUST_USE hf_status hf_chan_try_send(hf_chan *chan, const void *value);
+HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
 
 /* Waits until one case can go on, does that one and returns its index; the first ready one in order wins.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
-HF_API hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
+                                            const hf_wait_options *options);
 /* Never waits: HF_ERR_AGAIN. */
-HF_API hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx);
+HF_API HF_MUST_USE hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx);
 
 HF_END_DECLS
 
@@ -61,8 +62,8 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 
 #ifndef __cplusplus
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
-#define HF_CHAN_NEW_(ret_chan, value_len, ...) \
-    hf_chan_new_with((ret_chan), (value_len), &(hf_chan_options){__VA_ARGS__})
+#define HF_CHAN_NEW_(value_len, ret_chan, ...) \
+    hf_chan_new_with((value_len), (ret_chan), &(hf_chan_options){__VA_ARGS__})
 #define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CHAN_SEND_(chan, value, ...) hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
 #define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))
@@ -71,23 +72,26 @@ HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 #define HF_SELECT_(cases, count, ret_idx, ...) \
     hf_select_with((cases), (count), (ret_idx), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_chan_new(hf_chan **ret_chan, size_t value_len, hf_chan_options options = hf_chan_options())
+static inline HF_MUST_USE hf_status hf_chan_new(size_t value_len, hf_chan **ret_chan,
+                                                hf_chan_options options = hf_chan_options())
 {
     options.size = sizeof options;
-    return hf_chan_new_with(ret_chan, value_len, &options);
+    return hf_chan_new_with(value_len, ret_chan, &options);
 }
-static inline hf_status hf_chan_send(hf_chan *chan, const void *value, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_chan_send(hf_chan *chan, const void *value,
+                                                 hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_chan_send_with(chan, value, &options);
 }
-static inline hf_status hf_chan_recv(hf_chan *chan, void *ret_value, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_chan_recv(hf_chan *chan, void *ret_value,
+                                                 hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_chan_recv_with(chan, ret_value, &options);
 }
-static inline hf_status hf_select(hf_case *cases, size_t count, size_t *ret_idx,
-                                  hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_select(hf_case *cases, size_t count, size_t *ret_idx,
+                                              hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_select_with(cases, count, ret_idx, &options);

@@ -25,7 +25,7 @@ typedef enum hf_cause {
 typedef struct hf_failure hf_failure;
 
 /* One failure. Owned by the library: valid until the next failure of the same fiber or thread, or, for one that
- * was read from a scope or job, until that scope is closed. */
+ * was read from a scope or branch, until that scope is closed. */
 struct hf_failure {
     hf_status status;        /* never HF_OK */
     const char *type;        /* short and stable, for programs: "HF_ERR_IO", "HF_ERR_USER+7", or the user's own word */
@@ -43,10 +43,11 @@ HF_API const hf_failure *hf_error(void);
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
-HF_API hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
-/* The same with a type word for programs, and the last failure as its cause: the fiber's, or that of the job or activity which
+HF_API HF_MUST_USE hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
+/* The same with a type word for programs, and the last failure as its cause: the fiber's, or that of the branch or activity which
  * has this thread. On a plain thread, and in hf_block, it has no cause. */
-HF_API hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...) HF_PRINTF(3, 4);
+HF_API HF_MUST_USE hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
+    HF_PRINTF(3, 4);
 
 /* Prints the failure to stderr and ends the process with code 1. For main() only; see HF_OR_DIE. */
 HF_API void hf_die(hf_status status, const char *what) __attribute__((noreturn));

@@ -41,7 +41,7 @@ typedef struct hf_collect_options {
 
 HF_BEGIN_DECLS
 
-HF_API hf_status hf_flow_new_with(hf_flow **ret_flow, size_t value_len, const hf_flow_options *options);
+HF_API HF_MUST_USE hf_status hf_flow_new_with(size_t value_len, hf_flow **ret_flow, const hf_flow_options *options);
 /* Ends the flow for its collectors (HF_ERR_CLOSED after what is buffered) and frees it once they are gone. */
 HF_API hf_status hf_flow_free(hf_flow *flow);
 /* Ends a hot flow: collectors get what is buffered, then the end. */
@@ -49,17 +49,20 @@ HF_API hf_status hf_flow_close(hf_flow *flow);
 
 /* Gives a value to every collector of a hot flow, or to none: first waits until no buffer is full. HF_ERR_CLOSED,
  * HF_ERR_CANCELED. */
-HF_API hf_status hf_flow_emit(hf_flow *flow, const void *value);
+HF_API HF_MUST_USE hf_status hf_flow_emit(hf_flow *flow, const void *value);
 /* Inside a source. HF_ERR_CANCELED, also inside a shield, once nobody collects any more. */
-HF_API hf_status hf_emit(hf_emitter *emitter, const void *value);
+HF_API HF_MUST_USE hf_status hf_emit(hf_emitter *emitter, const void *value);
 
 /* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */
-HF_API hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options);
+HF_API HF_MUST_USE hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx,
+                                                  const hf_collect_options *options);
 
 /* The same by hand. A collector belongs to the fiber that opened it. One of a cold flow holds a scope open in that fiber,
  * so it is closed in reverse order with other scopes and collectors; out of order is HF_ERR_MISUSE, and closes nothing. */
-HF_API hf_status hf_collector_open_with(hf_collector **ret_collector, hf_flow *flow, const hf_collect_options *options);
-HF_API hf_status hf_collector_next_with(hf_collector *collector, void *ret_value, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector,
+                                                    const hf_collect_options *options);
+HF_API HF_MUST_USE hf_status hf_collector_next_with(hf_collector *collector, void *ret_value,
+                                                    const hf_wait_options *options);
 HF_API uint64_t hf_collector_dropped(const hf_collector *collector); /* values conflated or dropped so far */
 HF_API hf_status hf_collector_close(hf_collector *collector);
 
@@ -70,37 +73,38 @@ HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 
 #ifndef __cplusplus
 #define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))
-#define HF_FLOW_NEW_(ret_flow, value_len, ...) \
-    hf_flow_new_with((ret_flow), (value_len), &(hf_flow_options){__VA_ARGS__})
+#define HF_FLOW_NEW_(value_len, ret_flow, ...) \
+    hf_flow_new_with((value_len), (ret_flow), &(hf_flow_options){__VA_ARGS__})
 #define hf_flow_collect(...) HF_FLOW_COLLECT_(__VA_ARGS__, .size = sizeof(hf_collect_options))
 #define HF_FLOW_COLLECT_(flow, item, ctx, ...) \
     hf_flow_collect_with((flow), (item), (ctx), &(hf_collect_options){__VA_ARGS__})
 #define hf_collector_open(...) HF_COLLECTOR_OPEN_(__VA_ARGS__, .size = sizeof(hf_collect_options))
-#define HF_COLLECTOR_OPEN_(ret_collector, flow, ...) \
-    hf_collector_open_with((ret_collector), (flow), &(hf_collect_options){__VA_ARGS__})
+#define HF_COLLECTOR_OPEN_(flow, ret_collector, ...) \
+    hf_collector_open_with((flow), (ret_collector), &(hf_collect_options){__VA_ARGS__})
 #define hf_collector_next(...) HF_COLLECTOR_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_COLLECTOR_NEXT_(collector, ret_value, ...) \
     hf_collector_next_with((collector), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_flow_new(hf_flow **ret_flow, size_t value_len, hf_flow_options options = hf_flow_options())
+static inline HF_MUST_USE hf_status hf_flow_new(size_t value_len, hf_flow **ret_flow,
+                                                hf_flow_options options = hf_flow_options())
 {
     options.size = sizeof options;
-    return hf_flow_new_with(ret_flow, value_len, &options);
+    return hf_flow_new_with(value_len, ret_flow, &options);
 }
-static inline hf_status hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
-                                        hf_collect_options options = hf_collect_options())
+static inline HF_MUST_USE hf_status hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
+                                                    hf_collect_options options = hf_collect_options())
 {
     options.size = sizeof options;
     return hf_flow_collect_with(flow, item, ctx, &options);
 }
-static inline hf_status hf_collector_open(hf_collector **ret_collector, hf_flow *flow,
-                                          hf_collect_options options = hf_collect_options())
+static inline HF_MUST_USE hf_status hf_collector_open(hf_flow *flow, hf_collector **ret_collector,
+                                                      hf_collect_options options = hf_collect_options())
 {
     options.size = sizeof options;
-    return hf_collector_open_with(ret_collector, flow, &options);
+    return hf_collector_open_with(flow, ret_collector, &options);
 }
-static inline hf_status hf_collector_next(hf_collector *collector, void *ret_value,
-                                          hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_collector_next(hf_collector *collector, void *ret_value,
+                                                      hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_collector_next_with(collector, ret_value, &options);

@@ -12,7 +12,7 @@
 typedef struct hf_listener hf_listener;
 typedef struct hf_conn hf_conn;
 typedef struct hf_file hf_file;
-typedef struct hf_signals hf_signals;
+typedef struct hf_os_signals hf_os_signals;
 
 #define HF_READABLE 1
 #define HF_WRITABLE 2
@@ -43,137 +43,141 @@ HF_BEGIN_DECLS
 /* Waits until a descriptor of the caller's is readable or writable. It must be non-blocking to be useful afterwards.
  * One waiter per descriptor and direction, a second gets HF_ERR_MISUSE. Forget a descriptor before closing it when
  * somebody may still wait: hf_fd_forget wakes them with HF_ERR_CLOSED. */
-HF_API hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
-HF_API hf_status hf_fd_forget(int fd);
+HF_API HF_MUST_USE hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_fd_forget(int fd);
 
-HF_API hf_status hf_listener_open_with(hf_listener **ret_listener, const char *address,
-                                       const hf_listen_options *options);
+HF_API HF_MUST_USE hf_status hf_listener_open_with(const char *address, hf_listener **ret_listener,
+                                                   const hf_listen_options *options);
 /* HF_ERR_LIMIT when descriptors are used up: nothing is lost, try again when some were closed. */
-HF_API hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn,
+                                                     const hf_wait_options *options);
 /* The address as bound, with the real port; lives as long as the listener. */
 HF_API const char *hf_listener_address(const hf_listener *listener);
 /* Stops listening: who waits in accept gets HF_ERR_CLOSED. Accepts NULL. */
 HF_API hf_status hf_listener_close(hf_listener *listener);
 
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
-HF_API hf_status hf_conn_open_with(hf_conn **ret_conn, const char *address, const hf_connect_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_open_with(const char *address, hf_conn **ret_conn,
+                                               const hf_connect_options *options);
 /* Reads what there is, at least 1 byte. `*ret_len` 0 with HF_OK is the end of the stream. */
-HF_API hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-                                   const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_read_with(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+                                               const hf_wait_options *options);
 /* Writes all of it. On failure an unknown part was written. */
-HF_API hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_conn_write_with(hf_conn *conn, const void *buf, size_t len,
+                                                const hf_wait_options *options);
 /* No more writes: the other side reads the end. */
-HF_API hf_status hf_conn_shutdown(hf_conn *conn);
+HF_API HF_MUST_USE hf_status hf_conn_shutdown(hf_conn *conn);
 HF_API const char *hf_conn_peer(const hf_conn *conn);
 /* Accepts NULL. Who still waits on it gets HF_ERR_CLOSED. */
 HF_API hf_status hf_conn_close(hf_conn *conn);
 
 /* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). */
-HF_API hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
-                            size_t *ret_count);
+HF_API HF_MUST_USE hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
+                                        size_t *ret_count);
 
 /* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. After one that failed write the same bytes
  * again and sync again: the system does not try them a second time, and a sync alone would succeed. */
-HF_API hf_status hf_file_open_with(hf_file **ret_file, const char *path, hf_file_mode mode,
-                                   const hf_io_options *options);
-HF_API hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
-HF_API hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
-HF_API hf_status hf_file_sync(hf_file *file);
+HF_API HF_MUST_USE hf_status hf_file_open_with(const char *path, hf_file_mode mode, hf_file **ret_file,
+                                               const hf_io_options *options);
+HF_API HF_MUST_USE hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
+HF_API HF_MUST_USE hf_status hf_file_write(hf_file *file, const void *buf, size_t len);
+HF_API HF_MUST_USE hf_status hf_file_sync(hf_file *file);
 HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
  * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
-HF_API hf_status hf_signals_open_with(hf_signals **ret_signals, const int *numbers, size_t count,
-                                      const hf_io_options *options);
-HF_API hf_status hf_signals_next_with(hf_signals *signals, int *ret_number, const hf_wait_options *options);
-HF_API hf_status hf_signals_close(hf_signals *signals);
+HF_API HF_MUST_USE hf_status hf_os_signals_open_with(const int *numbers, size_t count, hf_os_signals **ret_signals,
+                                                     const hf_io_options *options);
+HF_API HF_MUST_USE hf_status hf_os_signals_next_with(hf_os_signals *signals, int *ret_number,
+                                                     const hf_wait_options *options);
+HF_API hf_status hf_os_signals_close(hf_os_signals *signals);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_listener_close, hf_listener)
 HF_AUTO_DEFINE(hf_conn_close, hf_conn)
 HF_AUTO_DEFINE(hf_file_close, hf_file)
-HF_AUTO_DEFINE(hf_signals_close, hf_signals)
+HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 
 #ifndef __cplusplus
 #define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_FD_WAIT_(fd, events, ...) hf_fd_wait_with((fd), (events), &(hf_wait_options){__VA_ARGS__})
 #define hf_listener_open(...) HF_LISTENER_OPEN_(__VA_ARGS__, .size = sizeof(hf_listen_options))
-#define HF_LISTENER_OPEN_(ret_listener, address, ...) \
-    hf_listener_open_with((ret_listener), (address), &(hf_listen_options){__VA_ARGS__})
+#define HF_LISTENER_OPEN_(address, ret_listener, ...) \
+    hf_listener_open_with((address), (ret_listener), &(hf_listen_options){__VA_ARGS__})
 #define hf_listener_accept(...) HF_LISTENER_ACCEPT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_LISTENER_ACCEPT_(listener, ret_conn, ...) \
     hf_listener_accept_with((listener), (ret_conn), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_open(...) HF_CONN_OPEN_(__VA_ARGS__, .size = sizeof(hf_connect_options))
-#define HF_CONN_OPEN_(ret_conn, address, ...) \
-    hf_conn_open_with((ret_conn), (address), &(hf_connect_options){__VA_ARGS__})
+#define HF_CONN_OPEN_(address, ret_conn, ...) \
+    hf_conn_open_with((address), (ret_conn), &(hf_connect_options){__VA_ARGS__})
 #define hf_conn_read(...) HF_CONN_READ_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CONN_READ_(conn, buf, len, ret_len, ...) \
     hf_conn_read_with((conn), (buf), (len), (ret_len), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_write(...) HF_CONN_WRITE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_CONN_WRITE_(conn, buf, len, ...) hf_conn_write_with((conn), (buf), (len), &(hf_wait_options){__VA_ARGS__})
 #define hf_file_open(...) HF_FILE_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
-#define HF_FILE_OPEN_(ret_file, path, mode, ...) \
-    hf_file_open_with((ret_file), (path), (mode), &(hf_io_options){__VA_ARGS__})
-#define hf_signals_open(...) HF_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
-#define HF_SIGNALS_OPEN_(ret_signals, numbers, count, ...) \
-    hf_signals_open_with((ret_signals), (numbers), (count), &(hf_io_options){__VA_ARGS__})
-#define hf_signals_next(...) HF_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_SIGNALS_NEXT_(signals, ret_number, ...) \
-    hf_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
+#define HF_FILE_OPEN_(path, mode, ret_file, ...) \
+    hf_file_open_with((path), (mode), (ret_file), &(hf_io_options){__VA_ARGS__})
+#define hf_os_signals_open(...) HF_OS_SIGNALS_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
+#define HF_OS_SIGNALS_OPEN_(numbers, count, ret_signals, ...) \
+    hf_os_signals_open_with((numbers), (count), (ret_signals), &(hf_io_options){__VA_ARGS__})
+#define hf_os_signals_next(...) HF_OS_SIGNALS_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
+#define HF_OS_SIGNALS_NEXT_(signals, ret_number, ...) \
+    hf_os_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_fd_wait_with(fd, events, &options);
 }
-static inline hf_status hf_listener_open(hf_listener **ret_listener, const char *address,
-                                         hf_listen_options options = hf_listen_options())
+static inline HF_MUST_USE hf_status hf_listener_open(const char *address, hf_listener **ret_listener,
+                                                     hf_listen_options options = hf_listen_options())
 {
     options.size = sizeof options;
-    return hf_listener_open_with(ret_listener, address, &options);
+    return hf_listener_open_with(address, ret_listener, &options);
 }
-static inline hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
-                                           hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
+                                                       hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_listener_accept_with(listener, ret_conn, &options);
 }
-static inline hf_status hf_conn_open(hf_conn **ret_conn, const char *address,
-                                     hf_connect_options options = hf_connect_options())
+static inline HF_MUST_USE hf_status hf_conn_open(const char *address, hf_conn **ret_conn,
+                                                 hf_connect_options options = hf_connect_options())
 {
     options.size = sizeof options;
-    return hf_conn_open_with(ret_conn, address, &options);
+    return hf_conn_open_with(address, ret_conn, &options);
 }
-static inline hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-                                     hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+                                                 hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_read_with(conn, buf, len, ret_len, &options);
 }
-static inline hf_status hf_conn_write(hf_conn *conn, const void *buf, size_t len,
-                                      hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_conn_write(hf_conn *conn, const void *buf, size_t len,
+                                                  hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_write_with(conn, buf, len, &options);
 }
-static inline hf_status hf_file_open(hf_file **ret_file, const char *path, hf_file_mode mode,
-                                     hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status hf_file_open(const char *path, hf_file_mode mode, hf_file **ret_file,
+                                                 hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
-    return hf_file_open_with(ret_file, path, mode, &options);
+    return hf_file_open_with(path, mode, ret_file, &options);
 }
-static inline hf_status hf_signals_open(hf_signals **ret_signals, const int *numbers, size_t count,
-                                        hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status hf_os_signals_open(const int *numbers, size_t count, hf_os_signals **ret_signals,
+                                                       hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
-    return hf_signals_open_with(ret_signals, numbers, count, &options);
+    return hf_os_signals_open_with(numbers, count, ret_signals, &options);
 }
-static inline hf_status hf_signals_next(hf_signals *signals, int *ret_number,
-                                        hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_os_signals_next(hf_os_signals *signals, int *ret_number,
+                                                       hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
-    return hf_signals_next_with(signals, ret_number, &options);
+    return hf_os_signals_next_with(signals, ret_number, &options);
 }
 #endif
 

@@ -52,44 +52,46 @@ HF_BEGIN_DECLS
 
 /* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last holder lets go. One reference is
  * the caller's. */
-HF_API hf_status hf_value_new(hf_value **ret_value, void *data, size_t len, void (*release)(void *data));
+HF_API HF_MUST_USE hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_value **ret_value);
 /* The same with a copy of the bytes. */
-HF_API hf_status hf_value_copy(hf_value **ret_value, const void *data, size_t len);
+HF_API HF_MUST_USE hf_status hf_value_copy(const void *data, size_t len, hf_value **ret_value);
 HF_API hf_value *hf_value_ref(hf_value *value);
 HF_API void hf_value_unref(hf_value *value); /* accepts NULL */
 HF_API void *hf_value_data(const hf_value *value);
 HF_API size_t hf_value_len(const hf_value *value);
 
-HF_API hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options);
+HF_API HF_MUST_USE hf_status hf_keylock_new_with(hf_keylock **ret_keylock, const hf_keylock_options *options);
 HF_API hf_status hf_keylock_free(hf_keylock *keylock); /* HF_ERR_MISUSE while a key is held or waited for */
 /* FIFO per key. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_NOMEM, HF_ERR_MISUSE (the caller holds it already). */
-HF_API hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
-                                      const hf_wait_options *options);
-HF_API hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard);
+HF_API HF_MUST_USE hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len,
+                                                  hf_key_guard **ret_guard, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len,
+                                                 hf_key_guard **ret_guard);
 HF_API hf_status hf_key_unlock(hf_key_guard *guard); /* by who locked it, else HF_ERR_MISUSE */
 HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waited for and idle */
 
-HF_API hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
+HF_API HF_MUST_USE hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
 HF_API hf_status hf_flight_free(hf_flight *flight);
 /* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or cancellation.
  * A waiter that is canceled leaves alone; when the last one leaves, the work is canceled and the key is free at once.
  * `arg` must stay valid until the work has ended: put it where the flight's scope keeps it, or wait uncanceled.
  * `*ret_value` (may be NULL) holds a reference. */
-HF_API hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg,
-                                    hf_value **ret_value, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body,
+                                                void *arg, hf_value **ret_value, const hf_wait_options *options);
 HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 
-HF_API hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
+HF_API HF_MUST_USE hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
 /* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry.
  * A value over the byte bound is HF_ERR_TOO_BIG; one that only fits by dropping a pinned entry HF_ERR_LIMIT. */
-HF_API hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value, bool *ret_is_new);
+HF_API HF_MUST_USE hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value,
+                                          bool *ret_is_new);
 /* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
-HF_API hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
+HF_API HF_MUST_USE hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 /* As get, but the entry cannot be evicted until hf_cache_unpin. Pins count. */
-HF_API hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
+HF_API HF_MUST_USE hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 HF_API hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len);
-HF_API hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);
+HF_API HF_MUST_USE hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);
 HF_API hf_cache_stats hf_cache_stat(hf_cache *cache);
 
 HF_END_DECLS
@@ -114,29 +116,33 @@ HF_AUTO_DEFINE(hf_cache_free, hf_cache)
 #define hf_cache_new(...) HF_CACHE_NEW_(__VA_ARGS__, .size = sizeof(hf_cache_options))
 #define HF_CACHE_NEW_(ret_cache, ...) hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
 #else
-static inline hf_status hf_keylock_new(hf_keylock **ret_keylock, hf_keylock_options options = hf_keylock_options())
+static inline HF_MUST_USE hf_status hf_keylock_new(hf_keylock **ret_keylock,
+                                                   hf_keylock_options options = hf_keylock_options())
 {
     options.size = sizeof options;
     return hf_keylock_new_with(ret_keylock, &options);
 }
-static inline hf_status hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
-                                        hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len,
+                                                    hf_key_guard **ret_guard,
+                                                    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_keylock_lock_with(keylock, key, key_len, ret_guard, &options);
 }
-static inline hf_status hf_flight_new(hf_flight **ret_flight, hf_flight_options options = hf_flight_options())
+static inline HF_MUST_USE hf_status hf_flight_new(hf_flight **ret_flight,
+                                                  hf_flight_options options = hf_flight_options())
 {
     options.size = sizeof options;
     return hf_flight_new_with(ret_flight, &options);
 }
-static inline hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body,
-                                      void *arg, hf_value **ret_value, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len,
+                                                  hf_flight_body body, void *arg, hf_value **ret_value,
+                                                  hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);
 }
-static inline hf_status hf_cache_new(hf_cache **ret_cache, hf_cache_options options = hf_cache_options())
+static inline HF_MUST_USE hf_status hf_cache_new(hf_cache **ret_cache, hf_cache_options options = hf_cache_options())
 {
     options.size = sizeof options;
     return hf_cache_new_with(ret_cache, &options);

@@ -30,10 +30,10 @@ HF_BEGIN_DECLS
 /* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE: `from` has a
  * length and no data, which every call that takes a payload refuses; an activity or workflow that returns such a result
  * fails. */
-HF_API hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from);
+HF_API HF_MUST_USE hf_status hf_payload_copy(hf_payload from, hf_payload *ret_payload);
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */
-HF_API hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...) HF_PRINTF(2, 3);
+HF_API HF_MUST_USE hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...) HF_PRINTF(2, 3);
 /* Frees what is owned and clears it; a borrowed or empty one is only cleared. Accepts NULL. */
 HF_API void hf_payload_free(hf_payload *payload);
 

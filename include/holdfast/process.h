@@ -27,8 +27,8 @@ typedef struct hf_exit {
 HF_BEGIN_DECLS
 
 /* Starts argv[0] (looked up in PATH when it has no slash). Fails: HF_ERR_NOT_FOUND, HF_ERR_DENIED, HF_ERR_LIMIT. */
-HF_API hf_status hf_process_start_with(hf_process **ret_process, const char *const *argv,
-                                       const hf_process_options *options);
+HF_API HF_MUST_USE hf_status hf_process_start_with(const char *const *argv, hf_process **ret_process,
+                                                   const hf_process_options *options);
 HF_API int64_t hf_process_pid(const hf_process *process);
 /* Its pipes, owned by the process; NULL unless asked for. What the child writes waits in the pipe: back-pressure. */
 HF_API hf_conn *hf_process_in(hf_process *process);
@@ -37,9 +37,10 @@ HF_API hf_conn *hf_process_err(hf_process *process);
 /* Closes the child's standard input. */
 HF_API hf_status hf_process_close_in(hf_process *process);
 /* Waits for its end. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT: it still runs then. */
-HF_API hf_status hf_process_wait_with(hf_process *process, hf_exit *ret_exit, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_process_wait_with(hf_process *process, hf_exit *ret_exit,
+                                                  const hf_wait_options *options);
 /* Sends a signal to its whole group. */
-HF_API hf_status hf_process_kill(hf_process *process, int signal);
+HF_API HF_MUST_USE hf_status hf_process_kill(hf_process *process, int signal);
 /* Kills the group if it still runs, waits for its end and frees. Accepts NULL. */
 HF_API hf_status hf_process_close(hf_process *process);
 
@@ -49,20 +50,20 @@ HF_AUTO_DEFINE(hf_process_close, hf_process)
 
 #ifndef __cplusplus
 #define hf_process_start(...) HF_PROCESS_START_(__VA_ARGS__, .size = sizeof(hf_process_options))
-#define HF_PROCESS_START_(ret_process, argv, ...) \
-    hf_process_start_with((ret_process), (argv), &(hf_process_options){__VA_ARGS__})
+#define HF_PROCESS_START_(argv, ret_process, ...) \
+    hf_process_start_with((argv), (ret_process), &(hf_process_options){__VA_ARGS__})
 #define hf_process_wait(...) HF_PROCESS_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_PROCESS_WAIT_(process, ret_exit, ...) \
     hf_process_wait_with((process), (ret_exit), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_process_start(hf_process **ret_process, const char *const *argv,
-                                         hf_process_options options = hf_process_options())
+static inline HF_MUST_USE hf_status hf_process_start(const char *const *argv, hf_process **ret_process,
+                                                     hf_process_options options = hf_process_options())
 {
     options.size = sizeof options;
-    return hf_process_start_with(ret_process, argv, &options);
+    return hf_process_start_with(argv, ret_process, &options);
 }
-static inline hf_status hf_process_wait(hf_process *process, hf_exit *ret_exit,
-                                        hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_process_wait(hf_process *process, hf_exit *ret_exit,
+                                                    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_process_wait_with(process, ret_exit, &options);

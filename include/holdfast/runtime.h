@@ -33,7 +33,7 @@ typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
 /* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off.
  * It looks after fibers that do not yield and activities that do not end after a cancel (activity.h). Other work on pools is not
- * watched: a call of hf_block cannot be interrupted, and a job of hf_fork may take any time for its cleanup; both have their
+ * watched: a call of hf_block cannot be interrupted, and a branch of hf_fork may take any time for its cleanup; both have their
  * thread until they return. With a signal granted, blocking system calls of an activity that is to end fail with EINTR. */
 typedef struct hf_watchdog_options {
     hf_span stuck_after;     /* a fiber that does not yield for so long is reported; 2 s */
@@ -72,16 +72,16 @@ typedef struct hf_runtime_options {
 /* Counters since the runtime was made. Histograms have powers of two of microseconds as their classes. */
 #define HF_HISTOGRAM_COUNT 32
 typedef struct hf_stats {
-    uint64_t forks;        /* jobs made */
+    uint64_t forks;        /* branches made */
     uint64_t joins;        /* hf_join calls that returned */
     uint64_t switches;     /* times a fiber was resumed */
-    uint64_t steals;       /* jobs taken from another thread */
+    uint64_t steals;       /* branches taken from another thread */
     uint64_t wakes_remote; /* wake-ups posted from another thread */
     uint64_t pool_calls;   /* calls handed to pools */
     uint64_t pool_depth;   /* waiting in pools now */
     uint64_t pool_threads; /* pool threads now */
     uint64_t fibers;       /* fibers that hold a stack now */
-    uint64_t jobs;         /* jobs not finished now */
+    uint64_t jobs;         /* branches not finished now */
     uint64_t scopes;       /* scopes open now */
     uint64_t stack_bytes;  /* address space carved into stacks */
     uint64_t stuck;        /* fibers reported stuck so far */
@@ -93,18 +93,18 @@ typedef struct hf_stats {
 HF_BEGIN_DECLS
 
 /* Makes a runtime. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (threads, descriptors), HF_ERR_INVALID. */
-HF_API hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options);
+HF_API HF_MUST_USE hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options);
 /* Ends the threads and frees everything, once every scope of plain threads in it is closed (closing waits for the
  * children, also for one that is stuck): HF_ERR_MISUSE before, and from one of its own fibers. Accepts NULL. */
 HF_API hf_status hf_runtime_free(hf_runtime *runtime);
 /* Cancels everything that runs in the runtime, with cause "shutdown", and refuses new root scopes. Does not wait. */
-HF_API hf_status hf_runtime_stop(hf_runtime *runtime);
+HF_API HF_MUST_USE hf_status hf_runtime_stop(hf_runtime *runtime);
 
 /* Makes a runtime, runs `body` as its first fiber, waits for it and frees the runtime. Returns what body returned.
  * The runtime stays when something in it has not ended: then a body's HF_OK becomes HF_ERR_TIMEOUT if hf_worker_run has left an
  * activity or workflow behind, which nothing but the end of the program ends, and HF_ERR_MISUSE if another thread has a scope
  * open in it. */
-HF_API hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options);
+HF_API HF_MUST_USE hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options);
 
 /* The runtime of the running fiber, or NULL on a plain thread. */
 HF_API hf_runtime *hf_runtime_current(void);
@@ -115,15 +115,15 @@ HF_API int hf_runtime_fd(hf_runtime *runtime);
  * `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is one). Returns HF_OK when something
  * ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a host turns its runtime, fibers run on that thread only;
  * before, a plain thread that waits for something of the runtime drives it meanwhile. */
-HF_API hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
+HF_API HF_MUST_USE hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
 
-HF_API hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats);
+HF_API HF_MUST_USE hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats);
 
 /* The runtime's clocks: virtual ones in a simulated environment. On a plain thread pass the runtime, on a fiber NULL. */
 HF_API hf_instant hf_now(hf_runtime *runtime);
 HF_API hf_time hf_wall_now(hf_runtime *runtime);
 /* Random bytes from the environment: seeded in a simulation. */
-HF_API hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len);
+HF_API HF_MUST_USE hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len);
 
 typedef struct hf_dump_options {
     size_t size;    /* set by the macro */
@@ -135,12 +135,12 @@ typedef struct hf_dump_options {
  * so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much); and activities that are zombies, by type,
  * workflow, attempt and the time since their cancel. Works while all threads are busy.
  * `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
-HF_API hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
+HF_API HF_MUST_USE hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */
 
 /* Counters, histograms and scope durations by name, and activities that are zombies, as text (key value per line) or JSON.
  * Freed with hf_text_free. */
-HF_API hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);
+HF_API HF_MUST_USE hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);
 
 HF_END_DECLS
 
@@ -155,17 +155,19 @@ HF_AUTO_DEFINE(hf_text_free, char)
 #define hf_dump(...) HF_DUMP_(__VA_ARGS__, .size = sizeof(hf_dump_options))
 #define HF_DUMP_(runtime, ret_text, ...) hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
 #else
-static inline hf_status hf_runtime_new(hf_runtime **ret_runtime, hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status hf_runtime_new(hf_runtime **ret_runtime,
+                                                   hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_runtime_new_with(ret_runtime, &options);
 }
-static inline hf_status hf_run(hf_body body, void *arg, hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status hf_run(hf_body body, void *arg, hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_run_with(body, arg, &options);
 }
-static inline hf_status hf_dump(hf_runtime *runtime, char **ret_text, hf_dump_options options = hf_dump_options())
+static inline HF_MUST_USE hf_status hf_dump(hf_runtime *runtime, char **ret_text,
+                                            hf_dump_options options = hf_dump_options())
 {
     options.size = sizeof options;
     return hf_dump_with(runtime, ret_text, &options);

@@ -1,4 +1,4 @@
-/* Scopes, jobs and joins: concurrency that cannot leak.
+/* Scopes, branches and joins: concurrency that cannot leak.
  *
  * A scope owns the fibers that are forked into it. Leaving it, by any path, cancels and joins them:
  *
@@ -33,7 +33,7 @@
 #include <holdfast/runtime.h>
 
 typedef struct hf_scope hf_scope;
-typedef struct hf_job hf_job;
+typedef struct hf_branch hf_branch;
 
 /* ---- Joins: when is a scope done, and what does hf_join return? -------------------------------------------------- */
 
@@ -132,40 +132,40 @@ typedef struct hf_scope_options {
  * log has a warning, stack_nearly_full, once for each name (not on a runtime without threads). */
 typedef struct hf_fork_options {
     size_t size;             /* set by the macro */
-    const char *name;        /* in dumps; must outlive the job (a literal) */
-    hf_job **ret_job;        /* a handle, valid until the scope is closed; NULL = none */
-    void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the job
-                                was canceled before it started. Without it a canceled job still runs its body, with
+    const char *name;        /* in dumps; must outlive the branch (a literal) */
+    hf_branch **ret_branch;  /* a handle, valid until the scope is closed; NULL = none */
+    void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the branch
+                                was canceled before it started. Without it a canceled branch still runs its body, with
                                 the cancel pending, so that what `arg` owns is always released by somebody. */
     hf_span delay;           /* start not before so much later; holds no stack meanwhile */
     size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
     hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
 } hf_fork_options;
 
-typedef struct hf_cancel_options {
+typedef struct hf_scope_cancel_options {
     size_t size;        /* set by the macro */
     const char *reason; /* a phrase that travels with the cause; must outlive the scope (a literal) */
-} hf_cancel_options;
+} hf_scope_cancel_options;
 
 HF_BEGIN_DECLS
 
 /* Opens a scope; the calling fiber or thread owns it and closes it. Scopes of one owner close in reverse order. */
-HF_API hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options);
+HF_API HF_MUST_USE hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options);
 /* Cancels the children that still run (cause "closed"), waits for them and frees the scope. Accepts NULL.
  * Fails: HF_ERR_MISUSE from anyone but the owner. Inner scopes of the owner that are still open are closed first. */
 HF_API hf_status hf_scope_close(hf_scope *scope);
 
 /* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
  * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork returned. */
-HF_API hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
+HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
 /* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first failure
  * itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any; children that all
  * succeeded are a success, however late. Only the owner may join. */
-HF_API hf_status hf_join(hf_scope *scope);
+HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
-HF_API hf_status hf_scope_cancel_with(hf_scope *scope, const hf_cancel_options *options);
+HF_API HF_MUST_USE hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *options);
 
 HF_API const char *hf_scope_name(const hf_scope *scope);
 /* Numbers so far; exact once hf_join returned. */
@@ -176,21 +176,21 @@ HF_API bool hf_scope_is_idle(const hf_scope *scope);
 #define HF_SCOPE_FAILURES_MAX 32
 HF_API const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx);
 
-/* For the handle of a job that hf_fork returned in .ret_job; valid until the scope is closed. */
-HF_API bool hf_job_is_done(const hf_job *job);
-HF_API hf_status hf_job_status(const hf_job *job); /* HF_ERR_AGAIN while it is not done */
-HF_API const hf_failure *hf_job_failure(const hf_job *job);
-HF_API uint64_t hf_job_index(const hf_job *job);
+/* For the handle of a branch that hf_fork returned in .ret_branch; valid until the scope is closed. */
+HF_API bool hf_branch_is_done(const hf_branch *branch);
+HF_API hf_status hf_branch_status(const hf_branch *branch); /* HF_ERR_AGAIN while it is not done */
+HF_API const hf_failure *hf_branch_failure(const hf_branch *branch);
+HF_API uint64_t hf_branch_index(const hf_branch *branch);
 /* Cancels this one child. */
-HF_API hf_status hf_job_cancel(hf_job *job);
+HF_API HF_MUST_USE hf_status hf_branch_cancel(hf_branch *branch);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
 /* Waits; 0 and less only lets others run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline
  * cannot be kept; HF_ERR_INVALID, as every wait and bound of a workflow, when it is less than a millisecond. */
-HF_API hf_status hf_sleep(hf_span span);
+HF_API HF_MUST_USE hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
-HF_API hf_status hf_yield(void);
+HF_API HF_MUST_USE hf_status hf_yield(void);
 /* For loops that compute: yields every `every` calls with the same counter. Keep `unsigned counter = 0;` beside. */
 static inline hf_status hf_pace(unsigned *counter, unsigned every)
 {
@@ -202,7 +202,7 @@ static inline hf_status hf_pace(unsigned *counter, unsigned every)
 }
 
 /* HF_OK, or HF_ERR_CANCELED when the next wait would fail with it. Never waits. */
-HF_API hf_status hf_canceled(void);
+HF_API HF_MUST_USE hf_status hf_canceled(void);
 /* Why: HF_CAUSE_NONE when not canceled. `*ret_reason` (may be NULL): who or what, never NULL. */
 HF_API hf_cause hf_cancel_cause(const char **ret_reason);
 /* Time left until the nearest deadline around: a span that can be waited for, so never 0, and negative when it has passed.
@@ -212,9 +212,9 @@ HF_API hf_span hf_time_left(void);
 /* A shield: inside it waits are not canceled from outside. For cleanup; its bound is a deadline of its own: when it has
  * passed, waits inside fail with HF_ERR_CANCELED, whether or not anybody canceled from outside.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
- *     HF_TRY(hf_shield_open(&shield, hf_seconds(2)));  */
+ *     HF_TRY(hf_shield_open(hf_seconds(2), &shield));  */
 typedef struct hf_shield hf_shield;
-HF_API hf_status hf_shield_open(hf_shield **ret_shield, hf_span bound);
+HF_API HF_MUST_USE hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield);
 HF_API hf_status hf_shield_close(hf_shield *shield); /* accepts NULL */
 
 /* ---- Fiber-local values ------------------------------------------------------------------------------------------ */
@@ -225,7 +225,7 @@ typedef struct hf_local {
 } hf_local;
 /* Binds a value for this fiber and for every fiber of scopes that it opens from now on. The value is borrowed and must
  * outlive them. Fails: HF_ERR_NOMEM, HF_ERR_MISUSE on a plain thread. */
-HF_API hf_status hf_local_set(const hf_local *key, void *value);
+HF_API HF_MUST_USE hf_status hf_local_set(const hf_local *key, void *value);
 /* The nearest binding, or NULL. */
 HF_API void *hf_local_get(const hf_local *key);
 
@@ -239,20 +239,22 @@ HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 #define HF_SCOPE_OPEN_(ret_scope, ...) hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
 #define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
 #define HF_FORK_(scope, body, arg, ...) hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
-#define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
-#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_cancel_options){__VA_ARGS__})
+#define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_scope_cancel_options))
+#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
 #else
-static inline hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
+static inline HF_MUST_USE hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
 {
     options.size = sizeof options;
     return hf_scope_open_with(ret_scope, &options);
 }
-static inline hf_status hf_fork(hf_scope *scope, hf_body body, void *arg, hf_fork_options options = hf_fork_options())
+static inline HF_MUST_USE hf_status hf_fork(hf_scope *scope, hf_body body, void *arg,
+                                            hf_fork_options options = hf_fork_options())
 {
     options.size = sizeof options;
     return hf_fork_with(scope, body, arg, &options);
 }
-static inline hf_status hf_scope_cancel(hf_scope *scope, hf_cancel_options options = hf_cancel_options())
+static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope,
+                                                    hf_scope_cancel_options options = hf_scope_cancel_options())
 {
     options.size = sizeof options;
     return hf_scope_cancel_with(scope, &options);

@@ -92,7 +92,8 @@ HF_BEGIN_DECLS
  * has the file open; the sentence names the process), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
  * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
  * file that cannot be opened is left as it is. */
-HF_API hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options);
+HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
+                                          const hf_open_options *options);
 /* Waits until everything accepted is stored. Executions and workers of it must be freed before: HF_AUTO frees what was
  * declared later first, so declare the service before its executions. Accepts NULL.
  * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that
@@ -108,11 +109,11 @@ HF_API hf_status hf_close(hf_service *service);
  * HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine
  * restarts after running out of memory; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
  * the engine of this process does not try workflows again yet. */
-HF_API hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
-                               const hf_start_options *options);
+HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
+                                           hf_execution **ret_execution, const hf_start_options *options);
 /* A handle for a workflow that was started elsewhere; asks nobody. */
-HF_API hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
-                                       const hf_execution_options *options);
+HF_API HF_MUST_USE hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
+                                                   const hf_execution_options *options);
 HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
@@ -126,21 +127,22 @@ HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = t
  * A thread that waits here is made to return, when a program stops, like any waiter: by canceling a scope around the call. A plain
  * thread opens one for that (hf_scope_open with .runtime); hf_runtime_stop cancels all scopes of its runtime. Without a scope
  * around it, only .timeout ends the wait of a plain thread. */
-HF_API hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out,
+                                            const hf_wait_options *options);
 /* Sends a signal; it is kept until the workflow asks for it.
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: its run has had 10,000 signals, and gets no more; or 100
  * events, or 2 MiB of them, wait for the end of its running workflow task: try again in a moment; the sentence says which.
  * HF_ERR_INVALID: the name is empty or has more than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED,
  * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for hf_start. */
-HF_API hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
-                                const hf_request_options *options);
+HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
+                                            const hf_request_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
  * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request changes nothing, and neither does one for a
  * workflow that has ended: both are HF_OK, for what was asked for is so. Fails: HF_ERR_NOT_FOUND: there was
  * never such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
-HF_API hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
+HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
 /* Ends it at once; its code hears nothing of it. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
-HF_API hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
+HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
 
 HF_END_DECLS
 
@@ -166,42 +168,45 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 #define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_request_options))
 #define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_request_options){__VA_ARGS__})
 #else
-static inline hf_status hf_open(const char *address, hf_service **ret_service,
-                                hf_open_options options = hf_open_options())
+static inline HF_MUST_USE hf_status hf_open(const char *address, hf_service **ret_service,
+                                            hf_open_options options = hf_open_options())
 {
     options.size = sizeof options;
     return hf_open_with(address, ret_service, &options);
 }
-static inline hf_status hf_start(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
-                                 hf_start_options options = hf_start_options())
+static inline HF_MUST_USE hf_status hf_start(hf_service *service, const char *type, hf_payload in,
+                                             hf_execution **ret_execution,
+                                             hf_start_options options = hf_start_options())
 {
     options.size = sizeof options;
     return hf_start_with(service, type, in, ret_execution, &options);
 }
-static inline hf_status hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
-                                         hf_execution_options options = hf_execution_options())
+static inline HF_MUST_USE hf_status hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
+                                                     hf_execution_options options = hf_execution_options())
 {
     options.size = sizeof options;
     return hf_execution_new_with(service, id, ret_execution, &options);
 }
-static inline hf_status hf_result(hf_execution *execution, hf_payload *ret_out,
-                                  hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_result(hf_execution *execution, hf_payload *ret_out,
+                                              hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_result_with(execution, ret_out, &options);
 }
-static inline hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
-                                  hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
+                                              hf_request_options options = hf_request_options())
 {
     options.size = sizeof options;
     return hf_signal_with(execution, name, in, &options);
 }
-static inline hf_status hf_cancel(hf_execution *execution, hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status hf_cancel(hf_execution *execution,
+                                              hf_request_options options = hf_request_options())
 {
     options.size = sizeof options;
     return hf_cancel_with(execution, &options);
 }
-static inline hf_status hf_terminate(hf_execution *execution, hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status hf_terminate(hf_execution *execution,
+                                                 hf_request_options options = hf_request_options())
 {
     options.size = sizeof options;
     return hf_terminate_with(execution, &options);

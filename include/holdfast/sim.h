@@ -36,19 +36,19 @@ typedef struct hf_sim_options {
 
 HF_BEGIN_DECLS
 
-HF_API hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options);
+HF_API HF_MUST_USE hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options);
 HF_API void hf_sim_free(hf_env *env); /* accepts NULL; not while a runtime uses it */
 /* A hash over everything that was decided: scheduling, time, network, files. */
 HF_API uint64_t hf_sim_trace_hash(const hf_env *env);
 HF_API uint64_t hf_sim_steps(const hf_env *env);
 /* Puts a file on the simulated disk, or reads one back (freed with hf_text_free). */
-HF_API hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len);
-HF_API hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
+HF_API HF_MUST_USE hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len);
+HF_API HF_MUST_USE hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
 /* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
-HF_API hf_status hf_sim_restart(hf_env *env);
-/* Delivers a signal of the operating system to who opened it with hf_signals_open, and to workers that stop on it. Fails:
+HF_API HF_MUST_USE hf_status hf_sim_restart(hf_env *env);
+/* Delivers a signal of the operating system to who opened it with hf_os_signals_open, and to workers that stop on it. Fails:
  * HF_ERR_NOT_FOUND when there is nobody, HF_ERR_LIMIT when too many wait there to be read. */
-HF_API hf_status hf_sim_raise(hf_env *env, int number);
+HF_API HF_MUST_USE hf_status hf_sim_raise(hf_env *env, int number);
 
 HF_END_DECLS
 
@@ -58,7 +58,7 @@ HF_AUTO_DEFINE(hf_sim_free, hf_env)
 #define hf_sim_new(...) HF_SIM_NEW_(__VA_ARGS__, .size = sizeof(hf_sim_options))
 #define HF_SIM_NEW_(ret_env, ...) hf_sim_new_with((ret_env), &(hf_sim_options){__VA_ARGS__})
 #else
-static inline hf_status hf_sim_new(hf_env **ret_env, hf_sim_options options = hf_sim_options())
+static inline HF_MUST_USE hf_status hf_sim_new(hf_env **ret_env, hf_sim_options options = hf_sim_options())
 {
     options.size = sizeof options;
     return hf_sim_new_with(ret_env, &options);

@@ -54,13 +54,13 @@ HF_BEGIN_DECLS
 
 /* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID; HF_ERR_MISUSE in a process that
  * fork() made, with the service of its parent. */
-HF_API hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
-                                    const hf_worker_options *options);
+HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+                                                const hf_worker_options *options);
 /* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID (also an activity that needs a thread, when
  * activities_max is more than 1,024), HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
-HF_API hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
-HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
-                                             const hf_add_activity_options *options);
+HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
+HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
+                                                         const hf_add_activity_options *options);
 /* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then takes
  * nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last has ended.
  * Workflows are left where they are: another worker goes on.
@@ -91,11 +91,11 @@ HF_API hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name
  * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status: HF_ERR_CLOSED or HF_ERR_STORE
  * when the service is no more, HF_ERR_INVALID for a name that it does not take.
  *
- * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_signals_open or a watchdog
+ * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open or a watchdog
  * has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
-HF_API hf_status hf_worker_run(hf_worker *worker);
+HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
-HF_API hf_status hf_worker_stop(hf_worker *worker);
+HF_API HF_MUST_USE hf_status hf_worker_stop(hf_worker *worker);
 /* When hf_worker_run has returned, or was never called, and no other thread is in hf_worker_stop with it. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
@@ -111,14 +111,14 @@ HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 #define HF_WORKER_ADD_ACTIVITY_(worker, name, activity, ...) \
     hf_worker_add_activity_with((worker), (name), (activity), &(hf_add_activity_options){__VA_ARGS__})
 #else
-static inline hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
-                                      hf_worker_options options = hf_worker_options())
+static inline HF_MUST_USE hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+                                                  hf_worker_options options = hf_worker_options())
 {
     options.size = sizeof options;
     return hf_worker_new_with(service, task_queue, ret_worker, &options);
 }
-static inline hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
-                                               hf_add_activity_options options = hf_add_activity_options())
+static inline HF_MUST_USE hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
+                                                           hf_add_activity_options options = hf_add_activity_options())
 {
     options.size = sizeof options;
     return hf_worker_add_activity_with(worker, name, activity, &options);

@@ -79,12 +79,12 @@ HF_BEGIN_DECLS
  * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: an activity with this `.id` has not ended;
  * HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` is not 0 but `in.data` is NULL, or the caller is not a
  * workflow. */
-HF_API hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
-                                      const hf_activity_options *options);
+HF_API HF_MUST_USE hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
+                                                  const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: no signal can have this name, HF_ERR_MISUSE outside a
  * workflow. */
-HF_API hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
+HF_API HF_MUST_USE hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
 
 /* Of the running workflow; NULL outside. */
 HF_API const char *hf_workflow_id(void);
@@ -99,14 +99,14 @@ HF_END_DECLS
 #define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_SIGNAL_WAIT_(name, ret_out, ...) hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline hf_status hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
-                                        hf_activity_options options = hf_activity_options())
+static inline HF_MUST_USE hf_status hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
+                                                    hf_activity_options options = hf_activity_options())
 {
     options.size = sizeof options;
     return hf_activity_run_with(name, in, ret_out, &options);
 }
-static inline hf_status hf_signal_wait(const char *name, hf_payload *ret_out,
-                                       hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status hf_signal_wait(const char *name, hf_payload *ret_out,
+                                                   hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_signal_wait_with(name, ret_out, &options);

@@ -44,10 +44,6 @@
 
 void hf_panic(const char *what, const char *file, int line) __attribute__((noreturn, cold));
 
-/* Whether an option that a newer header added is present in the caller's struct. */
-#define HF_HAS_OPTION(options, field) \
-    ((options)->size >= offsetof(__typeof__(*(options)), field) + sizeof((options)->field))
-
 static inline void hf_relax(void)
 {
 #if defined(__x86_64__)

@@ -25,7 +25,7 @@ static inline bool is_before(const hf_heap_entry *a, const hf_heap_entry *b)
 static inline void put(hf_heap *heap, size_t index, const hf_heap_entry *entry)
 {
     heap->entries[index] = *entry;
-    entry->node->place = index + 1;
+    *entry->place = index + 1;
 }
 
 /* The smallest of the children of `index`, or `count` when it has none. */
@@ -75,33 +75,42 @@ static bool grow(hf_heap *heap)
     return true;
 }
 
-hf_status hf_heap_set(hf_heap *heap, hf_heap_node *node, int64_t key)
+hf_status hf_heap_put(hf_heap *heap, size_t *place, int64_t key)
 {
-    hf_heap_entry entry = {key, 0, node};
-    if (node->place == 0) {
+    hf_heap_entry entry = {key, 0, place};
+    if (*place == 0) {
         if (heap->count == heap->capacity && !grow(heap)) {
             return HF_ERR_NOMEM;
         }
         entry.order = heap->order_next++;
-        node->place = ++heap->count;
+        *place = ++heap->count;
     } else {
-        entry.order = heap->entries[node->place - 1].order;
+        hf_assert(*place <= heap->count && heap->entries[*place - 1].place == place);
+        entry.order = heap->entries[*place - 1].order;
     }
-    node->key = key;
-    sift(heap, node->place - 1, entry);
+    sift(heap, *place - 1, entry);
     return HF_OK;
 }
 
-void hf_heap_remove(hf_heap *heap, hf_heap_node *node)
+void hf_heap_take(hf_heap *heap, size_t *place)
 {
-    if (node->place == 0) {
+    if (*place == 0) {
         return;
     }
-    size_t index = node->place - 1;
-    hf_assert(index < heap->count && heap->entries[index].node == node);
+    size_t index = *place - 1;
+    hf_assert(index < heap->count && heap->entries[index].place == place);
     hf_heap_entry last = heap->entries[--heap->count];
-    node->place = 0;
-    if (last.node != node) {
+    *place = 0;
+    if (last.place != place) {
         sift(heap, index, last);
     }
+}
+
+hf_status hf_heap_set(hf_heap *heap, hf_heap_node *node, int64_t key)
+{
+    hf_status status = hf_heap_put(heap, &node->place, key);
+    if (status == HF_OK) {
+        node->key = key;
+    }
+    return status;
 }

@@ -1,7 +1,10 @@
-/* A heap of intrusive nodes, smallest key first; equal keys in the order of insertion.
+/* A heap of intrusive elements, smallest key first; equal keys in the order of insertion.
  *
- * Four children to a place, and the keys beside the pointers: a comparison touches the heap's own memory and not the node,
- * which with thousands of them is hardly ever in a cache. */
+ * Four children to a place, and the keys beside the pointers: a comparison touches the heap's own memory and not the element,
+ * which with thousands of them is hardly ever in a cache.
+ *
+ * All that the heap needs inside an element is a `size_t`, its place: index + 1, and 0 while it is in no heap. Alarms are such
+ * elements: they have no room for more (fiber/sched/alarm.h). hf_heap_node is a place with a copy of the key beside it. */
 #ifndef HF_BASE_HEAP_H
 #define HF_BASE_HEAP_H
 
@@ -17,7 +20,7 @@ typedef struct hf_heap_node {
 typedef struct hf_heap_entry {
     int64_t key;
     uint64_t order; /* of insertion: the second key */
-    hf_heap_node *node;
+    size_t *place;  /* inside the element */
 } hf_heap_entry;
 
 typedef struct hf_heap {
@@ -30,13 +33,20 @@ typedef struct hf_heap {
 
 void hf_heap_init(hf_heap *heap, hf_allocator memory);
 void hf_heap_deinit(hf_heap *heap);
-/* Puts a node in, or moves it when it is in already. Fails: HF_ERR_NOMEM. */
+/* Puts the element with this place in, or moves it when it is in already. Fails: HF_ERR_NOMEM; then nothing changed. */
+hf_status hf_heap_put(hf_heap *heap, size_t *place, int64_t key);
+void hf_heap_take(hf_heap *heap, size_t *place); /* fine when it is in no heap */
+
+/* The same for a node, which remembers the key. */
 hf_status hf_heap_set(hf_heap *heap, hf_heap_node *node, int64_t key);
-void hf_heap_remove(hf_heap *heap, hf_heap_node *node); /* fine when it is in no heap */
+static inline void hf_heap_remove(hf_heap *heap, hf_heap_node *node)
+{
+    hf_heap_take(heap, &node->place);
+}
 
 static inline hf_heap_node *hf_heap_first(const hf_heap *heap)
 {
-    return heap->count > 0 ? heap->entries[0].node : NULL;
+    return heap->count > 0 ? HF_CONTAINER(heap->entries[0].place, hf_heap_node, place) : NULL;
 }
 
 #endif

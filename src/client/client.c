@@ -3,7 +3,8 @@
 #include "base/span.h"
 #include "history/limits.h"
 #include "client/errand.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 static hf_str text_or(const char *text, const char *by_default)
 {
@@ -61,9 +62,8 @@ static hf_status check_execution(hf_op *op, const char *id, const hf_execution_o
 hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                 const hf_execution_options *options)
 {
-    static const hf_execution_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
-    HF_TRY(hf_not_in_workflow("hf_execution_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_execution_new));
+    HF_OPTIONS(hf_execution_options, options, hf_execution_new);
     if (service == NULL || ret_execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_execution_new needs a service and a place for the execution");
     }
@@ -209,9 +209,8 @@ static hf_status start(hf_errand *e, hf_service *service, const char *type, hf_p
 hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
                         const hf_start_options *options)
 {
-    static const hf_start_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
-    HF_TRY(hf_not_in_workflow("hf_start"));
+    HF_TRY(HF_VERB_ALLOWED(hf_start));
+    HF_OPTIONS(hf_start_options, options, hf_start);
     if (service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_start needs a service");
     }
@@ -225,12 +224,10 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
 
 /* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
 
-static const hf_request_options NO_OPTIONS = {.size = sizeof NO_OPTIONS};
-
 hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_signal"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_TRY(HF_VERB_ALLOWED(hf_signal));
+    HF_OPTIONS(hf_request_options, options, hf_signal);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
     }
@@ -259,8 +256,8 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
 
 hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_cancel"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_TRY(HF_VERB_ALLOWED(hf_cancel));
+    HF_OPTIONS(hf_request_options, options, hf_cancel);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
     }
@@ -286,8 +283,8 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
 
 hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_terminate"));
-    options = options != NULL ? options : &NO_OPTIONS;
+    HF_TRY(HF_VERB_ALLOWED(hf_terminate));
+    HF_OPTIONS(hf_request_options, options, hf_terminate);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
     }

@@ -3,7 +3,7 @@
  * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of links
  * that others made (timeouts, cancelations, failed children) the kind is the type word. */
 #include "client/data.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "history/payload.h"
 
 #include <endian.h>
@@ -120,7 +120,7 @@ static void raise_flat(hf_status own, const char *type, const char *message, con
         int len = snprintf(text + used, sizeof text - (size_t)used, "; because %.*s", HF_STR_ARGS(cause->message));
         used = len < 0 ? len : used + len;
     }
-    (void)hf_raise_typed(own, type, "%s", text);
+    HF_IGNORE(hf_raise_typed(own, type, "%s", text));
 }
 
 /* `own` is the failure's status, `status` what is returned with it. */

@@ -3,7 +3,7 @@
 #include "history/payload.h"
 #include "client/data.h"
 #include "env/symbols.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "history/limits.h"
 
 #include <stdarg.h>
@@ -126,7 +126,7 @@ static hf_status no_memory(size_t len)
     return hf_raise(HF_ERR_NOMEM, "no memory for a payload of %zu bytes", len);
 }
 
-hf_status hf_payload_copy(hf_payload *ret_payload, hf_payload from)
+hf_status hf_payload_copy(hf_payload from, hf_payload *ret_payload)
 {
     if (ret_payload == NULL || (from.data == NULL && from.len > 0)) {
         return hf_raise(HF_ERR_MISUSE, "hf_payload_copy needs bytes and a place for the copy");
@@ -234,7 +234,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
                ? HF_OK
                : hf_fail(op, HF_ERR_MISUSE,
                          "%s lies in memory that is not there any more (the stack of the function), or is not the "
-                         "library's: return a copy, hf_payload_printf(ret_out, ...) or hf_payload_copy(ret_out, ...)",
+                         "library's: return a copy, hf_payload_printf(ret_out, ...) or hf_payload_copy(..., ret_out)",
                          what);
 }
 

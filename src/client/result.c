@@ -1,7 +1,8 @@
 /* hf_result: a row of long polls for the event that closes the run, and what that event says. */
 #include "base/env.h"
 #include "client/errand.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 
 #include <stdio.h>
 
@@ -202,11 +203,12 @@ static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_
 
 hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out, const hf_wait_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_result"));
+    HF_TRY(HF_VERB_ALLOWED(hf_result));
+    HF_OPTIONS(hf_wait_options, options, hf_result);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_result needs an execution");
     }
-    int64_t span = options != NULL && options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
+    int64_t span = options->timeout.ns != 0 ? options->timeout.ns : INT64_MAX;
     int64_t now = hf_now(NULL).ns;
     int64_t until = span > INT64_MAX - now ? INT64_MAX : now + span;
     hf_errand e;

@@ -173,7 +173,8 @@ void hf_core_free(hf_core *core)
         hf_core_free_mem(core, HF_CONTAINER(found, hf_watch, by_number), sizeof(hf_watch));
     }
     for (size_t i = 0; i < core->cold_due.count; i++) {
-        hf_core_free_mem(core, HF_CONTAINER(core->cold_due.entries[i].node, hf_cold_due, due), sizeof(hf_cold_due));
+        hf_core_free_mem(core, HF_CONTAINER(core->cold_due.entries[i].place, hf_cold_due, due.place),
+                         sizeof(hf_cold_due));
     }
     hf_map_deinit(&core->runs);
     hf_map_deinit(&core->names);

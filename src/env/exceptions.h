@@ -1,5 +1,5 @@
 /* The state that a C++ runtime keeps for each thread: which exceptions its catch blocks are handling, and how many are on
- * their way. It belongs to whatever runs on the thread, so it travels with fibers (fiber/leave.h) and simulated threads.
+ * their way. It belongs to whatever runs on the thread, so it travels with fibers (fiber/sched/leave.h) and simulated threads.
  *
  * The library is C and does not link a C++ runtime. It asks the one that the process has, if it has one, by the Itanium ABI's
  * __cxa_get_globals, which libstdc++, libc++abi and libcxxrt share. */

@@ -2,9 +2,9 @@
  *
  *   hf_runtime -- hf_sched (one per fiber thread) -- ready fibers, unstarted jobs, alarms, inbox
  *        |                                              |
- *        +-- root scopes (owned by plain threads)       +-- hf_fiber (a stack) -- hf_job (a node of the tree)
+ *        +-- root scopes (owned by plain threads)       +-- hf_fiber (a stack) -- hf_branch (a node of the tree)
  *                 |                                                                 |
- *                 +-- hf_scope -- children: hf_job ... -- each job's fiber -- its open scopes, inner to outer
+ *                 +-- hf_scope -- children: hf_branch ... -- each job's fiber -- its open scopes, inner to outer
  *
  * Ownership (F1): a scope belongs to its home scheduler. Its list, counters, policy and cancel state are touched on the
  * home's thread only; everybody else posts a message to the home's inbox. No scope has a lock.
@@ -27,8 +27,8 @@
 #include "base/spin.h"
 #include "base/switch.h"
 #include "env/exceptions.h"
-#include "fiber/alarm.h"
 #include "fiber/fail.h"
+#include "fiber/sched/alarm.h"
 
 #include <holdfast/holdfast.h>
 
@@ -62,15 +62,15 @@ typedef struct hf_cx {
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-typedef enum hf_job_state {
-    HF_JOB_NEW,     /* not started: a node without a stack */
-    HF_JOB_DELAYED, /* waits for its alarm */
-    HF_JOB_RUNNING, /* has a fiber, or a pool thread */
-    HF_JOB_DONE
-} hf_job_state;
+typedef enum hf_branch_state {
+    HF_BRANCH_NEW,     /* not started: a node without a stack */
+    HF_BRANCH_DELAYED, /* waits for its alarm */
+    HF_BRANCH_RUNNING, /* has a fiber, or a pool thread */
+    HF_BRANCH_DONE
+} hf_branch_state;
 
-/* Three cache lines: a job that is forked, runs and ends touches the first two. A free job is clean (hf_job_free). */
-struct hf_job {
+/* Three cache lines: a job that is forked, runs and ends touches the first two. A free job is clean (hf_branch_free). */
+struct hf_branch {
     _Alignas(64) hf_node siblings; /* in scope->children while not done, in scope->kept with a handle */
     hf_scope *scope;
     hf_body body;
@@ -78,19 +78,19 @@ struct hf_job {
     hf_fiber *fiber;              /* while running */
     _Atomic(hf_sched *) at;       /* scheduler that runs it; NULL = not started, or on a pool */
     atomic_bool cancel_requested; /* cx.cause and cx.reason are set; seen by who starts it */
-    uint8_t state;                /* hf_job_state */
+    uint8_t state;                /* hf_branch_state */
     uint8_t stack_class;
     bool keep;       /* a handle was given out */
     bool is_delayed; /* delay_ns is set */
     bool pinned;     /* cancel_msg is under way: not freed before it is back */
     union {
-        hf_job *next;          /* in a queue of unstarted jobs, a free list */
+        hf_branch *next;       /* in a queue of unstarted jobs, a free list */
         hf_sched *cancel_home; /* while pinned: where cancel_msg returns to; the scope may be gone by then */
     };
     hf_status status;
     union {
         hf_failure_box *failure; /* owned; once it has started */
-        hf_job *prev;            /* in a queue of unstarted jobs */
+        hf_branch *prev;         /* in a queue of unstarted jobs */
     };
     void (*drop)(void *arg);
     hf_dispatcher *on; /* pool or serial; NULL = fiber threads */
@@ -106,9 +106,9 @@ struct hf_job {
         hf_alarm alarm; /* while delayed */
     };
     hf_msg cancel_msg; /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
-    struct hf_job_extra *extra; /* place in a pool's queue; NULL for most */
+    struct hf_branch_extra *extra; /* place in a pool's queue; NULL for most */
 };
-_Static_assert(sizeof(hf_job) == 192, "a queued job must stay small");
+_Static_assert(sizeof(hf_branch) == 192, "a queued job must stay small");
 
 /* ---- Scopes ------------------------------------------------------------------------------------------------------ */
 
@@ -192,7 +192,7 @@ struct hf_fiber {
     hf_context context;
     hf_sched *sched;          /* home; NULL for threads */
     hf_fiber *next;           /* in the ready list, a free list */
-    hf_job *job;              /* NULL for idle and foreign threads */
+    hf_branch *job;           /* NULL for idle and foreign threads */
     hf_scope *scope;          /* innermost open scope or shield */
     hf_cx *cx;                /* what decides whether its waits are canceled */
     hf_wait *wait;            /* while parked */
@@ -251,10 +251,10 @@ typedef struct hf_hook_kept {
 typedef struct hf_runq {
     _Alignas(64) hf_spin lock; /* taken only where there are thieves */
     atomic_uint count;
-    hf_job *front;
-    hf_job *back;
-    hf_job *fresh;  /* the newest fork of the owner's fresh_turn, or NULL */
-    uint64_t taken; /* ever: the monitor sees by it whether the queue moves */
+    hf_branch *front;
+    hf_branch *back;
+    hf_branch *fresh; /* the newest fork of the owner's fresh_turn, or NULL */
+    uint64_t taken;   /* ever: the monitor sees by it whether the queue moves */
 } hf_runq;
 
 struct hf_sched {
@@ -274,10 +274,10 @@ struct hf_sched {
     int64_t coarse_ns;         /* clock as of the last look */
     hf_fiber *free_fibers[3];  /* stacks by class */
     unsigned free_fiber_count[3];
-    hf_job *free_jobs;
+    hf_branch *free_jobs;
     unsigned free_job_count;
     hf_scope *free_scopes;
-    hf_alarms alarms;
+    hf_heap alarms; /* of hf_alarm.pos */
     hf_counters counters;
     hf_fiber idle;          /* context of the thread itself */
     hf_fiber *left;         /* who was left by the last switch (for ASan) */
@@ -290,12 +290,12 @@ struct hf_sched {
     unsigned fresh_turn;   /* turn in which jobs.fresh was forked */
     unsigned budget;       /* hosted: picks left in this turn; the host's loop must have its turn, too */
     _Alignas(64) _Atomic(hf_msg *) inbox;
-    atomic_uint sleeping;     /* 1 while it is in, or about to enter, the poller */
-    atomic_uint stop_request; /* safepoint wanted */
-    atomic_uint job_waited;   /* the monitor saw the oldest job wait for a tick */
-    hf_runq jobs;             /* unstarted */
-    hf_job *interrupt_head;   /* canceled, still to be interrupted, before anybody else runs here; see cancel.c */
-    hf_job *interrupt_tail;
+    atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
+    atomic_uint stop_request;  /* safepoint wanted */
+    atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
+    hf_runq jobs;              /* unstarted */
+    hf_branch *interrupt_head; /* canceled, still to be interrupted, before anybody else runs here; see cancel.c */
+    hf_branch *interrupt_tail;
     hf_msg interrupt_msg;
 };
 
@@ -327,7 +327,7 @@ struct hf_runtime {
     atomic_int searchers;    /* schedulers looking for work to steal */
     _Atomic(uint64_t) ids;   /* for scopes and jobs made off the fiber threads */
     hf_spin depot_lock;      /* what follows, and slabs */
-    hf_job *depot_jobs;
+    hf_branch *depot_jobs;
     void *slabs;             /* all memory carved into jobs and scopes, chained */
     hf_stack_class *classes; /* three */
     hf_guard_kind guard_kind;
@@ -395,7 +395,7 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
 }
 
 /* Releases what a job's body would have: its drop runs inside the library, as a hook that must not wait. */
-void hf_job_drop(hf_sched *sched, hf_job *job);
+void hf_branch_drop(hf_sched *sched, hf_branch *job);
 
 /* ---- sched.c ----------------------------------------------------------------------------------------------------- */
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
@@ -412,9 +412,9 @@ void hf_sched_post(hf_sched *sched, hf_msg *msg);
 /* The same while a lock is held: a simulation must not let others run here. */
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
 void hf_sched_drain(hf_sched *sched); /* runs what is in the inbox */
-void hf_sched_push_job(hf_sched *sched, hf_job *job);
+void hf_sched_push_job(hf_sched *sched, hf_branch *job);
 /* A fiber bound to the job, which has not run yet. NULL: there was no stack, and the job has ended. */
-hf_fiber *hf_sched_start_job(hf_sched *sched, hf_job *job);
+hf_fiber *hf_sched_start_job(hf_sched *sched, hf_branch *job);
 /* Makes a parked fiber that was claimed go on. From any thread. It may have ended, and its runtime be gone, when this
  * returns. */
 void hf_fiber_ready(hf_fiber *fiber);
@@ -461,17 +461,17 @@ size_t hf_stack_most(const hf_fiber *fiber);
 void hf_stack_look(hf_runtime *rt, hf_stack_names *told);
 
 /* ---- job.c ------------------------------------------------------------------------------------------------------- */
-hf_job *hf_job_new_slow(hf_runtime *rt, hf_sched *sched_or_null);
-void hf_job_free_many(hf_sched *sched);
+hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched_or_null);
+void hf_branch_free_many(hf_sched *sched);
 hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched_or_null);
 void hf_scope_release(hf_runtime *rt, hf_sched *sched_or_null, hf_scope *scope);
 void hf_slabs_deinit(hf_runtime *rt);
 
 /* ---- scope.c, fork.c, join.c, cancel.c ------------------------------------------------------------------------- */
 /* On the home's thread: a child has ended. */
-void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_job *job);
+void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job);
 /* A job has ended where it ran: tells its scope. sched NULL: a pool thread. */
-void hf_job_ended(hf_sched *sched, hf_job *job);
+void hf_branch_ended(hf_sched *sched, hf_branch *job);
 /* Closes scopes that a body left open; true when there were any. */
 bool hf_scope_close_leftovers(hf_fiber *self);
 hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
@@ -481,7 +481,7 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope);
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited);
 /* On the home's thread of the job's scope. */
-void hf_job_mark(hf_sched *sched, hf_job *job, hf_cause cause, const char *reason, const hf_failure *failure);
+void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure);
 /* Of a thread's scope: nothing of its runtime is around it. A stop reaches the ones inside from there, up to a shield. */
 static inline bool hf_scope_is_outermost(const hf_scope *scope)
 {
@@ -492,25 +492,25 @@ void hf_scope_cancel_from(hf_scope *scope, const char *reason);
 /* From any thread, also while it holds the lock of a thread, of the runtime's roots or of shared work. */
 void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited);
 /* When a job starts: applies a cancel that came before. */
-void hf_job_start_cx(hf_job *job);
+void hf_branch_start_cx(hf_branch *job);
 void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);
 
 /* ---- dispatch (pool.c, serial.c) --------------------------------------------------------------------------------- */
 /* Hands a forked job to its dispatcher. Home thread. */
-void hf_dispatch_job(hf_sched *sched, hf_job *job);
+void hf_dispatch_job(hf_sched *sched, hf_branch *job);
 /* Binds a forked job to its dispatcher, which stays until the job has let go of it. Fails: HF_ERR_MISUSE, HF_ERR_EVICTED.
  * Any thread. */
-hf_status hf_dispatch_hold(hf_fiber *self, hf_job *job);
-void hf_dispatch_let_go(hf_runtime *rt, hf_job *job); /* home thread, once it has ended; or it was never submitted */
+hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job);
+void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job); /* home thread, once it has ended; or it was never submitted */
 /* A serial job has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
-void hf_dispatch_ended(hf_sched *sched, hf_job *job);
+void hf_dispatch_ended(hf_sched *sched, hf_branch *job);
 /* Cancels a job that a dispatcher has: withdraws it, or interrupts its thread. Home thread of its scope; its
  * cancel_requested is set. False: it is a fiber like any other by now. */
-bool hf_dispatch_cancel(hf_sched *sched, hf_job *job);
+bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job);
 /* Marks the job that a pool thread runs, and what it has open. The thread cannot end meanwhile: the pool's lock is held. */
-void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_job *job);
+void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job);
 /* Puts a job with a delay on its way now. Home thread. */
-void hf_delay_end(hf_sched *sched, hf_job *job);
+void hf_delay_end(hf_sched *sched, hf_branch *job);
 bool hf_alarm_is_delay(const hf_alarm *alarm); /* a job's, not a wait's or a scope's */
 hf_status hf_pool_open(hf_runtime *rt, hf_op *op);
 void hf_pool_shutdown(hf_runtime *rt);

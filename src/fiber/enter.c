@@ -1,6 +1,7 @@
 #include "fiber/enter.h"
 
-#include "fiber/watch.h"
+#include "fiber/verbs.h"
+#include "fiber/watch/watch.h"
 
 #include <string.h>
 
@@ -42,6 +43,29 @@ hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
         hf_leave(self);
     }
     return HF_ERR_MISUSE;
+}
+
+hf_status hf_refuse_in_hook(hf_fiber *self, const char *verb, bool may_wait)
+{
+    if (may_wait) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
+    }
+    return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                        "%s: a hook of a join opens, locks and sets nothing: it runs on somebody else's fiber", verb);
+}
+
+hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (HF_LIKELY(hf_options_copy(&op, own, own_len, given) == HF_OK)) {
+        return HF_OK;
+    }
+    hf_fiber *self = hf_enter(NULL);
+    if (self == NULL) {
+        return hf_forked();
+    }
+    HF_LEAVE(self, hf_refuse_at(self, op.status, verb, "%s: %s", verb, op.message));
 }
 
 hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)

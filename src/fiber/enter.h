@@ -7,6 +7,7 @@
 #ifndef HF_FIBER_ENTER_H
 #define HF_FIBER_ENTER_H
 
+#include "base/options.h"
 #include "fiber/core.h"
 
 hf_fiber *hf_thread_adopt(void); /* the calling plain thread as a waiter; made on first use */
@@ -54,6 +55,16 @@ static inline hf_status hf_not_in_workflow(const char *verb)
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
     return HF_LIKELY(self == NULL || self->kind != HF_FIBER_MEMBER) ? HF_OK : hf_refuse_in_workflow(self, verb);
 }
+
+/* The first statement of a verb with options: from here on `options` is a struct of this library's size, the caller's own or
+ * one that was made of it (base/options.h). Returns with a failure when that is not possible. */
+#define HF_OPTIONS(type, options, verb)                                                  \
+    type options##_own;                                                                  \
+    if (HF_UNLIKELY(!hf_options_fit((options), sizeof options##_own))) {                 \
+        HF_TRY(hf_options_take(&options##_own, sizeof options##_own, (options), #verb)); \
+        (options) = &options##_own;                                                      \
+    }
+hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb);
 
 #define HF_LEAVE(self, result)                 \
     do {                                       \

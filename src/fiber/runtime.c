@@ -1,14 +1,15 @@
 /* The runtime: puts an environment, an allocator, schedulers and a pool together, and takes them apart again. */
-#include "fiber/crew_private.h"
-#include "fiber/fd.h"
-#include "fiber/metrics.h"
-#include "fiber/process.h"
-#include "fiber/strand.h"
-#include "fiber/wait.h"
-#include "fiber/watch.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/io/fd.h"
+#include "fiber/io/process.h"
+#include "fiber/sched/wait.h"
+#include "fiber/watch/metrics.h"
+#include "fiber/watch/watch.h"
 
 #include "base/fields.h"
 #include "base/glyph.h"
+#include "fiber/verbs.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -273,9 +274,8 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
 
 hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_new"));
-    static const hf_runtime_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_TRY(HF_VERB_ALLOWED(hf_runtime_new));
+    HF_OPTIONS(hf_runtime_options, options, hf_runtime_new);
     hf_fiber *self = hf_enter(NULL);
     if (self == NULL) {
         return hf_forked();
@@ -377,11 +377,7 @@ hf_status hf_runtime_stop(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_runtime_stop"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_stop, runtime);
     hf_env *env = runtime->env;
     cancel_roots(runtime);
     hf_point_let_go(env);
@@ -409,11 +405,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     if (runtime == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_runtime_free"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_free, runtime);
     if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
@@ -455,11 +447,9 @@ static hf_status end_run(hf_runtime *rt, hf_status status)
 
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_run"));
-    hf_runtime_options own = {.size = sizeof own};
-    if (options != NULL) {
-        own = *options;
-    }
+    HF_TRY(HF_VERB_ALLOWED(hf_run));
+    HF_OPTIONS(hf_runtime_options, options, hf_run);
+    hf_runtime_options own = *options;
     own.report_overflow = true;
     hf_runtime *rt = NULL;
     HF_TRY(hf_runtime_new_with(&rt, &own));
@@ -510,11 +500,7 @@ static bool begin_turn(hf_runtime *rt)
 
 hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_turn"));
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_turn, runtime);
     if (runtime == NULL || !runtime->hosted || self->sched != NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
                                  "hf_runtime_turn drives a runtime made with .threads = HF_OFF, from "
@@ -577,10 +563,7 @@ hf_time hf_wall_now(hf_runtime *runtime)
 
 hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 {
-    hf_fiber *self = hf_enter(runtime);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_random, runtime);
     if (ret_bytes == NULL && len > 0) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_random needs a place for %zu bytes", len));
     }
@@ -598,12 +581,8 @@ hf_status hf_random(hf_runtime *runtime, void *ret_bytes, size_t len)
 
 hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
 {
-    HF_TRY(hf_not_in_workflow("hf_runtime_stats"));
     hf_runtime *rt = or_current(runtime);
-    hf_fiber *self = hf_enter(rt);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_runtime_stats, rt);
     if (rt == NULL || ret_stats == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_runtime_stats needs a runtime and a place for the numbers"));
     }

@@ -6,6 +6,7 @@
 #include "env/sim/sim.h"
 #include "fiber/enter.h"
 #include "fiber/fail.h"
+#include "fiber/verbs.h"
 
 static hf_fiber *begin(hf_op *op)
 {
@@ -24,7 +25,8 @@ static hf_status end(hf_fiber *self, hf_op *op, hf_status status, const char *ve
 
 hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_sim_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_sim_new));
+    HF_OPTIONS(hf_sim_options, options, hf_sim_new);
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_make(&op, ret_env, options), "hf_sim_new");
@@ -32,7 +34,7 @@ hf_status hf_sim_new_with(hf_env **ret_env, const hf_sim_options *options)
 
 hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len)
 {
-    HF_TRY(hf_not_in_workflow("hf_sim_file_put"));
+    HF_TRY(HF_VERB_ALLOWED(hf_sim_file_put));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_disk_put(env, &op, path, bytes, len), __func__);
@@ -40,7 +42,7 @@ hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size
 
 hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len)
 {
-    HF_TRY(hf_not_in_workflow("hf_sim_file_get"));
+    HF_TRY(HF_VERB_ALLOWED(hf_sim_file_get));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_disk_get(env, &op, path, ret_bytes, ret_len), __func__);
@@ -48,7 +50,7 @@ hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_
 
 hf_status hf_sim_restart(hf_env *env)
 {
-    HF_TRY(hf_not_in_workflow("hf_sim_restart"));
+    HF_TRY(HF_VERB_ALLOWED(hf_sim_restart));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_boot(env, &op), __func__);
@@ -56,7 +58,7 @@ hf_status hf_sim_restart(hf_env *env)
 
 hf_status hf_sim_raise(hf_env *env, int number)
 {
-    HF_TRY(hf_not_in_workflow("hf_sim_raise"));
+    HF_TRY(HF_VERB_ALLOWED(hf_sim_raise));
     hf_op op;
     hf_fiber *self = begin(&op);
     return end(self, &op, hf_sim_deliver_signal(env, &op, number), __func__);

@@ -11,7 +11,8 @@
 
 #include "base/fields.h"
 #include "engine/engine.h"
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
 #include "service/guard.h"
 #include "store/mem.h"
 
@@ -156,9 +157,8 @@ static hf_status open_now(void *arg)
 
 hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_open_options *options)
 {
-    static const hf_open_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
-    HF_TRY(hf_not_in_workflow("hf_open"));
+    HF_TRY(HF_VERB_ALLOWED(hf_open));
+    HF_OPTIONS(hf_open_options, options, hf_open);
     if (address == NULL || ret_service == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_open needs an address and a place for the service");
     }
@@ -207,7 +207,7 @@ hf_status hf_close(hf_service *service)
     if (service == NULL) {
         return HF_OK;
     }
-    HF_TRY(hf_not_in_workflow("hf_close"));
+    HF_TRY(HF_VERB_ALLOWED(hf_close));
     if (atomic_load(&service->workers) > 0) {
         return refuse_to_close(
             "hf_close: a worker still runs on this service: hf_worker_stop ends it, and hf_worker_run has to "
@@ -226,7 +226,7 @@ hf_status hf_close(hf_service *service)
     hf_shield *shield = NULL;
     bool on_fiber = hf_runtime_current() != NULL;
     bool is_shielded =
-        on_fiber && hf_canceled() != HF_OK && hf_shield_open(&shield, hf_seconds(CLOSE_BOUND_S)) == HF_OK;
+        on_fiber && hf_canceled() != HF_OK && hf_shield_open(hf_seconds(CLOSE_BOUND_S), &shield) == HF_OK;
     hf_status status = hf_block(close_now, &c);
     if (!c.is_done && status != HF_ERR_MISUSE) {
         (void)close_now(&c);

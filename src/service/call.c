@@ -10,7 +10,7 @@
  * service hears of it. */
 #include "service/call.h"
 
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 #include "service/guard.h"
 
 enum { ID_SHOWN_MAX = 120 }; /* bytes of an id in a sentence: the reason must fit, too */

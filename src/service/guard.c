@@ -1,6 +1,6 @@
 #include "service/guard.h"
 
-#include "fiber/wait.h"
+#include "fiber/sched/wait.h"
 
 #include <stdio.h>
 

@@ -249,7 +249,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
         from = i + 1;
         wf->event_id_next = events->items[i]->event_id + 1;
         if (events->items[i]->event_id != started_event_id) {
-            (void)hf_yield(); /* a long history shares its thread with others */
+            HF_IGNORE(hf_yield()); /* a long history shares its thread with others */
         }
     }
     if (wf->event_id_next <= started_event_id) {

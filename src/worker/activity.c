@@ -43,8 +43,7 @@ static void free_verdict(activity *act, verdict *said)
 
 hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options)
 {
-    static const hf_activity_fail_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
+    HF_OPTIONS(hf_activity_fail_options, options, hf_activity_fail);
     activity *act = hf_local_get(&hf_activity_local);
     if (act == NULL || message == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");
@@ -61,7 +60,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     if (said == NULL) {
         return hf_raise(HF_ERR_NOMEM, "no memory for a failure");
     }
-    hf_status status = hf_payload_copy(&details, options->details);
+    hf_status status = hf_payload_copy(options->details, &details);
     if (status != HF_OK) {
         memory.release(memory.state, said, sizeof *said);
         return status;
@@ -111,7 +110,7 @@ static void answer(activity *act, hf_method method, const void *request)
     hf_op op;
     hf_op_init(&op);
     hf_call call;
-    if (hf_shield_open(&shield, hf_seconds(ANSWER_SECONDS)) != HF_OK) {
+    if (hf_shield_open(hf_seconds(ANSWER_SECONDS), &shield) != HF_OK) {
         return; /* out of memory: it will time out */
     }
     hf_status status = HF_OK;
@@ -253,17 +252,17 @@ static hf_span timeout_of(const activity *act, const char **ret_reason)
 /* On a thread of the pool; `*ret_failure` is encoded while the job is there. */
 static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **ret_failure)
 {
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     hf_status status =
-        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_job = &job);
+        hf_fork(scope, call_function, act, .name = act->facts.name, .on = act->worker->pool, .ret_branch = &job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
     }
-    (void)hf_join(scope); /* its verdict is the job's own */
-    status = hf_job_status(job);
+    HF_IGNORE(hf_join(scope)); /* its verdict is the job's own */
+    status = hf_branch_status(job);
     if (status != HF_OK) {
-        *ret_failure = hf_failure_encode(&act->arena, hf_job_failure(job), status);
+        *ret_failure = hf_failure_encode(&act->arena, hf_branch_failure(job), status);
     }
     return status;
 }
@@ -323,8 +322,8 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     }
     status = act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
     if (atomic_load(&act->is_beating)) {
-        (void)hf_scope_cancel(beats, .reason = "the activity has ended");
-        (void)hf_join(beats); /* it may be about to cancel the scope that goes now */
+        HF_IGNORE(hf_scope_cancel(beats, .reason = "the activity has ended"));
+        HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that goes now */
     }
     return status;
 }

@@ -41,7 +41,7 @@ static void give_back(activity *act, hf_payload details)
     }
     hf_spin_unlock(&act->lock);
     if (is_newest) {
-        (void)hf_chan_try_send(atomic_load(&act->beat), "");
+        HF_IGNORE(hf_chan_try_send(atomic_load(&act->beat), ""));
     } else {
         hf_payload_free(&details);
     }
@@ -67,11 +67,11 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
     }
     if (status == HF_OK && response->cancel_requested) {
         atomic_store(&act->is_cancel_requested, true);
-        (void)hf_scope_cancel(act->work, .reason = "the workflow canceled the activity");
+        HF_IGNORE(hf_scope_cancel(act->work, .reason = "the workflow canceled the activity"));
     } else if (status == HF_ERR_NOT_FOUND && !atomic_load(&act->is_gone)) {
         (void)snprintf(act->gone_why, sizeof act->gone_why, "%.*s", (int)sizeof act->gone_why - 1, why);
         atomic_store(&act->is_gone, true);
-        (void)hf_scope_cancel(act->work, .reason = act->gone_why);
+        HF_IGNORE(hf_scope_cancel(act->work, .reason = act->gone_why));
     }
 }
 
@@ -156,7 +156,7 @@ static hf_status start_beats(activity *act)
     hf_assert(atomic_load(&act->is_beating));
     if (atomic_load(&act->beat) == NULL) {
         hf_chan *beat = NULL;
-        status = hf_chan_new(&beat, 1, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
+        status = hf_chan_new(1, &beat, .name = "heartbeats", .capacity = 1, .runtime = act->worker->rt);
         atomic_store(&act->beat, beat);
     }
     if (status == HF_OK) {
@@ -190,7 +190,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
         return hf_failure_raise_op(&op);
     }
     hf_payload copy = hf_payload_none();
-    HF_TRY(hf_payload_copy(&copy, details));
+    HF_TRY(hf_payload_copy(details, &copy));
     hf_spin_lock(&act->lock);
     hf_payload old = act->details;
     act->details = copy;
@@ -201,8 +201,8 @@ hf_status hf_activity_heartbeat(hf_payload details)
         HF_TRY(start_beats(act));
     }
     hf_chan *beat = atomic_load(&act->beat);
-    if (beat != NULL) {                   /* else somebody is just about to send the first */
-        (void)hf_chan_try_send(beat, ""); /* full: one is about to be sent, and will take this */
+    if (beat != NULL) {                        /* else somebody is just about to send the first */
+        HF_IGNORE(hf_chan_try_send(beat, "")); /* full: one is about to be sent, and will take this */
     }
     return hf_canceled();
 }

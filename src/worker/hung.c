@@ -1,12 +1,12 @@
 /* Activities that do not end: they ignore a cancel, their timeout, the worker's stop.
  *
- * One on a thread of the pool is watched by the runtime from its cancel on (fiber/watch_jobs.c): interrupted again and again, and
- * a zombie after the grace. One on a fiber (.on_fiber) is a zombie when its fiber is (fiber/watch.c). Either way its slot goes to
+ * One on a thread of the pool is watched by the runtime from its cancel on (fiber/watch/watch_jobs.c): interrupted again and again, and
+ * a zombie after the grace. One on a fiber (.on_fiber) is a zombie when its fiber is (fiber/watch/watch.c). Either way its slot goes to
  * another activity then, and does not come back a second time when the zombie ends. */
 #include "worker/activity_private.h"
 
 #include "base/fields.h"
-#include "fiber/watch.h"
+#include "fiber/watch/watch.h"
 
 #include <stdio.h>
 

@@ -17,11 +17,12 @@
  * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: worker-K4. */
 #include "worker/wf.h"
 
-#include "fiber/crew_private.h"
-#include "fiber/safepoint.h"
-#include "fiber/signals.h"
-#include "fiber/watch.h"
-#include "fiber/watch_policy.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/io/signals.h"
+#include "fiber/sched/safepoint.h"
+#include "fiber/verbs.h"
+#include "fiber/watch/watch.h"
+#include "fiber/watch/watch_policy.h"
 
 #include <stdio.h>
 
@@ -53,7 +54,7 @@ void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
     int before = atomic_fetch_add(which, delta);
     hf_assert(before + delta >= 0);
     if (delta < 0 && atomic_load(&worker->stop_ns) != 0) {
-        (void)hf_chan_try_send(worker->ended, ""); /* full: whoever waits looks anyway */
+        HF_IGNORE(hf_chan_try_send(worker->ended, "")); /* full: whoever waits looks anyway */
     }
 }
 
@@ -83,12 +84,12 @@ void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why)
         hf_log(worker->rt, HF_LOG_ERROR, "worker_gave_up", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue), why);
     }
     __atomic_store_n(&worker->status, status, __ATOMIC_RELAXED);
-    (void)hf_worker_stop(worker);
+    HF_IGNORE(hf_worker_stop(worker));
 }
 
 hf_status hf_worker_stop(hf_worker *worker)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_stop"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_stop));
     if (worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_stop needs a worker");
     }
@@ -106,7 +107,7 @@ static hf_status stop_on_signal(void *arg)
 {
     hf_worker *worker = arg;
     int number = 0;
-    HF_TRY(hf_signals_next(worker->signals, &number));
+    HF_TRY(hf_os_signals_next(worker->signals, &number));
     return hf_worker_stop(worker);
 }
 
@@ -184,7 +185,7 @@ static void cancel_activities(hf_worker *worker)
         hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
                count);
     }
-    (void)hf_scope_cancel(worker->jobs, .reason = "the worker stops");
+    HF_IGNORE(hf_scope_cancel(worker->jobs, .reason = "the worker stops"));
 }
 
 static void descend(hf_worker *worker)
@@ -201,7 +202,7 @@ static void descend(hf_worker *worker)
     (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
 }
 
-static void set_signals(hf_worker *worker, hf_signals *signals)
+static void set_signals(hf_worker *worker, hf_os_signals *signals)
 {
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->signals_lock);
@@ -211,14 +212,14 @@ static void set_signals(hf_worker *worker, hf_signals *signals)
 }
 
 /* The workers of a process share it. A signal that cannot be heard is a reason not to begin. */
-static hf_status open_signals(hf_worker *worker, hf_signals **ret_signals)
+static hf_status open_signals(hf_worker *worker, hf_os_signals **ret_signals)
 {
     int number = worker->options.stop_on;
-    hf_status status = hf_signals_share(ret_signals, number);
+    hf_status status = hf_os_signals_share(ret_signals, number);
     if (status == HF_ERR_EXISTS) {
         return hf_raise(
             status,
-            "signal %d has another use in this process (hf_signals_open, or the watchdog): let that one have "
+            "signal %d has another use in this process (hf_os_signals_open, or the watchdog): let that one have "
             "it, and stop the worker with hf_worker_stop",
             number);
     }
@@ -235,14 +236,14 @@ static hf_status poll_until_stop(hf_worker *worker)
     HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
     HF_TRY(start_pollers(worker, pollers, seats));
     const char *reason = "canceled";
-    (void)hf_chan_recv(worker->stop, &reason);
+    HF_IGNORE(hf_chan_recv(worker->stop, &reason));
     hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
     return HF_OK;
 }
 
 static hf_status serve(hf_worker *worker)
 {
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
     if (worker->options.stop_on != 0) {
         HF_TRY(open_signals(worker, &signals));
     }
@@ -329,11 +330,11 @@ static void hear_signal(hf_worker *worker)
     int number = 0;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->signals_lock);
-    bool has_come = worker->signals != NULL && hf_signals_try_next(worker->signals, &number) == HF_OK;
+    bool has_come = worker->signals != NULL && hf_os_signals_try_next(worker->signals, &number) == HF_OK;
     hf_spin_unlock(&worker->signals_lock);
     hf_leave(self);
     if (has_come) {
-        (void)hf_worker_stop(worker);
+        HF_IGNORE(hf_worker_stop(worker));
     }
 }
 
@@ -351,7 +352,7 @@ static hf_instant last_moment(hf_worker *worker)
 
 static void let_go(hf_worker *worker)
 {
-    (void)hf_chan_try_send(worker->over, "");
+    HF_IGNORE(hf_chan_try_send(worker->over, ""));
 }
 
 /* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a runtime without
@@ -473,7 +474,7 @@ static void keep(hf_worker *worker)
             hear_signal(worker);
         }
         if (atomic_load(&worker->rt->is_draining) && atomic_load(&worker->stop_ns) == 0) {
-            (void)hf_worker_stop(worker); /* too many zombies: nothing new is to be taken (T16) */
+            HF_IGNORE(hf_worker_stop(worker)); /* too many zombies: nothing new is to be taken (T16) */
         }
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;
@@ -501,7 +502,7 @@ static void keeper_main(void *arg)
         hf_watch_listen(worker->rt, &listener);
         keep(worker);
         hf_watch_unlisten(worker->rt, &listener);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
     } else {
         worker->result = status;
         (void)hf_worker_tell(worker, HF_LIFE_ENDED); /* nobody else is there to hear of it */
@@ -526,7 +527,7 @@ static void wait_for_keeper(hf_worker *worker)
         return;
     }
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    (void)hf_worker_stop(worker);
+    HF_IGNORE(hf_worker_stop(worker));
     hf_status status = shield_open(worker->rt, &shield);
     while (status != HF_OK || hf_chan_recv(worker->over, &token) != HF_OK) {
         hf_env *env = worker->rt->env; /* out of memory: without a shield a wait fails at once, so it is made of naps */
@@ -540,14 +541,9 @@ static void wait_for_keeper(hf_worker *worker)
 
 static hf_status may_run(hf_worker *worker, hf_sched **ret_near)
 {
-    hf_fiber *self = hf_enter(worker != NULL ? worker->rt : NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_VERB_ENTER(self, hf_worker_run, worker != NULL ? worker->rt : NULL);
     *ret_near = worker != NULL && self->rt == worker->rt ? self->sched : NULL;
-    HF_LEAVE(self, self->hook_depth == 0
-                       ? HF_OK
-                       : hf_refuse(self, HF_ERR_MISUSE, "hf_worker_run waits, and a hook of a join must not"));
+    HF_LEAVE(self, HF_OK);
 }
 
 /* A worker runs once; two threads may call at the same time. */
@@ -560,7 +556,6 @@ static bool begin(hf_worker *worker)
 
 hf_status hf_worker_run(hf_worker *worker)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_run"));
     hf_sched *near = NULL;
     HF_TRY(may_run(worker, &near));
     HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);

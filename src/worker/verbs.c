@@ -2,8 +2,9 @@
  * fibers, inside turns; what events call (wf.h) runs on the driver, between them. Both on one thread: no locks. */
 #include "worker/wf.h"
 
-#include "fiber/crew_private.h"
-#include "fiber/strand.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
 #include "history/limits.h"
 
 #include <inttypes.h>
@@ -204,10 +205,8 @@ static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
 
 hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
 {
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_OPTIONS(hf_wait_options, options, hf_signal_wait);
+    HF_VERB_ENTER(self, hf_signal_wait, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL || name == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));

@@ -7,7 +7,8 @@
 #include "worker/wf.h"
 
 #include "base/span.h"
-#include "fiber/strand.h"
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
 #include "history/limits.h"
 
 #include <inttypes.h>
@@ -419,12 +420,8 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
 {
-    static const hf_activity_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
-    hf_fiber *self = hf_enter(NULL);
-    if (self == NULL) {
-        return hf_forked();
-    }
+    HF_OPTIONS(hf_activity_options, options, hf_activity_run);
+    HF_VERB_ENTER(self, hf_activity_run, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));

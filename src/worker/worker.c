@@ -2,6 +2,7 @@
 #include "worker/worker_private.h"
 
 #include "base/span.h"
+#include "fiber/verbs.h"
 #include "history/limits.h"
 
 #include <limits.h>
@@ -119,12 +120,12 @@ static hf_status make_parts(hf_worker *worker)
     hf_runtime *rt = worker->rt;
     hf_assert(o->activities_max >= 0 && o->workflows_max > 0);
     int threads = o->activities_max < HF_POOL_THREADS_MAX ? o->activities_max : HF_POOL_THREADS_MAX;
-    HF_TRY(hf_chan_new(&worker->stop, sizeof(const char *), .name = "stop", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->over, 1, .name = "over", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->hush, 1, .name = "hush", .runtime = rt));
-    HF_TRY(hf_chan_new(&worker->ended, 1, .name = "ended", .capacity = 1, .runtime = rt));
-    HF_TRY(hf_sem_new(&worker->workflow_slots, o->workflows_max, .name = "workflow slots", .runtime = rt));
-    HF_TRY(hf_sem_new(&worker->activity_slots, o->activities_max, .name = "activity slots", .runtime = rt));
+    HF_TRY(hf_chan_new(sizeof(const char *), &worker->stop, .name = "stop", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->over, .name = "over", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->hush, .name = "hush", .runtime = rt));
+    HF_TRY(hf_chan_new(1, &worker->ended, .name = "ended", .capacity = 1, .runtime = rt));
+    HF_TRY(hf_sem_new(o->workflows_max, &worker->workflow_slots, .name = "workflow slots", .runtime = rt));
+    HF_TRY(hf_sem_new(o->activities_max, &worker->activity_slots, .name = "activity slots", .runtime = rt));
     if (threads == 0) {
         return HF_OK;
     }
@@ -145,9 +146,8 @@ static hf_status make(hf_worker *worker, const char *task_queue)
 hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                              const hf_worker_options *options)
 {
-    static const hf_worker_options DEFAULTS = {.size = sizeof DEFAULTS};
-    options = options != NULL ? options : &DEFAULTS;
-    HF_TRY(hf_not_in_workflow("hf_worker_new"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_new));
+    HF_OPTIONS(hf_worker_options, options, hf_worker_new);
     if (service == NULL || task_queue == NULL || ret_worker == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_worker_new needs a service, a task queue and a place for the worker");
     }
@@ -199,7 +199,7 @@ hf_status hf_worker_free(hf_worker *worker)
     if (self != NULL) {
         hf_leave(self);
     }
-    HF_TRY(hf_not_in_workflow("hf_worker_free"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_free));
     hf_life_state life = hf_worker_life(worker);
     if (life != HF_LIFE_NEW && life != HF_LIFE_DONE) { /* worker-L2 */
         return hf_raise(HF_ERR_MISUSE, "a worker is freed after hf_worker_run has returned");
@@ -276,15 +276,16 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
 
 hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_add_workflow"));
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_add_workflow));
     return add(worker, worker != NULL ? &worker->workflows : NULL, name, workflow, false, "hf_worker_add_workflow");
 }
 
 hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                       const hf_add_activity_options *options)
 {
-    HF_TRY(hf_not_in_workflow("hf_worker_add_activity"));
-    bool on_fiber = options != NULL && options->on_fiber;
+    HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
+    HF_OPTIONS(hf_add_activity_options, options, hf_worker_add_activity);
+    bool on_fiber = options->on_fiber;
     int count = worker != NULL ? worker->options.activities_max : 0;
     bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;
     if (is_too_many && count != INT_MAX) {
@@ -296,7 +297,7 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
     HF_TRY(
         add(worker, worker != NULL ? &worker->activities : NULL, name, activity, on_fiber, "hf_worker_add_activity"));
     if (is_too_many) { /* HF_UNLIMITED: as many as can have a thread */
-        (void)hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX);
+        HF_IGNORE(hf_sem_try_acquire(worker->activity_slots, count - HF_POOL_THREADS_MAX));
         worker->options.activities_max = HF_POOL_THREADS_MAX;
     }
     return HF_OK;

@@ -19,8 +19,8 @@
 #include "base/arenas.h"
 #include "base/status.h"
 #include "client/data.h"
-#include "fiber/crew.h"
-#include "fiber/wait.h"
+#include "fiber/crew/crew.h"
+#include "fiber/sched/wait.h"
 #include "service/call.h"
 #include "service/guard.h"
 #include "service/witness.h"
@@ -90,9 +90,9 @@ struct hf_worker {
 
     /* keeper.c */
     hf_thread *keeper;
-    hf_spin signals_lock; /* held by the keeper while it looks, and by who closes them */
-    hf_signals *signals;  /* .stop_on arrives here; NULL = none was asked for, or the worker stops */
-    bool listens;         /* the keeper: a workflow keeps a thread, maybe the one that listens */
+    hf_spin signals_lock;   /* held by the keeper while it looks, and by who closes them */
+    hf_os_signals *signals; /* .stop_on arrives here; NULL = none was asked for, or the worker stops */
+    bool listens;           /* the keeper: a workflow keeps a thread, maybe the one that listens */
     hf_sched
         *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
     atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */

@@ -77,8 +77,8 @@ static hf_status check_ping_pong(void)
 {
     HF_AUTO(hf_chan_free) hf_chan *ping = NULL;
     HF_AUTO(hf_chan_free) hf_chan *pong = NULL;
-    HF_TRY(hf_chan_new(&ping, sizeof(int64_t), .name = "ping"));
-    HF_TRY(hf_chan_new(&pong, sizeof(int64_t), .name = "pong"));
+    HF_TRY(hf_chan_new(sizeof(int64_t), &ping, .name = "ping"));
+    HF_TRY(hf_chan_new(sizeof(int64_t), &pong, .name = "pong"));
     table pair = {ping, pong};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));

@@ -264,11 +264,11 @@ void on_a_hosts_loop()
         try {
             throw std::runtime_error(want);
         } catch (const std::exception &e) {
-            (void)hf_runtime_turn(rt, hf_milliseconds(1));
+            HF_IGNORE(hf_runtime_turn(rt, hf_milliseconds(1)));
             CHECK(want == e.what());
         }
         CHECK(std::current_exception() == nullptr);
-        (void)hf_runtime_turn(rt, hf_milliseconds(1));
+        HF_IGNORE(hf_runtime_turn(rt, hf_milliseconds(1)));
     }
     try {
         throw std::runtime_error(want);
@@ -294,12 +294,12 @@ hf_status lose_thread_in_catch(void *arg)
         while (!is_replaced) {
         }
         CHECK(want == e.what());
-        (void)hf_yield(); // canceled by the watchdog, but on another thread
+        HF_IGNORE(hf_yield()); // canceled by the watchdog, but on another thread
         CHECK(want == e.what());
         try {
             throw std::logic_error("on the new thread");
         } catch (const std::logic_error &) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         }
         CHECK(want == e.what());
         CHECK(std::current_exception() != nullptr);
@@ -328,7 +328,7 @@ hf_status lose_threads(void *)
     HF_TRY(hf_scope_open(&scope, options));
     HF_TRY(hf_fork(scope, lose_thread_in_catch, nullptr));
     HF_TRY(hf_fork(scope, notice, nullptr));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -354,7 +354,7 @@ void on_a_thread_that_is_replaced()
 
 hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 // Every wait inside the handlers may be the end of its stack: it is evicted there, and played again from its history.
@@ -379,7 +379,7 @@ hf_status wait_in_workflow(hf_payload in, hf_payload *ret_out)
         }
         CHECK(want == e.what());
     }
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 struct shop {

@@ -40,6 +40,36 @@ static hf_status sleep_long(void *arg)
     return hf_sleep(hf_hours(1));
 }
 
+/* As programs see the struct that were compiled with an older and with a newer header. */
+typedef struct old_chan_options {
+    size_t size;
+    const char *name;
+} old_chan_options;
+
+typedef struct new_chan_options {
+    hf_chan_options known;
+    long invented;
+} new_chan_options;
+
+static hf_status use_other_headers(void)
+{
+    hf_chan *chan = NULL;
+    old_chan_options old = {sizeof old, "old"};
+    HF_TRY(hf_chan_new_with(sizeof(int), &chan, (const hf_chan_options *)(const void *)&old));
+    HF_TRY(hf_chan_free(chan));
+    chan = NULL;
+    new_chan_options options = {.known = {.size = sizeof options, .name = "new", .capacity = 1}};
+    HF_TRY(hf_chan_new_with(sizeof(int), &chan, &options.known));
+    HF_TRY(hf_chan_free(chan));
+    chan = NULL;
+    options.invented = 1;
+    EXPECT(hf_chan_new_with(sizeof(int), &chan, &options.known) == HF_ERR_UNSUPPORTED);
+    EXPECT(chan == NULL && strstr(hf_error_text(), "newer header") != NULL);
+    options.known.size = 0;
+    EXPECT(hf_chan_new_with(sizeof(int), &chan, &options.known) == HF_ERR_MISUSE);
+    return HF_OK;
+}
+
 static hf_status use_scopes(void)
 {
     int count = 0;
@@ -52,11 +82,11 @@ static hf_status use_scopes(void)
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .name = "named", .join = HF_JOIN_COLLECT, .timeout = hf_minutes(1)));
-        hf_job *job = NULL;
-        HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_job = &job));
+        hf_branch *job = NULL;
+        HF_TRY(hf_fork(scope, sleep_long, NULL, .name = "sleeper", .ret_branch = &job));
         HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
-        (void)hf_join(scope);
-        EXPECT(hf_job_is_done(job));
+        HF_IGNORE(hf_join(scope));
+        EXPECT(hf_branch_is_done(job));
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_TOLERATE(1)));
@@ -73,8 +103,8 @@ static hf_status use_channels(void)
     size_t taken = 9;
     HF_AUTO(hf_chan_free) hf_chan *rendezvous = NULL;
     HF_AUTO(hf_chan_free) hf_chan *buffered = NULL;
-    HF_TRY(hf_chan_new(&rendezvous, sizeof(int)));
-    HF_TRY(hf_chan_new(&buffered, sizeof(int), .name = "buffered", .capacity = 2));
+    HF_TRY(hf_chan_new(sizeof(int), &rendezvous));
+    HF_TRY(hf_chan_new(sizeof(int), &buffered, .name = "buffered", .capacity = 2));
     HF_TRY(hf_chan_send(buffered, &sent));
     HF_TRY(hf_chan_send(buffered, &sent, .timeout = hf_seconds(5)));
     HF_TRY(hf_chan_recv(buffered, &received));
@@ -140,8 +170,8 @@ static hf_status use_locks(void)
     g.cond = cond;
     HF_TRY(use_gate(&g));
 
-    HF_TRY(hf_sem_new(&sem, 2));
-    HF_TRY(hf_sem_new(&named_sem, 1, .name = "sem"));
+    HF_TRY(hf_sem_new(2, &sem));
+    HF_TRY(hf_sem_new(1, &named_sem, .name = "sem"));
     HF_TRY(hf_sem_acquire(sem, 2));
     EXPECT(hf_sem_acquire(sem, 1, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     HF_TRY(hf_sem_release(sem, 2));
@@ -157,7 +187,7 @@ static hf_status use_locks(void)
 
 static hf_status make_value(void *arg, hf_value **ret_value)
 {
-    return hf_value_copy(ret_value, arg, strlen((const char *)arg));
+    return hf_value_copy(arg, strlen((const char *)arg), ret_value);
 }
 
 static hf_status use_keys(void)
@@ -211,8 +241,8 @@ static hf_status use_flows(void)
     int sum = 0;
     HF_AUTO(hf_flow_free) hf_flow *cold = NULL;
     HF_AUTO(hf_flow_free) hf_flow *hot = NULL;
-    HF_TRY(hf_flow_new(&cold, sizeof(int), .name = "cold", .source = count_to_three));
-    HF_TRY(hf_flow_new(&hot, sizeof(int)));
+    HF_TRY(hf_flow_new(sizeof(int), &cold, .name = "cold", .source = count_to_three));
+    HF_TRY(hf_flow_new(sizeof(int), &hot));
     HF_TRY(hf_flow_collect(cold, add_up, &sum));
     HF_TRY(hf_flow_collect(cold, add_up, &sum, .mode = HF_FLOW_BUFFER, .capacity = 4));
     EXPECT(sum == 12);
@@ -220,8 +250,8 @@ static hf_status use_flows(void)
     int value = 5;
     HF_AUTO(hf_collector_close) hf_collector *slow = NULL;
     HF_AUTO(hf_collector_close) hf_collector *latest = NULL;
-    HF_TRY(hf_collector_open(&slow, hot));
-    HF_TRY(hf_collector_open(&latest, hot, .mode = HF_FLOW_CONFLATE));
+    HF_TRY(hf_collector_open(hot, &slow));
+    HF_TRY(hf_collector_open(hot, &latest, .mode = HF_FLOW_CONFLATE));
     HF_TRY(hf_flow_emit(hot, &value));
     value = 0;
     HF_TRY(hf_collector_next(slow, &value));
@@ -242,8 +272,8 @@ static hf_status use_dispatchers(void)
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *named_serial = NULL;
     HF_TRY(hf_pool_new(&pool));
     HF_TRY(hf_pool_new(&small_pool, .name = "small", .limit = 2));
-    HF_TRY(hf_pool_view(&view, pool));
-    HF_TRY(hf_pool_view(&wide_view, small_pool, .limit = 2));
+    HF_TRY(hf_pool_view(pool, &view));
+    HF_TRY(hf_pool_view(small_pool, &wide_view, .limit = 2));
     HF_TRY(hf_serial_new(&serial));
     HF_TRY(hf_serial_new(&named_serial, .name = "serial"));
     HF_TRY(hf_block(add_one, &count));
@@ -258,8 +288,8 @@ static hf_status use_descriptors(void)
     EXPECT(pipe(ends) == 0);
     hf_status status = hf_fd_wait(ends[1], HF_WRITABLE);
     hf_status timed_out = hf_fd_wait(ends[0], HF_READABLE, .timeout = hf_milliseconds(1));
-    (void)hf_fd_forget(ends[0]);
-    (void)hf_fd_forget(ends[1]);
+    HF_IGNORE(hf_fd_forget(ends[0]));
+    HF_IGNORE(hf_fd_forget(ends[1]));
     (void)close(ends[0]);
     (void)close(ends[1]);
     HF_TRY(status);
@@ -270,7 +300,7 @@ static hf_status use_descriptors(void)
 static hf_status greet(void *arg)
 {
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(hf_conn_open(&conn, (const char *)arg));
+    HF_TRY(hf_conn_open((const char *)arg, &conn));
     HF_TRY(hf_conn_write(conn, "hello", 5));
     return hf_conn_write(conn, "hello", 5, .timeout = hf_seconds(5));
 }
@@ -292,8 +322,8 @@ static hf_status use_network(void)
     (void)snprintf(path, sizeof path, "unix:%s/consumer.sock", folder);
     HF_AUTO(hf_listener_close) hf_listener *tcp = NULL;
     HF_AUTO(hf_listener_close) hf_listener *local = NULL;
-    HF_TRY(hf_listener_open(&tcp, "tcp:127.0.0.1:0"));
-    HF_TRY(hf_listener_open(&local, path, .backlog = 8, .replace = true));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &tcp));
+    HF_TRY(hf_listener_open(path, &local, .backlog = 8, .replace = true));
     char address[HF_ADDRESS_LEN_MAX];
     (void)snprintf(address, sizeof address, "%s", hf_listener_address(tcp));
     HF_AUTO(hf_conn_close) hf_conn *served = NULL;
@@ -304,7 +334,7 @@ static hf_status use_network(void)
     HF_TRY(hf_fork(scope, greet, address));
     HF_TRY(hf_listener_accept(tcp, &served));
     HF_TRY(read_greeting(served));
-    HF_TRY(hf_conn_open(&direct, path, .timeout = hf_seconds(5)));
+    HF_TRY(hf_conn_open(path, &direct, .timeout = hf_seconds(5)));
     EXPECT(hf_listener_accept(tcp, &none, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     return hf_join(scope);
 }
@@ -315,10 +345,10 @@ static hf_status use_files(void)
     (void)snprintf(path, sizeof path, "%s/consumer.txt", folder);
     HF_AUTO(hf_file_close) hf_file *out = NULL;
     HF_AUTO(hf_file_close) hf_file *in = NULL;
-    HF_TRY(hf_file_open(&out, path, HF_FILE_WRITE));
+    HF_TRY(hf_file_open(path, HF_FILE_WRITE, &out));
     HF_TRY(hf_file_write(out, "text", 4));
     HF_TRY(hf_file_sync(out));
-    HF_TRY(hf_file_open(&in, path, HF_FILE_READ, .runtime = hf_runtime_current()));
+    HF_TRY(hf_file_open(path, HF_FILE_READ, &in, .runtime = hf_runtime_current()));
     char text[8] = "";
     size_t len = 0;
     HF_TRY(hf_file_read(in, text, sizeof text, &len));
@@ -331,14 +361,14 @@ static hf_status use_signals(void)
     static const int FIRST[] = {SIGUSR1};
     static const int SECOND[] = {SIGUSR2};
     int number = 0;
-    HF_AUTO(hf_signals_close) hf_signals *first = NULL;
-    HF_AUTO(hf_signals_close) hf_signals *second = NULL;
-    HF_TRY(hf_signals_open(&first, FIRST, 1));
-    HF_TRY(hf_signals_open(&second, SECOND, 1, .runtime = hf_runtime_current()));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *first = NULL;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *second = NULL;
+    HF_TRY(hf_os_signals_open(FIRST, 1, &first));
+    HF_TRY(hf_os_signals_open(SECOND, 1, &second, .runtime = hf_runtime_current()));
     EXPECT(kill(getpid(), SIGUSR1) == 0);
-    HF_TRY(hf_signals_next(first, &number));
+    HF_TRY(hf_os_signals_next(first, &number));
     EXPECT(number == SIGUSR1);
-    EXPECT(hf_signals_next(second, &number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    EXPECT(hf_os_signals_next(second, &number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     return HF_OK;
 }
 
@@ -349,10 +379,10 @@ static hf_status use_processes(void)
     hf_exit end = {-1, -1};
     HF_AUTO(hf_process_close) hf_process *quiet = NULL;
     HF_AUTO(hf_process_close) hf_process *echo = NULL;
-    HF_TRY(hf_process_start(&quiet, TRUE_ARGV));
+    HF_TRY(hf_process_start(TRUE_ARGV, &quiet));
     HF_TRY(hf_process_wait(quiet, &end));
     EXPECT(end.code == 0 && end.signal == 0);
-    HF_TRY(hf_process_start(&echo, ECHO_ARGV, .out = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(ECHO_ARGV, &echo, .out = HF_STDIO_PIPE));
     char text[8] = "";
     size_t len = 0;
     HF_TRY(hf_conn_read(hf_process_out(echo), text, sizeof text, &len));
@@ -416,6 +446,7 @@ static hf_status use_all(void *arg)
 {
     (void)arg;
     HF_TRY(use_scopes());
+    HF_TRY(use_other_headers());
     HF_TRY(use_channels());
     HF_TRY(use_locks());
     HF_TRY(use_keys());

@@ -67,7 +67,7 @@ hf_status use_scopes()
         scope_options.join = HF_JOIN_COLLECT;
         hf_fork_options fork_options = hf_fork_options();
         fork_options.name = "child";
-        hf_cancel_options cancel_options = hf_cancel_options();
+        hf_scope_cancel_options cancel_options = hf_scope_cancel_options();
         cancel_options.reason = "enough";
         HF_AUTO(hf_scope_close) hf_scope *scope = nullptr;
         HF_TRY(hf_scope_open(&scope, scope_options));
@@ -97,8 +97,8 @@ hf_status use_channels()
     HF_AUTO(hf_chan_free) hf_chan *buffered = nullptr;
     hf_chan_options chan_options = hf_chan_options();
     chan_options.capacity = 2;
-    HF_TRY(hf_chan_new(&rendezvous, sizeof value));
-    HF_TRY(hf_chan_new(&buffered, sizeof value, chan_options));
+    HF_TRY(hf_chan_new(sizeof value, &rendezvous));
+    HF_TRY(hf_chan_new(sizeof value, &buffered, chan_options));
     HF_TRY(hf_chan_send(buffered, &value));
     HF_TRY(hf_chan_send(buffered, &value, patient_options));
     HF_TRY(hf_chan_recv(buffered, &value));
@@ -111,7 +111,7 @@ hf_status use_channels()
     EXPECT(hf_select(cases, 1, &taken, soon_options) == HF_ERR_TIMEOUT);
 #if __cplusplus >= 202002L
     HF_AUTO(hf_chan_free) hf_chan *another = nullptr;
-    HF_TRY(hf_chan_new(&another, sizeof value, {.name = "another", .capacity = 1}));
+    HF_TRY(hf_chan_new(sizeof value, &another, {.name = "another", .capacity = 1}));
     HF_TRY(hf_chan_send(another, &value, {.timeout = hf_seconds(30)}));
     HF_TRY(hf_chan_recv(another, &value, {.timeout = hf_seconds(30)}));
     EXPECT(hf_select(cases, 1, &taken, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
@@ -187,8 +187,8 @@ hf_status use_semaphores()
     HF_AUTO(hf_sem_free) hf_sem *named_sem = nullptr;
     HF_AUTO(hf_once_free) hf_once *once = nullptr;
     HF_AUTO(hf_once_free) hf_once *named_once = nullptr;
-    HF_TRY(hf_sem_new(&sem, 2));
-    HF_TRY(hf_sem_new(&named_sem, 1, sync_options));
+    HF_TRY(hf_sem_new(2, &sem));
+    HF_TRY(hf_sem_new(1, &named_sem, sync_options));
     HF_TRY(hf_sem_acquire(sem, 2));
     EXPECT(hf_sem_acquire(sem, 1, soon_options) == HF_ERR_TIMEOUT);
     HF_TRY(hf_once_new(&once));
@@ -196,7 +196,7 @@ hf_status use_semaphores()
 #if __cplusplus >= 202002L
     HF_AUTO(hf_sem_free) hf_sem *third_sem = nullptr;
     HF_AUTO(hf_once_free) hf_once *third_once = nullptr;
-    HF_TRY(hf_sem_new(&third_sem, 1, {.name = "third"}));
+    HF_TRY(hf_sem_new(1, &third_sem, {.name = "third"}));
     HF_TRY(hf_sem_acquire(third_sem, 1, {.timeout = hf_seconds(30)}));
     HF_TRY(hf_sem_release(third_sem, 1));
     HF_TRY(hf_once_new(&third_once, {.name = "third"}));
@@ -209,7 +209,7 @@ hf_status use_semaphores()
 
 hf_status make_value(void *arg, hf_value **ret_value)
 {
-    return hf_value_copy(ret_value, arg, std::strlen(static_cast<const char *>(arg)));
+    return hf_value_copy(arg, std::strlen(static_cast<const char *>(arg)), ret_value);
 }
 
 hf_status use_key_locks()
@@ -287,12 +287,12 @@ hf_status use_flows()
     hf_collect_options collect_options = hf_collect_options();
     collect_options.capacity = 4;
     HF_AUTO(hf_flow_free) hf_flow *cold = nullptr;
-    HF_TRY(hf_flow_new(&cold, sizeof(int), flow_options));
+    HF_TRY(hf_flow_new(sizeof(int), &cold, flow_options));
     HF_TRY(hf_flow_collect(cold, add_up, &sum));
     HF_TRY(hf_flow_collect(cold, add_up, &sum, collect_options));
 #if __cplusplus >= 202002L
     HF_AUTO(hf_flow_free) hf_flow *third_flow = nullptr;
-    HF_TRY(hf_flow_new(&third_flow, sizeof(int), {.name = "third", .source = count_to_three}));
+    HF_TRY(hf_flow_new(sizeof(int), &third_flow, {.name = "third", .source = count_to_three}));
     HF_TRY(hf_flow_collect(third_flow, add_up, &sum, {.mode = HF_FLOW_BUFFER, .capacity = 2}));
     sum -= 6;
 #endif
@@ -306,14 +306,14 @@ hf_status use_collectors()
     hf_collect_options collect_options = hf_collect_options();
     collect_options.mode = HF_FLOW_CONFLATE;
     HF_AUTO(hf_flow_free) hf_flow *hot = nullptr;
-    HF_TRY(hf_flow_new(&hot, sizeof(int)));
+    HF_TRY(hf_flow_new(sizeof(int), &hot));
     HF_AUTO(hf_collector_close) hf_collector *slow = nullptr;
     HF_AUTO(hf_collector_close) hf_collector *latest = nullptr;
-    HF_TRY(hf_collector_open(&slow, hot));
-    HF_TRY(hf_collector_open(&latest, hot, collect_options));
+    HF_TRY(hf_collector_open(hot, &slow));
+    HF_TRY(hf_collector_open(hot, &latest, collect_options));
 #if __cplusplus >= 202002L
     HF_AUTO(hf_collector_close) hf_collector *third = nullptr;
-    HF_TRY(hf_collector_open(&third, hot, {.mode = HF_FLOW_DROP_OLDEST, .capacity = 2}));
+    HF_TRY(hf_collector_open(hot, &third, {.mode = HF_FLOW_DROP_OLDEST, .capacity = 2}));
 #endif
     HF_TRY(hf_flow_emit(hot, &value));
     value = 0;
@@ -342,8 +342,8 @@ hf_status use_dispatchers()
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *named_serial = nullptr;
     HF_TRY(hf_pool_new(&pool));
     HF_TRY(hf_pool_new(&small_pool, dispatcher_options));
-    HF_TRY(hf_pool_view(&view, pool));
-    HF_TRY(hf_pool_view(&wide_view, small_pool, dispatcher_options));
+    HF_TRY(hf_pool_view(pool, &view));
+    HF_TRY(hf_pool_view(small_pool, &wide_view, dispatcher_options));
     HF_TRY(hf_serial_new(&serial));
     HF_TRY(hf_serial_new(&named_serial, serial_options));
     hf_block_options block_options = hf_block_options();
@@ -356,7 +356,7 @@ hf_status use_dispatchers()
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *third_view = nullptr;
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *third_serial = nullptr;
     HF_TRY(hf_pool_new(&third_pool, {.name = "third", .limit = 2}));
-    HF_TRY(hf_pool_view(&third_view, third_pool, {.limit = 1}));
+    HF_TRY(hf_pool_view(third_pool, &third_view, {.limit = 1}));
     HF_TRY(hf_serial_new(&third_serial, {.name = "third"}));
     HF_TRY(hf_block(add_one, &count, {.on = third_view}));
 #endif
@@ -372,8 +372,8 @@ hf_status use_descriptors()
 #if __cplusplus >= 202002L
     second = hf_fd_wait(ends[0], HF_READABLE, {.timeout = hf_milliseconds(1)});
 #endif
-    (void)hf_fd_forget(ends[0]);
-    (void)hf_fd_forget(ends[1]);
+    HF_IGNORE(hf_fd_forget(ends[0]));
+    HF_IGNORE(hf_fd_forget(ends[1]));
     (void)close(ends[0]);
     (void)close(ends[1]);
     HF_TRY(first);
@@ -386,7 +386,7 @@ hf_status greet(void *arg)
     hf_connect_options connect_options = hf_connect_options();
     connect_options.timeout = hf_seconds(30);
     HF_AUTO(hf_conn_close) hf_conn *conn = nullptr;
-    HF_TRY(hf_conn_open(&conn, static_cast<const char *>(arg), connect_options));
+    HF_TRY(hf_conn_open(static_cast<const char *>(arg), &conn, connect_options));
     HF_TRY(hf_conn_write(conn, "he", 2));
     HF_TRY(hf_conn_write(conn, "llo", 3, patient_options));
 #if __cplusplus >= 202002L
@@ -415,8 +415,8 @@ hf_status use_network()
     listen_options.replace = true;
     HF_AUTO(hf_listener_close) hf_listener *tcp = nullptr;
     HF_AUTO(hf_listener_close) hf_listener *local = nullptr;
-    HF_TRY(hf_listener_open(&tcp, "tcp:127.0.0.1:0"));
-    HF_TRY(hf_listener_open(&local, path.c_str(), listen_options));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &tcp));
+    HF_TRY(hf_listener_open(path.c_str(), &local, listen_options));
     std::string address = hf_listener_address(tcp);
     HF_AUTO(hf_conn_close) hf_conn *served = nullptr;
     HF_AUTO(hf_conn_close) hf_conn *direct = nullptr;
@@ -426,14 +426,14 @@ hf_status use_network()
     HF_TRY(hf_fork(scope, greet, &address[0]));
     HF_TRY(hf_listener_accept(tcp, &served));
     HF_TRY(read_greeting(served));
-    HF_TRY(hf_conn_open(&direct, path.c_str()));
+    HF_TRY(hf_conn_open(path.c_str(), &direct));
     EXPECT(hf_listener_accept(tcp, &none, soon_options) == HF_ERR_TIMEOUT);
 #if __cplusplus >= 202002L
     HF_AUTO(hf_listener_close) hf_listener *third = nullptr;
     HF_AUTO(hf_conn_close) hf_conn *to_third = nullptr;
     HF_AUTO(hf_conn_close) hf_conn *at_third = nullptr;
-    HF_TRY(hf_listener_open(&third, "tcp:127.0.0.1:0", {.backlog = 8}));
-    HF_TRY(hf_conn_open(&to_third, hf_listener_address(third), {.timeout = hf_seconds(30)}));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &third, {.backlog = 8}));
+    HF_TRY(hf_conn_open(hf_listener_address(third), &to_third, {.timeout = hf_seconds(30)}));
     HF_TRY(hf_listener_accept(third, &at_third, {.timeout = hf_seconds(30)}));
 #endif
     return hf_join(scope);
@@ -446,12 +446,12 @@ hf_status use_files()
     io_options.runtime = hf_runtime_current();
     HF_AUTO(hf_file_close) hf_file *out = nullptr;
     HF_AUTO(hf_file_close) hf_file *in = nullptr;
-    HF_TRY(hf_file_open(&out, path.c_str(), HF_FILE_WRITE));
+    HF_TRY(hf_file_open(path.c_str(), HF_FILE_WRITE, &out));
     HF_TRY(hf_file_write(out, "text", 4));
-    HF_TRY(hf_file_open(&in, path.c_str(), HF_FILE_READ, io_options));
+    HF_TRY(hf_file_open(path.c_str(), HF_FILE_READ, &in, io_options));
 #if __cplusplus >= 202002L
     HF_AUTO(hf_file_close) hf_file *third = nullptr;
-    HF_TRY(hf_file_open(&third, path.c_str(), HF_FILE_APPEND, {.runtime = hf_runtime_current()}));
+    HF_TRY(hf_file_open(path.c_str(), HF_FILE_APPEND, &third, {.runtime = hf_runtime_current()}));
 #endif
     char text[8] = "";
     size_t len = 0;
@@ -466,18 +466,18 @@ hf_status use_signals()
     int number = 0;
     hf_io_options io_options = hf_io_options();
     io_options.runtime = hf_runtime_current();
-    HF_AUTO(hf_signals_close) hf_signals *first = nullptr;
-    HF_AUTO(hf_signals_close) hf_signals *second = nullptr;
-    HF_TRY(hf_signals_open(&first, &numbers[0], 1));
-    HF_TRY(hf_signals_open(&second, &numbers[1], 1, io_options));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *first = nullptr;
+    HF_AUTO(hf_os_signals_close) hf_os_signals *second = nullptr;
+    HF_TRY(hf_os_signals_open(&numbers[0], 1, &first));
+    HF_TRY(hf_os_signals_open(&numbers[1], 1, &second, io_options));
     EXPECT(kill(getpid(), SIGUSR1) == 0);
-    HF_TRY(hf_signals_next(first, &number));
+    HF_TRY(hf_os_signals_next(first, &number));
     EXPECT(number == SIGUSR1);
-    EXPECT(hf_signals_next(second, &number, soon_options) == HF_ERR_TIMEOUT);
+    EXPECT(hf_os_signals_next(second, &number, soon_options) == HF_ERR_TIMEOUT);
 #if __cplusplus >= 202002L
-    HF_AUTO(hf_signals_close) hf_signals *third = nullptr;
-    HF_TRY(hf_signals_open(&third, &numbers[2], 1, {.runtime = hf_runtime_current()}));
-    EXPECT(hf_signals_next(third, &number, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
+    HF_AUTO(hf_os_signals_close) hf_os_signals *third = nullptr;
+    HF_TRY(hf_os_signals_open(&numbers[2], 1, &third, {.runtime = hf_runtime_current()}));
+    EXPECT(hf_os_signals_next(third, &number, {.timeout = hf_milliseconds(1)}) == HF_ERR_TIMEOUT);
 #endif
     return HF_OK;
 }
@@ -491,15 +491,15 @@ hf_status use_processes()
     process_options.in = HF_STDIO_PIPE;
     HF_AUTO(hf_process_close) hf_process *quiet = nullptr;
     HF_AUTO(hf_process_close) hf_process *cat = nullptr;
-    HF_TRY(hf_process_start(&quiet, true_argv));
+    HF_TRY(hf_process_start(true_argv, &quiet));
     HF_TRY(hf_process_wait(quiet, &end));
     EXPECT(end.code == 0 && end.signal == 0);
-    HF_TRY(hf_process_start(&cat, cat_argv, process_options));
+    HF_TRY(hf_process_start(cat_argv, &cat, process_options));
     HF_TRY(hf_process_close_in(cat));
     HF_TRY(hf_process_wait(cat, &end, patient_options));
 #if __cplusplus >= 202002L
     HF_AUTO(hf_process_close) hf_process *third = nullptr;
-    HF_TRY(hf_process_start(&third, true_argv, {.cwd = "/"}));
+    HF_TRY(hf_process_start(true_argv, &third, {.cwd = "/"}));
     HF_TRY(hf_process_wait(third, &end, {.timeout = hf_seconds(30)}));
 #endif
     return HF_OK;

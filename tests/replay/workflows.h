@@ -25,7 +25,7 @@ static inline hf_status tell(told *t, hf_status status)
 
 static inline hf_status replay_echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 /* ---- spans: what spans that make no sense did before they were refused -------------------------------------------------- */
@@ -77,7 +77,7 @@ static inline hf_status spans_wait(told *t, spans_things *s, hf_span span)
     HF_TRY(tell(t, hf_select(cases, 1, &idx, .timeout = span)));
     {
         HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
-        HF_TRY(hf_collector_open(&collector, s->flow));
+        HF_TRY(hf_collector_open(s->flow, &collector));
         HF_TRY(tell(t, hf_collector_next(collector, &value, .timeout = span)));
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -121,7 +121,7 @@ static inline hf_status spans_bounds(told *t, spans_things *s, hf_span span)
     }
     {
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(tell(t, hf_shield_open(&shield, span)));
+        HF_TRY(tell(t, hf_shield_open(span, &shield)));
         if (shield != NULL) {
             HF_TRY(tell(t, hf_sleep(hf_seconds(5))));
         }
@@ -175,12 +175,12 @@ static inline hf_status replay_spans(hf_payload in, hf_payload *ret_out)
     HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_keylock_new(&keys));
-    HF_TRY(hf_flow_new(&flow, 1));
+    HF_TRY(hf_flow_new(1, &flow));
     spans_things things = {chan, mutex, sem, cond, keys, flow};
     HF_TRY(spans_round(&before, &things, in));
     HF_TRY(hf_signal_wait("go", NULL));

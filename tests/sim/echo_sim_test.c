@@ -111,7 +111,7 @@ static hf_status talk(void *arg)
     stage *st = arg;
     while (!st->has_ended) {
         HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-        if (hf_conn_open(&conn, ADDRESS) != HF_OK) {
+        if (hf_conn_open(ADDRESS, &conn) != HF_OK) {
             HF_TRY(hf_sleep(hf_microseconds(300))); /* not there yet, or not any more */
             continue;
         }

@@ -137,7 +137,7 @@ static hf_status fork_cleanup(void *arg)
     (void)arg;
     hf_status status = hf_sleep(hf_hours(1));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(status == HF_ERR_EVICTED ? status : hf_shield_open(&shield, hf_minutes(1)));
+    HF_TRY(status == HF_ERR_EVICTED ? status : hf_shield_open(hf_minutes(1), &shield));
     return hf_sleep(hf_seconds(3));
 }
 
@@ -170,9 +170,9 @@ static hf_status beat_on(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+    HF_TRY(hf_shield_open(hf_minutes(1), &shield));
     HF_TRY(hf_sleep(hf_seconds(5)));
-    (void)hf_activity_heartbeat(hf_payload_none());
+    HF_IGNORE(hf_activity_heartbeat(hf_payload_none()));
     return hf_sleep(hf_seconds(5));
 }
 
@@ -230,7 +230,7 @@ static hf_status beat_and_fail(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     if (hf_activity_info()->attempt > 1) {
-        return hf_payload_copy(ret_out, hf_activity_info()->last);
+        return hf_payload_copy(hf_activity_info()->last, ret_out);
     }
     HF_TRY(hf_activity_heartbeat(hf_payload_of_json("1")));
     HF_TRY(hf_sleep(hf_seconds(9)));
@@ -340,11 +340,11 @@ static hf_status use_id_again(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    hf_job *first = NULL;
+    hf_branch *first = NULL;
     HF_TRY(hf_scope_open(&scope));
-    HF_TRY(hf_fork(scope, run_named, NULL, .ret_job = &first));
+    HF_TRY(hf_fork(scope, run_named, NULL, .ret_branch = &first));
     HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_TRY(hf_job_cancel(first));
+    HF_TRY(hf_branch_cancel(first));
     return note_end(run_named(NULL), ret_out);
 }
 
@@ -392,7 +392,7 @@ static hf_status leave_flow(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = count_up));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = count_up));
     hf_status stopped = hf_flow_collect(flow, stop_at_two, NULL);
     HF_TRY(stopped == HF_ERR_FAILED ? HF_OK : stopped);
     HF_TRY(hf_sleep(hf_seconds(1)));
@@ -403,7 +403,7 @@ static hf_status leave_flow_late(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_once));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_once));
     return note_end(hf_flow_collect(flow, take_long, NULL, .timeout = hf_seconds(15)), ret_out);
 }
 

@@ -63,7 +63,7 @@ static hf_status hang(hf_payload in, hf_payload *ret_out)
 static hf_status quick(hf_payload in, hf_payload *ret_out)
 {
     quick_ns = hf_now(NULL).ns;
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status ask_to_hang(hf_payload in, hf_payload *ret_out)
@@ -160,7 +160,7 @@ static hf_status play(void *arg)
     HF_AUTO(hf_close) hf_service *service = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     hf_worker *worker = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_hours(1000)));
+    HF_TRY(hf_shield_open(hf_hours(1000), &shield));
     HF_TRY(hf_open("memory:", &service));
     HF_TRY(hf_worker_new(service, "q", &worker, .activities_max = now_playing.activities_max,
                          .shutdown_grace = now_playing.shutdown_grace));

@@ -65,7 +65,7 @@ static hf_status bounded_activity(hf_payload in, hf_payload *ret_out)
 static hf_status cleaned_up(hf_payload *ret_out, hf_status status)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+    HF_TRY(hf_shield_open(hf_minutes(1), &shield));
     return report(ret_out, status);
 }
 

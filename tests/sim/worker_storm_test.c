@@ -58,10 +58,10 @@ static hf_status live(void *arg)
                      : hf_worker_add_workflow(worker, "program", storm_program));
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     HF_TRY(hf_fork(scope, work, worker));
-    (void)hf_sleep(l->span); /* canceled or over */
+    HF_IGNORE(hf_sleep(l->span)); /* canceled or over */
     HF_TRY(hf_worker_stop(worker));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_minutes(10)));
+    HF_TRY(hf_shield_open(hf_minutes(10), &shield));
     return hf_join(scope);
 }
 
@@ -194,7 +194,7 @@ static hf_status end_run(client *c)
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
     hf_status status = hf_signal(c->execution, "end", hf_payload_none());
     for (int i = 0; i < 3; i++) { /* some arrive while the last step is on its way */
-        (void)hf_signal(c->execution, "go", hf_payload_none());
+        HF_IGNORE(hf_signal(c->execution, "go", hf_payload_none()));
     }
     HF_CHECK_SAY(status == HF_OK, "run %zu took no last signal: %s", c->index, hf_error_text());
     status = hf_result(c->execution, &out, .timeout = hf_minutes(30));
@@ -307,7 +307,7 @@ static hf_status short_era(play *p, hf_rng *rng)
     }
     kill_process(p);
     HF_TRY(hf_scope_cancel(scope));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -330,7 +330,7 @@ static hf_status last_era(play *p, hf_rng *rng, client *clients, hf_scope *distu
         HF_TRY(end_run(&clients[i]));
     }
     HF_TRY(hf_scope_cancel(scope));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -354,7 +354,7 @@ static hf_status play_main(void *arg)
     play *p = arg;
     client clients[RUNS] = {{.p = NULL}};
     HF_TRY(open_era(p, p->crashes > 0 ? NULL : "memory:"));
-    HF_TRY(hf_sem_new(&p->door, RUNS));
+    HF_TRY(hf_sem_new(RUNS, &p->door));
     for (size_t i = 0; i < RUNS; i++) {
         clients[i] = (client){.p = p, .index = i};
         HF_TRY(begin_run(&clients[i]));

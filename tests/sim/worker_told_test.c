@@ -32,7 +32,7 @@ static hf_status sit(int64_t seconds)
     hf_word never = 0;
     while (hf_canceled() == HF_OK && hf_now(NULL).ns < until) {
         if (on_fiber) {
-            (void)hf_sleep(hf_nanoseconds(until - hf_now(NULL).ns));
+            HF_IGNORE(hf_sleep(hf_nanoseconds(until - hf_now(NULL).ns)));
         } else {
             (void)env->ops->word_wait(env, &never, 0, (hf_instant){until});
         }
@@ -48,7 +48,7 @@ static hf_status act(hf_payload in, hf_payload *ret_out)
     (void)ret_out;
     hf_status status = sit(s->beat_at != 0 ? s->beat_at : 100000);
     while (status == HF_OK) {
-        (void)hf_activity_heartbeat(hf_payload_none());
+        HF_IGNORE(hf_activity_heartbeat(hf_payload_none()));
         status = sit(s->beat_at == 1 ? 1 : 100000);
     }
     const char *reason = NULL;
@@ -70,7 +70,7 @@ static hf_status ask(hf_payload in, hf_payload *ret_out)
     hf_status status = hf_activity_run_with("act", in, ret_out, &options);
     if (status == HF_ERR_CANCELED) { /* the run stays: the activity is not gone, but no longer wanted */
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+        HF_TRY(hf_shield_open(hf_minutes(1), &shield));
         HF_TRY(hf_sleep(hf_seconds(30)));
     }
     return status;
@@ -164,7 +164,8 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 {
     (void)state;
     static const char BEAT[] = "the heartbeat timeout of the activity is over";
-    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
+    static const hf_activity_options OPTIONS = {
+        .size = sizeof OPTIONS, .start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS, .told_at = 5, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
         {.options = OPTIONS, .beat_at = 3, .told_at = 8, .cause = HF_CAUSE_DEADLINE, .reason = BEAT},
@@ -178,7 +179,8 @@ static void T13_an_activity_that_was_not_heard_in_time_is_told_so(void **state)
 static void T13_an_activity_that_is_not_wanted_hears_of_it_by_its_heartbeat(void **state)
 {
     (void)state;
-    static const hf_activity_options OPTIONS = {.start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
+    static const hf_activity_options OPTIONS = {
+        .size = sizeof OPTIONS, .start_to_close = {.ns = 50000000000}, .heartbeat = {.ns = 5000000000}};
     const scene scenes[] = {
         {.options = OPTIONS,
          .beat_at = 1,

@@ -135,12 +135,12 @@ static hf_status family(walk *w, child *children, size_t count)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
     hf_join_policy join = some_join(w);
-    hf_job *jobs[CHILDREN_MAX];
+    hf_branch *jobs[CHILDREN_MAX];
     HF_TRY(hear(w, hf_scope_open(&scope, .timeout = timeout, .join = join)));
     for (size_t i = 0; i < count; i++) {
         children[i] = (child){{hf_hash_mix(w->told, i), w->depth + 1, w->all}, HF_ERR_MISUSE};
         hf_span delay = draw(w, 3) == 0 ? ticks(w, 4) : hf_nanoseconds(0);
-        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_job = &jobs[i])));
+        HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_branch = &jobs[i])));
     }
     if (draw(w, 3) == 0) {
         hf_status status = block(w, 2); /* canceled: by the scope, or from further out; the join says */
@@ -149,7 +149,7 @@ static hf_status family(walk *w, child *children, size_t count)
         }
     }
     if (draw(w, 3) == 0) {
-        (void)hear(w, hf_job_cancel(jobs[draw(w, count)]));
+        (void)hear(w, hf_branch_cancel(jobs[draw(w, count)]));
     }
     if (draw(w, 3) == 0) {
         (void)hear(w, hf_scope_cancel(scope));
@@ -180,7 +180,7 @@ static hf_status bounded_block(walk *w)
 static hf_status shielded_block(walk *w)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hear(w, hf_shield_open(&shield, some_ticks(w, 8))));
+    HF_TRY(hear(w, hf_shield_open(some_ticks(w, 8), &shield)));
     hf_status status = block(w, 3);
     return status == HF_ERR_CANCELED ? HF_OK : status; /* of the shield's bound: that is over with it */
 }
@@ -272,7 +272,7 @@ static hf_status use_flow(walk *w)
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
     hf_flow_mode mode = (hf_flow_mode)draw(w, 3);
     hf_span timeout = draw(w, 2) == 0 ? some_ticks(w, 8) : HF_SPAN_UNLIMITED;
-    HF_TRY(hear(w, hf_flow_new(&flow, sizeof(uint64_t), .source = spring, .arg = &source)));
+    HF_TRY(hear(w, hf_flow_new(sizeof(uint64_t), &flow, .source = spring, .arg = &source)));
     return hear(w, hf_flow_collect(flow, drink, w, .mode = mode, .timeout = timeout));
 }
 
@@ -322,7 +322,7 @@ static hf_status last_steps(walk *w)
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
     char id[32];
     (void)snprintf(id, sizeof id, "told-%llu", (unsigned long long)w->told);
-    HF_TRY(hf_shield_open(&shield, hf_hours(1)));
+    HF_TRY(hf_shield_open(hf_hours(1), &shield));
     HF_TRY(hf_activity_run("act", hf_payload_of_json("1"), NULL, .task_queue = "other", .id = id,
                            .start_to_close = hf_seconds(30)));
     return hf_signal_wait("end", NULL);
@@ -333,11 +333,11 @@ hf_status storm_program(hf_payload in, hf_payload *ret_out)
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(uint64_t), .capacity = 1));
+    HF_TRY(hf_chan_new(sizeof(uint64_t), &chan, .capacity = 1));
     HF_TRY(hf_mutex_new(&mutex));
     HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
-    HF_TRY(hf_sem_new(&sem, 2));
+    HF_TRY(hf_sem_new(2, &sem));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_keylock_new(&keys));
     common all = {BUDGET, chan, mutex, sem, cond, keys};

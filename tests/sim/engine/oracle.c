@@ -4,7 +4,7 @@
  * I5   attempts rise by one
  * I6   a task is handed out once, and again only when somebody lost it
  * I16  no task waits beside a free poller; W3: rows name the tasks that wait
- * And run-R3: the state of a run is what its history says. */
+ * And run-R3: the state of a run is what its history says; service-V2: an answer is given when its commit is durable. */
 #include "sim/engine/sim.h"
 
 /* ---- What was seen ----------------------------------------------------------------------------------------------------- */

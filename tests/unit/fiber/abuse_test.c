@@ -238,7 +238,7 @@ static hf_status use_up_descriptors(void *arg)
     hf_listener *listeners[MAX] = {NULL};
     int count = 0;
     hf_status status = HF_OK;
-    while (count < MAX && (status = hf_listener_open(&listeners[count], "tcp:127.0.0.1:0")) == HF_OK) {
+    while (count < MAX && (status = hf_listener_open("tcp:127.0.0.1:0", &listeners[count])) == HF_OK) {
         count++;
     }
     HF_CHECK_SAY(count > 0 && count < MAX && status == HF_ERR_LIMIT, "%d listeners, then %s", count,
@@ -248,11 +248,11 @@ static hf_status use_up_descriptors(void *arg)
     hf_status other = hf_runtime_new(&runtime, .threads = 1);
     HF_CHECK_SAY(other == HF_ERR_LIMIT, "a runtime without descriptors: %s", hf_status_name(other));
     hf_conn *conn = NULL;
-    HF_CHECK(hf_conn_open(&conn, hf_listener_address(listeners[0])) == HF_ERR_LIMIT);
+    HF_CHECK(hf_conn_open(hf_listener_address(listeners[0]), &conn) == HF_ERR_LIMIT);
     for (int i = 1; i < count; i++) {
         HF_TRY(hf_listener_close(listeners[i]));
     }
-    HF_TRY(hf_conn_open(&conn, hf_listener_address(listeners[0]))); /* and it goes on */
+    HF_TRY(hf_conn_open(hf_listener_address(listeners[0]), &conn)); /* and it goes on */
     HF_AUTO(hf_conn_close) hf_conn *client = conn;
     HF_AUTO(hf_conn_close) hf_conn *server = NULL;
     HF_TRY(hf_listener_accept(listeners[0], &server));
@@ -306,7 +306,7 @@ static hf_status saturate(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, 1));
+    HF_TRY(hf_chan_new(1, &gate));
     busy b = {.gate = gate};
     HF_AUTO(hf_scope_close) hf_scope *running = NULL;
     HF_TRY(hf_scope_open(&running));
@@ -368,7 +368,7 @@ static hf_status full_queue(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, 1));
+    HF_TRY(hf_chan_new(1, &gate));
     busy b = {.gate = gate};
     return fork_there(&b);
 }

@@ -7,7 +7,7 @@
 /* A refusal as it should be: the status, and a sentence of its own that has `part` in it. */
 #define REFUSED(call, expected, part)                                                            \
     do {                                                                                         \
-        (void)hf_raise(HF_ERR_FAILED, "an older failure");                                       \
+        HF_IGNORE(hf_raise(HF_ERR_FAILED, "an older failure"));                                  \
         hf_status refused_status_ = (call);                                                      \
         HF_CHECK_SAY(refused_status_ == (expected) && error_says(part), "%s: %s, \"%s\"", #call, \
                      hf_status_name(refused_status_), hf_error_text());                          \
@@ -27,16 +27,16 @@ static hf_status make_nowhere(void *arg)
     HF_TRY(hf_scope_open(&scope));
     REFUSED(hf_runtime_new(NULL), HF_ERR_MISUSE, "a place for the runtime");
     REFUSED(hf_scope_open(NULL), HF_ERR_MISUSE, "a place for the scope");
-    REFUSED(hf_shield_open(NULL, hf_seconds(1)), HF_ERR_MISUSE, "a place for the shield");
-    REFUSED(hf_chan_new(NULL, 1), HF_ERR_MISUSE, "a place for the channel");
-    REFUSED(hf_sem_new(NULL, 1), HF_ERR_MISUSE, "a place for the semaphore");
+    REFUSED(hf_shield_open(hf_seconds(1), NULL), HF_ERR_MISUSE, "a place for the shield");
+    REFUSED(hf_chan_new(1, NULL), HF_ERR_MISUSE, "a place for the channel");
+    REFUSED(hf_sem_new(1, NULL), HF_ERR_MISUSE, "a place for the semaphore");
     REFUSED(hf_mutex_new(NULL), HF_ERR_MISUSE, "a place for the mutex");
     REFUSED(hf_cond_new(NULL), HF_ERR_MISUSE, "a place for the condition");
     REFUSED(hf_once_new(NULL), HF_ERR_MISUSE, "a place for the once");
     REFUSED(hf_keylock_new(NULL), HF_ERR_MISUSE, "a place for the key lock");
     REFUSED(hf_flight_new(NULL, .scope = scope), HF_ERR_MISUSE, "a place for the flight");
     REFUSED(hf_cache_new(NULL), HF_ERR_MISUSE, "a place for the cache");
-    REFUSED(hf_flow_new(NULL, 1), HF_ERR_MISUSE, "a place for the flow");
+    REFUSED(hf_flow_new(1, NULL), HF_ERR_MISUSE, "a place for the flow");
     REFUSED(hf_pool_new(NULL), HF_ERR_MISUSE, "hf_pool_new needs a place");
     REFUSED(hf_pool_view(NULL, NULL), HF_ERR_MISUSE, "hf_pool_view needs a place");
     REFUSED(hf_serial_new(NULL), HF_ERR_MISUSE, "hf_serial_new needs a place");
@@ -44,13 +44,13 @@ static hf_status make_nowhere(void *arg)
     REFUSED(hf_runtime_stats(NULL, NULL), HF_ERR_MISUSE, "a place for the numbers");
     REFUSED(hf_dump(NULL, NULL), HF_ERR_MISUSE, "a place for the text");
     REFUSED(hf_metrics(NULL, true, NULL), HF_ERR_MISUSE, "a place for the text");
-    REFUSED(hf_listener_open(NULL, "tcp:127.0.0.1:0"), HF_ERR_MISUSE, "a place for the listener");
-    REFUSED(hf_conn_open(NULL, "tcp:127.0.0.1:1"), HF_ERR_MISUSE, "a place for the connection");
-    REFUSED(hf_file_open(NULL, "x", HF_FILE_READ), HF_ERR_MISUSE, "a place for the file");
+    REFUSED(hf_listener_open("tcp:127.0.0.1:0", NULL), HF_ERR_MISUSE, "a place for the listener");
+    REFUSED(hf_conn_open("tcp:127.0.0.1:1", NULL), HF_ERR_MISUSE, "a place for the connection");
+    REFUSED(hf_file_open("x", HF_FILE_READ, NULL), HF_ERR_MISUSE, "a place for the file");
     int number = SIGTERM;
-    REFUSED(hf_signals_open(NULL, &number, 1), HF_ERR_MISUSE, "a place for the result");
+    REFUSED(hf_os_signals_open(&number, 1, NULL), HF_ERR_MISUSE, "a place for the result");
     const char *const argv[] = {"true", NULL};
-    REFUSED(hf_process_start(NULL, argv), HF_ERR_MISUSE, "a place for it");
+    REFUSED(hf_process_start(argv, NULL), HF_ERR_MISUSE, "a place for it");
     return HF_OK;
 }
 
@@ -64,14 +64,14 @@ static hf_status values_nowhere(void *arg)
 {
     (void)arg;
     int drops = 0;
-    REFUSED(hf_value_new(NULL, &drops, sizeof drops, count_drop), HF_ERR_MISUSE, "a place for the value");
+    REFUSED(hf_value_new(&drops, sizeof drops, count_drop, NULL), HF_ERR_MISUSE, "a place for the value");
     HF_CHECK(drops == 1); /* taken is taken */
-    REFUSED(hf_value_copy(NULL, "x", 1), HF_ERR_MISUSE, "a place for the value");
+    REFUSED(hf_value_copy("x", 1, NULL), HF_ERR_MISUSE, "a place for the value");
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, 1));
-    REFUSED(hf_collector_open(NULL, flow), HF_ERR_MISUSE, "a place for the collector");
+    HF_TRY(hf_flow_new(1, &flow));
+    REFUSED(hf_collector_open(flow, NULL), HF_ERR_MISUSE, "a place for the collector");
     hf_collector *collector = NULL;
-    REFUSED(hf_collector_open(&collector, NULL), HF_ERR_MISUSE, "needs a flow");
+    REFUSED(hf_collector_open(NULL, &collector), HF_ERR_MISUSE, "needs a flow");
     return HF_OK;
 }
 
@@ -86,8 +86,8 @@ static void no_place_for_a_value_or_a_collector_is_misuse(void **state)
 static hf_status look_at_nothing(void *arg)
 {
     (void)arg;
-    REFUSED(hf_job_status(NULL), HF_ERR_MISUSE, "needs a job");
-    HF_CHECK(!hf_job_is_done(NULL) && hf_job_failure(NULL) == NULL && hf_job_index(NULL) == 0);
+    REFUSED(hf_branch_status(NULL), HF_ERR_MISUSE, "needs a job");
+    HF_CHECK(!hf_branch_is_done(NULL) && hf_branch_failure(NULL) == NULL && hf_branch_index(NULL) == 0);
     hf_tally tally = hf_scope_tally(NULL);
     HF_CHECK(tally.forked == 0 && tally.running == 0 && tally.ok == 0 && tally.failed == 0 && tally.canceled == 0);
     HF_CHECK(strcmp(hf_scope_name(NULL), "") == 0 && hf_scope_is_idle(NULL) && hf_scope_failure(NULL, 0) == NULL);
@@ -156,11 +156,11 @@ static hf_status big_port(void *arg)
     for (size_t i = 0; i < sizeof ADDRESSES / sizeof *ADDRESSES; i++) {
         hf_listener *listener = NULL;
         hf_conn *conn = NULL;
-        REFUSED(hf_listener_open(&listener, ADDRESSES[i]), HF_ERR_INVALID, "is over 65535");
-        REFUSED(hf_conn_open(&conn, ADDRESSES[i]), HF_ERR_INVALID, "is over 65535");
+        REFUSED(hf_listener_open(ADDRESSES[i], &listener), HF_ERR_INVALID, "is over 65535");
+        REFUSED(hf_conn_open(ADDRESSES[i], &conn), HF_ERR_INVALID, "is over 65535");
     }
     hf_listener *listener = NULL;
-    REFUSED(hf_listener_open(&listener, "tcp:127.0.0.1:"), HF_ERR_INVALID, "tcp:127.0.0.1:");
+    REFUSED(hf_listener_open("tcp:127.0.0.1:", &listener), HF_ERR_INVALID, "tcp:127.0.0.1:");
     HF_CHECK(!error_says("over 65535"));
     return HF_OK;
 }
@@ -197,11 +197,11 @@ static void the_simulator_refuses_in_sentences(void **state)
 static hf_status take_signal(void *arg)
 {
     int number = SIGTERM;
-    HF_AUTO(hf_signals_close) hf_signals *signals = NULL;
-    HF_TRY(hf_signals_open(&signals, &number, 1));
+    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
+    HF_TRY(hf_os_signals_open(&number, 1, &signals));
     number = 0;
     HF_TRY(hf_sim_raise(arg, SIGTERM));
-    HF_TRY(hf_signals_next(signals, &number));
+    HF_TRY(hf_os_signals_next(signals, &number));
     HF_CHECK(number == SIGTERM);
     hf_status status = HF_OK;
     for (int i = 0; i < 100000 && status == HF_OK; i++) {

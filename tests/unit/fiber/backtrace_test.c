@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "env/symbols.h"
-#include "fiber/backtrace.h"
+#include "fiber/watch/backtrace.h"
 
 #include <pthread.h>
 #include <signal.h>

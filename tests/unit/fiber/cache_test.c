@@ -21,7 +21,7 @@ static hf_status put(hf_cache *cache, char key, size_t len, bool *ret_is_new)
 {
     static const char BYTES[64] = {0};
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
-    HF_TRY(hf_value_copy(&value, BYTES, len));
+    HF_TRY(hf_value_copy(BYTES, len, &value));
     return hf_cache_put(cache, &key, 1, value, ret_is_new);
 }
 

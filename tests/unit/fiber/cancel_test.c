@@ -25,17 +25,17 @@ static hf_status interrupted_owner(void *arg)
 {
     (void)arg;
     atomic_int canceled = 0;
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
-    HF_TRY(hf_fork(scope, parent_of_sleepers, &canceled, .ret_job = &job));
+    HF_TRY(hf_fork(scope, parent_of_sleepers, &canceled, .ret_branch = &job));
     while (hf_scope_tally(scope).running == 0) {
         HF_TRY(hf_yield());
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(job));
+    HF_TRY(hf_branch_cancel(job));
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
-    HF_CHECK(canceled == 10 && hf_job_status(job) == HF_ERR_CANCELED);
+    HF_CHECK(canceled == 10 && hf_branch_status(job) == HF_ERR_CANCELED);
     return HF_OK;
 }
 
@@ -104,7 +104,7 @@ static hf_status every_wait(void *arg)
     hf_mutex *mutex = NULL;
     hf_sem *sem = NULL;
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     while (hf_canceled() == HF_OK) {
         if (hf_yield() != HF_OK) {
             break;
@@ -135,7 +135,7 @@ static hf_status level_triggered(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 2));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 2));
     HF_TRY(hf_chan_send(chan, "a"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -178,15 +178,15 @@ static hf_status with_handler(void *arg)
 static hf_status distinct_code(void *arg)
 {
     (void)arg;
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
-    HF_TRY(hf_fork(scope, with_handler, NULL, .ret_job = &job));
+    HF_TRY(hf_fork(scope, with_handler, NULL, .ret_branch = &job));
     HF_TRY(hf_yield());
     HF_TRY(hf_scope_cancel(scope));
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
     HF_CHECK(hf_scope_tally(scope).canceled == 1 && hf_scope_tally(scope).failed == 0);
-    HF_CHECK(hf_job_failure(job) == NULL); /* a cancel is not a failure */
+    HF_CHECK(hf_branch_failure(job) == NULL); /* a cancel is not a failure */
     return HF_OK;
 }
 
@@ -253,20 +253,20 @@ static hf_status leaving_collectors(void *arg)
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = store));
     shared s = {.flight = flight};
-    hf_job *jobs[2];
+    hf_branch *jobs[2];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     for (int i = 0; i < 2; i++) {
-        HF_TRY(hf_fork(scope, wait_for_fetch, &s, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, wait_for_fetch, &s, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_TRY(hf_job_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[0]));
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_CHECK(s.begun == 1 && s.canceled == 0); /* the other one still waits for it */
-    HF_TRY(hf_job_cancel(jobs[1]));
+    HF_TRY(hf_branch_cancel(jobs[1]));
     HF_TRY(hf_sleep(hf_seconds(1)));
     HF_CHECK(s.begun == 1 && s.canceled == 1);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -370,7 +370,7 @@ static hf_status clean_up_shielded(void *arg)
     hf_status status = hf_sleep(hf_hours(1));
     hf_instant start = hf_now(NULL);
     hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(2)));
+    HF_TRY(hf_shield_open(hf_seconds(2), &shield));
     c->inside = hf_sleep(hf_seconds(1));
     HF_CHECK(hf_canceled() == HF_OK && hf_time_left().ns <= hf_seconds(1).ns);
     hf_scope *scope = NULL;
@@ -418,7 +418,7 @@ static hf_status shielded_before_cancel(void *arg)
 {
     early *e = arg;
     hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(5)));
+    HF_TRY(hf_shield_open(hf_seconds(5), &shield));
     e->inside = hf_sleep(hf_seconds(1)); /* the cancel comes meanwhile */
     HF_TRY(hf_shield_close(shield));
     e->after = hf_sleep(hf_seconds(1));
@@ -437,8 +437,8 @@ static hf_status shields_before(void *arg)
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED);
     HF_CHECK(e.inside == HF_OK && e.after == HF_ERR_CANCELED);
     hf_shield *shield = NULL;
-    HF_CHECK(hf_shield_open(&shield, HF_SPAN_UNLIMITED) == HF_ERR_MISUSE); /* only bounded ones */
-    HF_CHECK(hf_shield_open(&shield, hf_seconds(0)) == HF_ERR_MISUSE && error_says("bound"));
+    HF_CHECK(hf_shield_open(HF_SPAN_UNLIMITED, &shield) == HF_ERR_MISUSE); /* only bounded ones */
+    HF_CHECK(hf_shield_open(hf_seconds(0), &shield) == HF_ERR_MISUSE && error_says("bound"));
     return HF_OK;
 }
 

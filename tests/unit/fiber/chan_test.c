@@ -55,7 +55,7 @@ static hf_status traffic_with(size_t capacity)
 {
     traffic t = {.senders_left = SENDERS};
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int), .name = "traffic", .capacity = capacity));
+    HF_TRY(hf_chan_new(sizeof(int), &chan, .name = "traffic", .capacity = capacity));
     t.chan = chan;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -118,7 +118,7 @@ static hf_status back_pressure(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int), .capacity = 3));
+    HF_TRY(hf_chan_new(sizeof(int), &chan, .capacity = 3));
     pressure p = {.chan = chan};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -145,7 +145,7 @@ static hf_status timeouts(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int), .name = "quiet"));
+    HF_TRY(hf_chan_new(sizeof(int), &chan, .name = "quiet"));
     int value = 1;
     hf_instant start = hf_now(NULL);
     HF_CHECK(hf_chan_send(chan, &value, .timeout = hf_seconds(3)) == HF_ERR_TIMEOUT);
@@ -195,20 +195,20 @@ static hf_status cancel_races(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 1));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 1));
     race r = {.chan = chan};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[10];
+    hf_branch *jobs[10];
     for (int i = 0; i < 10; i++) {
-        HF_TRY(hf_fork(scope, i % 2 == 0 ? race_send : race_recv, &r, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, i % 2 == 0 ? race_send : race_recv, &r, .ret_branch = &jobs[i]));
     }
     for (int i = 0; i < 10; i += 3) {
-        HF_TRY(hf_job_cancel(jobs[i]));
+        HF_TRY(hf_branch_cancel(jobs[i]));
     }
     HF_TRY(hf_yield());
     HF_TRY(hf_scope_cancel(scope));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK((size_t)(r.sent - r.received) == hf_chan_count(chan));
     return HF_OK;
 }
@@ -239,8 +239,8 @@ static hf_status closing(void *arg)
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *empty = NULL;
     HF_AUTO(hf_chan_free) hf_chan *full = NULL;
-    HF_TRY(hf_chan_new(&empty, 1));
-    HF_TRY(hf_chan_new(&full, 1, .capacity = 1, .name = "full"));
+    HF_TRY(hf_chan_new(1, &empty));
+    HF_TRY(hf_chan_new(1, &full, .capacity = 1, .name = "full"));
     HF_TRY(hf_chan_send(full, "a"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -276,9 +276,9 @@ static hf_status misuse(void *arg)
 {
     (void)arg;
     hf_chan *chan = NULL;
-    HF_CHECK(hf_chan_new(&chan, (size_t)2 << 20) == HF_ERR_INVALID);
-    HF_CHECK(hf_chan_new(&chan, 1024, .capacity = SIZE_MAX / 2) == HF_ERR_INVALID);
-    HF_TRY(hf_chan_new(&chan, 1, .name = "busy"));
+    HF_CHECK(hf_chan_new((size_t)2 << 20, &chan) == HF_ERR_INVALID);
+    HF_CHECK(hf_chan_new(1024, &chan, .capacity = SIZE_MAX / 2) == HF_ERR_INVALID);
+    HF_TRY(hf_chan_new(1, &chan, .name = "busy"));
     HF_CHECK(hf_chan_send(NULL, "x") == HF_ERR_MISUSE && hf_chan_recv(chan, NULL) == HF_ERR_MISUSE);
     HF_CHECK(error_says("needed"));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -301,7 +301,7 @@ static hf_status empty_values(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 0, .capacity = 2));
+    HF_TRY(hf_chan_new(0, &chan, .capacity = 2));
     HF_TRY(hf_chan_send(chan, NULL));
     HF_TRY(hf_chan_send(chan, NULL));
     HF_CHECK(hf_chan_try_send(chan, NULL) == HF_ERR_AGAIN && hf_chan_count(chan) == 2);
@@ -335,7 +335,7 @@ static void S5_plain_threads_and_fibers_share_a_channel(void **state)
         hf_runtime *runtime = NULL;
         assert_int_equal(hf_runtime_new(&runtime, .threads = 2), HF_OK);
         traffic t = {.senders_left = SENDERS};
-        assert_int_equal(hf_chan_new(&t.chan, sizeof(int), .runtime = runtime, .capacity = capacity), HF_OK);
+        assert_int_equal(hf_chan_new(sizeof(int), &t.chan, .runtime = runtime, .capacity = capacity), HF_OK);
         hf_scope *scope = NULL;
         assert_int_equal(hf_scope_open(&scope, .runtime = runtime), HF_OK);
         pthread_t threads[4];

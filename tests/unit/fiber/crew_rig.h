@@ -3,8 +3,8 @@
 #ifndef HF_TESTS_CREW_RIG_H
 #define HF_TESTS_CREW_RIG_H
 
-#include "fiber/crew.h"
-#include "fiber/wait.h"
+#include "fiber/crew/crew.h"
+#include "fiber/sched/wait.h"
 
 #include "support/support.h"
 

@@ -76,7 +76,7 @@ static hf_status run_crowd(void *arg)
     crowd *c = arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 2));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 2));
     HF_TRY(hf_mutex_new(&mutex));
     c->chan = chan;
     c->mutex = mutex;
@@ -232,7 +232,7 @@ static hf_status hold_many(void *arg)
     if (status == HF_ERR_EVICTED) {
         HF_CHECK(hf_fork(scope, say_twice, NULL) == HF_ERR_EVICTED);
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_CHECK(hf_shield_open(&shield, hf_seconds(1)) == HF_OK);
+        HF_CHECK(hf_shield_open(hf_seconds(1), &shield) == HF_OK);
         HF_CHECK(hf_sleep(hf_seconds(1)) == HF_ERR_EVICTED);
     }
     return status;
@@ -283,7 +283,7 @@ static hf_status hold_hundreds_on_a_channel(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .timeout = hf_seconds(1)));
     for (int i = 0; i < 300; i++) {
@@ -384,7 +384,7 @@ static hf_status drive_disturbed(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     owner o;
     HF_TRY(begin(&o, listen_outside, chan));
     hf_crew_turn(o.crew);
@@ -413,7 +413,7 @@ static hf_status drive_crossing(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 1));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 1));
     owner o;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));

@@ -114,7 +114,7 @@ static hf_status views(void *arg)
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
     HF_TRY(hf_pool_new(&pool, .name = "wide", .limit = 8));
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *two = NULL;
-    HF_TRY(hf_pool_view(&two, pool, .name = "narrow", .limit = 2));
+    HF_TRY(hf_pool_view(pool, &two, .name = "narrow", .limit = 2));
     crowd narrow = {.on = two};
     crowd wide = {.on = pool};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -210,7 +210,7 @@ static hf_status saturated(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, 1));
+    HF_TRY(hf_chan_new(1, &gate));
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
     HF_TRY(hf_pool_new(&pool, .name = "small", .limit = 3, .queue_max = 5));
     crowd c = {.on = pool, .gate = gate};
@@ -241,7 +241,7 @@ static hf_status saturated(void *arg)
     HF_TRY(hf_scope_cancel(running)); /* what runs is waited for */
     HF_CHECK(c.calls == 0);
     HF_TRY(hf_chan_close(gate));
-    (void)hf_join(running);
+    HF_IGNORE(hf_join(running));
     HF_CHECK(c.calls == 3);
     return HF_OK;
 }
@@ -271,7 +271,7 @@ static void drop_own(void *arg)
 {
     own *o = arg;
     (void)atomic_fetch_add(o->drops, 1);
-    (void)hf_chan_try_send(o->gone, "x");
+    HF_IGNORE(hf_chan_try_send(o->gone, "x"));
     free(o);
 }
 
@@ -302,8 +302,8 @@ static hf_status abandoned(void *arg)
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
     HF_AUTO(hf_chan_free) hf_chan *gone = NULL;
-    HF_TRY(hf_chan_new(&gate, 1));
-    HF_TRY(hf_chan_new(&gone, 1, .capacity = 4));
+    HF_TRY(hf_chan_new(1, &gate));
+    HF_TRY(hf_chan_new(1, &gone, .capacity = 4));
     abandon a = {.gate = gate, .gone = gone};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));

@@ -78,7 +78,7 @@ static hf_status grow_and_dump(void *arg)
 {
     tree *t = arg;
     HF_AUTO(hf_chan_free) hf_chan *inbox = NULL;
-    HF_TRY(hf_chan_new(&inbox, sizeof(int), .name = "inbox"));
+    HF_TRY(hf_chan_new(sizeof(int), &inbox, .name = "inbox"));
     t->inbox = inbox;
     HF_AUTO(hf_scope_close) hf_scope *orders = NULL;
     HF_TRY(hf_scope_open(&orders, .name = "orders"));
@@ -219,7 +219,7 @@ static void dump_of_ten_thousand_fibers_while_all_threads_are_busy(void **state)
     hf_runtime *rt = NULL;
     hf_watchdog_options quiet = {.stuck_after = HF_SPAN_OFF};
     assert_int_equal(hf_runtime_new(&rt, .threads = THREADS, .name = "crowd", .watchdog = quiet), HF_OK);
-    assert_int_equal(hf_chan_new(&c.gate, sizeof(int), .runtime = rt, .name = "gate"), HF_OK);
+    assert_int_equal(hf_chan_new(sizeof(int), &c.gate, .runtime = rt, .name = "gate"), HF_OK);
     hf_scope *crowd_scope = NULL;
     hf_scope *spinners[THREADS] = {NULL};
     assert_int_equal(hf_scope_open(&crowd_scope, .runtime = rt, .name = "crowd"), HF_OK);
@@ -227,14 +227,14 @@ static void dump_of_ten_thousand_fibers_while_all_threads_are_busy(void **state)
         assert_int_equal(hf_fork(crowd_scope, wait_at_gate, &c, .name = "guest"), HF_OK);
     }
     while (atomic_load(&c.waiting) < FIBERS) {
-        (void)hf_sleep(hf_microseconds(100));
+        HF_IGNORE(hf_sleep(hf_microseconds(100)));
     }
     for (int i = 0; i < THREADS; i++) { /* a scope each: their homes are the threads in turn */
         assert_int_equal(hf_scope_open(&spinners[i], .runtime = rt, .name = "spinners"), HF_OK);
         assert_int_equal(hf_fork(spinners[i], spin, &c, .name = "spinner"), HF_OK);
     }
     while (atomic_load(&c.spinning) < THREADS) {
-        (void)hf_sleep(hf_microseconds(100));
+        HF_IGNORE(hf_sleep(hf_microseconds(100)));
     }
     for (int round = 0; round < 2; round++) {
         struct timespec from;
@@ -335,7 +335,7 @@ static hf_status use_pool(void *arg)
 {
     pooled *p = arg;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int), .name = "gate"));
+    HF_TRY(hf_chan_new(sizeof(int), &gate, .name = "gate"));
     p->gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "work"));
@@ -482,7 +482,7 @@ static hf_status stay_in_shield(void *arg)
 {
     tree *t = arg;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(1000)));
+    HF_TRY(hf_shield_open(hf_seconds(1000), &shield));
     return wait_for_orders(t);
 }
 
@@ -490,7 +490,7 @@ static hf_status cancel_and_dump(void *arg)
 {
     tree *t = arg;
     HF_AUTO(hf_chan_free) hf_chan *inbox = NULL;
-    HF_TRY(hf_chan_new(&inbox, sizeof(int), .name = "inbox"));
+    HF_TRY(hf_chan_new(sizeof(int), &inbox, .name = "inbox"));
     t->inbox = inbox;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "doomed"));
@@ -593,7 +593,7 @@ static hf_status dump_with_little_memory(void *arg)
     scarce *s = arg;
     tree t = {0};
     HF_AUTO(hf_chan_free) hf_chan *inbox = NULL;
-    HF_TRY(hf_chan_new(&inbox, sizeof(int), .name = "inbox"));
+    HF_TRY(hf_chan_new(sizeof(int), &inbox, .name = "inbox"));
     t.inbox = inbox;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "some"));

@@ -33,7 +33,7 @@ static hf_status fetch(void *arg, hf_value **ret_value)
     if (s->fail_with != HF_OK) {
         return hf_raise(s->fail_with, "fetch %d found nothing", number);
     }
-    return hf_value_copy(ret_value, &number, sizeof number);
+    return hf_value_copy(&number, sizeof number, ret_value);
 }
 
 static hf_status get(void *arg)
@@ -63,7 +63,7 @@ static hf_status get_many(hf_status fail_with)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .name = "store"));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work, .name = "fetch"));
@@ -119,7 +119,7 @@ static hf_status hundred_and_one_fetch(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work));
@@ -154,29 +154,29 @@ static hf_status last_waiter_out(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .name = "store"));
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work));
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_fork(callers, get, &s, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(callers, get, &s, .ret_branch = &jobs[i]));
     }
     let_settle();
-    HF_TRY(hf_job_cancel(jobs[0])); /* who started it may leave, too */
-    HF_TRY(hf_job_cancel(jobs[1]));
+    HF_TRY(hf_branch_cancel(jobs[0])); /* who started it may leave, too */
+    HF_TRY(hf_branch_cancel(jobs[1]));
     let_settle();
-    HF_CHECK(hf_job_status(jobs[0]) == HF_ERR_CANCELED && hf_job_status(jobs[1]) == HF_ERR_CANCELED);
+    HF_CHECK(hf_branch_status(jobs[0]) == HF_ERR_CANCELED && hf_branch_status(jobs[1]) == HF_ERR_CANCELED);
     HF_CHECK(s.canceled == 0 && hf_flight_count(flight) == 1); /* two left: the fetch goes on */
     HF_CHECK(hf_flight_free(flight) == HF_ERR_MISUSE);
-    HF_TRY(hf_job_cancel(jobs[2]));
+    HF_TRY(hf_branch_cancel(jobs[2]));
     let_settle();
-    HF_CHECK(hf_job_status(jobs[2]) == HF_ERR_CANCELED);
+    HF_CHECK(hf_branch_status(jobs[2]) == HF_ERR_CANCELED);
     HF_CHECK(s.canceled == 1 && s.fetches == 1 && hf_flight_count(flight) == 0);
-    (void)hf_join(callers);
+    HF_IGNORE(hf_join(callers));
     HF_CHECK(hf_scope_is_idle(work));
     HF_CHECK(hf_canceled() == HF_OK); /* nobody else was harmed */
     return HF_OK;
@@ -199,13 +199,13 @@ static hf_status leave_before_it_starts(void *arg)
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *job = NULL;
-    HF_TRY(hf_fork(callers, get, &s, .ret_job = &job));
+    hf_branch *job = NULL;
+    HF_TRY(hf_fork(callers, get, &s, .ret_branch = &job));
     while (hf_flight_count(flight) == 0) { /* fibers that can go on run before new ones: the fetch waits its turn */
         HF_TRY(hf_yield());
     }
     HF_CHECK(s.fetches == 0);
-    HF_TRY(hf_job_cancel(job));
+    HF_TRY(hf_branch_cancel(job));
     HF_CHECK(hf_join(callers) == HF_ERR_CANCELED);
     HF_TRY(hf_join(work));
     HF_CHECK(s.fetches == 0 && hf_flight_count(flight) == 0);
@@ -228,12 +228,12 @@ static hf_status stubborn_fetch(void *arg, hf_value **ret_value)
         const char *reason = NULL;
         HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_ABANDONED && strcmp(reason, "fetch") == 0);
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_seconds(5)));
+        HF_TRY(hf_shield_open(hf_seconds(5), &shield));
         HF_CHECK(hf_sleep(hf_milliseconds(500)) == HF_OK);
         atomic_fetch_add(&s->canceled, 1);
         return status;
     }
-    return hf_value_copy(ret_value, &number, sizeof number);
+    return hf_value_copy(&number, sizeof number, ret_value);
 }
 
 static hf_status new_flight_while_the_old_winds_down(void *arg)
@@ -326,18 +326,18 @@ static hf_status flights_in_a_storm(void *arg)
     s.flight = flight;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[8] = {NULL};
+    hf_branch *jobs[8] = {NULL};
     for (int i = 0; i < 8; i++) {
-        HF_TRY(hf_fork(callers, come_and_go, &s, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(callers, come_and_go, &s, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
     for (int i = 0; i < 4; i++) {
-        HF_TRY(hf_job_cancel(jobs[i]));
+        HF_TRY(hf_branch_cancel(jobs[i]));
     }
     if (chance % 5 == 0) {
         HF_TRY(hf_scope_cancel(callers));
     }
-    (void)hf_join(callers);
+    HF_IGNORE(hf_join(callers));
     HF_CHECK(s.fail_with != HF_OK || hf_join(work) == HF_OK);
     return HF_OK;
 }
@@ -353,17 +353,17 @@ static hf_status cancel_the_store(void *arg)
     (void)arg;
     store s = {.fail_with = HF_OK};
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *callers = NULL;
     HF_TRY(hf_scope_open(&callers, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     {
         HF_AUTO(hf_scope_close) hf_scope *work = NULL;
         HF_TRY(hf_scope_open(&work));
         HF_TRY(hf_flight_new(&s.flight, .scope = work));
         for (int i = 0; i < 3; i++) {
-            HF_TRY(hf_fork(callers, get, &s, .ret_job = &jobs[i]));
+            HF_TRY(hf_fork(callers, get, &s, .ret_branch = &jobs[i]));
         }
         let_settle();
         HF_TRY(hf_scope_cancel(work));
@@ -371,7 +371,7 @@ static hf_status cancel_the_store(void *arg)
     }
     HF_CHECK(hf_join(callers) == HF_ERR_CANCELED);
     for (int i = 0; i < 3; i++) { /* the cancellation is a result as any other */
-        HF_CHECK(hf_job_status(jobs[i]) == HF_ERR_CANCELED);
+        HF_CHECK(hf_branch_status(jobs[i]) == HF_ERR_CANCELED);
     }
     HF_CHECK(s.canceled == 1);
     return hf_flight_free(s.flight);
@@ -425,7 +425,7 @@ static hf_status refused_flight(void *arg)
     (void)arg;
     store s = {.fail_with = HF_OK};
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
-    HF_TRY(hf_chan_new(&gate, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
     HF_TRY(hf_scope_open(&work, .jobs_max = 1));
@@ -482,7 +482,7 @@ static hf_status flights_for_ever(void *arg)
             before = atomic_load(&bytes_live);
         }
         s.fail_with = i % 3 == 0 ? HF_ERR_NOT_FOUND : HF_OK;
-        (void)hf_flight_run(flight, &i, sizeof i, fetch, &s, NULL);
+        HF_IGNORE(hf_flight_run(flight, &i, sizeof i, fetch, &s, NULL));
     }
     HF_TRY(hf_join(work));
     *grown = atomic_load(&bytes_live) - before;

@@ -22,7 +22,7 @@ static hf_status read_all(void *arg)
 {
     reader *r = arg;
     HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
-    HF_TRY(hf_collector_open(&collector, r->flow, .mode = r->mode, .capacity = r->capacity));
+    HF_TRY(hf_collector_open(r->flow, &collector, .mode = r->mode, .capacity = r->capacity));
     HF_TRY(hf_sem_release(r->ready, 1));
     hf_status status = HF_OK;
     int value = 0;
@@ -37,9 +37,9 @@ static hf_status hot_to_three(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_sem_free) hf_sem *ready = NULL;
-    HF_TRY(hf_sem_new(&ready, 0));
+    HF_TRY(hf_sem_new(0, &ready));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .name = "prices"));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .name = "prices"));
     reader readers[4];
     memset(readers, 0, sizeof readers);
     readers[0] = (reader){.flow = flow, .mode = HF_FLOW_BUFFER, .capacity = 1, .ready = ready};
@@ -98,13 +98,13 @@ static hf_status modes_one_by_one(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int)));
+    HF_TRY(hf_flow_new(sizeof(int), &flow));
     HF_AUTO(hf_collector_close) hf_collector *latest = NULL;
     HF_AUTO(hf_collector_close) hf_collector *three = NULL;
     HF_AUTO(hf_collector_close) hf_collector *two = NULL;
-    HF_TRY(hf_collector_open(&latest, flow, .mode = HF_FLOW_CONFLATE));
-    HF_TRY(hf_collector_open(&three, flow, .mode = HF_FLOW_DROP_OLDEST, .capacity = 3));
-    HF_TRY(hf_collector_open(&two, flow, .capacity = 2));
+    HF_TRY(hf_collector_open(flow, &latest, .mode = HF_FLOW_CONFLATE));
+    HF_TRY(hf_collector_open(flow, &three, .mode = HF_FLOW_DROP_OLDEST, .capacity = 3));
+    HF_TRY(hf_collector_open(flow, &two, .capacity = 2));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     emission e = {flow, 0, HF_OK};
@@ -143,19 +143,19 @@ static hf_status cancel_an_emitter(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int)));
+    HF_TRY(hf_flow_new(sizeof(int), &flow));
     HF_AUTO(hf_collector_close) hf_collector *full = NULL;
     HF_AUTO(hf_collector_close) hf_collector *roomy = NULL;
-    HF_TRY(hf_collector_open(&full, flow, .capacity = 1));
-    HF_TRY(hf_collector_open(&roomy, flow, .capacity = 10));
+    HF_TRY(hf_collector_open(flow, &full, .capacity = 1));
+    HF_TRY(hf_collector_open(flow, &roomy, .capacity = 10));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     emission e = {flow, 0, HF_OK};
-    hf_job *job = NULL;
-    HF_TRY(hf_fork(scope, emit_ten, &e, .ret_job = &job));
+    hf_branch *job = NULL;
+    HF_TRY(hf_fork(scope, emit_ten, &e, .ret_branch = &job));
     let_settle();
-    HF_TRY(hf_job_cancel(job));
-    (void)hf_join(scope);
+    HF_TRY(hf_branch_cancel(job));
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(e.emitted == 1 && e.status == HF_ERR_CANCELED);
     int value = -1;
     HF_TRY(hf_collector_next(roomy, &value));
@@ -174,9 +174,9 @@ static hf_status free_under_collectors(void *arg)
 {
     (void)arg;
     hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int)));
+    HF_TRY(hf_flow_new(sizeof(int), &flow));
     HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
-    HF_TRY(hf_collector_open(&collector, flow, .capacity = 2));
+    HF_TRY(hf_collector_open(flow, &collector, .capacity = 2));
     int value = 7;
     HF_TRY(hf_flow_emit(flow, &value));
     HF_TRY(hf_flow_emit(flow, &value));
@@ -186,7 +186,7 @@ static hf_status free_under_collectors(void *arg)
     HF_TRY(hf_fork(scope, emit_ten, &e));
     let_settle();
     HF_TRY(hf_flow_free(flow));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(e.emitted == 0 && e.status == HF_ERR_CLOSED);
     for (int i = 0; i < 2; i++) {
         value = 0;
@@ -256,7 +256,7 @@ static hf_status collect_cold(void *arg)
     (void)arg;
     source_log log = {.count = 20};
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_numbers, .arg = &log, .name = "numbers"));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_numbers, .arg = &log, .name = "numbers"));
     for (int round = 1; round <= 3; round++) {
         sum s = {0};
         HF_TRY(hf_flow_collect(flow, add, &s, .capacity = (size_t)round));
@@ -313,7 +313,7 @@ static hf_status cancel_collector(void *arg)
     (void)arg;
     source_log log = {.count = -1};
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_numbers, .arg = &log));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_numbers, .arg = &log));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     viewer v = {.flow = flow};
@@ -349,15 +349,15 @@ static hf_status cold_by_hand(void *arg)
     atomic_int silent_ended = 0;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
     HF_AUTO(hf_flow_free) hf_flow *silent = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_numbers, .arg = &log));
-    HF_TRY(hf_flow_new(&silent, sizeof(int), .source = silent_source, .arg = &silent_ended));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_numbers, .arg = &log));
+    HF_TRY(hf_flow_new(sizeof(int), &silent, .source = silent_source, .arg = &silent_ended));
     sum s = {0};
     HF_CHECK(hf_flow_collect(silent, add, &s, .timeout = hf_milliseconds(5)) == HF_ERR_TIMEOUT);
     HF_CHECK(s.count == 0 && silent_ended == 1);
     hf_collector *outer = NULL;
     hf_collector *inner = NULL;
-    HF_TRY(hf_collector_open(&outer, flow, .capacity = 2));
-    HF_TRY(hf_collector_open(&inner, silent));
+    HF_TRY(hf_collector_open(flow, &outer, .capacity = 2));
+    HF_TRY(hf_collector_open(silent, &inner));
     int value = -1;
     for (int i = 0; i < 3; i++) {
         HF_TRY(hf_collector_next(outer, &value));
@@ -371,7 +371,7 @@ static hf_status cold_by_hand(void *arg)
     HF_CHECK(silent_ended == 2);
     HF_CHECK(hf_flow_close(flow) == HF_ERR_MISUSE);
     HF_CHECK(hf_flow_emit(flow, &value) == HF_ERR_MISUSE);
-    HF_TRY(hf_collector_open(&inner, silent));
+    HF_TRY(hf_collector_open(silent, &inner));
     HF_TRY(hf_flow_free(silent)); /* ends it for its collector, and cancels the source */
     silent = NULL;
     HF_CHECK(hf_collector_next(inner, &value) == HF_ERR_CLOSED);
@@ -398,7 +398,7 @@ static hf_status collect_endless(void *arg)
     int count = 0;
     (void)arg;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = endless_source));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = endless_source));
     HF_CHECK(hf_flow_collect(flow, take_a_while, &count, .capacity = 4, .timeout = hf_milliseconds(7)) ==
              HF_ERR_TIMEOUT);
     HF_CHECK(count > 0 && strstr(hf_error_text(), "hf_flow_collect") != NULL);
@@ -431,12 +431,12 @@ static hf_status misuse_flow(void *arg)
     hf_flow *flow = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
-    HF_CHECK(hf_flow_new(&flow, sizeof(int), .share = scope) == HF_ERR_MISUSE);
-    HF_CHECK(hf_flow_new(&flow, (size_t)1 << 30) == HF_ERR_INVALID);
-    HF_TRY(hf_flow_new(&flow, sizeof(int)));
+    HF_CHECK(hf_flow_new(sizeof(int), &flow, .share = scope) == HF_ERR_MISUSE);
+    HF_CHECK(hf_flow_new((size_t)1 << 30, &flow) == HF_ERR_INVALID);
+    HF_TRY(hf_flow_new(sizeof(int), &flow));
     hf_collector *collector = NULL;
-    HF_CHECK(hf_collector_open(&collector, flow, .capacity = (size_t)1 << 40) == HF_ERR_INVALID);
-    HF_TRY(hf_collector_open(&collector, flow));
+    HF_CHECK(hf_collector_open(flow, &collector, .capacity = (size_t)1 << 40) == HF_ERR_INVALID);
+    HF_TRY(hf_collector_open(flow, &collector));
     HF_TRY(hf_fork(scope, next_of_another, collector));
     HF_TRY(hf_join(scope));
     HF_CHECK(hf_flow_collect(flow, NULL, NULL) == HF_ERR_MISUSE);
@@ -478,7 +478,7 @@ static hf_status collect_large(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, 3000, .source = large_values));
+    HF_TRY(hf_flow_new(3000, &flow, .source = large_values));
     int next = 0;
     HF_TRY(hf_flow_collect(flow, check_large, &next));
     HF_CHECK(next == 5);
@@ -516,14 +516,14 @@ static hf_status three_of_one_key(void *arg)
     (void)arg;
     channelled c = {0};
     HF_AUTO(hf_chan_free) hf_chan *updates = NULL;
-    HF_TRY(hf_chan_new(&updates, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &updates));
     c.updates = updates;
     HF_AUTO(hf_sem_free) hf_sem *ready = NULL;
-    HF_TRY(hf_sem_new(&ready, 0));
+    HF_TRY(hf_sem_new(0, &ready));
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store, .name = "store"));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = forward_updates, .arg = &c, .share = store));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = forward_updates, .arg = &c, .share = store));
     reader readers[3];
     memset(readers, 0, sizeof readers);
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -559,16 +559,16 @@ static hf_status leave_one_by_one(void *arg)
     (void)arg;
     channelled c = {0};
     HF_AUTO(hf_chan_free) hf_chan *updates = NULL;
-    HF_TRY(hf_chan_new(&updates, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &updates));
     c.updates = updates;
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store, .name = "store"));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = forward_updates, .arg = &c, .share = store));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = forward_updates, .arg = &c, .share = store));
     hf_collector *one = NULL;
     hf_collector *two = NULL;
-    HF_TRY(hf_collector_open(&one, flow));
-    HF_TRY(hf_collector_open(&two, flow));
+    HF_TRY(hf_collector_open(flow, &one));
+    HF_TRY(hf_collector_open(flow, &two));
     let_settle();
     HF_CHECK(c.started == 1);
     HF_TRY(hf_collector_close(one)); /* in any order: shared collectors have no scope of their own */
@@ -577,13 +577,13 @@ static hf_status leave_one_by_one(void *arg)
     HF_TRY(hf_collector_next(two, &value));
     HF_CHECK(value == 5 && c.ended == 0);
     HF_TRY(hf_collector_close(two)); /* the last one out: canceled, and a new one starts it anew meanwhile */
-    HF_TRY(hf_collector_open(&two, flow));
+    HF_TRY(hf_collector_open(flow, &two));
     let_settle();
     HF_CHECK(c.started == 2 && c.ended == 1);
     HF_TRY(hf_collector_close(two));
     let_settle();
     HF_CHECK(c.ended == 2 && hf_scope_is_idle(store));
-    HF_TRY(hf_collector_open(&one, flow));
+    HF_TRY(hf_collector_open(flow, &one));
     let_settle();
     HF_CHECK(c.started == 3 && c.ended == 2);
     HF_TRY(hf_chan_send(updates, &value));
@@ -609,7 +609,7 @@ static hf_status shared_failure(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_numbers, .arg = &log, .share = store));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_numbers, .arg = &log, .share = store));
     for (int i = 1; i <= 2; i++) {
         sum s = {0};
         HF_CHECK(hf_flow_collect(flow, add, &s) == HF_ERR_RESET);
@@ -623,12 +623,12 @@ static hf_status shared_failure(void *arg)
     atomic_int ended = 0;
     HF_AUTO(hf_flow_free) hf_flow *first = NULL;
     HF_AUTO(hf_flow_free) hf_flow *second = NULL;
-    HF_TRY(hf_flow_new(&first, sizeof(int), .source = silent_source, .arg = &ended, .share = small));
-    HF_TRY(hf_flow_new(&second, sizeof(int), .source = silent_source, .arg = &ended, .share = small));
+    HF_TRY(hf_flow_new(sizeof(int), &first, .source = silent_source, .arg = &ended, .share = small));
+    HF_TRY(hf_flow_new(sizeof(int), &second, .source = silent_source, .arg = &ended, .share = small));
     HF_AUTO(hf_collector_close) hf_collector *holds = NULL;
-    HF_TRY(hf_collector_open(&holds, first));
+    HF_TRY(hf_collector_open(first, &holds));
     hf_collector *refused = NULL;
-    HF_CHECK(hf_collector_open(&refused, second) == HF_ERR_LIMIT && refused == NULL);
+    HF_CHECK(hf_collector_open(second, &refused) == HF_ERR_LIMIT && refused == NULL);
     return HF_OK;
 }
 
@@ -649,7 +649,7 @@ static hf_status emit_behind_a_shield(void *arg, hf_emitter *emitter)
     int value = 1;
     HF_TRY(hf_emit(emitter, &value));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(60)));
+    HF_TRY(hf_shield_open(hf_seconds(60), &shield));
     HF_CHECK(hf_sem_acquire(d->left, 1) == HF_OK);
     d->status = hf_emit(emitter, &value);
     return d->status;
@@ -659,14 +659,14 @@ static hf_status leave_a_deaf_source(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_sem_free) hf_sem *left = NULL;
-    HF_TRY(hf_sem_new(&left, 0));
+    HF_TRY(hf_sem_new(0, &left));
     deaf d = {left, HF_OK};
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_behind_a_shield, .arg = &d, .share = store));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_behind_a_shield, .arg = &d, .share = store));
     hf_collector *collector = NULL;
-    HF_TRY(hf_collector_open(&collector, flow));
+    HF_TRY(hf_collector_open(flow, &collector));
     int value = 0;
     HF_TRY(hf_collector_next(collector, &value));
     HF_TRY(hf_collector_close(collector));
@@ -704,18 +704,18 @@ static hf_status shared_in_a_storm(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store));
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_flow_new(&flow, sizeof(int), .source = emit_numbers, .arg = &log, .share = store));
+    HF_TRY(hf_flow_new(sizeof(int), &flow, .source = emit_numbers, .arg = &log, .share = store));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     viewer v = {.flow = flow};
-    hf_job *jobs[6] = {NULL};
+    hf_branch *jobs[6] = {NULL};
     for (int i = 0; i < 6; i++) {
-        HF_TRY(hf_fork(scope, look_in, &v, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, look_in, &v, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(jobs[0]));
-    HF_TRY(hf_job_cancel(jobs[3]));
-    (void)hf_join(scope);
+    HF_TRY(hf_branch_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[3]));
+    HF_IGNORE(hf_join(scope));
     HF_TRY(hf_join(store));
     HF_CHECK(log.started == log.ended);
     return HF_OK;

@@ -84,11 +84,11 @@ static hf_status accept_far(void *arg)
 
 static hf_status open_pair_at(pair *p, const char *address)
 {
-    HF_TRY(hf_listener_open(&p->listener, address, .replace = true));
+    HF_TRY(hf_listener_open(address, &p->listener, .replace = true));
     hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     hf_status status = hf_fork(scope, accept_far, p);
-    status = status == HF_OK ? hf_conn_open(&p->near, hf_listener_address(p->listener)) : status;
+    status = status == HF_OK ? hf_conn_open(hf_listener_address(p->listener), &p->near) : status;
     hf_status joined = hf_join(scope);
     (void)hf_scope_close(scope);
     return status != HF_OK ? status : joined;
@@ -191,7 +191,7 @@ static hf_status talk(void *arg)
 {
     const echo *e = arg;
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(hf_conn_open(&conn, hf_listener_address(e->listener)));
+    HF_TRY(hf_conn_open(hf_listener_address(e->listener), &conn));
     client c = {conn, e};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "client"));
@@ -204,7 +204,7 @@ static hf_status echo_with(bool may_break)
 {
     echo e = {.len = sim != NULL ? 20000 : 3000000, .may_break = may_break};
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "echo"));
     e.listener = listener;
@@ -341,7 +341,7 @@ static hf_status cancel_body(void *arg)
     HF_TRY(hf_fork(scope, write_blocked, &w));
     HF_TRY(see_blocked(&b.p, false));
     HF_TRY(hf_scope_cancel(scope, .reason = "enough"));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(b.status == HF_ERR_CANCELED);
     HF_CHECK_SAY(strstr(b.text, "enough") != NULL, "%s", b.text);
     HF_CHECK(w.status == HF_ERR_CANCELED);
@@ -374,9 +374,9 @@ static hf_status level_body(void *arg)
     HF_CHECK(hf_conn_read(p.near, buf, sizeof buf, &len) == HF_ERR_CANCELED); /* although data is there */
     HF_CHECK(hf_conn_write(p.near, "x", 1) == HF_ERR_CANCELED);
     HF_CHECK(hf_listener_accept(p.listener, &conn) == HF_ERR_CANCELED);
-    HF_CHECK(hf_conn_open(&conn, hf_listener_address(p.listener)) == HF_ERR_CANCELED);
+    HF_CHECK(hf_conn_open(hf_listener_address(p.listener), &conn) == HF_ERR_CANCELED);
     HF_CHECK(hf_conn_shutdown(p.near) == HF_OK); /* never waits: cleanup may use it */
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(hf_conn_read(p.near, buf, sizeof buf, &len) == HF_OK && len > 0);
     close_pair(&p);
     return HF_OK;
@@ -495,8 +495,8 @@ static hf_status misuse_body(void *arg)
     HF_CHECK(hf_error()->status == HF_ERR_MISUSE && strstr(hf_error_text(), "one at a time") != NULL);
     HF_CHECK(hf_conn_read(b.p.near, buf, 0, &len) == HF_ERR_MISUSE);
     HF_CHECK(hf_conn_write(NULL, buf, 1) == HF_ERR_MISUSE);
-    HF_CHECK(hf_conn_open(&conn, "udp:127.0.0.1:1") == HF_ERR_INVALID);
-    HF_CHECK(hf_conn_open(&conn, "tcp:127.0.0.1:99999") == HF_ERR_INVALID);
+    HF_CHECK(hf_conn_open("udp:127.0.0.1:1", &conn) == HF_ERR_INVALID);
+    HF_CHECK(hf_conn_open("tcp:127.0.0.1:99999", &conn) == HF_ERR_INVALID);
     HF_CHECK(hf_conn_close(NULL) == HF_OK && hf_listener_close(NULL) == HF_OK);
     HF_CHECK(hf_fd_wait(3, 0) == HF_ERR_MISUSE);
     HF_TRY(hf_conn_write(b.p.far, "x", 1));
@@ -520,10 +520,10 @@ static hf_status refused_body(void *arg)
     hf_listener *listener = NULL;
     hf_conn *conn = NULL;
     char address[HF_ADDRESS_LEN_MAX];
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     (void)snprintf(address, sizeof address, "%s", hf_listener_address(listener));
     HF_CHECK(hf_listener_close(listener) == HF_OK);
-    HF_CHECK(hf_conn_open(&conn, address) == HF_ERR_REFUSED && conn == NULL);
+    HF_CHECK(hf_conn_open(address, &conn) == HF_ERR_REFUSED && conn == NULL);
     HF_CHECK_SAY(strstr(hf_error_text(), address) != NULL, "%s", hf_error_text());
     return HF_OK;
 }
@@ -541,12 +541,12 @@ static hf_status unix_body(void *arg)
     char address[HF_ADDRESS_LEN_MAX + 8];
     (void)snprintf(address, sizeof address, "unix:%s", path_of("x.sock", path));
     hf_conn *conn = NULL;
-    HF_CHECK(hf_conn_open(&conn, address) == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_conn_open(address, &conn) == HF_ERR_NOT_FOUND);
     pair p = {0};
     HF_TRY(open_pair_at(&p, address));
     HF_CHECK(strcmp(hf_listener_address(p.listener), address) == 0);
     hf_listener *second = NULL;
-    HF_CHECK(hf_listener_open(&second, address, .replace = true) == HF_ERR_EXISTS); /* somebody accepts there */
+    HF_CHECK(hf_listener_open(address, &second, .replace = true) == HF_ERR_EXISTS); /* somebody accepts there */
     HF_TRY(hf_conn_write(p.near, "over unix", 9));
     HF_TRY(hf_conn_shutdown(p.near));
     char buf[16];
@@ -556,9 +556,9 @@ static hf_status unix_body(void *arg)
     }
     HF_CHECK(at == 9 && memcmp(buf, "over unix", 9) == 0);
     close_pair(&p);
-    HF_CHECK(hf_conn_open(&conn, address) == HF_ERR_REFUSED); /* the file stays behind */
-    HF_CHECK(hf_listener_open(&second, address) == HF_ERR_EXISTS);
-    HF_CHECK(hf_listener_open(&second, address, .replace = true) == HF_OK);
+    HF_CHECK(hf_conn_open(address, &conn) == HF_ERR_REFUSED); /* the file stays behind */
+    HF_CHECK(hf_listener_open(address, &second) == HF_ERR_EXISTS);
+    HF_CHECK(hf_listener_open(address, &second, .replace = true) == HF_OK);
     HF_CHECK(hf_listener_close(second) == HF_OK);
     if (sim == NULL) {
         HF_CHECK(unlink(path) == 0);
@@ -583,7 +583,7 @@ static hf_status names_body(void *arg)
     if (sim != NULL) {
         HF_CHECK(hf_resolve("no.such.host", addresses, 4, &count) == HF_ERR_NOT_FOUND);
         hf_conn *none = NULL;
-        HF_CHECK(hf_conn_open(&none, "tcp:no.such.host:80") == HF_ERR_NOT_FOUND);
+        HF_CHECK(hf_conn_open("tcp:no.such.host:80", &none) == HF_ERR_NOT_FOUND);
     }
     pair p = {0};
     HF_TRY(open_pair(&p));
@@ -591,7 +591,7 @@ static hf_status names_body(void *arg)
     const char *port = strrchr(hf_listener_address(p.listener), ':');
     (void)snprintf(address, sizeof address, "tcp:localhost%s", port);
     hf_conn *conn = NULL;
-    HF_CHECK(hf_conn_open(&conn, address, .timeout = hf_seconds(60)) == HF_OK); /* ::1 first, perhaps, and refused */
+    HF_CHECK(hf_conn_open(address, &conn, .timeout = hf_seconds(60)) == HF_OK); /* ::1 first, perhaps, and refused */
     HF_CHECK(conn != NULL && strcmp(hf_conn_peer(conn), hf_listener_address(p.listener)) == 0);
     HF_CHECK(hf_conn_close(conn) == HF_OK);
     close_pair(&p);
@@ -667,15 +667,15 @@ static hf_status limit_body(void *arg)
     hf_listener *listener = NULL;
     hf_conn *near = NULL;
     hf_conn *far = NULL;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
-    HF_TRY(hf_conn_open(&near, hf_listener_address(listener)));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
+    HF_TRY(hf_conn_open(hf_listener_address(listener), &near));
     use_up_descriptors();
     for (int i = 0; i < 3; i++) {
         HF_CHECK(hf_listener_accept(listener, &far) == HF_ERR_LIMIT && far == NULL);
         HF_CHECK_SAY(strstr(hf_error_text(), "accept again") != NULL, "%s", hf_error_text());
     }
     hf_conn *more = NULL;
-    HF_CHECK(hf_conn_open(&more, hf_listener_address(listener)) == HF_ERR_LIMIT);
+    HF_CHECK(hf_conn_open(hf_listener_address(listener), &more) == HF_ERR_LIMIT);
     give_descriptors_back();
     HF_CHECK(hf_listener_accept(listener, &far) == HF_OK); /* nothing was lost */
     HF_CHECK(hf_conn_write(near, "x", 1) == HF_OK);
@@ -713,11 +713,11 @@ static void talk_from_a_plain_thread(hf_runtime *rt)
     hf_conn *conn = NULL;
     char buf[8] = "";
     size_t len = 0;
-    HF_CHECK(hf_listener_open(&listener, "tcp:127.0.0.1:0") == HF_ERR_MISUSE); /* which runtime? */
-    HF_CHECK(hf_listener_open(&listener, "tcp:127.0.0.1:0", .runtime = rt) == HF_OK);
+    HF_CHECK(hf_listener_open("tcp:127.0.0.1:0", &listener) == HF_ERR_MISUSE); /* which runtime? */
+    HF_CHECK(hf_listener_open("tcp:127.0.0.1:0", &listener, .runtime = rt) == HF_OK);
     HF_CHECK(hf_scope_open(&scope, .runtime = rt) == HF_OK);
     HF_CHECK(hf_fork(scope, echo_one, listener) == HF_OK);
-    HF_CHECK(hf_conn_open(&conn, hf_listener_address(listener), .runtime = rt) == HF_OK);
+    HF_CHECK(hf_conn_open(hf_listener_address(listener), &conn, .runtime = rt) == HF_OK);
     HF_CHECK(hf_conn_read(conn, buf, sizeof buf, &len, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     for (int i = 0; i < 20; i++) {
         char sent = (char)('a' + i);
@@ -820,7 +820,7 @@ static void a_descriptor_of_the_users_is_waited_for(void **state)
 static hf_status read_back(const char *path, const char *expected)
 {
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(hf_file_open(&file, path, HF_FILE_READ));
+    HF_TRY(hf_file_open(path, HF_FILE_READ, &file));
     char buf[64];
     size_t at = 0;
     for (size_t len = 1; len > 0; at += len) {
@@ -833,7 +833,7 @@ static hf_status read_back(const char *path, const char *expected)
 static hf_status write_out(const char *path, hf_file_mode mode, const char *text)
 {
     hf_file *file = NULL;
-    HF_TRY(hf_file_open(&file, path, mode));
+    HF_TRY(hf_file_open(path, mode, &file));
     HF_CHECK(hf_file_write(file, text, strlen(text)) == HF_OK);
     HF_CHECK(hf_file_sync(file) == HF_OK);
     return hf_file_close(file);
@@ -845,15 +845,15 @@ static hf_status files_body(void *arg)
     char path[HF_ADDRESS_LEN_MAX];
     (void)path_of("file", path);
     hf_file *file = NULL;
-    HF_CHECK(hf_file_open(&file, path, HF_FILE_READ) == HF_ERR_NOT_FOUND && file == NULL);
+    HF_CHECK(hf_file_open(path, HF_FILE_READ, &file) == HF_ERR_NOT_FOUND && file == NULL);
     HF_CHECK_SAY(strstr(hf_error_text(), path) != NULL, "%s", hf_error_text());
     HF_TRY(write_out(path, HF_FILE_WRITE_NEW, "first "));
-    HF_CHECK(hf_file_open(&file, path, HF_FILE_WRITE_NEW) == HF_ERR_EXISTS);
+    HF_CHECK(hf_file_open(path, HF_FILE_WRITE_NEW, &file) == HF_ERR_EXISTS);
     HF_TRY(write_out(path, HF_FILE_APPEND, "second"));
     HF_TRY(read_back(path, "first second"));
     HF_TRY(write_out(path, HF_FILE_WRITE, "third"));
     HF_TRY(read_back(path, "third"));
-    HF_TRY(hf_file_open(&file, path, HF_FILE_READ));
+    HF_TRY(hf_file_open(path, HF_FILE_READ, &file));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     HF_TRY(hf_scope_cancel(scope));
@@ -861,7 +861,7 @@ static hf_status files_body(void *arg)
     size_t len = 0;
     hf_file *other = NULL;
     HF_CHECK(hf_file_read(file, buf, sizeof buf, &len) == HF_ERR_CANCELED);
-    HF_CHECK(hf_file_open(&other, path, HF_FILE_READ) == HF_ERR_CANCELED && other == NULL);
+    HF_CHECK(hf_file_open(path, HF_FILE_READ, &other) == HF_ERR_CANCELED && other == NULL);
     HF_CHECK(hf_file_close(file) == HF_OK); /* also when canceled */
     if (sim == NULL) {
         HF_CHECK(unlink(path) == 0);
@@ -878,7 +878,7 @@ static void files_are_read_and_written_through_the_pool(void **state)
     char byte = 0;
     size_t len = 0;
     assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK); /* a plain thread simply calls */
-    assert_int_equal(hf_file_open(&file, "/proc/self/exe", HF_FILE_READ, .runtime = rt), HF_OK);
+    assert_int_equal(hf_file_open("/proc/self/exe", HF_FILE_READ, &file, .runtime = rt), HF_OK);
     assert_int_equal(hf_file_read(file, &byte, 1, &len), HF_OK);
     assert_int_equal(byte, 0x7f);
     assert_int_equal(hf_file_close(file), HF_OK);
@@ -892,7 +892,7 @@ static hf_status bad_writes_body(void *arg)
     int failed_count = 0;
     for (int i = 0; i < 20; i++) {
         hf_file *file = NULL;
-        hf_status status = hf_file_open(&file, "/sim/file", HF_FILE_WRITE);
+        hf_status status = hf_file_open("/sim/file", HF_FILE_WRITE, &file);
         if (status == HF_OK) {
             hf_status written = hf_file_write(file, "text", 4);
             hf_status synced = hf_file_sync(file);
@@ -948,7 +948,7 @@ static void raise_signal(int number)
 }
 
 typedef struct listening {
-    hf_signals *signals;
+    hf_os_signals *signals;
     hf_status status;
     int number;
 } listening;
@@ -957,15 +957,15 @@ static hf_status hear(void *arg)
 {
     listening *l = arg;
     do {
-        l->status = hf_signals_next(l->signals, &l->number);
+        l->status = hf_os_signals_next(l->signals, &l->number);
     } while (l->status == HF_ERR_MISUSE && hf_yield() == HF_OK);
     return HF_OK;
 }
 
-static hf_status see_hearing(hf_signals *signals)
+static hf_status see_hearing(hf_os_signals *signals)
 {
     int number = 0;
-    while (hf_signals_next(signals, &number, .timeout = HF_SPAN_OFF) != HF_ERR_MISUSE) {
+    while (hf_os_signals_next(signals, &number, .timeout = HF_SPAN_OFF) != HF_ERR_MISUSE) {
         HF_TRY(hf_yield());
     }
     return HF_OK;
@@ -976,10 +976,10 @@ static hf_status signals_body(void *arg)
     (void)arg;
     static const int NUMBERS[] = {SIGUSR1, SIGUSR2};
     listening l = {.status = HF_OK};
-    hf_signals *again = NULL;
-    HF_TRY(hf_signals_open(&l.signals, NUMBERS, 2));
-    HF_CHECK(hf_signals_open(&again, NUMBERS, 1) == HF_ERR_EXISTS);
-    HF_CHECK(hf_signals_next(l.signals, &l.number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
+    hf_os_signals *again = NULL;
+    HF_TRY(hf_os_signals_open(NUMBERS, 2, &l.signals));
+    HF_CHECK(hf_os_signals_open(NUMBERS, 1, &again) == HF_ERR_EXISTS);
+    HF_CHECK(hf_os_signals_next(l.signals, &l.number, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     HF_TRY(hf_fork(scope, hear, &l));
@@ -991,17 +991,17 @@ static hf_status signals_body(void *arg)
     raise_signal(SIGUSR2);
     int first = 0;
     int second = 0;
-    HF_TRY(hf_signals_next(l.signals, &first));
-    HF_TRY(hf_signals_next(l.signals, &second));
+    HF_TRY(hf_os_signals_next(l.signals, &first));
+    HF_TRY(hf_os_signals_next(l.signals, &second));
     HF_CHECK(first + second == SIGUSR1 + SIGUSR2 && first != second);
     HF_TRY(hf_fork(scope, hear, &l));
     HF_TRY(see_hearing(l.signals));
     HF_CHECK(hf_scope_cancel(scope) == HF_OK);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(l.status == HF_ERR_CANCELED);
-    HF_CHECK(hf_signals_close(l.signals) == HF_OK);
-    HF_CHECK(hf_signals_open(&again, NUMBERS, 1) == HF_OK); /* free again */
-    HF_CHECK(hf_signals_close(again) == HF_OK);
+    HF_CHECK(hf_os_signals_close(l.signals) == HF_OK);
+    HF_CHECK(hf_os_signals_open(NUMBERS, 1, &again) == HF_OK); /* free again */
+    HF_CHECK(hf_os_signals_close(again) == HF_OK);
     return HF_OK;
 }
 

@@ -357,16 +357,16 @@ static hf_status partial(void *arg)
 {
     (void)arg;
     hf_span spans[4] = {hf_seconds(1), hf_seconds(20), hf_seconds(2), hf_seconds(30)};
-    hf_job *jobs[4];
+    hf_branch *jobs[4];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_PARTIAL, .timeout = hf_seconds(10)));
     for (int i = 0; i < 4; i++) {
-        HF_TRY(hf_fork(scope, some_in_time, &spans[i], .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, some_in_time, &spans[i], .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_join(scope));
     HF_CHECK(hf_scope_tally(scope).ok == 2 && hf_scope_tally(scope).canceled == 2);
-    HF_CHECK(hf_job_status(jobs[0]) == HF_OK && hf_job_status(jobs[2]) == HF_OK);
-    HF_CHECK(hf_job_status(jobs[1]) == HF_ERR_CANCELED && spans[1].ns == hf_seconds(20).ns);
+    HF_CHECK(hf_branch_status(jobs[0]) == HF_OK && hf_branch_status(jobs[2]) == HF_OK);
+    HF_CHECK(hf_branch_status(jobs[1]) == HF_ERR_CANCELED && spans[1].ns == hf_seconds(20).ns);
     return HF_OK;
 }
 
@@ -432,24 +432,24 @@ static void X9_the_three_names_are_presets_of_our_own_joins(void **state)
 static hf_status subtasks(void *arg)
 {
     (void)arg;
-    hf_job *ok = NULL;
-    hf_job *bad = NULL;
-    hf_job *slow = NULL;
+    hf_branch *ok = NULL;
+    hf_branch *bad = NULL;
+    hf_branch *slow = NULL;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT, .timeout = hf_seconds(1)));
-    HF_TRY(hf_fork(scope, win, NULL, .ret_job = &ok, .name = "ok"));
-    HF_TRY(hf_fork(scope, fail_at_once, NULL, .ret_job = &bad, .name = "bad"));
-    HF_TRY(hf_fork(scope, sleep_long, NULL, .ret_job = &slow, .name = "slow"));
-    HF_CHECK(!hf_job_is_done(ok) && hf_job_status(ok) == HF_ERR_AGAIN && hf_job_failure(ok) == NULL);
+    HF_TRY(hf_fork(scope, win, NULL, .ret_branch = &ok, .name = "ok"));
+    HF_TRY(hf_fork(scope, fail_at_once, NULL, .ret_branch = &bad, .name = "bad"));
+    HF_TRY(hf_fork(scope, sleep_long, NULL, .ret_branch = &slow, .name = "slow"));
+    HF_CHECK(!hf_branch_is_done(ok) && hf_branch_status(ok) == HF_ERR_AGAIN && hf_branch_failure(ok) == NULL);
     HF_CHECK(!hf_scope_is_idle(scope));
     HF_CHECK(hf_join(scope) == HF_ERR_TIMEOUT); /* join until the deadline */
     HF_CHECK(hf_scope_is_idle(scope));
-    HF_CHECK(hf_job_is_done(ok) && hf_job_status(ok) == HF_OK && hf_job_failure(ok) == NULL);
-    HF_CHECK(hf_job_is_done(bad) && hf_job_status(bad) == HF_ERR_FAILED);
-    HF_CHECK(strcmp(hf_job_failure(bad)->message, "it failed") == 0);
-    HF_CHECK(strcmp(hf_job_failure(bad)->where, "bad") == 0);
-    HF_CHECK(hf_job_status(slow) == HF_ERR_CANCELED && hf_job_failure(slow) == NULL);
-    HF_CHECK(hf_job_index(slow) == 2);
+    HF_CHECK(hf_branch_is_done(ok) && hf_branch_status(ok) == HF_OK && hf_branch_failure(ok) == NULL);
+    HF_CHECK(hf_branch_is_done(bad) && hf_branch_status(bad) == HF_ERR_FAILED);
+    HF_CHECK(strcmp(hf_branch_failure(bad)->message, "it failed") == 0);
+    HF_CHECK(strcmp(hf_branch_failure(bad)->where, "bad") == 0);
+    HF_CHECK(hf_branch_status(slow) == HF_ERR_CANCELED && hf_branch_failure(slow) == NULL);
+    HF_CHECK(hf_branch_index(slow) == 2);
     return HF_OK;
 }
 
@@ -463,13 +463,13 @@ static hf_status cancel_one(void *arg)
 {
     (void)arg;
     atomic_int canceled = 0;
-    hf_job *jobs[3];
+    hf_branch *jobs[3];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_fork(scope, i == 1 ? sleep_and_tell : win, &canceled, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, i == 1 ? sleep_and_tell : win, &canceled, .ret_branch = &jobs[i]));
     }
-    HF_TRY(hf_job_cancel(jobs[1]));
+    HF_TRY(hf_branch_cancel(jobs[1]));
     HF_CHECK(hf_join(scope) == HF_ERR_CANCELED && error_says("1 of the 3 children of scope 'scope' was canceled"));
     HF_CHECK(canceled == 1 && hf_scope_tally(scope).ok == 2);
     return HF_OK;

@@ -159,17 +159,17 @@ static hf_status cancel_key_waiters(void *arg)
     HF_TRY(hf_keylock_lock(keylock, "k", 1, &guard));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[4] = {NULL};
+    hf_branch *jobs[4] = {NULL};
     for (int i = 0; i < 4; i++) {
-        HF_TRY(hf_fork(scope, lock_one, keylock, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, lock_one, keylock, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[0]));
     HF_TRY(hf_key_unlock(guard));
-    HF_TRY(hf_job_cancel(jobs[2]));
-    (void)hf_join(scope);
+    HF_TRY(hf_branch_cancel(jobs[2]));
+    HF_IGNORE(hf_join(scope));
     for (int i = 0; i < 4; i++) {
-        hf_status status = hf_job_status(jobs[i]);
+        hf_status status = hf_branch_status(jobs[i]);
         HF_CHECK(status == HF_OK || ((i == 0 || i == 2) && status == HF_ERR_CANCELED));
     }
     HF_CHECK(hf_keylock_count(keylock) == 0); /* nothing is left of it */
@@ -197,7 +197,7 @@ static void a_value_is_released_by_its_last_holder(void **state)
     (void)state;
     released = 0;
     hf_value *value = NULL;
-    assert_int_equal(hf_value_new(&value, &released, 7, on_release), HF_OK);
+    assert_int_equal(hf_value_new(&released, 7, on_release, &value), HF_OK);
     assert_ptr_equal(hf_value_ref(value), value);
     assert_ptr_equal(hf_value_data(value), &released);
     assert_int_equal(hf_value_len(value), 7);
@@ -208,14 +208,14 @@ static void a_value_is_released_by_its_last_holder(void **state)
     hf_value_unref(NULL);
     assert_null(hf_value_ref(NULL));
     char text[] = "copied";
-    assert_int_equal(hf_value_copy(&value, text, sizeof text), HF_OK);
+    assert_int_equal(hf_value_copy(text, sizeof text, &value), HF_OK);
     text[0] = 'X';
     assert_string_equal(hf_value_data(value), "copied");
     hf_value_unref(value);
-    assert_int_equal(hf_value_copy(&value, NULL, 0), HF_OK);
+    assert_int_equal(hf_value_copy(NULL, 0, &value), HF_OK);
     assert_int_equal(hf_value_len(value), 0);
     hf_value_unref(value);
-    assert_int_equal(hf_value_copy(&value, NULL, 1), HF_ERR_MISUSE);
+    assert_int_equal(hf_value_copy(NULL, 1, &value), HF_ERR_MISUSE);
 }
 
 int main(int argc, char **argv)

@@ -55,7 +55,7 @@ static hf_status cancel_late(void *arg)
     }
     HF_TRY(hf_scope_cancel(l->scope));
     block_until(l->env, l->start_ns + 5000);
-    (void)hf_join(l->scope);
+    HF_IGNORE(hf_join(l->scope));
     return hf_scope_close(l->scope);
 }
 
@@ -110,8 +110,8 @@ static void a_failure_outlives_the_runtime_that_it_came_from(void **state)
         char token = 0;
         HF_CHECK(hf_runtime_new_with(&here, &options) == HF_OK && hf_runtime_new_with(&there, &options) == HF_OK);
         HF_CHECK(hf_scope_open(&stays, .runtime = here, .join = HF_JOIN_COLLECT) == HF_OK);
-        HF_CHECK(hf_chan_new(&b.freed, 1, .runtime = here) == HF_OK &&
-                 hf_chan_new(&b.seen, 1, .runtime = here) == HF_OK);
+        HF_CHECK(hf_chan_new(1, &b.freed, .runtime = here) == HF_OK &&
+                 hf_chan_new(1, &b.seen, .runtime = here) == HF_OK);
         HF_CHECK(hf_scope_open(&goes, .runtime = there, .join = HF_JOIN_DISCARD) == HF_OK);
         HF_CHECK(hf_flight_new(&b.flight, .scope = goes) == HF_OK);
         HF_CHECK(hf_fork(stays, hear_of_it, &b) == HF_OK);
@@ -120,7 +120,7 @@ static void a_failure_outlives_the_runtime_that_it_came_from(void **state)
         HF_CHECK(hf_flight_free(b.flight) == HF_OK);
         HF_CHECK(hf_runtime_free(there) == HF_OK);
         HF_CHECK(hf_chan_send(b.freed, "") == HF_OK);
-        (void)hf_join(stays);
+        HF_IGNORE(hf_join(stays));
         HF_CHECK(hf_scope_close(stays) == HF_OK);
         HF_CHECK(hf_chan_free(b.freed) == HF_OK && hf_chan_free(b.seen) == HF_OK);
         HF_CHECK(hf_runtime_free(here) == HF_OK);

@@ -38,7 +38,7 @@ static void release(void *state, void *ptr, size_t len)
 static hf_status fetch(void *arg, hf_value **ret_value)
 {
     HF_TRY(hf_yield());
-    return hf_value_copy(ret_value, arg, 1);
+    return hf_value_copy(arg, 1, ret_value);
 }
 
 static hf_status emit_three(void *arg, hf_emitter *emitter)
@@ -66,7 +66,7 @@ static hf_status use_locks(void)
     HF_AUTO(hf_keylock_free) hf_keylock *keylock = NULL;
     HF_AUTO(hf_key_unlock) hf_key_guard *guard = NULL;
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_once_new(&once));
     HF_TRY(hf_keylock_new(&keylock));
@@ -78,7 +78,7 @@ static hf_status use_cache(void)
     HF_AUTO(hf_cache_free) hf_cache *cache = NULL;
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
     HF_TRY(hf_cache_new(&cache, .count_max = 2));
-    HF_TRY(hf_value_copy(&value, "v", 1));
+    HF_TRY(hf_value_copy("v", 1, &value));
     for (char key = 'a'; key < 'e'; key++) {
         HF_TRY(hf_cache_put(cache, &key, 1, value, NULL));
     }
@@ -107,10 +107,10 @@ static hf_status use_flows(void)
     HF_AUTO(hf_flow_free) hf_flow *shared = NULL;
     HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
     HF_TRY(hf_scope_open(&share));
-    HF_TRY(hf_flow_new(&hot, sizeof(int)));
-    HF_TRY(hf_flow_new(&cold, sizeof(int), .source = emit_three));
-    HF_TRY(hf_flow_new(&shared, sizeof(int), .source = emit_three, .share = share));
-    HF_TRY(hf_collector_open(&collector, hot, .capacity = 2));
+    HF_TRY(hf_flow_new(sizeof(int), &hot));
+    HF_TRY(hf_flow_new(sizeof(int), &cold, .source = emit_three));
+    HF_TRY(hf_flow_new(sizeof(int), &shared, .source = emit_three, .share = share));
+    HF_TRY(hf_collector_open(hot, &collector, .capacity = 2));
     HF_TRY(hf_flow_emit(hot, &count));
     HF_TRY(hf_flow_collect(cold, count_item, &count));
     HF_CHECK(count == 3);

@@ -49,7 +49,7 @@ static hf_status capture(const char *script, const hf_process_options *options, 
     hf_process_options own = options != NULL ? *options : (hf_process_options){0};
     own.size = sizeof own;
     own.out = HF_STDIO_PIPE;
-    HF_TRY(hf_process_start_with(&process, SHELL(script), &own));
+    HF_TRY(hf_process_start_with(SHELL(script), &process, &own));
     size_t len = 0;
     text[0] = '\0';
     HF_TRY(read_all(hf_process_out(process), text, capacity, &len));
@@ -75,7 +75,7 @@ static hf_status exits_body(void *arg)
                  {"kill -TERM $$", -1, SIGTERM}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         hf_process *process = NULL;
-        HF_TRY(hf_process_start(&process, SHELL(CASES[i].script)));
+        HF_TRY(hf_process_start(SHELL(CASES[i].script), &process));
         HF_CHECK(hf_process_pid(process) > 1);
         HF_CHECK(hf_process_in(process) == NULL && hf_process_out(process) == NULL && hf_process_err(process) == NULL);
         hf_exit end = {99, 99};
@@ -106,13 +106,13 @@ static hf_status refusals_body(void *arg)
     const char *const missing_path[] = {"/no/such/program", NULL};
     const char *const directory[] = {"/", NULL};
     const char *const empty[] = {NULL};
-    HF_CHECK(hf_process_start(&process, missing) == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_process_start(missing, &process) == HF_ERR_NOT_FOUND);
     HF_CHECK_SAY(strstr(hf_error_text(), "no-such-program-anywhere") != NULL, "%s", hf_error_text());
-    HF_CHECK(hf_process_start(&process, missing_path, .out = HF_STDIO_PIPE, .in = HF_STDIO_PIPE) == HF_ERR_NOT_FOUND);
-    HF_CHECK(hf_process_start(&process, directory) == HF_ERR_DENIED);
-    HF_CHECK(hf_process_start(&process, SHELL("exit 0"), .cwd = "/no/such/folder") == HF_ERR_NOT_FOUND);
-    HF_CHECK(hf_process_start(&process, empty) == HF_ERR_MISUSE);
-    HF_CHECK(hf_process_start(&process, NULL) == HF_ERR_MISUSE);
+    HF_CHECK(hf_process_start(missing_path, &process, .out = HF_STDIO_PIPE, .in = HF_STDIO_PIPE) == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_process_start(directory, &process) == HF_ERR_DENIED);
+    HF_CHECK(hf_process_start(SHELL("exit 0"), &process, .cwd = "/no/such/folder") == HF_ERR_NOT_FOUND);
+    HF_CHECK(hf_process_start(empty, &process) == HF_ERR_MISUSE);
+    HF_CHECK(hf_process_start(NULL, &process) == HF_ERR_MISUSE);
     HF_CHECK(process == NULL);
     return HF_OK;
 }
@@ -122,7 +122,7 @@ static void what_cannot_be_started_is_refused(void **state)
     (void)state;
     run_real(refusals_body);
     hf_process *process = NULL;
-    assert_int_equal(hf_process_start(&process, SHELL("exit 0")), HF_ERR_MISUSE); /* which runtime? */
+    assert_int_equal(hf_process_start(SHELL("exit 0"), &process), HF_ERR_MISUSE); /* which runtime? */
 }
 
 static hf_status surroundings_body(void *arg)
@@ -175,7 +175,7 @@ static hf_status back_pressure_body(void *arg)
     (void)arg;
     HF_AUTO(hf_process_close) hf_process *process = NULL;
     const char *const argv[] = {"cat", NULL};
-    HF_TRY(hf_process_start(&process, argv, .in = HF_STDIO_PIPE, .out = HF_STDIO_PIPE, .err = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(argv, &process, .in = HF_STDIO_PIPE, .out = HF_STDIO_PIPE, .err = HF_STDIO_PIPE));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     HF_TRY(hf_fork(scope, feed, process));
@@ -202,7 +202,7 @@ static hf_status broken_pipe_body(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_process_close) hf_process *process = NULL;
-    HF_TRY(hf_process_start(&process, SHELL("exit 0"), .in = HF_STDIO_PIPE));
+    HF_TRY(hf_process_start(SHELL("exit 0"), &process, .in = HF_STDIO_PIPE));
     HF_TRY(hf_process_wait(process, NULL));
     HF_CHECK(hf_conn_write(hf_process_in(process), "x", 1) == HF_ERR_RESET); /* and no SIGPIPE for the host */
     return HF_OK;
@@ -230,7 +230,7 @@ static hf_status waits_body(void *arg)
     (void)arg;
     HF_AUTO(hf_process_close) hf_process *process = NULL;
     hf_exit end = {0};
-    HF_TRY(hf_process_start(&process, SHELL("sleep 1000")));
+    HF_TRY(hf_process_start(SHELL("sleep 1000"), &process));
     HF_CHECK(hf_process_wait(process, &end, .timeout = hf_milliseconds(2)) == HF_ERR_TIMEOUT);
     hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -322,7 +322,7 @@ static hf_status start_family(hf_process **ret_process, const char *path, const 
     char script[400];
     (void)snprintf(script, sizeof script, "exec 9>'%s'; %s; sleep 1000 & echo up >&9; while :; do wait; done", path,
                    trap);
-    return hf_process_start(ret_process, SHELL(script), .kill_after = kill_after);
+    return hf_process_start(SHELL(script), ret_process, .kill_after = kill_after);
 }
 
 static hf_status no_orphans_body(void *arg)
@@ -358,7 +358,7 @@ static hf_status canceled_close_body(void *arg)
     HF_TRY(hf_scope_open(&scope));
     HF_TRY(hf_scope_cancel(scope));
     hf_process *other = NULL;
-    HF_CHECK(hf_process_start(&other, SHELL("exit 0")) == HF_ERR_CANCELED && other == NULL);
+    HF_CHECK(hf_process_start(SHELL("exit 0"), &other) == HF_ERR_CANCELED && other == NULL);
     HF_CHECK(hf_process_wait(process, NULL) == HF_ERR_CANCELED);
     HF_CHECK(hf_process_close(process) == HF_OK);
     HF_CHECK(hf_scope_close(scope) == HF_OK);
@@ -423,7 +423,7 @@ static hf_status start_and_close(void *arg)
     (void)arg;
     for (;;) {
         hf_process *process = NULL;
-        HF_TRY(hf_process_start(&process, SHELL("sleep 1000"), .out = HF_STDIO_PIPE));
+        HF_TRY(hf_process_start(SHELL("sleep 1000"), &process, .out = HF_STDIO_PIPE));
         HF_CHECK(hf_process_close(process) == HF_OK);
     }
 }
@@ -461,14 +461,14 @@ static void a_plain_thread_starts_processes_too(void **state)
         char text[16] = "";
         size_t len = 0;
         assert_int_equal(hf_runtime_new(&rt, .threads = threads), HF_OK);
-        assert_int_equal(hf_process_start(&process, SHELL("echo hi; exit 3"), .runtime = rt, .out = HF_STDIO_PIPE),
+        assert_int_equal(hf_process_start(SHELL("echo hi; exit 3"), &process, .runtime = rt, .out = HF_STDIO_PIPE),
                          HF_OK);
         assert_int_equal(read_all(hf_process_out(process), text, sizeof text, &len), HF_OK);
         assert_string_equal(text, "hi\n");
         assert_int_equal(hf_process_wait(process, &end), HF_OK);
         assert_int_equal(end.code, 3);
         assert_int_equal(hf_process_close(process), HF_OK);
-        assert_int_equal(hf_process_start(&process, SHELL("sleep 1000"), .runtime = rt), HF_OK);
+        assert_int_equal(hf_process_start(SHELL("sleep 1000"), &process, .runtime = rt), HF_OK);
         assert_int_equal(hf_process_wait(process, &end, .timeout = hf_milliseconds(1)), HF_ERR_TIMEOUT);
         assert_int_equal(hf_process_close(process), HF_OK);
         assert_int_equal(hf_runtime_free(rt), HF_OK);
@@ -479,7 +479,7 @@ static hf_status unsupported_body(void *arg)
 {
     (void)arg;
     hf_process *process = NULL;
-    HF_CHECK(hf_process_start(&process, SHELL("exit 0")) == HF_ERR_UNSUPPORTED && process == NULL);
+    HF_CHECK(hf_process_start(SHELL("exit 0"), &process) == HF_ERR_UNSUPPORTED && process == NULL);
     HF_CHECK_SAY(strstr(hf_error_text(), "sim") != NULL, "%s", hf_error_text());
     return HF_OK;
 }

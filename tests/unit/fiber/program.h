@@ -22,9 +22,9 @@ static inline void program_wait(program *p)
         return;
     }
     if (p->by_another) {
-        (void)hf_chan_try_send(p->kill, "k");
+        HF_IGNORE(hf_chan_try_send(p->kill, "k"));
     } else {
-        (void)hf_scope_cancel(p->root, .reason = "the chosen wait");
+        HF_IGNORE(hf_scope_cancel(p->root, .reason = "the chosen wait"));
     }
 }
 #define WAIT(p, call) (program_wait(p), (call))
@@ -100,8 +100,8 @@ static inline hf_status program_pipes(void *arg)
     program *p = arg;
     HF_AUTO(hf_chan_free) hf_chan *numbers = NULL;
     HF_AUTO(hf_chan_free) hf_chan *words = NULL;
-    HF_TRY(hf_chan_new(&numbers, sizeof(int), .capacity = 2));
-    HF_TRY(hf_chan_new(&words, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &numbers, .capacity = 2));
+    HF_TRY(hf_chan_new(sizeof(int), &words));
     plumbing pl = {p, numbers, words};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "pipes", .timeout = hf_minutes(10)));
@@ -166,7 +166,7 @@ static inline hf_status program_locks(void *arg)
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
     HF_TRY(hf_mutex_new(&mutex));
     HF_TRY(hf_cond_new(&cond));
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_TRY(hf_once_new(&once));
     HF_TRY(hf_keylock_new(&keys));
     locks l = {p, mutex, cond, sem, once, keys, 0};
@@ -213,7 +213,7 @@ static inline hf_status program_pools(void *arg)
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *view = NULL;
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *serial = NULL;
     HF_TRY(hf_pool_new(&pool, .limit = 2));
-    HF_TRY(hf_pool_view(&view, pool, .limit = 1));
+    HF_TRY(hf_pool_view(pool, &view, .limit = 1));
     HF_TRY(hf_serial_new(&serial));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "pools"));
@@ -232,7 +232,7 @@ static inline hf_status program_pools(void *arg)
 static inline void program_clean_up(program *p)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    if (hf_shield_open(&shield, hf_seconds(5)) != HF_OK) {
+    if (hf_shield_open(hf_seconds(5), &shield) != HF_OK) {
         return;
     }
     (void)atomic_fetch_add(&p->cleaned, 1);
@@ -281,10 +281,10 @@ static inline hf_status program_scopes(void *arg)
         HF_TRY(WAIT(p, hf_join(race)));
     }
     {
-        hf_job *job = NULL;
+        hf_branch *job = NULL;
         HF_AUTO(hf_scope_close) hf_scope *partial = NULL;
         HF_TRY(hf_scope_open(&partial, .join = HF_JOIN_PARTIAL, .timeout = hf_milliseconds(20)));
-        HF_TRY(hf_fork(partial, program_loser, p, .ret_job = &job));
+        HF_TRY(hf_fork(partial, program_loser, p, .ret_branch = &job));
         HF_TRY(hf_fork(partial, program_cleaner, p));
         HF_TRY(WAIT(p, hf_join(partial)));
     }
@@ -303,7 +303,7 @@ static inline hf_status program_fetch(void *arg, hf_value **ret_value)
     program *p = arg;
     HOLDING(p);
     HF_TRY(WAIT(p, hf_sleep(hf_milliseconds(4))));
-    return hf_value_copy(ret_value, "fetched", 7);
+    return hf_value_copy("fetched", 7, ret_value);
 }
 
 typedef struct keyed {
@@ -364,7 +364,7 @@ static inline hf_status program_flows(void *arg)
     program *p = arg;
     HOLDING(p);
     HF_AUTO(hf_flow_free) hf_flow *cold = NULL;
-    HF_TRY(hf_flow_new(&cold, sizeof(int), .source = program_emit, .arg = p));
+    HF_TRY(hf_flow_new(sizeof(int), &cold, .source = program_emit, .arg = p));
     HF_TRY(WAIT(p, hf_flow_collect(cold, program_item, p)));
     return WAIT(p, hf_flow_collect(cold, program_item, p, .mode = HF_FLOW_CONFLATE));
 }
@@ -395,7 +395,7 @@ static inline hf_status program_talk(program *p, const char *address)
 {
     HOLDING(p);
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(WAIT(p, hf_conn_open(&conn, address)));
+    HF_TRY(WAIT(p, hf_conn_open(address, &conn)));
     HF_TRY(WAIT(p, hf_conn_write(conn, "hello", 5)));
     HF_TRY(hf_conn_shutdown(conn));
     for (size_t total = 0; total < 5;) {
@@ -414,7 +414,7 @@ static inline hf_status program_net(void *arg)
 {
     program *p = arg;
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     struct {
         program *p;
         hf_listener *listener;
@@ -431,7 +431,7 @@ static inline hf_status program_files(void *arg)
     program *p = arg;
     HOLDING(p);
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(WAIT(p, hf_file_open(&file, "program.txt", HF_FILE_WRITE)));
+    HF_TRY(WAIT(p, hf_file_open("program.txt", HF_FILE_WRITE, &file)));
     HF_TRY(WAIT(p, hf_file_write(file, "text", 4)));
     return WAIT(p, hf_file_sync(file));
 }
@@ -463,7 +463,7 @@ static inline hf_status program_main(void *arg)
 {
     program *p = arg;
     HF_AUTO(hf_chan_free) hf_chan *kill = NULL;
-    HF_TRY(hf_chan_new(&kill, 1, .capacity = 1));
+    HF_TRY(hf_chan_new(1, &kill, .capacity = 1));
     p->kill = kill;
     HF_AUTO(hf_scope_close) hf_scope *outside = NULL;
     HF_TRY(hf_scope_open(&outside, .name = "outside"));

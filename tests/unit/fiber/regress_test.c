@@ -94,10 +94,10 @@ static hf_status cancel_what_ends(void *arg)
             HF_TRY(hf_fork(scope, count_one, &count, .on = pool, .drop = count_drop));
         }
         if (i % 3 != 0) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         }
-        (void)hf_scope_cancel(scope);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_scope_cancel(scope));
+        HF_IGNORE(hf_join(scope));
         HF_CHECK(atomic_load(&count) == 4);
     }
     return HF_OK;
@@ -114,7 +114,7 @@ static hf_status free_what_is_in_use(void *arg)
 {
     (void)arg;
     hf_dispatcher *view = NULL;
-    HF_TRY(hf_pool_view(&view, NULL));
+    HF_TRY(hf_pool_view(NULL, &view));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     atomic_int ran = 0;
@@ -123,8 +123,8 @@ static hf_status free_what_is_in_use(void *arg)
     for (int i = 0; i < 1000; i++) { /* nobody at home has heard of the end yet: this fiber is in the way */
         HF_CHECK(hf_dispatcher_free(view) == HF_ERR_MISUSE);
     }
-    (void)hf_scope_cancel(scope); /* looks at the job's dispatcher */
-    (void)hf_join(scope);
+    HF_IGNORE(hf_scope_cancel(scope)); /* looks at the job's dispatcher */
+    HF_IGNORE(hf_join(scope));
     return hf_dispatcher_free(view);
 }
 
@@ -213,7 +213,7 @@ static hf_status cancel_and_time_out(void *arg)
     HF_AUTO(hf_dispatcher_free) hf_dispatcher *pool = NULL;
     HF_TRY(hf_pool_new(&pool, .limit = 1));
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &chan));
     HF_AUTO(hf_scope_close) hf_scope *busy = NULL;
     HF_TRY(hf_scope_open(&busy));
     HF_TRY(hf_fork(busy, wait_for_close, chan, .on = pool));
@@ -289,7 +289,7 @@ static void who_waits_drives_a_hosted_runtime_when_another_one_leaves(void **sta
     pthread_t threads[2];
     for (int i = 0; i < 2; i++) {
         guests[i] = (guest){.rt = rt, .started = &started};
-        HF_CHECK(hf_chan_new(&guests[i].chan, sizeof(int), .capacity = 1, .runtime = rt) == HF_OK);
+        HF_CHECK(hf_chan_new(sizeof(int), &guests[i].chan, .capacity = 1, .runtime = rt) == HF_OK);
         assert_int_equal(pthread_create(&threads[i], NULL, join_a_receiver, &guests[i]), 0);
         spin_until(&started, i + 1); /* the first drives when the second comes */
     }
@@ -320,7 +320,7 @@ static void waiting_pool_jobs_do_not_drive_a_hosted_runtime(void **state)
     guest own = {.rt = rt, .started = &started};
     hf_scope *scope = NULL;
     hf_dispatcher *pool = NULL;
-    HF_CHECK(hf_chan_new(&own.chan, sizeof(int), .runtime = rt) == HF_OK);
+    HF_CHECK(hf_chan_new(sizeof(int), &own.chan, .runtime = rt) == HF_OK);
     HF_CHECK(hf_pool_new(&pool, .runtime = rt) == HF_OK);
     HF_CHECK(hf_scope_open(&scope, .runtime = rt, .join = HF_JOIN_DISCARD) == HF_OK);
     HF_CHECK(hf_fork(scope, receive_one, &own, .on = pool) == HF_OK);
@@ -352,7 +352,7 @@ static void a_select_may_start_with_a_case_that_never_happens(void **state)
     (void)state;
     hf_runtime *rt = make_runtime(HF_OFF);
     hf_chan *chan = NULL;
-    HF_CHECK(hf_chan_new(&chan, sizeof(int), .runtime = rt) == HF_OK);
+    HF_CHECK(hf_chan_new(sizeof(int), &chan, .runtime = rt) == HF_OK);
     hf_scope *scope = NULL;
     HF_CHECK(hf_scope_open(&scope, .runtime = rt) == HF_OK);
     hf_runtime *other = make_runtime(1);
@@ -431,7 +431,7 @@ static void a_stop_does_not_enter_the_shield_of_a_thread(void **state)
     hf_shield *shield = NULL;
     HF_CHECK(hf_scope_open(&scope, .runtime = rt) == HF_OK);
     HF_CHECK(hf_fork(scope, sleep_and_tell, &told) == HF_OK);
-    HF_CHECK(hf_shield_open(&shield, hf_hours(1)) == HF_OK);
+    HF_CHECK(hf_shield_open(hf_hours(1), &shield) == HF_OK);
     HF_CHECK(hf_runtime_stop(rt) == HF_OK);
     spin_until(&told, 1);
     HF_CHECK(hf_canceled() == HF_OK);
@@ -451,7 +451,7 @@ static void a_stop_does_not_enter_the_shield_of_a_thread(void **state)
 static hf_status fail_with_a_cause(void *arg)
 {
     (void)arg;
-    (void)hf_raise(HF_ERR_IO, "the disk is gone");
+    HF_IGNORE(hf_raise(HF_ERR_IO, "the disk is gone"));
     return hf_raise_typed(HF_ERR_FAILED, "order", "the order failed");
 }
 
@@ -494,7 +494,7 @@ static hf_status serve_one(void *arg)
 static hf_status reuse_a_number(void *arg)
 {
     (void)arg;
-    HF_TRY(hf_listener_open(&listener, "tcp:127.0.0.1:0"));
+    HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &listener));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     int fds[2];
@@ -505,8 +505,8 @@ static hf_status reuse_a_number(void *arg)
     HF_CHECK(close(fds[1]) == 0);
     HF_TRY(hf_fork(scope, serve_one, NULL));
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
-    HF_TRY(hf_conn_open(&conn, hf_listener_address(listener)));
-    (void)hf_yield();
+    HF_TRY(hf_conn_open(hf_listener_address(listener), &conn));
+    HF_IGNORE(hf_yield());
     HF_TRY(hf_conn_write(conn, "b", 1));
     char byte = 0;
     size_t len = 0;

@@ -95,7 +95,7 @@ static void *visit(void *arg)
     HF_CHECK(hf_yield() == HF_OK && hf_canceled() == HF_OK);
     HF_CHECK(hf_time_left().ns == HF_SPAN_UNLIMITED.ns);
     hf_shield *shield = NULL;
-    HF_CHECK(hf_shield_open(&shield, hf_seconds(1)) == HF_ERR_MISUSE);
+    HF_CHECK(hf_shield_open(hf_seconds(1), &shield) == HF_ERR_MISUSE);
     HF_CHECK(hf_raise(HF_ERR_FAILED, "%d", 1) == HF_ERR_FAILED && error_says("1"));
     return NULL;
 }
@@ -106,7 +106,7 @@ static void a_thread_outlives_a_runtime_it_has_used(void **state)
     visitor v = {0};
     pthread_t thread;
     assert_int_equal(hf_runtime_new(&v.runtime, .threads = 1), HF_OK);
-    assert_int_equal(hf_chan_new(&v.chan, 1, .runtime = v.runtime), HF_OK);
+    assert_int_equal(hf_chan_new(1, &v.chan, .runtime = v.runtime), HF_OK);
     assert_int_equal(pthread_barrier_init(&v.gone, NULL, 2), 0);
     assert_int_equal(pthread_create(&thread, NULL, visit, &v), 0);
     HF_CHECK(hf_chan_send(v.chan, "x") == HF_OK);
@@ -185,7 +185,7 @@ static void a_blocking_call_of_the_host_drives_its_runtime(void **state)
     guest g = {.host = pthread_self()};
     hf_runtime *runtime = NULL;
     assert_int_equal(hf_runtime_new(&runtime, .threads = HF_OFF), HF_OK);
-    assert_int_equal(hf_chan_new(&g.chan, sizeof(int), .runtime = runtime), HF_OK);
+    assert_int_equal(hf_chan_new(sizeof(int), &g.chan, .runtime = runtime), HF_OK);
     hf_scope *scope = NULL;
     assert_int_equal(hf_scope_open(&scope, .runtime = runtime), HF_OK);
     for (int i = 0; i < 10; i++) {
@@ -259,7 +259,7 @@ static void stopping_a_runtime_cancels_everything_with_the_cause_shutdown(void *
     for (int threads = 1; threads <= 3; threads++) {
         stopping s = {0};
         assert_int_equal(hf_runtime_new(&s.runtime, .threads = threads), HF_OK);
-        assert_int_equal(hf_chan_new(&s.ready, 1, .runtime = s.runtime), HF_OK);
+        assert_int_equal(hf_chan_new(1, &s.ready, .runtime = s.runtime), HF_OK);
         hf_scope *scope = NULL;
         assert_int_equal(hf_scope_open(&scope, .runtime = s.runtime), HF_OK);
         for (int i = 0; i < 10; i++) {
@@ -326,7 +326,7 @@ static void after_fork_a_plain_thread_of_the_child_is_refused(void **state)
     hf_chan *chan = NULL;
     hf_scope *scope = NULL;
     assert_int_equal(hf_runtime_new(&runtime, .threads = 2), HF_OK);
-    assert_int_equal(hf_chan_new(&chan, 1, .runtime = runtime, .capacity = 4), HF_OK);
+    assert_int_equal(hf_chan_new(1, &chan, .runtime = runtime, .capacity = 4), HF_OK);
     assert_int_equal(hf_scope_open(&scope, .runtime = runtime), HF_OK);
     pid_t child = fork();
     if (child == 0) {
@@ -346,7 +346,7 @@ static hf_status fork_in_fiber(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 4));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 4));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     atomic_int ran = 0;
@@ -420,13 +420,13 @@ static hf_status use_a_bit_of_everything(void *arg)
     (void)arg;
     atomic_int ran = 0;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 8, .capacity = 16));
+    HF_TRY(hf_chan_new(8, &chan, .capacity = 16));
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
     HF_TRY(hf_mutex_new(&mutex));
     HF_AUTO(hf_cache_free) hf_cache *cache = NULL;
     HF_TRY(hf_cache_new(&cache, .count_max = 10));
     HF_AUTO(hf_value_unref) hf_value *value = NULL;
-    HF_TRY(hf_value_copy(&value, "abc", 3));
+    HF_TRY(hf_value_copy("abc", 3, &value));
     HF_TRY(hf_cache_put(cache, "k", 1, value, NULL));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "everything", .timeout = hf_hours(1), .join = HF_JOIN_COLLECT));

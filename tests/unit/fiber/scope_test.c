@@ -26,17 +26,17 @@ static hf_status fan_out(void *arg)
 {
     (void)arg;
     item items[ITEMS];
-    hf_job *jobs[ITEMS];
+    hf_branch *jobs[ITEMS];
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "fan-out"));
     for (int i = 0; i < ITEMS; i++) {
         items[i] = (item){i, -1};
-        HF_TRY(hf_fork(scope, square, &items[i], .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, square, &items[i], .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_join(scope));
     for (int i = 0; i < ITEMS; i++) {
         HF_CHECK(items[i].out == i * i);
-        HF_CHECK(hf_job_index(jobs[i]) == (uint64_t)i && hf_job_status(jobs[i]) == HF_OK);
+        HF_CHECK(hf_branch_index(jobs[i]) == (uint64_t)i && hf_branch_status(jobs[i]) == HF_OK);
     }
     return HF_OK;
 }
@@ -190,20 +190,20 @@ static hf_status supervisor(void *arg)
     (void)arg;
     atomic_int later = 0;
     HF_AUTO(hf_chan_free) hf_chan *answers = NULL;
-    HF_TRY(hf_chan_new(&answers, sizeof(int), .capacity = 1));
+    HF_TRY(hf_chan_new(sizeof(int), &answers, .capacity = 1));
     HF_AUTO(hf_scope_close) hf_scope *store = NULL;
     HF_TRY(hf_scope_open(&store, .name = "store", .join = HF_JOIN_COLLECT));
-    hf_job *one = NULL;
+    hf_branch *one = NULL;
     char reason[] = "key 1 is broken";
-    HF_TRY(hf_fork(store, fail_at_once, reason, .ret_job = &one));
+    HF_TRY(hf_fork(store, fail_at_once, reason, .ret_branch = &one));
     HF_TRY(hf_fork(store, get_two, answers));
     int value = 0;
     HF_TRY(hf_chan_recv(answers, &value));
     HF_CHECK(value == 2);
-    HF_CHECK(hf_join(store) == HF_ERR_FAILED && hf_job_status(one) == HF_ERR_FAILED);
+    HF_CHECK(hf_join(store) == HF_ERR_FAILED && hf_branch_status(one) == HF_ERR_FAILED);
     HF_CHECK(hf_scope_tally(store).ok == 1 && hf_scope_tally(store).failed == 1);
     HF_TRY(hf_fork(store, count_one, &later)); /* and it still takes work */
-    (void)hf_join(store);
+    HF_IGNORE(hf_join(store));
     HF_CHECK(later == 1 && hf_scope_tally(store).canceled == 0);
     return HF_OK;
 }
@@ -304,7 +304,7 @@ static hf_status main_fiber(void *arg)
         HF_CHECK(hf_cancel_cause(&reason) == HF_CAUSE_SIBLING && strcmp(reason, "launched") == 0);
         r->main_canceled++;
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_seconds(5)));
+        HF_TRY(hf_shield_open(hf_seconds(5), &shield));
         if (hf_sleep(hf_seconds(1)) == HF_OK) { /* cleanup that waits */
             r->main_cleaned++;
         }
@@ -432,10 +432,10 @@ static hf_status launch_and_return(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
     r.fail_fast = scope;
-    hf_job *main_job = NULL;
-    HF_TRY(hf_fork(scope, main_that_returns, &r, .ret_job = &main_job));
+    hf_branch *main_job = NULL;
+    HF_TRY(hf_fork(scope, main_that_returns, &r, .ret_branch = &main_job));
     HF_TRY(hf_sleep(hf_seconds(1)));
-    HF_CHECK(hf_job_is_done(main_job) && r.after_main == 0);
+    HF_CHECK(hf_branch_is_done(main_job) && r.after_main == 0);
     HF_TRY(hf_join(scope));
     HF_CHECK(r.after_main == 1);
     return HF_OK;
@@ -505,7 +505,7 @@ static hf_status in_io(void *arg)
 {
     zoo *z = arg;
     HF_AUTO(hf_listener_close) hf_listener *listener = NULL;
-    hf_status status = hf_listener_open(&listener, "tcp:127.0.0.1:0");
+    hf_status status = hf_listener_open("tcp:127.0.0.1:0", &listener);
     (void)atomic_fetch_add(&z->arrived, 1);
     if (HF_CHECK(status == HF_OK)) {
         hf_conn *conn = NULL;
@@ -608,10 +608,10 @@ static hf_status fill_zoo(zoo *z, hf_scope *scope)
     static const hf_body WAITING[] = {in_io, on_lock, on_chan, on_select, asleep, in_pool_call, spin, finish_ok};
     enum { COUNT = sizeof WAITING / sizeof *WAITING };
     int each = CHILDREN / KINDS;
-    hf_job *job = NULL;
+    hf_branch *job = NULL;
     for (int i = 0; i < each; i++) {
         for (int k = 0; k < COUNT; k++) {
-            HF_TRY(hf_fork(scope, WAITING[k], z, .ret_job = i % 2 == 0 ? &job : NULL));
+            HF_TRY(hf_fork(scope, WAITING[k], z, .ret_branch = i % 2 == 0 ? &job : NULL));
         }
         HF_TRY(hf_fork(scope, late, z, .delay = hf_hours(1)));
     }
@@ -652,8 +652,8 @@ static hf_status whole_zoo(void *arg)
     HF_AUTO(hf_chan_free) hf_chan *never = NULL;
     HF_AUTO(hf_chan_free) hf_chan *gate = NULL;
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_chan_new(&never, 1));
-    HF_TRY(hf_chan_new(&gate, 1));
+    HF_TRY(hf_chan_new(1, &never));
+    HF_TRY(hf_chan_new(1, &gate));
     z.mutex = mutex;
     z.never = never;
     z.gate = gate;
@@ -952,7 +952,7 @@ static hf_status owners(void *arg)
     HF_TRY(hf_fork(scope, not_the_owner, scope));
     HF_TRY(hf_join(scope));
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_seconds(1)));
+    HF_TRY(hf_shield_open(hf_seconds(1), &shield));
     HF_CHECK(hf_fork((hf_scope *)(void *)shield, sleep_long, NULL) == HF_ERR_MISUSE);
     return HF_OK;
 }

@@ -9,7 +9,7 @@ static hf_status first_ready(void *arg)
     (void)arg;
     hf_chan *chans[3] = {NULL};
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_chan_new(&chans[i], sizeof(int), .capacity = 1));
+        HF_TRY(hf_chan_new(sizeof(int), &chans[i], .capacity = 1));
     }
     int in[3] = {-1, -1, -1};
     hf_case cases[4] = {{.kind = HF_CASE_RECV, .chan = NULL}}; /* never happens */
@@ -111,7 +111,7 @@ static hf_status many_selects(void *arg)
     (void)arg;
     mix m = {.senders_left = 3};
     for (int i = 0; i < CHANS; i++) {
-        HF_TRY(hf_chan_new(&m.chans[i], sizeof(int), .capacity = i % 2 == 0 ? 0 : 2));
+        HF_TRY(hf_chan_new(sizeof(int), &m.chans[i], .capacity = i % 2 == 0 ? 0 : 2));
     }
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -143,18 +143,18 @@ static hf_status cancel_selects(void *arg)
     (void)arg;
     mix m = {.senders_left = 3};
     for (int i = 0; i < CHANS; i++) {
-        HF_TRY(hf_chan_new(&m.chans[i], sizeof(int), .capacity = i % 2 == 0 ? 0 : 2));
+        HF_TRY(hf_chan_new(sizeof(int), &m.chans[i], .capacity = i % 2 == 0 ? 0 : 2));
     }
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-        hf_job *jobs[6];
+        hf_branch *jobs[6];
         for (int i = 0; i < 6; i++) {
-            HF_TRY(hf_fork(scope, i < 3 ? select_send : select_until_closed, &m, .ret_job = &jobs[i]));
+            HF_TRY(hf_fork(scope, i < 3 ? select_send : select_until_closed, &m, .ret_branch = &jobs[i]));
         }
         HF_TRY(hf_yield());
-        HF_TRY(hf_job_cancel(jobs[1]));
-        HF_TRY(hf_job_cancel(jobs[4]));
+        HF_TRY(hf_branch_cancel(jobs[1]));
+        HF_TRY(hf_branch_cancel(jobs[4]));
         HF_TRY(hf_yield());
         HF_TRY(hf_scope_cancel(scope));
         HF_CHECK(hf_join(scope) == HF_ERR_CANCELED || hf_scope_tally(scope).ok > 0);
@@ -186,7 +186,7 @@ static hf_status waits(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, sizeof(int)));
+    HF_TRY(hf_chan_new(sizeof(int), &chan));
     int value = 5;
     size_t idx = 99;
     hf_case cases[] = {{.kind = HF_CASE_SEND, .chan = chan, .value = &value},

@@ -70,7 +70,7 @@ static hf_scope *open_in(hf_runtime *rt)
 static void fork_deep(hf_runtime *rt, hf_scope *scope, const char *name, const size_t *len, size_t stack_size)
 {
     assert_int_equal(hf_fork(scope, go_deep, (void *)(uintptr_t)len, .name = name, .stack_size = stack_size), HF_OK);
-    (void)hf_runtime_turn(rt, HF_SPAN_OFF);
+    HF_IGNORE(hf_runtime_turn(rt, HF_SPAN_OFF));
 }
 
 static bool is_known_here(void)

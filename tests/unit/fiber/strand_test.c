@@ -64,7 +64,7 @@ static bool loop_shielded(loop_things *t)
 {
     (void)t;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    if (hf_shield_open(&shield, hf_hours(1)) == HF_OK) {
+    if (hf_shield_open(hf_hours(1), &shield) == HF_OK) {
         while (hf_sleep(hf_seconds(1)) != HF_OK) {
         }
     }
@@ -87,7 +87,7 @@ static hf_status does_not_return(void *arg)
     HF_AUTO(hf_scope_close) hf_scope *inner = NULL;
     HF_TRY(hf_scope_open(&outer, .name = "outer", .timeout = hf_days(30)));
     HF_TRY(hf_local_set(&KEY, &t));
-    HF_TRY(hf_shield_open(&shield, hf_days(20)));
+    HF_TRY(hf_shield_open(hf_days(20), &shield));
     HF_TRY(hf_scope_open(&inner, .name = "inner"));
     t.scope = inner;
     HF_CHECK(hf_raise(HF_ERR_FAILED, "of its own") == HF_ERR_FAILED);
@@ -113,7 +113,7 @@ static hf_status have_children(void *arg)
 {
     const family *f = arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
     for (int i = 0; i < f->children; i++) {
@@ -132,7 +132,7 @@ static hf_status be_alone(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     return does_not_return(chan);
 }
 
@@ -189,10 +189,10 @@ static hf_status have_locks(void *arg)
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_TRY(hf_mutex_new(&mutex));
     HF_TRY(hf_cond_new(&cond));
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_TRY(hf_keylock_new(&keys));
     HF_TRY(hf_once_new(&once));
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     locks l = {mutex, cond, sem, keys, once, chan};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -241,8 +241,8 @@ static hf_status have_looping_source(void *arg)
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
-    HF_TRY(hf_flow_new(&flow, 1, .source = source_loops, .arg = chan));
+    HF_TRY(hf_chan_new(1, &chan));
+    HF_TRY(hf_flow_new(1, &flow, .source = source_loops, .arg = chan));
     return hf_flow_collect(flow, item_is_fine, NULL);
 }
 
@@ -251,8 +251,8 @@ static hf_status have_looping_collector(void *arg)
     (void)arg;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
-    HF_TRY(hf_flow_new(&flow, 4096, .source = source_emits));
+    HF_TRY(hf_chan_new(1, &chan));
+    HF_TRY(hf_flow_new(4096, &flow, .source = source_emits));
     return hf_flow_collect(flow, item_loops, chan);
 }
 
@@ -329,7 +329,7 @@ static hf_status drive_again(void *arg)
     uint64_t stack_bytes = 0;
     the_loop = loop_sleep;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 16));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 16));
     for (int round = 0; round < 50; round++) {
         for (size_t j = 0; j < sizeof FAMILIES / sizeof *FAMILIES; j++) {
             HF_TRY(evict_family(&FAMILIES[j]));
@@ -425,9 +425,9 @@ static hf_status clean_up_a_lot(void *arg)
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
     HF_AUTO(hf_chan_free) hf_chan *values = NULL;
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_chan_new(&values, 1, .capacity = MUCH));
+    HF_TRY(hf_chan_new(1, &values, .capacity = MUCH));
     for (int i = 0; i < MUCH; i++) {
-        HF_TRY(hf_chan_new(&chans[i], 1));
+        HF_TRY(hf_chan_new(1, &chans[i]));
         HF_TRY(hf_chan_send(values, "v"));
     }
     hf_status status = hf_sleep(hf_days(1));

@@ -195,16 +195,16 @@ static hf_status cancel_against_unlock(void *arg)
     r.mutex = mutex;
     HF_AUTO(hf_scope_close) hf_scope *outer = NULL;
     HF_TRY(hf_scope_open(&outer));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     HF_TRY(hf_mutex_lock(mutex));
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_fork(outer, lock_or_be_canceled, &r, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(outer, lock_or_be_canceled, &r, .ret_branch = &jobs[i]));
     }
     HF_TRY(hf_yield());
-    HF_TRY(hf_job_cancel(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[0]));
     HF_TRY(hf_mutex_unlock(mutex));
-    HF_TRY(hf_job_cancel(jobs[1]));
-    (void)hf_join(outer);
+    HF_TRY(hf_branch_cancel(jobs[1]));
+    HF_IGNORE(hf_join(outer));
     HF_CHECK(r.got + r.canceled == 3);
     HF_CHECK(r.got >= 1);
     HF_CHECK(hf_mutex_try_lock(mutex) == HF_OK); /* nobody took it along */
@@ -274,7 +274,7 @@ static hf_status crowd_of_three(void *arg)
     (void)arg;
     crowd c = {0};
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_sem_new(&sem, 3));
+    HF_TRY(hf_sem_new(3, &sem));
     c.sem = sem;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope));
@@ -308,13 +308,13 @@ static hf_status small_wishes_wait_for_large_ones(void *arg)
     int next = 0;
     line lines[3];
     HF_AUTO(hf_sem_free) hf_sem *sem = NULL;
-    HF_TRY(hf_sem_new(&sem, 1));
+    HF_TRY(hf_sem_new(1, &sem));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     for (int i = 0; i < 3; i++) { /* wishes 5, 2, 1 with one permit there */
         lines[i] = (line){.sem = sem, .wish = i == 0 ? 5 : 3 - i, .order = order, .next = &next, .number = i};
-        HF_TRY(hf_fork(scope, acquire_in_line, &lines[i], .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, acquire_in_line, &lines[i], .ret_branch = &jobs[i]));
         let_settle();
     }
     HF_CHECK(next == 0);
@@ -322,13 +322,13 @@ static hf_status small_wishes_wait_for_large_ones(void *arg)
     HF_TRY(hf_sem_release(sem, 1));
     let_settle();
     HF_CHECK(next == 0);
-    HF_TRY(hf_job_cancel(jobs[0])); /* two permits are there: the one behind it is served, the last is not */
+    HF_TRY(hf_branch_cancel(jobs[0])); /* two permits are there: the one behind it is served, the last is not */
     let_settle();
     HF_CHECK(next == 1 && order[0] == 1);
     HF_TRY(hf_sem_release(sem, 1));
     let_settle();
     HF_CHECK(next == 2 && order[1] == 2);
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     return HF_OK;
 }
 
@@ -342,8 +342,8 @@ static hf_status misuse_sem(void *arg)
 {
     (void)arg;
     hf_sem *sem = NULL;
-    HF_CHECK(hf_sem_new(&sem, -1) == HF_ERR_INVALID);
-    HF_TRY(hf_sem_new(&sem, 0));
+    HF_CHECK(hf_sem_new(-1, &sem) == HF_ERR_INVALID);
+    HF_TRY(hf_sem_new(0, &sem));
     HF_CHECK(hf_sem_acquire(sem, 0) == HF_ERR_MISUSE);
     HF_CHECK(hf_sem_release(sem, -1) == HF_ERR_MISUSE);
     HF_CHECK(hf_sem_acquire(NULL, 1) == HF_ERR_MISUSE);
@@ -455,10 +455,10 @@ static hf_status signal_and_broadcast(void *arg)
     HF_TRY(hf_cond_new(&cond));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[5] = {NULL};
+    hf_branch *jobs[5] = {NULL};
     for (int i = 0; i < 5; i++) {
         w[i] = (waiter){mutex, cond, &woken, HF_OK};
-        HF_TRY(hf_fork(scope, wait_once, &w[i], .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, wait_once, &w[i], .ret_branch = &jobs[i]));
     }
     let_settle();
     HF_CHECK(hf_cond_free(cond) == HF_ERR_MISUSE);
@@ -466,7 +466,7 @@ static hf_status signal_and_broadcast(void *arg)
     let_settle();
     HF_CHECK(woken == 1);
     HF_TRY(hf_mutex_lock(mutex));
-    HF_TRY(hf_job_cancel(jobs[4])); /* has to wait for the mutex all the same */
+    HF_TRY(hf_branch_cancel(jobs[4])); /* has to wait for the mutex all the same */
     let_settle();
     HF_CHECK(woken == 1);
     HF_TRY(hf_mutex_unlock(mutex));
@@ -475,14 +475,14 @@ static hf_status signal_and_broadcast(void *arg)
     HF_TRY(hf_mutex_lock(mutex));
     HF_TRY(hf_cond_signal(cond));
     let_settle();
-    HF_TRY(hf_job_cancel(jobs[1])); /* signaled, it waits for the mutex: a cancel does not get it out of there */
+    HF_TRY(hf_branch_cancel(jobs[1])); /* signaled, it waits for the mutex: a cancel does not get it out of there */
     let_settle();
     HF_CHECK(woken == 2);
     HF_TRY(hf_mutex_unlock(mutex));
     let_settle();
     HF_CHECK(woken == 3 && w[1].status == HF_OK);
     HF_TRY(hf_cond_broadcast(cond));
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     HF_CHECK(woken == 5);
     HF_CHECK(hf_cond_wait(cond, mutex) == HF_ERR_MISUSE);
     HF_TRY(hf_mutex_lock(mutex));
@@ -593,18 +593,18 @@ static hf_status cancel_the_runner(void *arg)
     HF_TRY(hf_once_new(&once));
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = HF_JOIN_COLLECT));
-    hf_job *jobs[3] = {NULL};
+    hf_branch *jobs[3] = {NULL};
     for (int i = 0; i < 3; i++) {
-        HF_TRY(hf_fork(scope, run_slow, once, .ret_job = &jobs[i]));
+        HF_TRY(hf_fork(scope, run_slow, once, .ret_branch = &jobs[i]));
     }
     let_settle();
-    HF_TRY(hf_job_cancel(jobs[1])); /* a waiter leaves alone */
+    HF_TRY(hf_branch_cancel(jobs[1])); /* a waiter leaves alone */
     let_settle();
-    HF_CHECK(hf_job_status(jobs[1]) == HF_ERR_CANCELED && !hf_job_is_done(jobs[0]));
-    HF_TRY(hf_job_cancel(jobs[0])); /* the runner: the turn goes to the last */
-    (void)hf_join(scope);
-    HF_CHECK(hf_job_status(jobs[0]) == HF_ERR_CANCELED);
-    HF_CHECK(hf_job_status(jobs[2]) == HF_OK);
+    HF_CHECK(hf_branch_status(jobs[1]) == HF_ERR_CANCELED && !hf_branch_is_done(jobs[0]));
+    HF_TRY(hf_branch_cancel(jobs[0])); /* the runner: the turn goes to the last */
+    HF_IGNORE(hf_join(scope));
+    HF_CHECK(hf_branch_status(jobs[0]) == HF_ERR_CANCELED);
+    HF_CHECK(hf_branch_status(jobs[2]) == HF_OK);
     return HF_OK;
 }
 

@@ -1,7 +1,7 @@
 /* The table of verbs (src/fiber/verbs.def) says the truth: each verb is called in each place that exists today, and
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
 #include "base/limits.h"
-#include "fiber/crew.h"
+#include "fiber/crew/crew.h"
 #include "support/fake_service.h"
 #include "unit/fiber/bodies.h"
 
@@ -18,7 +18,7 @@ typedef struct things {
     hf_runtime *rt; /* for makers on a plain thread; NULL on a fiber */
     hf_scope *scope;
     hf_scope *work; /* of the flight */
-    hf_job *job;
+    hf_branch *job;
     hf_shield *shield;
     hf_chan *chan; /* capacity 2, one value in it */
     hf_mutex *mutex;
@@ -38,7 +38,7 @@ typedef struct things {
     hf_conn *conn; /* connected to listener */
     hf_conn *peer;
     hf_file *file;
-    hf_signals *signals;
+    hf_os_signals *signals;
     hf_process *process;
     fake_service *fake;
     hf_execution *execution; /* runs, and nobody works on it */
@@ -56,7 +56,7 @@ static hf_status quick(void *arg)
 static hf_status quick_value(void *arg, hf_value **ret_value)
 {
     (void)arg;
-    return hf_value_copy(ret_value, "v", 1);
+    return hf_value_copy("v", 1, ret_value);
 }
 
 static hf_status take_item(void *ctx, const void *value)
@@ -74,16 +74,16 @@ static hf_status make_io(things *t, need what)
     static const int NUMBERS[] = {SIGUSR2};
     static const char *const ARGV[] = {"/bin/sleep", "100", NULL};
     if (what == NETWORK) {
-        HF_TRY(hf_listener_open(&t->listener, "tcp:127.0.0.1:0", .runtime = t->rt));
-        HF_TRY(hf_conn_open(&t->conn, hf_listener_address(t->listener), .runtime = t->rt));
+        HF_TRY(hf_listener_open("tcp:127.0.0.1:0", &t->listener, .runtime = t->rt));
+        HF_TRY(hf_conn_open(hf_listener_address(t->listener), &t->conn, .runtime = t->rt));
         HF_TRY(hf_listener_accept(t->listener, &t->peer));
         HF_TRY(hf_conn_write(t->peer, "hello", 5));
     } else if (what == A_FILE) {
-        HF_TRY(hf_file_open(&t->file, t->path, HF_FILE_WRITE, .runtime = t->rt));
+        HF_TRY(hf_file_open(t->path, HF_FILE_WRITE, &t->file, .runtime = t->rt));
     } else if (what == SIGNALS) {
-        HF_TRY(hf_signals_open(&t->signals, NUMBERS, 1, .runtime = t->rt));
+        HF_TRY(hf_os_signals_open(NUMBERS, 1, &t->signals, .runtime = t->rt));
     } else if (what == A_PROCESS) {
-        HF_TRY(hf_process_start(&t->process, ARGV, .runtime = t->rt, .in = HF_STDIO_PIPE));
+        HF_TRY(hf_process_start(ARGV, &t->process, .runtime = t->rt, .in = HF_STDIO_PIPE));
     }
     return HF_OK;
 }
@@ -95,7 +95,7 @@ static hf_status make_outside(things *t, need what)
     HF_TRY(pipe(t->fds) == 0 ? HF_OK : HF_ERR_LIMIT);
     HF_TRY(write(t->fds[1], "x", 1) == 1 ? HF_OK : HF_ERR_IO);
     HF_TRY(hf_scope_open(&t->work, .runtime = t->rt, .join = HF_JOIN_COLLECT));
-    HF_TRY(hf_value_copy(&t->value, "value", 5));
+    HF_TRY(hf_value_copy("value", 5, &t->value));
     HF_TRY(hf_flight_new(&t->flight, .scope = t->work));
     HF_TRY(hf_cache_new(&t->cache, .runtime = t->rt));
     HF_TRY(hf_cache_put(t->cache, "k", 1, t->value, NULL));
@@ -111,22 +111,22 @@ static hf_status make_outside(things *t, need what)
 
 static hf_status make_inside(things *t, need what)
 {
-    HF_TRY(hf_chan_new(&t->chan, 1, .capacity = 2, .runtime = t->rt));
+    HF_TRY(hf_chan_new(1, &t->chan, .capacity = 2, .runtime = t->rt));
     HF_TRY(hf_chan_send(t->chan, "a"));
     HF_TRY(hf_mutex_new(&t->mutex, .runtime = t->rt));
     HF_TRY(hf_mutex_new(&t->held, .runtime = t->rt));
     HF_TRY(hf_mutex_lock(t->held));
-    HF_TRY(hf_sem_new(&t->sem, 4, .runtime = t->rt));
+    HF_TRY(hf_sem_new(4, &t->sem, .runtime = t->rt));
     HF_TRY(hf_cond_new(&t->cond, .runtime = t->rt));
     HF_TRY(hf_once_new(&t->once, .runtime = t->rt));
     HF_TRY(hf_keylock_new(&t->keys, .runtime = t->rt));
     HF_TRY(hf_keylock_lock(t->keys, "held", 4, &t->guard));
-    HF_TRY(hf_flow_new(&t->flow, 1, .runtime = t->rt));
-    HF_TRY(hf_collector_open(&t->collector, t->flow, .mode = HF_FLOW_CONFLATE));
+    HF_TRY(hf_flow_new(1, &t->flow, .runtime = t->rt));
+    HF_TRY(hf_collector_open(t->flow, &t->collector, .mode = HF_FLOW_CONFLATE));
     HF_TRY(hf_flow_emit(t->flow, "e"));
     HF_TRY(hf_scope_open(&t->scope, .runtime = t->rt));
-    HF_TRY(hf_fork(t->scope, quick, NULL, .ret_job = &t->job));
-    return what == A_SHIELD ? hf_shield_open(&t->shield, hf_seconds(10)) : HF_OK;
+    HF_TRY(hf_fork(t->scope, quick, NULL, .ret_branch = &t->job));
+    return what == A_SHIELD ? hf_shield_open(hf_seconds(10), &t->shield) : HF_OK;
 }
 
 static hf_status make_things(things *t, need what)
@@ -138,7 +138,7 @@ static hf_status make_things(things *t, need what)
 static void free_io(things *t)
 {
     HF_CHECK(t->process == NULL || hf_process_close(t->process) == HF_OK);
-    HF_CHECK(t->signals == NULL || hf_signals_close(t->signals) == HF_OK);
+    HF_CHECK(t->signals == NULL || hf_os_signals_close(t->signals) == HF_OK);
     HF_CHECK(t->file == NULL || hf_file_close(t->file) == HF_OK);
     HF_CHECK(t->peer == NULL || hf_conn_close(t->peer) == HF_OK);
     HF_CHECK(t->conn == NULL || hf_conn_close(t->conn) == HF_OK);
@@ -196,17 +196,17 @@ static void free_things(things *t)
         t->member = status == HF_OK ? NULL : t->member; \
         return status;                                  \
     }
-/* A call that makes something: it is freed again at once. */
-#define CALL_NEW(verb, type, release, ...)             \
-    static hf_status call_##verb(things *t)            \
-    {                                                  \
-        type *made = NULL;                             \
-        hf_status status = verb(&made, ##__VA_ARGS__); \
-        (void)t;                                       \
-        if (made != NULL) {                            \
-            (void)release(made);                       \
-        }                                              \
-        return status;                                 \
+/* A call that makes something, with its arguments, among them &made: it is freed again at once. */
+#define CALL_NEW(verb, type, release, ...)    \
+    static hf_status call_##verb(things *t)   \
+    {                                         \
+        type *made = NULL;                    \
+        hf_status status = verb(__VA_ARGS__); \
+        (void)t;                              \
+        if (made != NULL) {                   \
+            (void)release(made);              \
+        }                                     \
+        return status;                        \
     }
 #define CALL(verb, expression)              \
     static hf_status call_##verb(things *t) \
@@ -239,7 +239,7 @@ static hf_runtime *runtime_of(things *t)
     return t->rt != NULL ? t->rt : hf_runtime_current();
 }
 
-CALL_NEW(hf_runtime_new, hf_runtime, hf_runtime_free, .threads = HF_OFF)
+CALL_NEW(hf_runtime_new, hf_runtime, hf_runtime_free, &made, .threads = HF_OFF)
 CALL(hf_run, hf_run(quick, NULL, .threads = HF_OFF))
 LOOK(hf_runtime_current, hf_runtime_current())
 LOOK(hf_runtime_fd, runtime_of(t) != NULL ? hf_runtime_fd(runtime_of(t)) : 0)
@@ -272,7 +272,7 @@ static hf_status call_hf_text_free(things *t)
     return HF_OK;
 }
 
-CALL_NEW(hf_scope_open, hf_scope, hf_scope_close, .runtime = t->rt)
+CALL_NEW(hf_scope_open, hf_scope, hf_scope_close, &made, .runtime = t->rt)
 CALL_FREE(hf_scope_close, scope)
 CALL(hf_fork, hf_fork(t->scope, quick, NULL))
 CALL(hf_join, hf_join(t->scope))
@@ -281,23 +281,23 @@ LOOK(hf_scope_name, hf_scope_name(t->scope))
 LOOK(hf_scope_tally, hf_scope_tally(t->scope))
 LOOK(hf_scope_is_idle, hf_scope_is_idle(t->scope))
 LOOK(hf_scope_failure, hf_scope_failure(t->scope, 0))
-LOOK(hf_job_is_done, hf_job_is_done(t->job))
-LOOK(hf_job_status, hf_job_status(t->job))
-LOOK(hf_job_failure, hf_job_failure(t->job))
-LOOK(hf_job_index, hf_job_index(t->job))
-CALL(hf_job_cancel, hf_job_cancel(t->job))
+LOOK(hf_branch_is_done, hf_branch_is_done(t->job))
+LOOK(hf_branch_status, hf_branch_status(t->job))
+LOOK(hf_branch_failure, hf_branch_failure(t->job))
+LOOK(hf_branch_index, hf_branch_index(t->job))
+CALL(hf_branch_cancel, hf_branch_cancel(t->job))
 CALL(hf_sleep, hf_sleep(hf_milliseconds(1)))
 CALL(hf_yield, hf_yield())
 CALL(hf_canceled, hf_canceled())
 LOOK(hf_cancel_cause, hf_cancel_cause(NULL))
 LOOK(hf_time_left, hf_time_left())
-CALL_NEW(hf_shield_open, hf_shield, hf_shield_close, hf_seconds(1))
+CALL_NEW(hf_shield_open, hf_shield, hf_shield_close, hf_seconds(1), &made)
 CALL_FREE(hf_shield_close, shield)
 static const hf_local KEY = {"key"};
 CALL(hf_local_set, hf_local_set(&KEY, NULL))
 LOOK(hf_local_get, hf_local_get(&KEY))
 
-CALL_NEW(hf_chan_new, hf_chan, hf_chan_free, 1, .runtime = t->rt)
+CALL_NEW(hf_chan_new, hf_chan, hf_chan_free, 1, &made, .runtime = t->rt)
 CALL_FREE(hf_chan_free, chan)
 CALL(hf_chan_close, hf_chan_close(t->chan))
 CALL(hf_chan_send, hf_chan_send(t->chan, "b"))
@@ -316,7 +316,7 @@ static hf_status call_hf_try_select(things *t)
     return hf_try_select(&one, 1, &size_out);
 }
 
-CALL_NEW(hf_mutex_new, hf_mutex, hf_mutex_free, .runtime = t->rt)
+CALL_NEW(hf_mutex_new, hf_mutex, hf_mutex_free, &made, .runtime = t->rt)
 CALL_FREE(hf_mutex_free, mutex)
 static hf_status call_hf_mutex_lock(things *t)
 {
@@ -336,22 +336,22 @@ static hf_status call_hf_mutex_unlock(things *t)
     }
     return status;
 }
-CALL_NEW(hf_sem_new, hf_sem, hf_sem_free, 1, .runtime = t->rt)
+CALL_NEW(hf_sem_new, hf_sem, hf_sem_free, 1, &made, .runtime = t->rt)
 CALL_FREE(hf_sem_free, sem)
 CALL(hf_sem_acquire, hf_sem_acquire(t->sem, 1))
 CALL(hf_sem_try_acquire, hf_sem_try_acquire(t->sem, 1))
 CALL(hf_sem_release, hf_sem_release(t->sem, 1))
-CALL_NEW(hf_cond_new, hf_cond, hf_cond_free, .runtime = t->rt)
+CALL_NEW(hf_cond_new, hf_cond, hf_cond_free, &made, .runtime = t->rt)
 CALL_FREE(hf_cond_free, cond)
 CALL(hf_cond_wait, hf_cond_wait(t->cond, t->held, .timeout = hf_milliseconds(1)))
 CALL(hf_cond_signal, hf_cond_signal(t->cond))
 CALL(hf_cond_broadcast, hf_cond_broadcast(t->cond))
-CALL_NEW(hf_once_new, hf_once, hf_once_free, .runtime = t->rt)
+CALL_NEW(hf_once_new, hf_once, hf_once_free, &made, .runtime = t->rt)
 CALL_FREE(hf_once_free, once)
 CALL(hf_once_run, hf_once_run(t->once, quick, NULL))
 
-CALL_NEW(hf_value_new, hf_value, hf_value_unref, NULL, 0, NULL)
-CALL_NEW(hf_value_copy, hf_value, hf_value_unref, "x", 1)
+CALL_NEW(hf_value_new, hf_value, hf_value_unref, NULL, 0, NULL, &made)
+CALL_NEW(hf_value_copy, hf_value, hf_value_unref, "x", 1, &made)
 static hf_status call_hf_value_ref(things *t)
 {
     hf_value_unref(hf_value_ref(t->value));
@@ -360,7 +360,7 @@ static hf_status call_hf_value_ref(things *t)
 #define call_hf_value_unref call_hf_value_ref
 LOOK(hf_value_data, hf_value_data(t->value))
 LOOK(hf_value_len, hf_value_len(t->value))
-CALL_NEW(hf_keylock_new, hf_keylock, hf_keylock_free, .runtime = t->rt)
+CALL_NEW(hf_keylock_new, hf_keylock, hf_keylock_free, &made, .runtime = t->rt)
 static hf_status call_hf_keylock_free(things *t)
 {
     hf_keylock *fresh = NULL; /* the other one is held */
@@ -381,11 +381,11 @@ static hf_status call_hf_keylock_try_lock(things *t)
 }
 CALL_FREE(hf_key_unlock, guard)
 LOOK(hf_keylock_count, hf_keylock_count(t->keys))
-CALL_NEW(hf_flight_new, hf_flight, hf_flight_free, .scope = t->work)
+CALL_NEW(hf_flight_new, hf_flight, hf_flight_free, &made, .scope = t->work)
 CALL_FREE(hf_flight_free, flight)
 CALL(hf_flight_run, hf_flight_run(t->flight, "f", 1, quick_value, NULL, NULL))
 LOOK(hf_flight_count, hf_flight_count(t->flight))
-CALL_NEW(hf_cache_new, hf_cache, hf_cache_free, .runtime = t->rt)
+CALL_NEW(hf_cache_new, hf_cache, hf_cache_free, &made, .runtime = t->rt)
 CALL_FREE(hf_cache_free, cache)
 CALL(hf_cache_put, hf_cache_put(t->cache, "l", 1, t->value, NULL))
 static hf_status call_hf_cache_get(things *t)
@@ -403,30 +403,30 @@ static hf_status call_hf_cache_pin(things *t)
 CALL(hf_cache_remove, hf_cache_remove(t->cache, "k", 1))
 LOOK(hf_cache_stat, hf_cache_stat(t->cache))
 
-CALL_NEW(hf_flow_new, hf_flow, hf_flow_free, 1, .runtime = t->rt)
+CALL_NEW(hf_flow_new, hf_flow, hf_flow_free, 1, &made, .runtime = t->rt)
 static hf_status call_hf_flow_free(things *t)
 {
     hf_flow *fresh = NULL;
-    hf_status status = hf_flow_new(&fresh, 1, .runtime = t->rt);
+    hf_status status = hf_flow_new(1, &fresh, .runtime = t->rt);
     return status != HF_OK ? status : hf_flow_free(fresh);
 }
 CALL(hf_flow_close, hf_flow_close(t->flow))
 CALL(hf_flow_emit, hf_flow_emit(t->flow, "f"))
 CALL(hf_flow_collect, hf_flow_collect(t->flow, take_item, NULL, .timeout = hf_milliseconds(1)))
-CALL_NEW(hf_collector_open, hf_collector, hf_collector_close, t->flow)
+CALL_NEW(hf_collector_open, hf_collector, hf_collector_close, t->flow, &made)
 CALL(hf_collector_next, hf_collector_next(t->collector, &byte_out))
 LOOK(hf_collector_dropped, hf_collector_dropped(t->collector))
 CALL_FREE(hf_collector_close, collector)
 
-CALL_NEW(hf_pool_new, hf_dispatcher, hf_dispatcher_free, .runtime = t->rt)
-CALL_NEW(hf_pool_view, hf_dispatcher, hf_dispatcher_free, t->pool)
-CALL_NEW(hf_serial_new, hf_dispatcher, hf_dispatcher_free, .runtime = t->rt)
+CALL_NEW(hf_pool_new, hf_dispatcher, hf_dispatcher_free, &made, .runtime = t->rt)
+CALL_NEW(hf_pool_view, hf_dispatcher, hf_dispatcher_free, t->pool, &made)
+CALL_NEW(hf_serial_new, hf_dispatcher, hf_dispatcher_free, &made, .runtime = t->rt)
 CALL_FREE(hf_dispatcher_free, pool)
 CALL(hf_block, hf_block(quick, NULL))
 
 CALL(hf_fd_wait, hf_fd_wait(t->fds[0], HF_READABLE))
 CALL(hf_fd_forget, hf_fd_forget(t->fds[0]))
-CALL_NEW(hf_listener_open, hf_listener, hf_listener_close, "tcp:127.0.0.1:0", .runtime = t->rt)
+CALL_NEW(hf_listener_open, hf_listener, hf_listener_close, "tcp:127.0.0.1:0", &made, .runtime = t->rt)
 static hf_status call_hf_listener_accept(things *t)
 {
     HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
@@ -434,7 +434,7 @@ static hf_status call_hf_listener_accept(things *t)
 }
 LOOK(hf_listener_address, hf_listener_address(t->listener))
 CALL_FREE(hf_listener_close, listener)
-CALL_NEW(hf_conn_open, hf_conn, hf_conn_close, hf_listener_address(t->listener), .runtime = t->rt)
+CALL_NEW(hf_conn_open, hf_conn, hf_conn_close, hf_listener_address(t->listener), &made, .runtime = t->rt)
 CALL(hf_conn_read, hf_conn_read(t->conn, &byte_out, 1, &size_out))
 CALL(hf_conn_write, hf_conn_write(t->conn, "x", 1))
 CALL(hf_conn_shutdown, hf_conn_shutdown(t->conn))
@@ -446,19 +446,19 @@ static hf_status call_hf_resolve(things *t)
     (void)t;
     return hf_resolve("localhost", addresses, 2, &size_out);
 }
-CALL_NEW(hf_file_open, hf_file, hf_file_close, t->path, HF_FILE_READ, .runtime = t->rt)
+CALL_NEW(hf_file_open, hf_file, hf_file_close, t->path, HF_FILE_READ, &made, .runtime = t->rt)
 CALL(hf_file_read, hf_file_read(t->file, &byte_out, 1, &size_out))
 CALL(hf_file_write, hf_file_write(t->file, "x", 1))
 CALL(hf_file_sync, hf_file_sync(t->file))
 CALL_FREE(hf_file_close, file)
 static const int SIGUSR1_ONLY[] = {SIGUSR1};
-CALL_NEW(hf_signals_open, hf_signals, hf_signals_close, SIGUSR1_ONLY, 1, .runtime = t->rt)
+CALL_NEW(hf_os_signals_open, hf_os_signals, hf_os_signals_close, SIGUSR1_ONLY, 1, &made, .runtime = t->rt)
 static int number_out;
-CALL(hf_signals_next, hf_signals_next(t->signals, &number_out, .timeout = hf_microseconds(1)))
-CALL_FREE(hf_signals_close, signals)
+CALL(hf_os_signals_next, hf_os_signals_next(t->signals, &number_out, .timeout = hf_microseconds(1)))
+CALL_FREE(hf_os_signals_close, signals)
 
 static const char *const TRUE_ARGV[] = {"/bin/true", NULL};
-CALL_NEW(hf_process_start, hf_process, hf_process_close, TRUE_ARGV, .runtime = t->rt)
+CALL_NEW(hf_process_start, hf_process, hf_process_close, TRUE_ARGV, &made, .runtime = t->rt)
 LOOK(hf_process_pid, hf_process_pid(t->process))
 LOOK(hf_process_in, hf_process_in(t->process))
 LOOK(hf_process_out, hf_process_out(t->process))
@@ -471,13 +471,13 @@ static hf_status call_hf_process_wait(things *t)
 }
 CALL(hf_process_kill, hf_process_kill(t->process, 0))
 CALL_FREE(hf_process_close, process)
-CALL_NEW(hf_sim_new, hf_env, hf_sim_free, .seed = 1)
+CALL_NEW(hf_sim_new, hf_env, hf_sim_free, &made, .seed = 1)
 
 static hf_status call_hf_payload_copy(things *t)
 {
     HF_AUTO(hf_payload_free) hf_payload made = hf_payload_none();
     (void)t;
-    return hf_payload_copy(&made, hf_payload_of_bytes("x", 1));
+    return hf_payload_copy(hf_payload_of_bytes("x", 1), &made);
 }
 static hf_status call_hf_payload_printf(things *t)
 {
@@ -582,7 +582,7 @@ static need need_of(const verb *v)
     if (starts_with(v->name, "hf_file_")) {
         return A_FILE;
     }
-    if (starts_with(v->name, "hf_signals_next") || starts_with(v->name, "hf_signals_close")) {
+    if (starts_with(v->name, "hf_os_signals_next") || starts_with(v->name, "hf_os_signals_close")) {
         return SIGNALS;
     }
     if (starts_with(v->name, "hf_process_") && strcmp(v->name, "hf_process_start") != 0) {
@@ -834,7 +834,7 @@ static hf_status one_evicted(void *arg)
     play *p = arg;
     how expected = how_of(p->verb->name);
     HF_TRY(make_inside(&p->t, need_of(p->verb)));
-    HF_TRY(hf_fork(p->t.scope, doze, NULL, .ret_job = &p->t.job)); /* runs again after this one */
+    HF_TRY(hf_fork(p->t.scope, doze, NULL, .ret_branch = &p->t.job)); /* runs again after this one */
     HF_CHECK(hf_sleep(hf_hours(1)) == HF_ERR_EVICTED);
     for (int i = 0; i < CALLS; i++) {
         hf_status status = call_of(p->verb)(&p->t);

@@ -1,7 +1,7 @@
 /* The watchdog's decisions on virtual time: what is done to a stuck fiber, when, and how often. */
 #include "support/support.h"
 
-#include "fiber/watch_policy.h"
+#include "fiber/watch/watch_policy.h"
 
 #include <inttypes.h>
 #include <stdio.h>

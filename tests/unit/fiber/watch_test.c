@@ -3,7 +3,7 @@
 /* labels: threads */
 #include "support/support.h"
 
-#include "fiber/watch_private.h"
+#include "fiber/watch/watch_private.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -115,14 +115,14 @@ static hf_stats stats_of(hf_runtime *rt)
 {
     hf_stats stats;
     memset(&stats, 0, sizeof stats);
-    (void)hf_runtime_stats(rt, &stats);
+    HF_IGNORE(hf_runtime_stats(rt, &stats));
     return stats;
 }
 
 /* Polls on the test's own thread. */
-#define WAIT_UNTIL(condition)               \
-    while (!(condition)) {                  \
-        (void)hf_sleep(hf_milliseconds(1)); \
+#define WAIT_UNTIL(condition)                    \
+    while (!(condition)) {                       \
+        HF_IGNORE(hf_sleep(hf_milliseconds(1))); \
     }
 
 static hf_scope *open_scope(hf_runtime *rt)
@@ -134,7 +134,7 @@ static hf_scope *open_scope(hf_runtime *rt)
 
 static void end(hf_runtime *rt, hf_scope *scope, hf_chan *chan)
 {
-    (void)hf_join(scope);
+    HF_IGNORE(hf_join(scope));
     assert_int_equal(hf_scope_close(scope), HF_OK);
     assert_int_equal(hf_chan_free(chan), HF_OK);
     WAIT_UNTIL(hf_watch_zombies(rt) == 0);
@@ -164,7 +164,7 @@ static hf_status spinner(void *arg)
     HF_CHECK(gettid() != before); /* the library did */
     HF_CHECK(hf_sleep(hf_milliseconds(1)) == HF_ERR_CANCELED);
     hf_shield *shield = NULL;
-    HF_CHECK(hf_shield_open(&shield, hf_seconds(100)) == HF_OK);
+    HF_CHECK(hf_shield_open(hf_seconds(100), &shield) == HF_OK);
     HF_CHECK(hf_sleep(hf_milliseconds(1)) == HF_OK);
     HF_CHECK(hf_shield_close(shield) == HF_OK);
     return HF_OK;
@@ -197,7 +197,7 @@ static void N1_fibers_of_a_stuck_thread_run_again_once_it_is_replaced(void **sta
     static const char *const ORDER[] = {"fiber_stuck", "thread_replaced", "zombie", "zombie_gone", NULL};
     hf_runtime *rt = begin(1, QUICK); /* one thread: whatever runs beside the spinner runs on a new one */
     hf_chan *chan = NULL;
-    assert_int_equal(hf_chan_new(&chan, sizeof(int), .capacity = 4, .runtime = rt), HF_OK);
+    assert_int_equal(hf_chan_new(sizeof(int), &chan, .capacity = 4, .runtime = rt), HF_OK);
     hf_scope *scope = open_scope(rt);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(hf_fork(scope, neighbour, chan, .name = "neighbour"), HF_OK);
@@ -226,7 +226,7 @@ static void T18_without_a_signal_it_is_only_reported(void **state)
     static const char *const ORDER[] = {"fiber_stuck", "zombie", "zombie_gone", NULL};
     hf_runtime *rt = begin(1, QUICK_UNSIGNALLED);
     hf_chan *chan = NULL;
-    assert_int_equal(hf_chan_new(&chan, sizeof(int), .capacity = 4, .runtime = rt), HF_OK);
+    assert_int_equal(hf_chan_new(sizeof(int), &chan, .capacity = 4, .runtime = rt), HF_OK);
     hf_scope *scope = open_scope(rt);
     assert_int_equal(hf_fork(scope, neighbour, chan), HF_OK);
     assert_int_equal(hf_fork(scope, silent_spinner, NULL), HF_OK);
@@ -332,7 +332,7 @@ static void N1_a_scheduler_without_a_thread_does_not_hold_up_a_dump(void **state
         while (!hf_scope_is_idle(scope)) {
             dump(rt);
         }
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
         assert_int_equal(hf_scope_close(scope), HF_OK);
     }
     assert_int_equal(hf_runtime_free(rt), HF_OK);
@@ -348,7 +348,7 @@ static void T16_too_many_zombies_shut_the_runtime_down(void **state)
     options.shutdown_force = hf_milliseconds(20);
     hf_runtime *rt = begin(2, options);
     hf_chan *chan = NULL;
-    assert_int_equal(hf_chan_new(&chan, sizeof(int), .capacity = 4, .runtime = rt), HF_OK);
+    assert_int_equal(hf_chan_new(sizeof(int), &chan, .capacity = 4, .runtime = rt), HF_OK);
     hf_scope *scope = open_scope(rt);
     assert_int_equal(hf_fork(scope, neighbour, chan), HF_OK); /* well-behaved: ends when it is canceled */
     assert_int_equal(hf_fork(scope, silent_spinner, NULL), HF_OK);

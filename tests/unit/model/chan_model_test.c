@@ -367,9 +367,9 @@ static hf_status act(void *arg)
             select_some(me, true);
         } else if (what < 94) {
             HF_CHECK(hf_chan_count(world.chans[c].chan) <= world.chans[c].capacity);
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         } else if (what < 99) {
-            (void)hf_sleep(hf_nanoseconds((int64_t)below(me, 10) * UNIT));
+            HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)below(me, 10) * UNIT)));
         } else {
             close_chan(c);
         }
@@ -385,7 +385,7 @@ static void open_chans(actor *root)
     for (unsigned c = 0; c < world.chan_count; c++) {
         chan *at = &world.chans[c];
         at->capacity = chance(root, 400) ? 0 : (size_t)below(root, 4);
-        HF_CHECK(hf_chan_new(&at->chan, sizeof(uint64_t), .capacity = at->capacity,
+        HF_CHECK(hf_chan_new(sizeof(uint64_t), &at->chan, .capacity = at->capacity,
                              .runtime = world.on_main ? world.rt : NULL) == HF_OK);
     }
 }
@@ -429,12 +429,12 @@ static hf_status root_body(void *arg)
         hf_dispatcher *on = world.pool != NULL && chance(root, 400) ? world.pool : NULL;
         HF_CHECK(hf_fork(scope, act, each, .on = on) == HF_OK);
     }
-    (void)hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT));
+    HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT)));
     if (chance(root, 250)) {
         world.canceled_at = now();
         HF_CHECK(hf_scope_cancel(scope) == HF_OK);
     }
-    (void)hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT));
+    HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT)));
     for (unsigned c = 0; c < world.chan_count; c++) {
         close_chan(c); /* whoever still waits goes home */
     }

@@ -6,7 +6,7 @@
  *       condition that somebody holds who does not end;
  *   M3  a deaf fiber does not get out of its loop, and as many are counted as stranded as have not ended;
  *   M4  no stack, job, scope or object of the library is left, and the next crew finds the stacks. */
-#include "fiber/crew.h"
+#include "fiber/crew/crew.h"
 #include "support/support.h"
 
 #include "base/rng.h"
@@ -76,33 +76,33 @@ static void call_on_and_on(person *me)
     for (;;) {
         switch (hf_rng_below(&me->rng, 8)) {
         case 0:
-            (void)hf_sleep(some_time(me));
+            HF_IGNORE(hf_sleep(some_time(me)));
             break;
         case 1:
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
             break;
         case 2:
-            (void)hf_chan_recv(world.chan, &byte, .timeout = some_time(me));
+            HF_IGNORE(hf_chan_recv(world.chan, &byte, .timeout = some_time(me)));
             break;
         case 3:
-            (void)hf_select(&one, 1, &which);
+            HF_IGNORE(hf_select(&one, 1, &which));
             break;
         case 4:
-            (void)hf_canceled();
+            HF_IGNORE(hf_canceled());
             break;
         case 5:
             (void)hf_time_left();
             break;
         case 6: {
             HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-            (void)hf_scope_open(&scope, .timeout = some_time(me));
-            (void)hf_join(scope);
+            HF_IGNORE(hf_scope_open(&scope, .timeout = some_time(me)));
+            HF_IGNORE(hf_join(scope));
             break;
         }
         default: {
             HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-            (void)hf_shield_open(&shield, some_time(me));
-            (void)hf_chan_send(world.chan, &byte);
+            HF_IGNORE(hf_shield_open(some_time(me), &shield));
+            HF_IGNORE(hf_chan_send(world.chan, &byte));
             break;
         }
         }
@@ -212,14 +212,14 @@ static hf_status use_flow(person *me)
         return HF_OK;
     }
     size_t value_len = chance(me, 2) ? 1 : sizeof VALUE;
-    HF_TRY(hf_flow_new(&flow, value_len, .source = spring, .arg = source));
+    HF_TRY(hf_flow_new(value_len, &flow, .source = spring, .arg = source));
     return hear(me, hf_flow_collect(flow, drink, me));
 }
 
 static hf_status shielded(person *me)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, some_time(me)));
+    HF_TRY(hf_shield_open(some_time(me), &shield));
     return live(me, 1);
 }
 
@@ -266,7 +266,7 @@ static hf_status first(void *arg)
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
     HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 1));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 1));
     HF_TRY(hf_mutex_new(&mutex));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_keylock_new(&keys));

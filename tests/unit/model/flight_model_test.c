@@ -126,7 +126,7 @@ static hf_status fly(void *arg, hf_value **ret_value)
         status = hf_raise((hf_status)(HF_ERR_USER + (int)(me - world.bodies)), "body %d", (int)(me - world.bodies));
     } else if (status == HF_OK) {
         world.values++;
-        HF_CHECK(hf_value_new(ret_value, me, sizeof *me, release) == HF_OK);
+        HF_CHECK(hf_value_new(me, sizeof *me, release, ret_value) == HF_OK);
     }
     me->status = status;
     me->has_ended = true;
@@ -204,7 +204,7 @@ static hf_status act(void *arg)
     actor *me = arg;
     for (uint64_t steps = 1 + hf_rng_below(&me->rng, 4); steps > 0; steps--) {
         if (hf_rng_permille(&me->rng, 250)) {
-            (void)hf_sleep(hf_nanoseconds((int64_t)hf_rng_below(&me->rng, 8) * UNIT));
+            HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)hf_rng_below(&me->rng, 8) * UNIT)));
         }
         call(me);
         HF_CHECK(hf_flight_count(world.flight) <= KEYS);
@@ -227,7 +227,7 @@ static void run_callers(actor *root, hf_scope *work, hf_runtime *given)
     }
     uint64_t what = hf_rng_below(&root->rng, 100);
     if (what < 40) {
-        (void)hf_sleep(hf_nanoseconds((int64_t)(1 + hf_rng_below(&root->rng, 15)) * UNIT));
+        HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + hf_rng_below(&root->rng, 15)) * UNIT)));
         *(what < 30 ? &world.canceled_at : &world.work_canceled_at) = now();
         HF_CHECK(hf_scope_cancel(what < 30 ? scope : work) == HF_OK);
     } else {

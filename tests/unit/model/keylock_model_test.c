@@ -186,13 +186,13 @@ static void hold(actor *me, int which)
 {
     uint64_t what = below(me, 100);
     if (what < 40) {
-        (void)hf_sleep(hf_nanoseconds((int64_t)(1 + below(me, 6)) * UNIT));
+        HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + below(me, 6)) * UNIT)));
     } else if (what < 70) {
-        (void)hf_yield();
+        HF_IGNORE(hf_yield());
     } else if (what < 85 && which + 1 < LOCKS) { /* two locks, always in this order */
         int inner = which + 1 + (int)below(me, (uint64_t)(LOCKS - which - 1));
         if (acquire(me, inner, chance(me, 200))) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
             release(me, inner);
         }
     } else if (what < 87 && which < KEYS) {
@@ -214,7 +214,7 @@ static hf_status act(void *arg)
             hold(me, which);
             release(me, which);
         } else if (chance(me, 300)) {
-            (void)hf_sleep(hf_nanoseconds((int64_t)(1 + below(me, 6)) * UNIT));
+            HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + below(me, 6)) * UNIT)));
         }
         check_count();
     }
@@ -228,7 +228,7 @@ static void open_locks(actor *root, hf_runtime *given)
     world.idle_max = bound == HF_OFF ? 0 : (bound == 0 ? 1000 : bound);
     HF_CHECK(hf_keylock_new(&world.keylock, .idle_max = bound, .runtime = given) == HF_OK);
     HF_CHECK(hf_mutex_new(&world.mutex, .runtime = given) == HF_OK);
-    HF_CHECK(hf_sem_new(&world.sem, 1, .runtime = given) == HF_OK);
+    HF_CHECK(hf_sem_new(1, &world.sem, .runtime = given) == HF_OK);
     for (int i = 0; i < LOCKS; i++) {
         world.locks[i] = (lock){-1, 0};
     }
@@ -253,7 +253,7 @@ static hf_status root_body(void *arg)
         HF_CHECK(hf_fork(scope, act, each, .on = on) == HF_OK);
     }
     if (chance(root, 300)) {
-        (void)hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT));
+        HF_IGNORE(hf_sleep(hf_nanoseconds((int64_t)(1 + below(root, 15)) * UNIT)));
         world.canceled_at = now();
         HF_CHECK(hf_scope_cancel(scope) == HF_OK);
     } else {

@@ -238,7 +238,7 @@ static void begin(stage *s, show *sh, hf_body body, void (*ending)(void *))
     hf_runtime_options options = options_for(s);
     HF_CHECK(hf_runtime_new_with(&sh->rt, &options) == HF_OK);
     HF_CHECK(hf_scope_open(&sh->scope, .runtime = sh->rt, .join = HF_JOIN_COLLECT) == HF_OK);
-    HF_CHECK(hf_chan_new(&sh->chan, 1, .runtime = sh->rt, .capacity = hf_rng_below(&s->rng, 2)) == HF_OK);
+    HF_CHECK(hf_chan_new(1, &sh->chan, .runtime = sh->rt, .capacity = hf_rng_below(&s->rng, 2)) == HF_OK);
     if (body != NULL) {
         HF_CHECK(hf_fork(sh->scope, body, sh) == HF_OK);
     }
@@ -257,7 +257,7 @@ static void scene_cancel(stage *s)
 {
     show sh = {0};
     begin(s, &sh, sleep_long, cancel_scope);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -265,7 +265,7 @@ static void scene_stop(stage *s)
 {
     show sh = {0};
     begin(s, &sh, sleep_long, stop_runtime);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -291,7 +291,7 @@ static void scene_send(stage *s)
 {
     show sh = {0};
     begin(s, &sh, receive, send_last);
-    (void)hf_join(sh.scope);
+    HF_IGNORE(hf_join(sh.scope));
     end(s, &sh);
 }
 
@@ -467,7 +467,7 @@ static hf_status use_pools(void *arg)
         hf_dispatcher *pool = NULL;
         hf_dispatcher *view = NULL;
         HF_CHECK(hf_pool_new(&pool, .limit = 1 + (int)hf_rng_below(&s->rng, 2)) == HF_OK);
-        HF_CHECK(hf_pool_view(&view, pool) == HF_OK);
+        HF_CHECK(hf_pool_view(pool, &view) == HF_OK);
         hf_scope *scope = NULL;
         HF_CHECK(hf_scope_open(&scope) == HF_OK);
         HF_CHECK(hf_fork(scope, block_briefly, NULL, .on = view) == HF_OK);
@@ -478,8 +478,8 @@ static hf_status use_pools(void *arg)
         HF_CHECK(hf_dispatcher_free(view) == HF_OK);
         HF_CHECK(hf_dispatcher_free(pool) == HF_OK);
     }
-    (void)hf_block(block_abandoned, s, .abandonable = true, .drop = drop_nothing,
-                   .timeout = hf_nanoseconds(500 + 500 * (int64_t)hf_rng_below(&s->rng, 2)));
+    HF_IGNORE(hf_block(block_abandoned, s, .abandonable = true, .drop = drop_nothing,
+                       .timeout = hf_nanoseconds(500 + 500 * (int64_t)hf_rng_below(&s->rng, 2))));
     return HF_OK;
 }
 

@@ -59,7 +59,7 @@ static void in_shield(node *me)
     int64_t bound = (int64_t)(1 + below(me, 20)) * UNIT;
     at->deadline = at->nearest = now() + bound;
     TELL("node %d opens a shield for %lld us", (int)me->id, (long long)(bound / 1000));
-    HF_CHECK(hf_shield_open(&at->shield, hf_nanoseconds(bound)) == HF_OK);
+    HF_CHECK(hf_shield_open(hf_nanoseconds(bound), &at->shield) == HF_OK);
     me->inner = at;
     HF_CHECK_SAY(hf_canceled() == HF_OK, "M5 canceled inside a new shield");
     (void)wait_a_while(me);
@@ -118,7 +118,7 @@ static void close_scope(node *me, level *at)
     at->is_listed = false;
     hf_shield *shield = NULL;
     if (at->users > 0) {
-        HF_CHECK(hf_shield_open(&shield, hf_seconds(100)) == HF_OK);
+        HF_CHECK(hf_shield_open(hf_seconds(100), &shield) == HF_OK);
         while (at->users > 0) {
             HF_CHECK(hf_sleep(hf_nanoseconds(1)) == HF_OK);
         }
@@ -220,7 +220,7 @@ static void fork_into(node *me, level *at, bool from_outside)
     hf_fork_options options = {.size = sizeof options};
     options.drop = child->has_drop ? drop : NULL;
     options.on = child->on_pool ? world.pool : NULL;
-    options.ret_job = at->owner == me && chance(me, 200) ? &child->job : NULL;
+    options.ret_branch = at->owner == me && chance(me, 200) ? &child->job : NULL;
     options.delay = hf_nanoseconds(chance(me, 150) ? (int64_t)(1 + below(me, 10)) * UNIT : 0);
     child->not_before = now() + options.delay.ns;
     child->refused = at->jobs_max != NEVER; /* until it is in, its drop means that */
@@ -233,7 +233,7 @@ static void fork_into(node *me, level *at, bool from_outside)
     if (child->job != NULL && chance(me, 400)) {
         child->must = now();
         TELL("node %d cancels node %d", (int)me->id, (int)child->id);
-        HF_CHECK(hf_job_cancel(child->job) == HF_OK);
+        HF_CHECK(hf_branch_cancel(child->job) == HF_OK);
     }
 }
 

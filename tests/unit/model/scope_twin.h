@@ -39,9 +39,9 @@ typedef struct node {
     hf_rng rng;
     level *in;          /* the scope it is a child of; NULL for the root */
     level *inner;       /* its innermost open scope or shield */
-    hf_job *job;        /* a handle, for few */
+    hf_branch *job;     /* a handle, for few */
     int64_t not_before; /* a delayed start */
-    int64_t must;       /* waits fail from here on: hf_job_cancel */
+    int64_t must;       /* waits fail from here on: hf_branch_cancel */
     bool has_drop, on_pool, on_main, refused;
     bool from_outside; /* forked by who does not live in the scope: hf_join may just have returned */
     bool is_tainted;   /* lives in one who was */

@@ -35,6 +35,7 @@ static void ask_stats(const place *p)
 }
 
 /* More of them than are kept, some with half a request: whoever has a whole one is answered at once. */
+/* open-O3 */
 static void connections_that_say_nothing_hold_up_nobody(void **state)
 {
     const place *p = *state;

@@ -45,7 +45,7 @@ static hf_status echo(hf_payload in, hf_payload *ret_out)
     if (in.len > 100) {
         return hf_payload_printf(ret_out, "%zu", in.len);
     }
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 /* Ends when it is told to, by its heartbeats. */
@@ -221,7 +221,7 @@ static hf_status same_ids(hf_payload in, hf_payload *ret_out)
             REFUSED("echo", in, NULL, .start_to_close = s); /* it would have number 6 */
         }
         HF_TRY(hf_scope_cancel(scope));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
         REFUSED("echo", in, NULL, .start_to_close = s, .id = id); /* it was canceled, but has not ended */
         HF_TRY(hf_sleep(hf_minutes(5)));
         HF_TRY(hf_activity_run("echo", in, ret_out, .start_to_close = s, .id = id));
@@ -336,7 +336,7 @@ static hf_status odd_sleeps(hf_payload in, hf_payload *ret_out)
     }
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .timeout = hf_seconds(60)));
-    (void)hf_sleep(HF_SPAN_UNLIMITED); /* the scope ends it */
+    HF_IGNORE(hf_sleep(HF_SPAN_UNLIMITED)); /* the scope ends it */
     status = hf_join(scope);
     return status == HF_ERR_TIMEOUT ? hf_payload_printf(ret_out, "\"a minute\"") : status;
 }
@@ -406,7 +406,7 @@ static hf_status with_collector(const spans *s, hf_span span)
 {
     char value = 0;
     HF_AUTO(hf_collector_close) hf_collector *collector = NULL;
-    HF_TRY(hf_collector_open(&collector, s->flow));
+    HF_TRY(hf_collector_open(s->flow, &collector));
     return hf_collector_next(collector, &value, .timeout = span);
 }
 
@@ -438,7 +438,7 @@ static hf_status with_shield(const spans *s, hf_span span)
 {
     (void)s;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    return hf_shield_open(&shield, span);
+    return hf_shield_open(span, &shield);
 }
 
 static hf_status with_delay(const spans *s, hf_span span)
@@ -513,12 +513,12 @@ static hf_status odd_spans(hf_payload in, hf_payload *ret_out)
     HF_AUTO(hf_cond_free) hf_cond *cond = NULL;
     HF_AUTO(hf_keylock_free) hf_keylock *keys = NULL;
     HF_AUTO(hf_flow_free) hf_flow *flow = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     HF_TRY(hf_mutex_new(&mutex));
-    HF_TRY(hf_sem_new(&sem, 0));
+    HF_TRY(hf_sem_new(0, &sem));
     HF_TRY(hf_cond_new(&cond));
     HF_TRY(hf_keylock_new(&keys));
-    HF_TRY(hf_flow_new(&flow, 1));
+    HF_TRY(hf_flow_new(1, &flow));
     HF_TRY(each_span(&(spans){chan, mutex, sem, cond, keys, flow}));
     return hf_payload_printf(ret_out, "\"each\"");
 }
@@ -620,7 +620,7 @@ static hf_status big_result(hf_payload in, hf_payload *ret_out)
     if (status == HF_ERR_EVICTED) {
         return status;
     }
-    HF_TRY(hf_payload_copy(ret_out, hf_payload_of_bytes(big, sizeof big)));
+    HF_TRY(hf_payload_copy(hf_payload_of_bytes(big, sizeof big), ret_out));
     return status;
 }
 
@@ -675,7 +675,7 @@ static void a_payload_without_its_bytes_is_refused_everywhere(void **state)
     assert_int_equal(hf_start(service, "main", NO_BYTES, NULL), HF_ERR_MISUSE);
     assert_string_equal(hf_error_text(), "the input of the workflow has a length of 5 bytes, but its data is NULL");
     hf_payload copy = hf_payload_none();
-    assert_int_equal(hf_payload_copy(&copy, NO_BYTES), HF_ERR_MISUSE);
+    assert_int_equal(hf_payload_copy(NO_BYTES, &copy), HF_ERR_MISUSE);
     assert_int_equal(hf_close(service), HF_OK);
 }
 

@@ -142,6 +142,7 @@ static void make_database(const place *p)
     assert_int_equal(place_count(p), 1);
 }
 
+/* open-O2 */
 static void what_cannot_be_opened_says_why_and_is_left_alone(void **state)
 {
     (void)state;

@@ -255,12 +255,13 @@ static hf_status cancel_then_close(void *arg)
 static void a_canceled_fiber_may_still_close(void **state)
 {
     const place *p = *state;
-    (void)hf_run(cancel_then_close, *state);
+    HF_IGNORE(hf_run(cancel_then_close, *state));
     assert_int_equal(place_count(p), 1);
 }
 
 /* ---- Owners ----------------------------------------------------------------------------------------------------------- */
 
+/* open-O1 */
 static void a_second_opener_in_the_same_process_is_told_whose_it_is(void **state)
 {
     const place *p = *state;
@@ -497,6 +498,7 @@ static void a_link_leads_to_the_file_and_all_that_lies_beside_it(void **state)
     assert_int_equal(place_count(p), 2); /* the file and the link */
 }
 
+/* open-O4 */
 static void tools_ask_the_owner(void **state)
 {
     const place *p = *state;
@@ -806,8 +808,8 @@ static hf_status ask_in_vain(void *arg)
         HF_TRY(hf_scope_open(&scope, .name = "waits", .join = HF_JOIN_COLLECT));
         HF_TRY(hf_fork(scope, wait_in_vain, one));
         HF_TRY(hf_sleep(hf_seconds(1)));
-        (void)hf_scope_cancel(scope);
-        (void)hf_join(scope);
+        HF_IGNORE(hf_scope_cancel(scope));
+        HF_IGNORE(hf_join(scope));
     }
     hf_execution_free(one);
     return hf_close(service);

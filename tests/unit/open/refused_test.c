@@ -118,7 +118,7 @@ static hf_status lengths(hf_service *service)
             hf_payload copy = hf_payload_none();
             (void)snprintf(sentence, sizeof sentence,
                            "hf_payload_copy: the payload has %zu bytes, at most 1073741824 are copied", LENGTHS[i]);
-            check("hf_payload_copy", hf_payload_copy(&copy, lie), HF_ERR_TOO_BIG, sentence);
+            check("hf_payload_copy", hf_payload_copy(lie, &copy), HF_ERR_TOO_BIG, sentence);
         }
     }
     return HF_OK;
@@ -303,7 +303,7 @@ static hf_status of_activity(hf_payload in, hf_payload *ret_out)
     } else {
         (void)snprintf(text, sizeof text, "%s", hf_error()->cause != NULL ? hf_error()->cause->message : "no cause");
     }
-    return hf_payload_copy(ret_out, hf_payload_of_bytes(text, strlen(text)));
+    return hf_payload_copy(hf_payload_of_bytes(text, strlen(text)), ret_out);
 }
 
 typedef struct stage {
@@ -392,13 +392,13 @@ static hf_status say_too_much(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     (void)ret_out;
-    (void)hf_activity_heartbeat(hf_payload_of_bytes(big, SIZE_MAX));
+    HF_IGNORE(hf_activity_heartbeat(hf_payload_of_bytes(big, SIZE_MAX)));
     (void)snprintf(said[0], sizeof said[0], "%s", hf_error_text());
-    (void)hf_activity_heartbeat((hf_payload){NULL, 3, HF_ENCODING_JSON_TEXT, NULL});
+    HF_IGNORE(hf_activity_heartbeat((hf_payload){NULL, 3, HF_ENCODING_JSON_TEXT, NULL}));
     (void)snprintf(said[1], sizeof said[1], "%s", hf_error_text());
-    (void)hf_activity_fail("no", .details = hf_payload_of_bytes(big, SIZE_MAX));
+    HF_IGNORE(hf_activity_fail("no", .details = hf_payload_of_bytes(big, SIZE_MAX)));
     (void)snprintf(said[2], sizeof said[2], "%s", hf_error_text());
-    (void)hf_activity_fail("no", .retry_after = hf_nanoseconds(30));
+    HF_IGNORE(hf_activity_fail("no", .retry_after = hf_nanoseconds(30)));
     (void)snprintf(said[3], sizeof said[3], "%s", hf_error_text());
     return HF_OK;
 }

@@ -61,13 +61,13 @@ static hf_status sleepy(hf_payload in, hf_payload *ret_out)
     (void)in;
     (void)ret_out;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_hours(9)));
+    HF_TRY(hf_shield_open(hf_hours(9), &shield));
     return hf_sleep(hf_minutes(1));
 }
 
 static hf_status huge(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, hf_payload_of_bytes(big, strtoul(in.data, NULL, 10)));
+    return hf_payload_copy(hf_payload_of_bytes(big, strtoul(in.data, NULL, 10)), ret_out);
 }
 
 static hf_status run_worker(void *arg)

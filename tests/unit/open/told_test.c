@@ -68,7 +68,7 @@ static hf_status says_why(hf_payload in, hf_payload *ret_out)
 static hf_status says_why_with_a_cause(hf_payload in, hf_payload *ret_out)
 {
     (void)ret_out;
-    (void)hf_raise(HF_ERR_IO, "the disk is gone");
+    HF_IGNORE(hf_raise(HF_ERR_IO, "the disk is gone"));
     return hf_raise_typed(number_in(in), NULL, "it is mine");
 }
 

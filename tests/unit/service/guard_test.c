@@ -62,6 +62,7 @@ static void a_call_passes_one_guard_also_where_two_stand(void **state)
     assert_int_equal(submitted, 2);
 }
 
+/* service-G2 */
 static void a_guard_that_was_shut_refuses_and_the_other_does_not(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ static hf_status retry_for_ever(hf_payload in, hf_payload *ret_out)
     for (int i = 0; i < 3; i++) {
         hf_payload out = hf_payload_none();
         while (hf_signal_wait("go", &out) != HF_OK) {
-            (void)hf_sleep(hf_seconds(1));
+            HF_IGNORE(hf_sleep(hf_seconds(1)));
         }
         sum += strtol(out.data, NULL, 10);
     }
@@ -33,12 +33,12 @@ static hf_status child(void *arg)
 {
     family *f = arg;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_days(1)));
+    HF_TRY(hf_shield_open(hf_days(1), &shield));
     HF_TRY(hf_mutex_lock(f->mutex));
     for (int i = 0; i < 3; i++) {
         hf_payload out = hf_payload_none();
         while (hf_signal_wait("go", &out) != HF_OK) {
-            (void)hf_chan_send(f->chan, "x");
+            HF_IGNORE(hf_chan_send(f->chan, "x"));
         }
         f->sum += strtol(out.data, NULL, 10);
     }
@@ -50,7 +50,7 @@ static hf_status retry_in_child(hf_payload in, hf_payload *ret_out)
     (void)in;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL;
     HF_AUTO(hf_mutex_free) hf_mutex *mutex = NULL;
-    HF_TRY(hf_chan_new(&chan, 1));
+    HF_TRY(hf_chan_new(1, &chan));
     HF_TRY(hf_mutex_new(&mutex));
     family f = {chan, mutex, 0};
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -115,7 +115,7 @@ static hf_status quick(hf_payload in, hf_payload *ret_out)
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status add_all(hf_worker *worker)
@@ -239,10 +239,10 @@ static hf_status take_many(hf_payload in, hf_payload *ret_out)
     (void)in;
     (void)ret_out;
     HF_AUTO(hf_chan_free) hf_chan *chan = NULL; /* of which nothing may be left, either */
-    HF_TRY(hf_chan_new(&chan, 1, .capacity = 100));
+    HF_TRY(hf_chan_new(1, &chan, .capacity = 100));
     for (int i = 0; i < ROUNDS; i++) {
         while (hf_signal_wait("go", NULL) != HF_OK) {
-            (void)hf_yield();
+            HF_IGNORE(hf_yield());
         }
     }
     return HF_OK;

@@ -43,7 +43,7 @@ static void no_log(void *state, hf_log_level level, const char *event, const cha
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 /* Stops its own worker, and does not hear that it is to end. */
@@ -111,7 +111,7 @@ static void host_loop(hf_scope *scope)
     while (!hf_scope_is_idle(scope)) {
         struct pollfd fd = {.fd = hf_runtime_fd(here.rt), .events = POLLIN};
         (void)poll(&fd, 1, -1);
-        (void)hf_runtime_turn(here.rt, HF_SPAN_OFF);
+        HF_IGNORE(hf_runtime_turn(here.rt, HF_SPAN_OFF));
     }
 }
 
@@ -139,7 +139,7 @@ static void go(way how)
     }
     while (atomic_load(&here.done) < 2) {
         if (how == HOST_BESIDE) {
-            (void)hf_runtime_turn(here.rt, hf_milliseconds(1));
+            HF_IGNORE(hf_runtime_turn(here.rt, hf_milliseconds(1)));
         }
         (void)sched_yield();
     }
@@ -178,7 +178,7 @@ static void hosted_with(way how, hf_status wanted)
     while (hf_runtime_free(here.rt) !=
            HF_OK) { /* until the last has ended: a host goes on turning, a caller need not */
         if (how == HOST_TURNS || how == HOST_BESIDE) {
-            (void)hf_runtime_turn(here.rt, hf_milliseconds(1));
+            HF_IGNORE(hf_runtime_turn(here.rt, hf_milliseconds(1)));
         }
         (void)sched_yield();
     }

@@ -106,7 +106,7 @@ static hf_status spin(hf_payload in, hf_payload *ret_out)
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
     HF_CHECK(atomic_load(&running) > 0); /* the one that hangs still does */
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 /* `in` is the name of the activity. */

@@ -51,7 +51,7 @@ static hf_status ask_for_some(hf_payload in, hf_payload *ret_out)
 
 static hf_status end_at_once(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status begin(scene *s)
@@ -237,7 +237,7 @@ static hf_status some_ignore(hf_payload in, hf_payload *ret_out)
         return HF_OK;
     }
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_hours(2)));
+    HF_TRY(hf_shield_open(hf_hours(2), &shield));
     return hf_sleep(hf_hours(1));
 }
 

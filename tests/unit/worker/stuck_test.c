@@ -45,7 +45,7 @@ static hf_status loop(hf_payload in, hf_payload *ret_out)
 {
     HF_AUTO(hf_payload_free) hf_payload copy = hf_payload_none();
     (void)in;
-    HF_TRY(hf_payload_copy(&copy, hf_payload_of_json("1")));
+    HF_TRY(hf_payload_copy(hf_payload_of_json("1"), &copy));
     while (!atomic_load(&may_go_on)) {
         /* as a workflow must not */
     }
@@ -57,7 +57,7 @@ static hf_status loop(hf_payload in, hf_payload *ret_out)
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
@@ -189,7 +189,7 @@ static hf_status loop_twice(hf_payload in, hf_payload *ret_out)
     }
     int calls = 0;
     for (; hf_signal_wait("go", NULL) != HF_OK && calls < CALLS_MAX; calls++) {
-        (void)hf_sleep(hf_seconds(1));
+        HF_IGNORE(hf_sleep(hf_seconds(1)));
     }
     HF_CHECK_SAY(calls < CALLS_MAX, "an evicted workflow was refused %d times", calls);
     return hf_payload_printf(ret_out, "\"went on\"");
@@ -331,9 +331,9 @@ static hf_status ignore_all(hf_payload in, hf_payload *ret_out)
     (void)in;
     (void)ret_out;
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-    HF_TRY(hf_shield_open(&shield, hf_hours(2)));
+    HF_TRY(hf_shield_open(hf_hours(2), &shield));
     HF_TRY(hf_sleep(hf_hours(1)));
-    (void)hf_activity_heartbeat(hf_payload_of_json("1"));
+    HF_IGNORE(hf_activity_heartbeat(hf_payload_of_json("1")));
     atomic_fetch_add(&ended_late, 1);
     return hf_activity_fail("too late anyway");
 }

@@ -123,7 +123,7 @@ static hf_status count_up(hf_payload in, hf_payload *ret_out)
     const hf_activity_facts *facts = hf_activity_info();
     (void)in;
     if (facts->attempt == 2) {
-        return hf_payload_copy(ret_out, facts->last);
+        return hf_payload_copy(facts->last, ret_out);
     }
     HF_CHECK(facts->heartbeat.ns == hf_seconds(10).ns && facts->last.encoding == NULL);
     for (int i = 1; i <= 10; i++) {
@@ -477,7 +477,7 @@ static hf_status cancel_around_it(void *arg)
         HF_TRY(hf_fork(scope, run_inside, p));
         HF_TRY(start_and_leave(p));
         HF_TRY(hf_scope_cancel(scope));
-        (void)hf_join(scope);
+        HF_IGNORE(hf_join(scope));
     }
     return hf_worker_free(p->worker);
 }
@@ -685,15 +685,15 @@ static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
     assert_int_equal(hf_worker_free(worker), HF_OK);
 
     hf_runtime *rt = NULL;
-    hf_signals *signals = NULL;
+    hf_os_signals *signals = NULL;
     int number = SIGTERM;
     assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK);
+    assert_int_equal(hf_os_signals_open(&number, 1, &signals, .runtime = rt), HF_OK);
     assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGTERM), HF_OK);
     assert_int_equal(hf_worker_run(worker), HF_ERR_EXISTS);
     assert_non_null(strstr(hf_error_text(), "signal 15 has another use in this process"));
     assert_int_equal(hf_worker_free(worker), HF_OK);
-    assert_int_equal(hf_signals_close(signals), HF_OK);
+    assert_int_equal(hf_os_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
     fake_free(fake);
 }
@@ -737,15 +737,15 @@ static void one_signal_stops_every_worker_that_asked_for_it(void **state)
     listener_end(&all[0]);
     listener_begin(&all[3], service, "d", NULL);
 
-    hf_signals *signals = NULL;
+    hf_os_signals *signals = NULL;
     int number = SIGUSR2;
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_ERR_EXISTS);
+    assert_int_equal(hf_os_signals_open(&number, 1, &signals, .runtime = rt), HF_ERR_EXISTS);
     assert_int_equal(kill(getpid(), SIGUSR2), 0);
     for (int i = 1; i < 4; i++) {
         listener_end(&all[i]);
     }
-    assert_int_equal(hf_signals_open(&signals, &number, 1, .runtime = rt), HF_OK); /* the last one gave it back */
-    assert_int_equal(hf_signals_close(signals), HF_OK);
+    assert_int_equal(hf_os_signals_open(&number, 1, &signals, .runtime = rt), HF_OK); /* the last one gave it back */
+    assert_int_equal(hf_os_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
     fake_free(fake);
 }

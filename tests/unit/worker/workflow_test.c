@@ -55,7 +55,7 @@ static void settle(void)
 
 static hf_status echo(hf_payload in, hf_payload *ret_out)
 {
-    return hf_payload_copy(ret_out, in);
+    return hf_payload_copy(in, ret_out);
 }
 
 static hf_status add_main(hf_worker *worker, hf_function main)
@@ -292,7 +292,7 @@ static hf_status clean_up(hf_payload in, hf_payload *ret_out)
     hf_status status = hf_sleep(hf_days(1));
     if (status == HF_ERR_CANCELED) {
         HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
-        HF_TRY(hf_shield_open(&shield, hf_minutes(1)));
+        HF_TRY(hf_shield_open(hf_minutes(1), &shield));
         HF_TRY(hf_activity_run("echo", in, NULL, .start_to_close = hf_seconds(5)));
     }
     return status;
@@ -373,9 +373,9 @@ static hf_status decline_with_reasons(hf_payload in, hf_payload *ret_out)
 {
     (void)in;
     (void)ret_out;
-    (void)hf_raise_typed(HF_ERR_FAILED, "Other", "of something else"); /* what was raised last counts */
-    (void)hf_raise(HF_ERR_NOT_FOUND, "no such row");
-    (void)hf_raise_typed(HF_ERR_FAILED, "NoCard", "no such card");
+    HF_IGNORE(hf_raise_typed(HF_ERR_FAILED, "Other", "of something else")); /* what was raised last counts */
+    HF_IGNORE(hf_raise(HF_ERR_NOT_FOUND, "no such row"));
+    HF_IGNORE(hf_raise_typed(HF_ERR_FAILED, "NoCard", "no such card"));
     HF_CHECK(strcmp(hf_error()->cause->message, "no such row") == 0 && hf_error()->cause->cause == NULL);
     if (hf_activity_info()->attempt == 1) {
         HF_CHECK(strcmp(hf_error_text(), "no such card; because no such row") == 0 && hf_error()->cause != NULL);

@@ -1,0 +1,447 @@
+/* Dispatchers as users see them: pools, views, serial ones; forking onto them; hf_block. */
+#include "fiber/sched/dispatch.h"
+
+#include "fiber/crew/crew_private.h"
+#include "fiber/verbs.h"
+#include "fiber/watch/watch.h"
+
+#include <string.h>
+
+hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind)
+{
+    hf_dispatcher *made = hf_rt_alloc(rt, sizeof *made);
+    if (made == NULL) {
+        return NULL;
+    }
+    made->kind = kind;
+    made->rt = rt;
+    made->pool = made;
+    made->name = options->name != NULL ? options->name : (kind == HF_DISPATCH_SERIAL ? "serial" : "pool");
+    made->limit = options->limit > 0 ? options->limit : (kind == HF_DISPATCH_POOL ? 64 : 1);
+    made->queue_max = options->queue_max > 0 ? options->queue_max : INT64_MAX;
+    made->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
+    hf_list_init(&made->queue);
+    return made;
+}
+
+static hf_status make_public(hf_fiber *self, hf_dispatcher **ret, hf_dispatcher *pool,
+                             const hf_dispatcher_options *options, hf_dispatcher_kind kind, const char *verb)
+{
+    if (ret == NULL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a place for the dispatcher", verb));
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_runtime *rt = pool != NULL ? pool->rt : hf_rt_choose(&op, options->runtime);
+    if (rt == NULL) {
+        HF_LEAVE(self, hf_op_end(self, &op));
+    }
+    if (options->limit < 0 || options->limit > HF_POOL_THREADS_MAX) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, verb, "limit must be 1 to %d", HF_POOL_THREADS_MAX));
+    }
+    if (pool != NULL && pool->kind == HF_DISPATCH_SERIAL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "a view is of a pool or of another view"));
+    }
+    hf_dispatcher *made = hf_dispatcher_make(rt, options, kind);
+    if (made == NULL) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for a dispatcher"));
+    }
+    if (kind == HF_DISPATCH_VIEW) {
+        made->pool = pool != NULL ? pool->pool : rt->pool;
+    } else if (kind == HF_DISPATCH_POOL) {
+        hf_spin_lock(&rt->pools_lock);
+        hf_list_push_back(&rt->pools, &made->pools);
+        hf_spin_unlock(&rt->pools_lock);
+    }
+    *ret = made;
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf_dispatcher_options *options)
+{
+    HF_OPTIONS(hf_dispatcher_options, options, hf_pool_new);
+    HF_VERB_ENTER(self, hf_pool_new, options->runtime);
+    return make_public(self, ret_pool, NULL, options, HF_DISPATCH_POOL, "hf_pool_new");
+}
+
+hf_status hf_pool_view_with(hf_dispatcher *pool, hf_dispatcher **ret_view, const hf_dispatcher_options *options)
+{
+    HF_OPTIONS(hf_dispatcher_options, options, hf_pool_view);
+    HF_VERB_ENTER(self, hf_pool_view, options->runtime);
+    return make_public(self, ret_view, pool, options, HF_DISPATCH_VIEW, "hf_pool_view");
+}
+
+hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options)
+{
+    HF_OPTIONS(hf_dispatcher_options, options, hf_serial_new);
+    HF_VERB_ENTER(self, hf_serial_new, options->runtime);
+    return make_public(self, ret_serial, NULL, options, HF_DISPATCH_SERIAL, "hf_serial_new");
+}
+
+hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
+{
+    if (dispatcher == NULL) {
+        return HF_OK;
+    }
+    HF_VERB_ENTER(self, hf_dispatcher_free, dispatcher->rt);
+    hf_spin_lock(&dispatcher->pool->lock);
+    bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
+                   atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
+    hf_spin_unlock(&dispatcher->pool->lock);
+    if (is_used) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
+    }
+    if (dispatcher->kind == HF_DISPATCH_POOL) {
+        hf_spin_lock(&dispatcher->rt->pools_lock);
+        hf_list_remove(&dispatcher->pools);
+        hf_spin_unlock(&dispatcher->rt->pools_lock);
+        hf_pool_free(dispatcher);
+    } else {
+        hf_rt_free(dispatcher->rt, dispatcher, sizeof *dispatcher);
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+hf_status hf_pool_open(hf_runtime *rt, hf_op *op)
+{
+    hf_dispatcher_options options = {.size = sizeof options, .name = "pool", .limit = rt->pool_max};
+    rt->pool = hf_dispatcher_make(rt, &options, HF_DISPATCH_POOL);
+    return rt->pool != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the pool");
+}
+
+/* Also of pools that the user has not freed: their threads would use the runtime after its end. */
+void hf_pool_shutdown(hf_runtime *rt)
+{
+    for (hf_node *node = NULL; (node = hf_list_pop_front(&rt->pools)) != NULL;) {
+        hf_dispatcher *left = HF_CONTAINER(node, hf_dispatcher, pools);
+        hf_log(rt, HF_LOG_WARN, "pool_not_freed", "pool=%s", left->name);
+        hf_pool_free(left);
+    }
+    if (rt->pool != NULL) {
+        hf_pool_free(rt->pool);
+        rt->pool = NULL;
+    }
+}
+
+/* ---- Jobs on a pool ------------------------------------------------------------------------------------------------ */
+
+/* It was canceled: from now on it is to return. */
+static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
+{
+    if (pool->watch_ops != NULL) {
+        hf_watch_begin(pool, thread, job);
+    }
+}
+
+/* On a pool thread: the thread is the job's fiber. */
+static void run_pool_job(hf_task *task, hf_fiber *thread)
+{
+    hf_branch *job = HF_CONTAINER(task, hf_branch_extra, task)->job;
+    hf_dispatcher *via = task->via;
+    hf_dispatcher *pool = via->pool;
+    hf_runtime *rt = job->scope->rt;
+    thread->rt = rt; /* an earlier call may have talked to another one */
+    thread->job = job;
+    thread->locals = job->scope->locals;
+    thread->last_status = HF_OK;
+    hf_spin_lock(&thread->lock);
+    thread->cx = &job->cx;
+    hf_spin_unlock(&thread->lock);
+    hf_spin_lock(&pool->lock);
+    job->fiber = thread;
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    hf_spin_unlock(&pool->lock);
+    if (atomic_load(&job->cancel_requested)) {
+        hf_thread_job_interrupt(NULL, thread, job);
+        watch_job(pool, thread, job);
+    }
+    hf_status status = HF_ERR_CANCELED;
+    if (job->drop != NULL && hf_is_canceled(thread)) {
+        job->drop(job->arg);
+    } else {
+        status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+    }
+    if (thread->scope != NULL) {
+        (void)hf_scope_close_leftovers(thread);
+        status = status != HF_OK
+                     ? status
+                     : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
+                                    "the body returned with a scope still open; close every scope it opens");
+    }
+    job->status = HF_CANARY(HF_BUG_POOL_STATUS) ? HF_OK : status;
+    if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
+        job->failure = hf_self_take_failure(thread, rt, status, job->name);
+    }
+    hf_self_drop_cause(thread);
+    hf_spin_lock(&pool->lock);
+    job->fiber = NULL;
+    hf_spin_unlock(&pool->lock);
+    hf_pool_thread_settle(thread);
+    hf_watch_end(pool, thread);
+    hf_spin_lock(&thread->lock);
+    thread->cx = NULL;
+    thread->job = NULL;
+    hf_spin_unlock(&thread->lock);
+    thread->locals = NULL; /* they may go with the scope */
+    hf_pool_done(via);
+    hf_branch_ended(NULL, job);
+}
+
+/* A pool that takes no more: the job ends without having run. */
+static void refuse_job(hf_sched *sched, hf_branch *job)
+{
+    job->status = HF_ERR_LIMIT;
+    job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
+                              "the pool takes no more work: its queue is full, or no thread could be started", NULL);
+    hf_branch_drop(sched, job);
+    hf_branch_ended(sched, job);
+}
+
+void hf_dispatch_job(hf_sched *sched, hf_branch *job)
+{
+    if (job->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_start(sched, job);
+        return;
+    }
+    if (job->on->kind == HF_DISPATCH_CREW) {
+        hf_crew_start(sched, job);
+        return;
+    }
+    if (job->extra == NULL) {
+        job->extra = hf_rt_alloc(sched->rt, sizeof *job->extra);
+    }
+    if (job->extra == NULL) {
+        refuse_job(sched, job);
+        return;
+    }
+    job->extra->job = job;
+    job->extra->task.node.next = NULL;
+    job->extra->task.run = run_pool_job;
+    if (hf_pool_submit(job->on, &job->extra->task) != HF_OK) {
+        refuse_job(sched, job);
+    }
+}
+
+/* From the fork until its end is known at home a job refers to its dispatcher: a cancel at home looks at it, and at the
+ * job's place in the queue, while the job is ending on another thread. So neither goes before. */
+hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job)
+{
+    if (self->crew != NULL || hf_crew_of_scope(job->scope) != NULL) {
+        HF_TRY(hf_crew_may_fork(self, job));
+    }
+    if (job->on->kind == HF_DISPATCH_SERIAL && job->on->rt != job->scope->rt) {
+        return HF_ERR_MISUSE; /* the next job would start among the fibers of another runtime */
+    }
+    atomic_fetch_add_explicit(&job->on->jobs, 1, memory_order_relaxed);
+    return HF_OK;
+}
+
+void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job)
+{
+    hf_rt_free(rt, job->extra, sizeof *job->extra);
+    job->extra = NULL;
+    atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
+    job->on = NULL;
+}
+
+void hf_dispatch_ended(hf_sched *sched, hf_branch *job)
+{
+    if (job->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_ended(sched, job);
+    }
+}
+
+static void on_withdrawn(hf_sched *sched, hf_msg *msg)
+{
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
+    hf_branch_drop(sched, job);
+    hf_scope_child_done(sched, job->scope, job);
+}
+
+bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
+{
+    hf_dispatcher *on = job->on;
+    if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
+        __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
+        return false;
+    }
+    if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {
+        job->status = HF_ERR_CANCELED;
+        job->msg.run = on_withdrawn; /* later: the walk that cancels is not to be disturbed */
+        hf_sched_post_locked(sched, &job->msg);
+        return true;
+    }
+    hf_spin_lock(&on->pool->lock);
+    hf_fiber *thread = job->fiber;
+    if (thread != NULL) {
+        hf_pool_thread_pin(thread);
+    }
+    hf_spin_unlock(&on->pool->lock);
+    if (thread != NULL) {
+        hf_thread_job_interrupt(sched, thread, job);
+        watch_job(on->pool, thread, job);
+        hf_pool_thread_unpin(thread);
+    }
+    return true;
+}
+
+/* ---- hf_block ------------------------------------------------------------------------------------------------------ */
+
+/* A call on its way through a pool. On the caller's stack; on the heap when the caller may leave before it is over. */
+typedef struct block_call {
+    hf_spin lock; /* first: hf_wait.object points here */
+    hf_task task;
+    hf_list waiters; /* the caller, while it waits; its hf_wait is on its own stack, which it may leave first */
+    hf_body body;
+    void *arg;
+    void (*drop)(void *arg);
+    hf_status status;
+    hf_failure_box *failure;
+    hf_runtime *rt;
+    bool on_heap;
+    bool over; /* the call has ended */
+} block_call;
+
+static void run_call(hf_task *task, hf_fiber *thread)
+{
+    block_call *call = HF_CONTAINER(task, block_call, task);
+    thread->last_status = HF_OK;
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))call->body, call->arg);
+    if (thread->scope != NULL) { /* the thread does not belong to the call for any longer */
+        (void)hf_scope_close_leftovers(thread);
+        status = status != HF_OK
+                     ? status
+                     : hf_refuse_at(thread, HF_ERR_MISUSE, "hf_block",
+                                    "the call returned with a scope still open; close every scope it opens");
+    }
+    hf_failure_box *failure = status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
+    hf_pool_done(task->via);
+    hf_spin_lock(&call->lock);
+    call->status = status;
+    call->failure = failure;
+    call->over = true;
+    hf_node *node = hf_list_pop_front(&call->waiters);
+    hf_spin_unlock(&call->lock);
+    if (node != NULL) {
+        hf_wake(HF_CONTAINER(node, hf_wait, node), HF_OK); /* from here on a call on the caller's stack is gone */
+        return;
+    }
+    hf_assert(call->on_heap); /* abandoned: the result goes, and what the call owned */
+    hf_box_unref(failure);
+    if (call->drop != NULL) {
+        call->drop(call->arg);
+    }
+    hf_rt_free(call->rt, call, sizeof *call);
+}
+
+/* A canceled or late caller: a call that nobody has begun is withdrawn; one that runs is left, if it may be. */
+static bool abort_call(hf_wait *wait)
+{
+    block_call *call = wait->object;
+    if (hf_pool_withdraw(&call->task)) {
+        wait->number = 1;
+        (void)hf_wait_abort_linked(
+            wait); /* a cancel and a timeout may both come before the caller runs: one wakes it */
+        return true;
+    }
+    return call->on_heap && hf_wait_abort_linked(wait);
+}
+
+static const hf_wait_kind BLOCK = {"hf_block", abort_call};
+
+/* `*ret_unused`: nobody began the call, or ever will. */
+static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline, bool *ret_unused)
+{
+    hf_runtime *rt = self->rt;
+    hf_list_init(&call->waiters);
+    hf_wait wait;
+    hf_wait_init(&wait, self, &BLOCK, call, on->name);
+    hf_list_push_back(&call->waiters, &wait.node);
+    call->task.run = run_call;
+    call->rt = rt;
+    bool on_heap = call->on_heap;
+    if (hf_pool_submit(on, &call->task) != HF_OK) {
+        if (on_heap) {
+            hf_rt_free(rt, call, sizeof *call);
+        }
+        *ret_unused = true;
+        return hf_refuse_at(self, HF_ERR_LIMIT, "hf_block",
+                            "pool '%s' takes no more calls: its queue is full, or no thread could be started",
+                            on->name);
+    }
+    hf_status status = hf_park(self, &wait, deadline);
+    bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */
+    if (status == HF_OK) {
+        status = call->status;
+        if (call->failure != NULL) {
+            hf_self_fail(self, call->failure);
+        }
+    }
+    if (is_ours && on_heap) {
+        *ret_unused = wait.number == 1;
+        hf_rt_free(rt, call, sizeof *call);
+    }
+    return status;
+}
+
+/* What an abandonable call owns is released whenever its own result is not what hf_block returns: here when it never
+ * began, else by run_call. */
+static void drop_unused(void *arg, const hf_block_options *options)
+{
+    if (options->abandonable && options->drop != NULL) {
+        options->drop(arg);
+    }
+}
+
+static hf_status block(hf_body body, void *arg, const hf_block_options *options, bool *ret_unused)
+{
+    HF_VERB_ENTER(self, hf_block, NULL);
+    hf_status status = hf_may_wait(self, "hf_block");
+    if (status == HF_OK && (body == NULL || (options->on != NULL && options->on->kind == HF_DISPATCH_SERIAL))) {
+        status =
+            hf_refuse_at(self, HF_ERR_MISUSE, "hf_block", "hf_block needs a call, and a pool or a view to run it on");
+    }
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    if (self->kind == HF_FIBER_THREAD) {
+        *ret_unused = false;
+        hf_leave(self);
+        return body(arg);
+    }
+    block_call here;
+    block_call *call = &here;
+    if (options->abandonable) {
+        call = hf_rt_alloc(self->rt, sizeof *call);
+        if (call == NULL) {
+            HF_LEAVE(self, hf_refuse_at(self, HF_ERR_NOMEM, "hf_block", "no memory for an abandonable call"));
+        }
+    } else {
+        memset(call, 0, sizeof *call);
+    }
+    call->on_heap = options->abandonable;
+    call->body = body;
+    call->arg = arg;
+    call->drop = options->drop;
+    hf_instant deadline = options->abandonable ? hf_rt_deadline(self->rt, options->timeout) : HF_INSTANT_NEVER;
+    *ret_unused = false;
+    HF_LEAVE(self, block_on(self, call, options->on != NULL ? options->on : self->rt->pool, deadline, ret_unused));
+}
+
+hf_status hf_block_with(hf_body body, void *arg, const hf_block_options *options)
+{
+    hf_block_options own;
+    hf_status status = HF_OK;
+    if (!hf_options_fit(options, sizeof own)) {
+        status = hf_options_take(&own, sizeof own, options, "hf_block");
+        options = &own;
+    }
+    bool is_unused = true;
+    if (status == HF_OK) {
+        status = block(body, arg, options, &is_unused);
+    }
+    if (is_unused) {
+        drop_unused(arg, options);
+    }
+    return status;
+}

@@ -1,0 +1,668 @@
+/* The scheduler: one per fiber thread.
+ *
+ * Who runs next (hf_sched order, S1-S4):
+ *   S1  ready fibers, first in first out;
+ *   S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
+ *       order): a runner takes it on its own hot stack, without a switch, and the job keeps that stack only if it parks;
+ *   S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
+ *   S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
+ *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
+ * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
+#include "fiber/core.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/enter.h"
+#include "fiber/io/fd.h"
+#include "fiber/sched/leave.h"
+#include "fiber/sched/runq.h"
+#include "fiber/sched/safepoint.h"
+#include "fiber/sched/stack.h"
+#include "fiber/sched/wait.h"
+#include "fiber/verbs.h"
+#include "fiber/watch/watch.h"
+
+#include <string.h>
+
+enum {
+    SPIN_ROUNDS = 200,
+    NAP_NS = 25 * 1000, /* a sleep as short as this: looking for a little longer would have been cheaper */
+    LUCK_MAX = 4,
+    CLOCK_TURN = 1024,
+    TURN_BUDGET = 1024 /* picks of a hosted turn; up to 15 fibers run between two of them */
+};
+
+/* ---- Inbox ------------------------------------------------------------------------------------------------------- */
+
+static hf_sched *here(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    return self == NULL ? NULL : self->sched;
+}
+
+static void ring_if_sleeping(hf_sched *sched)
+{
+    if (HF_CANARY(HF_BUG_LOST_WAKE)) {
+        return;
+    }
+    if (atomic_load(&sched->sleeping) != 0 && atomic_exchange(&sched->sleeping, 0) != 0) {
+        sched->env->ops->poller_ring(sched->env, sched->poller);
+    }
+}
+
+/* Whether the caller's thread is none of those that end, and are joined, before the runtime goes. */
+static bool is_outside(const hf_runtime *rt)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    if (self == NULL || self->rt != rt) {
+        return true;
+    }
+    return self->sched == NULL && HF_CONTAINER_CONST(self, hf_thread_fiber, fiber)->home != rt;
+}
+
+/* From the moment the message is in the inbox its receiver may run, and end, and the runtime with it. A thread of the runtime is
+ * waited for then. One from outside is its guest until it has rung: it enters while the receiver is still waiting. */
+static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
+{
+    hf_runtime *rt = sched->rt;
+    hf_env *env = sched->env;
+    uint64_t index = (uint64_t)sched->index;
+    bool has_point = may_switch && sched->has_point;
+    bool is_guest = is_outside(rt) && !HF_CANARY(HF_BUG_POSTER_NOT_COUNTED);
+    if (is_guest) {
+        hf_guest_enter(&rt->guests);
+    }
+    hf_msg *head = atomic_load_explicit(&sched->inbox, memory_order_relaxed);
+    do {
+        msg->next = head;
+    } while (!atomic_compare_exchange_weak(&sched->inbox, &head, msg));
+    if (HF_UNLIKELY(has_point)) {
+        env->ops->point(env, HF_POINT_POST, index);
+    }
+    ring_if_sleeping(sched);
+    if (is_guest) {
+        hf_guest_leave(env, &rt->guests);
+    }
+    if (HF_UNLIKELY(has_point)) {
+        hf_point_let_go(env);
+    }
+}
+
+void hf_sched_post_locked(hf_sched *sched, hf_msg *msg)
+{
+    post(sched, msg, false);
+}
+
+void hf_sched_post(hf_sched *sched, hf_msg *msg)
+{
+    post(sched, msg, true);
+}
+
+void hf_sched_drain(hf_sched *sched)
+{
+    hf_msg *list = atomic_exchange_explicit(&sched->inbox, NULL, memory_order_acquire);
+    hf_msg *ordered = NULL;
+    while (list != NULL) { /* newest first: turn it round */
+        hf_msg *next = list->next;
+        list->next = ordered;
+        ordered = list;
+        list = next;
+    }
+    while (ordered != NULL) {
+        hf_msg *next = ordered->next;
+        ordered->run(sched, ordered);
+        ordered = next;
+    }
+}
+
+/* ---- Ready fibers ------------------------------------------------------------------------------------------------ */
+
+static inline void push_ready(hf_sched *home, hf_fiber *fiber)
+{
+    if (HF_UNLIKELY(fiber->kind == HF_FIBER_MEMBER)) {
+        hf_crew_ready(fiber);
+    } else {
+        hf_sched_ready_push(home, fiber);
+    }
+}
+
+static void on_wake_msg(hf_sched *sched, hf_msg *msg)
+{
+    hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
+    push_ready(sched, fiber);
+}
+
+void hf_fiber_ready(hf_fiber *fiber)
+{
+    hf_sched *home = fiber->sched;
+    hf_sched *at = here();
+    if (at == home) {
+        fiber->wait = NULL;
+        push_ready(home, fiber);
+        return;
+    }
+    if (at != NULL) {
+        HF_BUMP(at->counters.wakes_remote);
+    }
+    fiber->msg.run = on_wake_msg;
+    hf_sched_post(home, &fiber->msg);
+}
+
+/* ---- Unstarted jobs ---------------------------------------------------------------------------------------------- */
+
+/* Wakes one sleeping scheduler to come and steal. */
+static void call_thief(hf_runtime *rt, const hf_sched *except)
+{
+    for (int i = 0; i < rt->sched_count; i++) {
+        hf_sched *other = rt->scheds[i];
+        if (other != except && atomic_load_explicit(&other->sleeping, memory_order_relaxed) != 0 &&
+            atomic_exchange(&other->sleeping, 0) != 0) {
+            other->env->ops->poller_ring(other->env, other->poller);
+            return;
+        }
+    }
+}
+
+void hf_sched_push_job(hf_sched *sched, hf_branch *job)
+{
+    hf_runq_push(sched, job);
+    hf_runtime *rt = sched->rt;
+    if (sched->multi && hf_runq_count(sched) >= 2 && atomic_load_explicit(&rt->idlers, memory_order_relaxed) > 0 &&
+        atomic_load_explicit(&rt->searchers, memory_order_relaxed) == 0) {
+        call_thief(rt, sched);
+    }
+}
+
+/* Jobs that a thief may take from `victim` now (S4). */
+static unsigned stealable(const hf_sched *thief, hf_sched *victim)
+{
+    unsigned count = hf_runq_count(victim);
+    if (count < 2 && !thief->has_point && atomic_exchange_explicit(&victim->job_waited, 0, memory_order_relaxed) == 0) {
+        return 0;
+    }
+    unsigned half = (count + 1) / 2;
+    return half > HF_STEAL_COUNT_MAX ? HF_STEAL_COUNT_MAX : half;
+}
+
+/* A last look before going to sleep: who pushed while this one was searching saw a searcher and called nobody. */
+static bool anything_to_steal(hf_sched *thief)
+{
+    hf_runtime *rt = thief->rt;
+    for (int i = 0; thief->multi && i < rt->sched_count; i++) {
+        if (rt->scheds[i] != thief && hf_runq_count(rt->scheds[i]) >= 2) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool steal(hf_sched *thief)
+{
+    hf_runtime *rt = thief->rt;
+    hf_point_at(thief, HF_POINT_STEAL, (uint64_t)thief->index);
+    for (int i = 1; i < rt->sched_count; i++) {
+        hf_sched *victim = rt->scheds[(thief->index + i) % rt->sched_count];
+        unsigned count = stealable(thief, victim);
+        unsigned taken = 0;
+        for (hf_branch *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
+            hf_runq_push_back(thief, job);
+        }
+        if (taken > 0) {
+            __atomic_store_n(&thief->counters.steals, thief->counters.steals + taken, __ATOMIC_RELAXED);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- Running jobs ------------------------------------------------------------------------------------------------ */
+
+static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_branch *job)
+{
+    __atomic_store_n(&fiber->job, job, __ATOMIC_RELEASE); /* the monitor may look */
+    fiber->cx = &job->cx;
+    /* At rest a fiber has no scope, no wait, no hook and no locals of its own: finish_job saw to it. */
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by who stops the world */
+    fiber->last_status = HF_OK;
+    fiber->last_where = NULL;
+    fiber->locals = job->scope->locals;
+    fiber->id = job->index;
+    job->fiber = fiber;
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    if (job->scope->home == sched) {
+        atomic_store_explicit(&job->at, sched, memory_order_relaxed);
+    } else {
+        atomic_store(&job->at, sched); /* against a cancel at home: one of us sees the other */
+    }
+    if (HF_UNLIKELY(atomic_load(&job->cancel_requested) && !HF_CANARY(HF_BUG_CANCEL_BEFORE_START))) {
+        hf_branch_start_cx(job);
+    }
+}
+
+/* The body has returned: what it left behind is put in order, its scope is told. */
+static void finish_job(hf_fiber *self, hf_status status)
+{
+    hf_branch *job = self->job;
+    if (HF_UNLIKELY(self->scope != NULL)) {
+        (void)hf_scope_close_leftovers(self);
+        if (status == HF_OK) {
+            status = hf_refuse_at(self, HF_ERR_MISUSE, job->name != NULL ? job->name : "fiber",
+                                  "the body of a fiber returned with a scope still open; close every scope it opens "
+                                  "(HF_AUTO(hf_scope_close) does)");
+        }
+    }
+    job->status = status;
+    if (HF_UNLIKELY(status != HF_OK)) {
+        bool is_canceled = status == HF_ERR_CANCELED && atomic_load_explicit(&job->cx.canceled, memory_order_relaxed);
+        job->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, job->name);
+    }
+    if (HF_UNLIKELY(self->own_locals != NULL)) {
+        hf_locals_drop(self);
+    }
+    hf_sched *sched = self->sched;
+    self->job = NULL;
+    self->cx = NULL;
+    job->fiber = NULL;
+    hf_branch_ended(sched, job);
+    if (HF_UNLIKELY(self->failure != NULL)) { /* of the body, or of a hook of the join */
+        hf_box_unref(self->failure);
+        self->failure = NULL;
+    }
+}
+
+static void run_job(hf_fiber *self)
+{
+    hf_branch *job = self->job;
+    if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self) && !HF_CANARY(HF_BUG_DROP_FORGOTTEN))) {
+        void (*drop)(void *) = job->drop;
+        hf_leave(self);
+        drop(job->arg);
+        self = hf_enter(NULL);
+        hf_assert(self != NULL);
+        finish_job(self, HF_ERR_CANCELED);
+        return;
+    }
+    hf_leave(self);
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+    hf_fiber *still = hf_enter(NULL);
+    if (HF_UNLIKELY(still == NULL)) {
+        hf_panic("the body of a fiber returned in a process that fork() made: end the child with _exit or exec",
+                 __FILE__, __LINE__);
+    }
+    hf_assert(still == self);
+    finish_job(self, status);
+}
+
+static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch);
+
+/* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up and rests, ready
+ * to be resumed with another job. */
+static void runner_main(void *arg)
+{
+    hf_fiber *self = arg;
+    hf_context_arrived(NULL, self->sched->left != NULL ? &self->sched->left->context : NULL);
+    for (;;) {
+        run_job(self);
+        hf_sched *sched = self->sched;
+        hf_branch *job = NULL;
+        bool is_member = self->kind == HF_FIBER_MEMBER;
+        hf_fiber *next = HF_UNLIKELY(is_member) ? hf_crew_dismiss(self) : hf_sched_pick_ready(sched);
+        if (next == NULL && pick(sched, &next, &job) && job != NULL) {
+            if (HF_LIKELY(job->stack_class == self->stack_class)) {
+                bind_job(sched, self, job);
+                continue;
+            }
+            hf_sched_push_job(sched, job); /* needs another stack: the idle context starts it */
+        }
+        if (next == NULL) {
+            next = &sched->idle;
+        }
+        HF_DROP(sched->counters.fibers);
+        hf_stack_put(sched, self);
+        hf_sched_switch(sched, self, next, false); /* resumed here by start_job, bound to its next job */
+    }
+}
+
+void hf_branch_drop(hf_sched *sched, hf_branch *job)
+{
+    if (job->drop != NULL) {
+        hf_fiber *self = sched->current;
+        self->hook_depth += HF_HOOK_AWAY;
+        job->drop(job->arg);
+        self->hook_depth -= HF_HOOK_AWAY;
+    }
+}
+
+/* A job that cannot have a stack ends without having run. */
+static void fail_start(hf_sched *sched, hf_branch *job, hf_status why)
+{
+    static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
+                                "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
+    static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
+    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED);
+    job->status = why;
+    atomic_store(&job->at, sched);
+    job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
+    hf_branch_drop(sched, job);
+    hf_branch_ended(sched, job);
+}
+
+static hf_fiber *start_job(hf_sched *sched, hf_branch *job)
+{
+    hf_status why = HF_OK;
+    hf_fiber *fiber = hf_stack_get(sched, job->stack_class, &why);
+    if (HF_UNLIKELY(fiber == NULL)) {
+        fail_start(sched, job, why);
+        return NULL;
+    }
+    HF_BUMP(sched->counters.fibers);
+    if (HF_UNLIKELY(!fiber->is_made)) {
+        hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
+        fiber->is_made = true;
+    }
+    bind_job(sched, fiber, job);
+    return fiber;
+}
+
+hf_fiber *hf_sched_start_job(hf_sched *sched, hf_branch *job)
+{
+    return start_job(sched, job);
+}
+
+/* ---- Choosing and switching -------------------------------------------------------------------------------------- */
+
+static HF_NOINLINE void look_around(hf_sched *sched)
+{
+    if (sched->alarms.count > 0 || sched->tick % CLOCK_TURN == 0) { /* ages in dumps need a clock that moves */
+        hf_instant now = sched->env->ops->now(sched->env);
+        sched->coarse_ns = now.ns;
+        (void)hf_alarms_run(sched, now);
+    }
+    if (__atomic_load_n(&sched->fd_count, __ATOMIC_RELAXED) > 0) { /* others add to it */
+        hf_fd_poll(sched, (hf_instant){0});
+    }
+}
+
+/* The next thing to run: a ready fiber or an unstarted job. False: nothing. */
+static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch)
+{
+    hf_point_at(sched, HF_POINT_SWITCH, (uint64_t)sched->index);
+    if (HF_UNLIKELY(sched->rt->hosted)) {
+        if (sched->budget == 0) {
+            return false; /* the rest waits for the next turn */
+        }
+        sched->budget--;
+    }
+    unsigned tick = ++sched->tick;
+    if (HF_UNLIKELY(atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL)) {
+        hf_sched_drain(sched);
+    }
+    if (HF_UNLIKELY(tick % HF_LOOK_TURN == 0)) {
+        look_around(sched);
+    }
+    hf_fiber *fiber = sched->ready_head;
+    if (fiber == NULL || HF_UNLIKELY(tick % HF_BRANCH_TURN == 0)) {
+        hf_branch *job = hf_runq_pop(sched);
+        if (job != NULL) {
+            *ret_branch = job;
+            return true;
+        }
+        if (fiber == NULL) {
+            return false;
+        }
+    }
+    sched->ready_head = fiber->next;
+    if (fiber->next == NULL) {
+        sched->ready_tail = NULL;
+    }
+    *ret_fiber = fiber;
+    return true;
+}
+
+HF_NOINLINE hf_fiber *hf_sched_next(hf_sched *sched)
+{
+    for (;;) {
+        hf_fiber *fiber = NULL;
+        hf_branch *job = NULL;
+        if (!pick(sched, &fiber, &job)) {
+            return NULL;
+        }
+        if (fiber != NULL || (fiber = start_job(sched, job)) != NULL) {
+            return fiber;
+        }
+    }
+}
+
+void hf_sched_leave(hf_sched *sched, hf_fiber *self)
+{
+    if (HF_UNLIKELY(self->kind == HF_FIBER_MEMBER)) {
+        hf_crew_leave(self);
+    } else {
+        hf_sched_leave_inline(sched, self);
+    }
+}
+
+void hf_yield_in(hf_fiber *self)
+{
+    if (self->kind != HF_FIBER_THREAD) {
+        push_ready(self->sched, self);
+        hf_sched_leave(self->sched, self);
+        return;
+    }
+    hf_env *env = self->rt->env;
+    hf_word never = 0;
+    (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + 10000});
+}
+
+hf_status hf_yield(void)
+{
+    HF_VERB_ENTER(self, hf_yield, NULL);
+    if (HF_UNLIKELY(hf_is_canceled(self) || self->is_evicted)) {
+        hf_status status = hf_not_evicted(self, "hf_yield");
+        if (status == HF_OK) {
+            status = HF_ERR_CANCELED;
+            hf_self_note(self, status, "hf_yield");
+        }
+        HF_LEAVE(self, status);
+    }
+    if (HF_LIKELY(self->kind == HF_FIBER_PLAIN && self->hook_depth == 0)) {
+        hf_sched_ready_push(self->sched, self);
+        hf_sched_leave_inline(self->sched, self);
+    } else if (self->kind == HF_FIBER_MEMBER && self->hook_depth == 0) {
+        hf_yield_in(self);
+        HF_LEAVE(self, self->is_evicted ? HF_ERR_EVICTED : HF_OK);
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+/* ---- The thread's own loop --------------------------------------------------------------------------------------- */
+
+static bool is_stopping(const hf_sched *sched)
+{
+    return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
+}
+
+/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
+ * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
+static bool search(hf_sched *sched)
+{
+    if (!sched->multi) {
+        return false;
+    }
+    hf_runtime *rt = sched->rt;
+    atomic_fetch_add(&rt->searchers, 1);
+    bool found = false;
+    int rounds = sched->has_point || sched->luck == 0 ? 1 : SPIN_ROUNDS;
+    for (int i = 0; i < rounds && !found; i++) {
+        if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL || is_stopping(sched)) {
+            found = true;
+        } else {
+            found = (i % 16 == 0) && steal(sched);
+            hf_relax();
+        }
+    }
+    atomic_fetch_sub(&rt->searchers, 1);
+    if (found) {
+        sched->luck += sched->luck < LUCK_MAX;
+    } else {
+        sched->luck -= sched->luck > 0;
+    }
+    return found;
+}
+
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
+ * it after posting: one of the two sees the other. */
+static void sleep_until(hf_sched *sched, hf_instant deadline)
+{
+    hf_runtime *rt = sched->rt;
+    hf_instant alarm = hf_alarms_next(&sched->alarms);
+    if (alarm.ns < deadline.ns) {
+        deadline = alarm;
+    }
+    atomic_store(&sched->sleeping, 1);
+    atomic_fetch_add(&rt->idlers, 1);
+    bool is_due = rt->hosted && atomic_exchange(&rt->thread_woken, false);
+    if (atomic_load(&sched->inbox) == NULL && !is_stopping(sched) && !is_due && !anything_to_steal(sched)) {
+        int64_t slept_from = hf_rt_now(rt).ns;
+        hf_fd_poll(sched, deadline);
+        sched->coarse_ns = hf_rt_now(rt).ns;
+        sched->luck += sched->luck < LUCK_MAX && sched->coarse_ns - slept_from < NAP_NS;
+    }
+    atomic_fetch_sub(&rt->idlers, 1);
+    atomic_store(&sched->sleeping, 0);
+    hf_watch_busy(sched);
+}
+
+static hf_fiber *enter_idle(hf_sched *sched)
+{
+    hf_fiber *idle = &sched->idle; /* is `current`, outside the library, and maybe being looked at by a dump */
+    hf_self_set(&idle->self);
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == idle && sched->current == idle);
+    return idle;
+}
+
+/* False: a fiber kept this thread and the scheduler went to another one (watch_lost.c). */
+static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
+{
+    HF_BUMP(sched->counters.switches);
+    __atomic_store_n(&sched->current, next, __ATOMIC_RELEASE);
+#if HF_ASAN
+    sched->left = idle;
+#endif
+    hf_self_set(&next->self);
+    hf_exceptions_swap(sched->exceptions, &idle->exceptions, &next->exceptions);
+    hf_context_switch(&idle->context, &next->context, false);
+    hf_fiber *back = (hf_fiber *)(void *)hf_self_get();
+    if (HF_UNLIKELY(back != idle)) {
+        hf_watch_left(back);
+        return false;
+    }
+    hf_context_arrived(&idle->context, sched->left != NULL ? &sched->left->context : NULL);
+    return true;
+}
+
+/* Between turns the host's loop sleeps in our place: who posts rings, and the next alarm makes the descriptor readable. */
+static void leave_to_host(hf_sched *sched)
+{
+    sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
+    atomic_store(&sched->sleeping, 1);
+    if (atomic_load(&sched->inbox) != NULL || sched->ready_head != NULL || hf_runq_count(sched) > 0) {
+        ring_if_sleeping(sched);
+    }
+}
+
+bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
+{
+    if (sched->rt->hosted) {
+        hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
+        sched->exceptions = hf_exceptions_here();
+        atomic_store(&sched->sleeping, 0);
+        sched->budget = TURN_BUDGET;
+    }
+    hf_fiber *idle = enter_idle(sched);
+    bool ran = false;
+    bool waited = false;
+    for (;;) {
+        if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL) {
+            hf_sched_drain(sched);
+        }
+        if (sched->alarms.count > 0) {
+            hf_instant now = sched->env->ops->now(sched->env);
+            sched->coarse_ns = now.ns;
+            (void)hf_alarms_run(sched, now);
+        }
+        hf_fiber *next = hf_sched_next(sched);
+        if (next != NULL) {
+            ran = true;
+            if (HF_UNLIKELY(!switch_from_idle(sched, idle, next))) {
+                return ran; /* nothing here is this thread's any more */
+            }
+            continue;
+        }
+        if (is_stopping(sched) || (sched->rt->hosted && (ran || waited))) {
+            break;
+        }
+        if (!search(sched)) {
+            sleep_until(sched, deadline);
+            waited = true;
+        }
+    }
+    if (sched->rt->hosted) {
+        leave_to_host(sched);
+    }
+    hf_leave(idle);
+    return ran;
+}
+
+void hf_sched_thread_main(void *arg)
+{
+    hf_sched *sched = arg;
+    hf_context_adopt(&sched->idle.context);
+    sched->exceptions = hf_exceptions_here();
+    while (!is_stopping(sched)) {
+        (void)hf_sched_turn(sched, HF_INSTANT_NEVER);
+        if (HF_UNLIKELY(hf_self_get() == NULL)) {
+            return; /* lost to a fiber; another thread runs the scheduler */
+        }
+    }
+    hf_self_set(NULL);
+}
+
+static void sched_fatal(hf_self *self, const char *message, int exit_code)
+{
+    hf_fiber *fiber = (hf_fiber *)(void *)self;
+    hf_fatal(fiber->rt, message, exit_code);
+}
+
+void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
+{
+    sched->rt = rt;
+    sched->env = rt->env;
+    sched->index = index;
+    sched->multi = rt->sched_count > 1;
+    sched->has_point = rt->env->ops->point != NULL;
+    sched->stack_class = hf_stack_class_of(rt->stack_size);
+    sched->fork_marker = rt->fork_marker;
+    sched->coarse_ns = hf_rt_now(rt).ns;
+    sched->luck = LUCK_MAX;
+    sched->idle.self.fatal = sched_fatal;
+    sched->idle.kind = HF_FIBER_IDLE;
+    sched->idle.sched = sched;
+    sched->idle.rt = rt;
+    hf_heap_init(&sched->alarms, rt->allocator);
+    sched->current = &sched->idle;
+    atomic_store(&sched->sleeping, rt->hosted ? 1 : 0); /* as leave_to_host leaves it */
+}
+
+void hf_sched_deinit(hf_sched *sched)
+{
+    hf_assert(sched->ready_head == NULL);
+    hf_box_unref(sched->idle.failure); /* of a hook that ran for a message */
+    while (sched->free_scopes != NULL) {
+        hf_scope *scope = sched->free_scopes;
+        sched->free_scopes = scope->outer;
+        hf_rt_free(sched->rt, scope, sizeof *scope);
+    }
+    hf_alarms_deinit(sched);
+}

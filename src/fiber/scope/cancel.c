@@ -1,0 +1,314 @@
+/* Canceling: one walk down the tree that marks and wakes; the fibers then end by themselves.
+ *
+ * C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its job (self->cx).
+ * C2  A canceled node has only canceled nodes below it, except below a shield, whose bound cancels it instead.
+ * C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the job is pinned until the message
+ *     has come back. A child that has not started gets a flag, seen by whoever starts it.
+ * C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
+ * The walk keeps a work list through the jobs themselves: a deep tree must not become a deep recursion. */
+#include "fiber/crew/crew_private.h"
+#include "fiber/sched/wait.h"
+#include "fiber/scope/job.h"
+
+#include <limits.h>
+
+typedef struct walk {
+    hf_branch *head;
+    hf_cause cause;
+    const char *reason;
+    const hf_failure *failure;
+    hf_sched *sched;
+    unsigned at_once; /* fibers that the walk may still interrupt itself */
+} walk;
+
+/* Fibers whose waits are claimed by the walk itself. Touching 100,000 stacks would hold the canceler up for long: beyond
+ * these a child is only marked, and interrupted with the others of its kind before anybody else runs on the scheduler. */
+enum { INTERRUPTED_AT_ONCE_MAX = 64 };
+
+/* A crew's fibers are all interrupted at once: the order in which they are woken is part of what is replayed. */
+static unsigned at_once_in(const hf_scope *scope)
+{
+    return hf_crew_of_scope(scope) != NULL ? UINT_MAX : INTERRUPTED_AT_ONCE_MAX;
+}
+
+static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
+{
+    cx->cause = (uint8_t)w->cause;
+    cx->reason = w->reason;
+    cx->failure = w->failure;
+    cx->inherited = inherited;
+    atomic_store_explicit(&cx->canceled, true, memory_order_release);
+}
+
+void hf_cx_inherit(hf_cx *cx, const hf_cx *parent)
+{
+    if (atomic_load_explicit(&parent->canceled, memory_order_acquire)) {
+        cx->cause = parent->cause;
+        cx->reason = parent->reason;
+        cx->failure = parent->failure;
+        cx->inherited = true;
+        atomic_store_explicit(&cx->canceled, true, memory_order_release);
+    }
+}
+
+static void push_children(walk *w, hf_scope *scope)
+{
+    HF_LIST_EACH(node, &scope->children)
+    {
+        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
+        if (!job->pinned) { /* pinned: its cancel is on the way */
+            job->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
+            w->head = job;
+        }
+    }
+}
+
+/* Marks one scope; its children go on the work list. */
+static void mark_scope(walk *w, hf_scope *scope, bool inherited)
+{
+    if (atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
+        scope->cx.inherited |= inherited;
+        return;
+    }
+    mark_cx(w, &scope->cx, inherited);
+    push_children(w, scope);
+}
+
+/* Cancels what the owner of `until` (NULL: the whole fiber) has open inside it, and wakes the owner, up to a shield. */
+static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
+{
+    hf_scope *from = fiber->scope;
+    for (hf_scope *scope = fiber->scope; scope != until; scope = scope->outer) {
+        if (scope->is_shield && !HF_CANARY(HF_BUG_SHIELD_IGNORED)) {
+            from = scope->outer;
+        }
+    }
+    for (hf_scope *scope = from; scope != until; scope = scope->outer) {
+        mark_scope(w, scope, true);
+    }
+    hf_wait *wait = HF_CANARY(HF_BUG_CANCEL_AT_PARK) ? NULL : fiber->wait;
+    if (from == fiber->scope && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
+        hf_wake(wait, HF_ERR_CANCELED);
+    }
+}
+
+/* The same for a plain or pool thread, whose scopes may have other homes. `cx` is marked under its lock. */
+static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *cx, bool inherited)
+{
+    hf_wait *claimed = NULL;
+    hf_spin_lock(&thread->lock);
+    if (cx != NULL && !atomic_load_explicit(&cx->canceled, memory_order_relaxed)) {
+        mark_cx(w, cx, inherited);
+    }
+    hf_scope *from = thread->scope;
+    bool inside = until == NULL;
+    for (hf_scope *scope = thread->scope; scope != NULL; scope = scope->outer) {
+        if (scope == until) {
+            inside = true;
+            break;
+        }
+        if (scope->is_shield) {
+            from = scope->outer;
+        }
+    }
+    for (hf_scope *scope = from; inside && scope != until; scope = scope->outer) {
+        hf_scope_cancel_post(scope, w->cause, w->reason, true);
+    }
+    /* With a scope inside, the wait is ended by that scope's own cancel: not before it can be seen to be canceled. */
+    hf_wait *wait = thread->wait;
+    if (thread->scope == until && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
+        claimed = wait;
+    }
+    hf_spin_unlock(&thread->lock);
+    if (claimed != NULL) {
+        hf_wake(claimed, HF_ERR_CANCELED);
+    }
+}
+
+static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
+{
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    job->pinned = false;
+    if (job->state == HF_BRANCH_DONE && !job->keep) {
+        hf_branch_free(sched->rt, sched, job);
+    }
+}
+
+static void run_walk(walk *w);
+static void interrupt_here(hf_sched *sched, hf_branch *job);
+
+/* On the scheduler where the job runs, or ran: it may have ended meanwhile. */
+static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
+{
+    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    interrupt_here(sched, job);
+    job->cancel_msg.run = on_cancel_returned;
+    hf_sched_post(job->cancel_home, &job->cancel_msg);
+}
+
+static void interrupt_here(hf_sched *sched, hf_branch *job)
+{
+    if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
+        /* Nobody waits for this walk: it may take its time. */
+        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, UINT_MAX};
+        mark_cx(&w, &job->cx, true);
+        interrupt_fiber(&w, job->fiber, NULL);
+        run_walk(&w);
+    }
+}
+
+static void on_interrupts(hf_sched *sched, hf_msg *msg)
+{
+    (void)msg;
+    while (sched->interrupt_head != NULL) {
+        hf_branch *job = sched->interrupt_head;
+        hf_msg *next = job->cancel_msg.next;
+        sched->interrupt_head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
+        interrupt_here(sched, job);
+        on_cancel_returned(sched, &job->cancel_msg);
+    }
+}
+
+static void interrupt_soon(hf_sched *sched, hf_branch *job)
+{
+    job->pinned = true;
+    job->cancel_msg.next = NULL;
+    if (sched->interrupt_head != NULL) {
+        sched->interrupt_tail->cancel_msg.next = &job->cancel_msg;
+        sched->interrupt_tail = job;
+        return;
+    }
+    sched->interrupt_head = sched->interrupt_tail = job;
+    sched->interrupt_msg.run = on_interrupts;
+    hf_sched_post_locked(sched, &sched->interrupt_msg);
+}
+
+static void cancel_job(walk *w, hf_branch *job)
+{
+    if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
+        job->cx.cause = (uint8_t)w->cause;
+        job->cx.reason = w->reason;
+        atomic_store(&job->cancel_requested, true);
+    } else if (job->pinned) {
+        return; /* on its way already */
+    }
+    if (job->on != NULL && hf_dispatch_cancel(w->sched, job)) {
+        return;
+    }
+    if (__atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) { /* a thief may be starting it */
+        hf_delay_end(w->sched, job);
+        return;
+    }
+    hf_sched *at = atomic_load(&job->at);
+    if (at == w->sched && (w->at_once > 0 || job->fiber == at->current)) {
+        w->at_once -= w->at_once > 0;
+        if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
+            mark_cx(w, &job->cx, true);
+            interrupt_fiber(w, job->fiber, NULL);
+        }
+    } else if (at == NULL || job->pinned || HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
+        return; /* not started: seen by who starts it; or on its way already */
+    } else if (at == w->sched) {
+        interrupt_soon(at, job);
+    } else {
+        job->pinned = true;
+        job->cancel_home = w->sched;
+        job->cancel_msg.run = on_cancel_msg;
+        hf_sched_post(at, &job->cancel_msg);
+    }
+}
+
+static void run_walk(walk *w)
+{
+    while (w->head != NULL) {
+        hf_branch *job = w->head;
+        hf_msg *next = job->cancel_msg.next;
+        w->head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
+        cancel_job(w, job);
+    }
+}
+
+void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
+                   bool inherited)
+{
+    walk w = {NULL, cause, reason, failure, sched, at_once_in(scope)};
+    bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
+    mark_scope(&w, scope, inherited);
+    if (!was) {
+        if (scope->by_thread) {
+            interrupt_thread(&w, scope->owner, scope, NULL, inherited);
+        } else {
+            interrupt_fiber(&w, scope->owner, scope);
+        }
+    }
+    run_walk(&w);
+}
+
+void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure)
+{
+    walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
+    cancel_job(&w, job);
+    run_walk(&w);
+}
+
+void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job)
+{
+    hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
+    hf_spin_unlock(&thread->lock);
+    interrupt_thread(&w, thread, NULL, &job->cx, true);
+}
+
+void hf_branch_start_cx(hf_branch *job)
+{
+    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
+    mark_cx(&w, &job->cx, true);
+}
+
+static void on_scope_cancel(hf_sched *sched, hf_msg *msg)
+{
+    hf_scope *scope = HF_CONTAINER(msg, hf_scope, cancel_msg);
+    hf_cause cause = scope->cancel_cause;
+    const char *reason = scope->cancel_reason;
+    atomic_store(&scope->cancel_posted, false);
+    hf_scope_mark(sched, scope, cause, reason, NULL, atomic_load(&scope->cancel_inherited));
+    atomic_fetch_sub(&scope->pending, 1);
+}
+
+static void post_cancel(hf_scope *scope, hf_cause cause, const char *reason, bool inherited,
+                        void (*post)(hf_sched *sched, hf_msg *msg))
+{
+    if (inherited) { /* also when another cancel is on its way already */
+        atomic_store(&scope->cancel_inherited, true);
+    }
+    if (atomic_exchange(&scope->cancel_posted, true)) {
+        return;
+    }
+    scope->cancel_cause = cause;
+    scope->cancel_reason = reason;
+    atomic_fetch_add(&scope->pending, 1);
+    scope->cancel_msg.run = on_scope_cancel;
+    if (!hf_crew_post(scope, &scope->cancel_msg)) {
+        post(scope->home, &scope->cancel_msg); /* from here on the scope may be closed */
+    }
+}
+
+void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited)
+{
+    post_cancel(scope, cause, reason, inherited, hf_sched_post_locked);
+}
+
+void hf_scope_cancel_from(hf_scope *scope, const char *reason)
+{
+    post_cancel(scope, HF_CAUSE_EXPLICIT, reason, false, hf_sched_post);
+}
+
+const char *hf_cause_name(hf_cause cause)
+{
+    static const char *const WORDS[] = {
+#define ROW(name, word, text) [name] = word,
+        HF_CAUSE_MAP(ROW)
+#undef ROW
+    };
+    return (size_t)cause < HF_COUNT_OF(WORDS) ? WORDS[cause] : "unknown";
+}

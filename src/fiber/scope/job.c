@@ -1,0 +1,124 @@
+/* Nodes of the tree: jobs and scopes, in dense slabs. A free node goes to the scheduler that freed it; what piles up there
+ * moves to the runtime's depot in batches, so that forking on one thread and finishing on another does not drift. */
+#include "fiber/scope/job.h"
+
+#include <string.h>
+
+enum { SLAB_LEN = 64 * 1024, BATCH = 512 };
+
+typedef struct slab {
+    struct slab *next;
+} slab;
+
+/* Under depot_lock: carves a slab into jobs and chains them in front of the depot. */
+static void carve_jobs(hf_runtime *rt, slab *fresh)
+{
+    fresh->next = rt->slabs;
+    rt->slabs = fresh;
+    hf_branch *jobs = (hf_branch *)(void *)((char *)fresh + 64);
+    size_t count = (SLAB_LEN - 64) / sizeof *jobs;
+    for (size_t i = count; i-- > 0;) {
+        memset(&jobs[i], 0, sizeof jobs[i]);
+        jobs[i].next = rt->depot_jobs;
+        rt->depot_jobs = &jobs[i];
+    }
+}
+
+/* Takes up to `count` jobs from the depot. */
+static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
+{
+    hf_spin_lock(&rt->depot_lock);
+    if (rt->depot_jobs == NULL) {
+        hf_spin_unlock(&rt->depot_lock);
+        slab *fresh = rt->allocator.allocate(rt->allocator.state, SLAB_LEN, 64);
+        if (fresh == NULL) {
+            return NULL;
+        }
+        hf_spin_lock(&rt->depot_lock);
+        carve_jobs(rt, fresh);
+    }
+    hf_branch *first = rt->depot_jobs;
+    hf_branch *last = first;
+    unsigned taken = 1;
+    while (taken < count && last->next != NULL) {
+        last = last->next;
+        taken++;
+    }
+    rt->depot_jobs = last->next;
+    hf_spin_unlock(&rt->depot_lock);
+    last->next = NULL;
+    *ret_count = taken;
+    return first;
+}
+
+hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched)
+{
+    unsigned count = 0;
+    hf_branch *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
+    if (job != NULL && sched != NULL) {
+        sched->free_jobs = job->next;
+        sched->free_job_count = count - 1;
+    }
+    return job;
+}
+
+static void depot_give(hf_runtime *rt, hf_branch *first, hf_branch *last)
+{
+    hf_spin_lock(&rt->depot_lock);
+    last->next = rt->depot_jobs;
+    rt->depot_jobs = first;
+    hf_spin_unlock(&rt->depot_lock);
+}
+
+void hf_branch_free_slow(hf_runtime *rt, hf_branch *job)
+{
+    depot_give(rt, job, job);
+}
+
+void hf_branch_free_many(hf_sched *sched)
+{
+    hf_branch *first = sched->free_jobs;
+    hf_branch *last = first;
+    for (unsigned i = 1; i < BATCH; i++) {
+        last = last->next;
+    }
+    sched->free_jobs = last->next;
+    sched->free_job_count -= BATCH;
+    depot_give(sched->rt, first, last);
+}
+
+/* Scopes are fewer: a list per scheduler, the rest straight from the allocator. */
+enum { SCOPES_CACHED_MAX = 64 };
+
+hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
+{
+    if (sched != NULL && sched->free_scopes != NULL) {
+        hf_scope *scope = sched->free_scopes;
+        sched->free_scopes = scope->outer;
+        return scope; /* hf_scope_init sets every field */
+    }
+    return hf_rt_alloc(rt, sizeof(hf_scope));
+}
+
+void hf_scope_release(hf_runtime *rt, hf_sched *sched, hf_scope *scope)
+{
+    if (sched != NULL && (sched->free_scopes == NULL || sched->free_scopes->id < SCOPES_CACHED_MAX)) {
+        scope->id = sched->free_scopes == NULL ? 1 : sched->free_scopes->id + 1; /* length of the list from here */
+        scope->outer = sched->free_scopes;
+        sched->free_scopes = scope;
+        return;
+    }
+    hf_rt_free(rt, scope, sizeof *scope);
+}
+
+void hf_slabs_deinit(hf_runtime *rt)
+{
+    slab *at = rt->slabs;
+    while (at != NULL) {
+        slab *next = at->next;
+        rt->allocator.release(rt->allocator.state, at, SLAB_LEN);
+        at = next;
+    }
+    rt->slabs = NULL;
+    rt->depot_jobs = NULL;
+}

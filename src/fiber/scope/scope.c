@@ -1,0 +1,526 @@
+/* Scopes: open and close here, fork.c, join.c. Everything that touches a scope's list, counters or policy runs on its home's thread
+ * (F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
+ * the answer.
+ *
+ *   open --fork*--> running > 0 --last child ends--> idle --close--> gone
+ *                      |  policy says stop, deadline, hf_scope_cancel, outer cancel
+ *                      v
+ *                   canceled: children are woken and end; join clears a cancel of the scope's own
+ *
+ * J1  a child counts as running from hf_fork (at home) until its end was processed at home;
+ * J2  the joiner is woken by the end of the last child and by nothing else;
+ * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/scope/job.h"
+#include "fiber/scope/scope_private.h"
+#include "fiber/verbs.h"
+#include "fiber/watch/metrics.h"
+
+#include <string.h>
+
+/* ---- Being at home ----------------------------------------------------------------------------------------------- */
+
+const hf_wait_kind hf_home_call_kind = {"call", NULL};
+
+static void on_home_call(hf_sched *sched, hf_msg *msg)
+{
+    hf_home_call *call = HF_CONTAINER(msg, hf_home_call, msg);
+    hf_scope *scope = call->scope;
+    if (call->fn(sched, scope, call)) {
+        hf_wake(&call->wait, HF_OK);
+    }
+}
+
+void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_wait_kind *kind)
+{
+    call->scope = scope;
+    call->msg.run = on_home_call;
+    hf_wait_init(&call->wait, self, kind, scope, scope->name);
+    if (hf_is_home(self, scope)) {
+        if (!call->fn(self->sched, scope, call)) {
+            (void)hf_park(self, &call->wait, HF_INSTANT_NEVER);
+        }
+        return;
+    }
+    hf_sched_post(scope->home, &call->msg);
+    (void)hf_park(self, &call->wait, HF_INSTANT_NEVER);
+}
+/* ---- Open -------------------------------------------------------------------------------------------------------- */
+
+static void on_deadline(hf_sched *sched, hf_alarm *alarm)
+{
+    hf_scope *scope = HF_CONTAINER(alarm, hf_scope, alarm);
+    if (!atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
+        scope->deadline_passed = true;
+        scope->deadline_fired = scope->tally.running > 0;
+    }
+    hf_scope_mark(sched, scope, HF_CAUSE_DEADLINE, scope->deadline_reason, NULL, false);
+}
+
+static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+{
+    scope->alarm.fire = on_deadline;
+    call->status = HF_OK;
+    if (scope->timeout_ns < 0) {
+        on_deadline(sched, &scope->alarm); /* passed already */
+    } else {
+        call->status = hf_crew_or_sched_arm(hf_crew_of_scope(scope), sched, &scope->alarm, scope->deadline);
+    }
+    return true;
+}
+
+static hf_instant outer_deadline(const hf_fiber *self)
+{
+    if (self->scope != NULL) {
+        return self->scope->deadline;
+    }
+    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+}
+
+static hf_cx *outer_cx(hf_fiber *self, hf_runtime *rt)
+{
+    return self->cx != NULL ? self->cx : &rt->root_cx;
+}
+
+static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf_scope_options *options, bool is_shield)
+{
+    atomic_store_explicit(&scope->cx.canceled, false, memory_order_relaxed);
+    scope->cx.inherited = false;
+    scope->cx.cause = HF_CAUSE_NONE;
+    scope->cx.reason = "";
+    scope->cx.failure = NULL;
+    scope->rt = rt;
+    scope->owner = self;
+    scope->is_shield = is_shield;
+    scope->by_thread = false;
+    scope->closing = false;
+    scope->own_deadline = false;
+    scope->deadline_fired = false;
+    scope->deadline_passed = false;
+    scope->ended_cause = HF_CAUSE_NONE;
+    scope->ended_reason = "";
+    scope->joiner = NULL;
+    scope->first = NULL;
+    scope->failures = NULL;
+    scope->failure_count = 0;
+    scope->alarm.pos = 0;
+    scope->roots.next = NULL;
+    atomic_store_explicit(&scope->cancel_posted, false, memory_order_relaxed);
+    atomic_store_explicit(&scope->cancel_inherited, false, memory_order_relaxed);
+    atomic_store_explicit(&scope->pending, 0, memory_order_relaxed);
+    scope->name = options->name != NULL ? options->name : (is_shield ? hf_unnamed_shield : hf_unnamed_scope);
+    scope->policy = options->join;
+    if (scope->policy.hooks == NULL) {
+        scope->policy.hooks = &hf_join_all_hooks;
+    }
+    scope->tally = (hf_tally){.n = scope->policy.n, .state = scope->policy.state};
+    scope->jobs_max = options->jobs_max > 0 ? options->jobs_max : INT64_MAX;
+    scope->on = self->crew != NULL ? hf_crew_dispatcher(self->crew) : options->on;
+    scope->locals = self->locals;
+    hf_list_init(&scope->children);
+    hf_list_init(&scope->kept);
+    scope->deadline = is_shield || HF_CANARY(HF_BUG_DEADLINE_NOT_MIN) ? HF_INSTANT_NEVER : outer_deadline(self);
+    scope->timeout_ns = options->timeout.ns;
+    if (options->timeout.ns != 0) {
+        hf_instant own = hf_self_deadline(self, rt, options->timeout);
+        if (own.ns < scope->deadline.ns) {
+            scope->deadline = own;
+            scope->deadline_reason = scope->name;
+            scope->own_deadline = true;
+        }
+    }
+    if (self->sched != NULL) {
+        scope->home = self->sched;
+        HF_BUMP(self->sched->counters.scopes_opened);
+        scope->id = ((uint64_t)self->sched->index << 48) | self->sched->counters.scopes_opened;
+        scope->opened_ns = options->name != NULL ? hf_rt_now(rt).ns : self->sched->coarse_ns;
+    } else {
+        hf_sched *near = HF_CONTAINER(self, hf_thread_fiber, fiber)->near;
+        unsigned turn = atomic_fetch_add_explicit(&rt->round_robin, 1, memory_order_relaxed);
+        scope->home = near != NULL ? near : rt->scheds[turn % (unsigned)rt->sched_count];
+        scope->by_thread = true;
+        scope->id = (UINT64_C(0xffff) << 48) | atomic_fetch_add_explicit(&rt->ids, 1, memory_order_relaxed);
+        scope->opened_ns = hf_rt_now(rt).ns;
+    }
+}
+
+static void link_scope(hf_fiber *self, hf_scope *scope)
+{
+    hf_spin_lock(&self->lock);
+    scope->outer = self->scope;
+    scope->parent_cx = outer_cx(self, scope->rt);
+    if (!scope->is_shield) {
+        hf_cx_inherit(&scope->cx, scope->parent_cx);
+    }
+    self->scope = scope;
+    self->cx = &scope->cx;
+    hf_spin_unlock(&self->lock);
+}
+
+static void unlink_scope(hf_fiber *self, hf_scope *scope)
+{
+    hf_assert(self->scope == scope);
+    hf_spin_lock(&self->lock);
+    self->scope = scope->outer;
+    self->cx = scope->outer != NULL ? &scope->outer->cx : (self->job != NULL ? &self->job->cx : NULL);
+    hf_spin_unlock(&self->lock);
+}
+
+/* Who stops the runtime marks it before it walks the list: a scope that comes too late for the walk sees the mark. */
+static void add_root(hf_runtime *rt, hf_scope *scope)
+{
+    hf_spin_lock(&rt->roots_lock);
+    hf_list_push_back(&rt->roots, &scope->roots);
+    bool is_stopped = hf_scope_is_outermost(scope) && atomic_load(&rt->root_cx.canceled);
+    hf_spin_unlock(&rt->roots_lock);
+    if (is_stopped) {
+        hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, rt->root_cx.reason, true);
+    }
+}
+
+hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
+                           bool is_shield)
+{
+    hf_scope *scope = hf_scope_alloc(rt, self->sched);
+    if (scope == NULL) {
+        return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for a scope");
+    }
+    init_scope(scope, self, rt, options, is_shield);
+    if (self->sched != NULL) { /* a fiber's lock is never contended: only threads are interrupted under it */
+        scope->outer = self->scope;
+        scope->parent_cx = self->cx;
+        if (!is_shield) {
+            hf_cx_inherit(&scope->cx, scope->parent_cx);
+        }
+        self->scope = scope;
+        self->cx = &scope->cx;
+    } else {
+        link_scope(self, scope);
+        add_root(rt, scope);
+    }
+    if (scope->own_deadline) {
+        hf_home_call call;
+        call.fn = arm_at_home;
+        hf_call_home(self, scope, &call, &hf_home_call_kind);
+        if (call.status != HF_OK) {
+            (void)hf_scope_close_on(self, scope);
+            if (call.status == HF_ERR_LIMIT) {
+                return hf_crew_refuse_timer(self, "hf_scope_open");
+            }
+            return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for the deadline of a scope");
+        }
+    }
+    *ret_scope = scope;
+    return HF_OK;
+}
+
+/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a job, on a fiber or a
+ * pool thread, and a plain thread inside a shield. */
+static bool is_part_of_job(const hf_fiber *self)
+{
+    bool is_shielded = false;
+    for (const hf_scope *at = self->scope; at != NULL && !is_shielded; at = at->outer) {
+        is_shielded = at->is_shield;
+    }
+    return self->sched != NULL || self->job != NULL || is_shielded;
+}
+
+hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
+{
+    HF_OPTIONS(hf_scope_options, options, hf_scope_open);
+    HF_VERB_ENTER(self, hf_scope_open, options->runtime);
+    if (ret_scope == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_open needs a place for the scope"));
+    }
+    if (HF_UNLIKELY(self->crew != NULL && options->on != NULL)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "the children of a workflow run on its own fibers: use no .on"));
+    }
+    if (HF_UNLIKELY(self->crew != NULL) &&
+        hf_crew_check_span(self, "hf_scope_open", ".timeout", options->timeout) != HF_OK) {
+        HF_LEAVE(self, HF_ERR_INVALID);
+    }
+    if (options->jobs_max < 0 && options->jobs_max != HF_UNLIMITED) {
+        HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, "hf_scope_open",
+                                    "jobs_max is a number of children or HF_UNLIMITED, not %lld",
+                                    (long long)options->jobs_max));
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_runtime *rt = hf_rt_choose(&op, options->runtime);
+    if (rt == NULL) {
+        HF_LEAVE(self, hf_op_end(self, &op));
+    }
+    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_job(self)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the runtime is stopping and takes no new scopes"));
+    }
+    HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
+}
+/* ---- Close ------------------------------------------------------------------------------------------------------- */
+
+static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
+
+static inline bool begin_close(hf_sched *sched, hf_scope *scope)
+{
+    scope->closing = true;
+    if (scope->tally.running > 0) {
+        hf_scope_mark(sched, scope, HF_CAUSE_CLOSED, scope->name, NULL, false);
+    }
+    return scope->tally.running == 0;
+}
+
+static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+{
+    if (begin_close(sched, scope)) {
+        return true;
+    }
+    scope->joiner = &call->wait;
+    return false;
+}
+
+/* At home: nobody is left; alarms go, kept jobs go. */
+static void finish(hf_sched *sched, hf_scope *scope)
+{
+    hf_alarm_disarm(sched, &scope->alarm);
+    HF_LIST_EACH(node, &scope->kept)
+    {
+        hf_list_remove(node);
+        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
+        job->keep = false;
+        if (!job->pinned) {
+            hf_branch_free(scope->rt, sched, job);
+        }
+    }
+    HF_BUMP(sched->counters.scopes_closed);
+    hf_metrics_scope(sched, scope);
+}
+
+static bool finish_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+{
+    (void)call;
+    finish(sched, scope);
+    return true;
+}
+
+static bool pass_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+{
+    (void)sched;
+    (void)scope;
+    (void)call;
+    return true;
+}
+
+static void free_failures(hf_scope *scope)
+{
+    hf_box_unref(scope->first);
+    for (size_t i = 0; i < scope->failure_count; i++) {
+        hf_box_unref(scope->failures[i]);
+    }
+    hf_rt_free(scope->rt, scope->failures, HF_SCOPE_FAILURES_MAX * sizeof(hf_failure_box *));
+}
+
+static void close_by_thread(hf_fiber *self, hf_scope *scope)
+{
+    hf_home_call call;
+    do {
+        call.fn = close_at_home;
+        hf_call_home(self, scope, &call, &CLOSE);
+    } while (!hf_scope_is_over(self, scope));
+    hf_spin_lock(&scope->rt->roots_lock);
+    hf_list_remove(&scope->roots);
+    atomic_fetch_add(&scope->rt->closing, 1); /* it needs the runtime until its very end */
+    hf_spin_unlock(&scope->rt->roots_lock);
+    unlink_scope(self, scope);
+    while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
+        call.fn = pass_at_home; /* not merely a pause: a hosted home gets to it only while somebody waits */
+        hf_call_home(self, scope, &call, &hf_home_call_kind);
+    }
+    call.fn = finish_at_home;
+    hf_call_home(self, scope, &call, &hf_home_call_kind);
+}
+
+hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
+{
+    if (HF_UNLIKELY(self->last_where != NULL && self->last_status == HF_ERR_CANCELED)) {
+        hf_self_tell(self); /* the sentence names the scope and the reason: make it while they are there */
+    }
+    while (self->scope != scope) { /* inner ones first */
+        hf_assert(self->scope != NULL);
+        hf_log(scope->rt, HF_LOG_WARN, "scope_left_open", "scope=%s closed_with=%s", self->scope->name, scope->name);
+        (void)hf_scope_close_on(self, self->scope);
+    }
+    if (scope->by_thread) {
+        close_by_thread(self, scope);
+    } else {
+        do {
+            if (!begin_close(self->sched, scope)) {
+                hf_park_joiner(self, scope, &CLOSE);
+            }
+        } while (HF_UNLIKELY(!hf_scope_is_over(self, scope)));
+        self->scope = scope->outer;
+        self->cx = scope->parent_cx;
+        finish(self->sched, scope);
+    }
+    if (HF_UNLIKELY(scope->first != NULL || scope->failures != NULL)) {
+        free_failures(scope);
+    }
+    hf_runtime *rt = scope->rt;
+    bool by_thread = scope->by_thread;
+    hf_scope_release(rt, self->rt == rt ? self->sched : NULL, scope);
+    if (by_thread) {
+        atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+    }
+    return HF_OK;
+}
+
+static bool is_open_by(const hf_fiber *self, const hf_scope *scope)
+{
+    for (const hf_scope *at = self->scope; at != NULL; at = at->outer) {
+        if (at == scope) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hf_status hf_scope_close(hf_scope *scope)
+{
+    if (scope == NULL) {
+        return HF_OK;
+    }
+    HF_VERB_ENTER(self, hf_scope_close, scope->rt);
+    if (HF_UNLIKELY(!is_open_by(self, scope) || scope->is_shield)) {
+        hf_status status = hf_refuse(self, HF_ERR_MISUSE, "only the owner of an open scope may close it");
+        hf_log(self->rt, HF_LOG_ERROR, "misuse", "verb=hf_scope_close message=not_the_owner");
+        HF_LEAVE(self, status);
+    }
+    HF_LEAVE(self, hf_scope_close_on(self, scope));
+}
+
+bool hf_scope_close_leftovers(hf_fiber *self)
+{
+    bool any = false;
+    while (self->scope != NULL) {
+        any = true;
+        hf_log(self->scope->rt, HF_LOG_ERROR, "misuse", "message=body_returned_with_open_scope scope=%s",
+               self->scope->name);
+        (void)hf_scope_close_on(self, self->scope);
+    }
+    return any;
+}
+/* ---- Cancel, questions ------------------------------------------------------------------------------------------- */
+
+hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *options)
+{
+    HF_OPTIONS(hf_scope_cancel_options, options, hf_scope_cancel);
+    HF_VERB_ENTER(self, hf_scope_cancel, scope != NULL ? scope->rt : NULL);
+    if (HF_UNLIKELY(scope == NULL)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_scope_cancel needs an open scope"));
+    }
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its scopes"));
+    }
+    const char *reason = options->reason != NULL ? options->reason : scope->name;
+    if (hf_is_home(self, scope)) {
+        hf_scope_mark(self->sched, scope, HF_CAUSE_EXPLICIT, reason, NULL, false);
+    } else {
+        hf_scope_cancel_from(scope, reason);
+    }
+    HF_LEAVE(self, HF_OK);
+}
+
+static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+{
+    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
+        hf_branch_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
+    }
+    return true;
+}
+
+hf_status hf_branch_cancel(hf_branch *job)
+{
+    HF_VERB_ENTER(self, hf_branch_cancel, job != NULL ? job->scope->rt : NULL);
+    if (job == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a job"));
+    }
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));
+    }
+    hf_home_call call;
+    call.fn = cancel_job_at_home;
+    call.job = job;
+    hf_call_home(self, job->scope, &call, &hf_home_call_kind);
+    HF_LEAVE(self, HF_OK);
+}
+
+const char *hf_scope_name(const hf_scope *scope)
+{
+    return scope != NULL ? scope->name : "";
+}
+
+hf_tally hf_scope_tally(const hf_scope *scope)
+{
+    if (scope == NULL) {
+        return (hf_tally){.n = 0};
+    }
+    hf_count_look();
+    hf_tally tally = {.n = scope->tally.n, .state = scope->tally.state};
+    tally.forked = __atomic_load_n(&scope->tally.forked, __ATOMIC_RELAXED);
+    tally.running = __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED);
+    tally.ok = __atomic_load_n(&scope->tally.ok, __ATOMIC_RELAXED);
+    tally.failed = __atomic_load_n(&scope->tally.failed, __ATOMIC_RELAXED);
+    tally.canceled = __atomic_load_n(&scope->tally.canceled, __ATOMIC_RELAXED);
+    return tally;
+}
+
+bool hf_scope_is_idle(const hf_scope *scope)
+{
+    bool is_idle = scope == NULL ||
+                   (atomic_load(&scope->pending) == 0 && __atomic_load_n(&scope->tally.running, __ATOMIC_RELAXED) == 0);
+    if (!is_idle) {
+        hf_count_look();
+    }
+    return is_idle;
+}
+
+const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
+{
+    return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
+}
+
+static bool is_done(const hf_branch *job)
+{
+    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
+}
+
+bool hf_branch_is_done(const hf_branch *job)
+{
+    bool done = is_done(job);
+    if (!done) {
+        hf_count_look();
+    }
+    return done;
+}
+
+hf_status hf_branch_status(const hf_branch *job)
+{
+    if (HF_UNLIKELY(job == NULL)) {
+        hf_fiber *self = hf_enter(NULL);
+        if (self == NULL) {
+            return hf_forked();
+        }
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_branch_status needs a job: ask hf_fork for it with .ret_branch"));
+    }
+    return hf_branch_is_done(job) ? job->status : HF_ERR_AGAIN;
+}
+
+const hf_failure *hf_branch_failure(const hf_branch *job)
+{
+    return is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
+}
+
+uint64_t hf_branch_index(const hf_branch *job)
+{
+    return job != NULL ? job->index : 0;
+}

@@ -1,0 +1,240 @@
+/* Select: locks all its channels (in the order of their addresses), takes the first case that can go on, else links a
+ * waiter into each and parks. Whoever wants one of the waiters must first take the whole select, by one flag. */
+#include "fiber/crew/strand.h"
+#include "fiber/sync/chan.h"
+#include "fiber/verbs.h"
+
+#include <string.h>
+
+enum { ON_STACK = 8 };
+
+typedef struct selection {
+    hf_spin unused;   /* hf_wait.object of the main wait must start with a lock */
+    atomic_int taken; /* 1 = somebody has it: a peer, a cancel, a timeout */
+    size_t winner;
+    hf_status status; /* of the winning case */
+    hf_wait main;     /* what the fiber parks on */
+} selection;
+
+bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)
+{
+    selection *sel = wait->object;
+    int expected = 0;
+    if (!atomic_compare_exchange_strong(&sel->taken, &expected, 1) && !HF_CANARY(HF_BUG_SELECT_TWO_CASES)) {
+        return false;
+    }
+    sel->winner = (size_t)wait->number;
+    sel->status = status;
+    *ret_wake = &sel->main;
+    return true;
+}
+
+static bool abort_select(hf_wait *wait)
+{
+    selection *sel = wait->object;
+    int expected = 0;
+    return atomic_compare_exchange_strong(&sel->taken, &expected, 1);
+}
+
+const hf_wait_kind hf_select_case = {"hf_select", NULL};
+static const hf_wait_kind SELECT = {"hf_select", abort_select};
+
+/* The distinct channels of the cases, sorted by address. */
+static size_t sort_chans(const hf_case *cases, size_t count, hf_chan **chans)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        hf_chan *chan = cases[i].chan;
+        size_t at = 0;
+        while (at < used && (uintptr_t)chans[at] < (uintptr_t)chan) {
+            at++;
+        }
+        if (chan == NULL || (at < used && chans[at] == chan)) {
+            continue;
+        }
+        memmove(&chans[at + 1], &chans[at], (used - at) * sizeof(hf_chan *));
+        chans[at] = chan;
+        used++;
+    }
+    return used;
+}
+
+static void lock_all(hf_chan **chans, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf_spin_lock(&chans[i]->lock);
+    }
+}
+
+static void unlock_all(hf_chan **chans, size_t count)
+{
+    for (size_t i = count; i-- > 0;) {
+        hf_spin_unlock(&chans[i]->lock);
+    }
+}
+
+/* Under all locks: does the first case that can go on. */
+static hf_status try_cases(hf_case *cases, size_t count, const void *not_me, size_t *ret_idx, hf_wait **ret_wake)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].chan == NULL) {
+            continue;
+        }
+        hf_status status = cases[i].kind == HF_CASE_SEND
+                               ? hf_chan_send_now(cases[i].chan, cases[i].value, not_me, ret_wake)
+                               : hf_chan_recv_now(cases[i].chan, cases[i].value, not_me, ret_wake);
+        if (status != HF_ERR_AGAIN) {
+            cases[i].status = status;
+            *ret_idx = i;
+            return HF_OK;
+        }
+    }
+    return HF_ERR_AGAIN;
+}
+
+static void link_cases(hf_fiber *self, selection *sel, hf_case *cases, size_t count, hf_wait *waits)
+{
+    for (size_t i = 0; i < count; i++) {
+        hf_chan *chan = cases[i].chan;
+        hf_wait_init(&waits[i], self, &hf_select_case, sel, "");
+        waits[i].number = (int64_t)i;
+        waits[i].value = cases[i].value;
+        if (chan != NULL) {
+            hf_list_push_back(cases[i].kind == HF_CASE_SEND ? &chan->senders : &chan->receivers, &waits[i].node);
+        }
+    }
+}
+
+static void unlink_cases(hf_case *cases, size_t count, hf_wait *waits)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].chan != NULL) {
+            hf_spin_lock(&cases[i].chan->lock);
+            if (hf_node_is_linked(&waits[i].node)) {
+                hf_list_remove(&waits[i].node);
+            }
+            hf_spin_unlock(&cases[i].chan->lock);
+        }
+    }
+}
+
+/* Of the first channel there is; NULL = there is none. */
+static hf_runtime *runtime_of(const hf_case *cases, size_t count)
+{
+    for (size_t i = 0; cases != NULL && i < count && i < HF_SELECT_COUNT_MAX; i++) {
+        if (cases[i].chan != NULL) {
+            return cases[i].chan->rt;
+        }
+    }
+    return NULL;
+}
+
+static hf_instant deadline_of(const hf_fiber *self, const hf_wait_options *options)
+{
+    if (options == NULL || options->timeout.ns == 0 || options->timeout.ns == INT64_MAX) {
+        return HF_INSTANT_NEVER;
+    }
+    if (self->rt != NULL) {
+        return hf_self_deadline(self, self->rt, options->timeout);
+    }
+    hf_env *env = hf_env_posix(); /* no channels on a plain thread: all it waits for is the time */
+    int64_t now = env->ops->now(env).ns;
+    int64_t span = options->timeout.ns < 0 ? 0 : options->timeout.ns;
+    return (hf_instant){span > INT64_MAX - 1 - now ? INT64_MAX - 1 : now + span};
+}
+
+static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
+                               const hf_wait_options *options, hf_chan **chans, size_t chan_count, hf_wait *waits)
+{
+    selection sel;
+    memset(&sel, 0, sizeof sel);
+    hf_wait_init(&sel.main, self, &SELECT, &sel, "");
+    lock_all(chans, chan_count);
+    hf_wait *peer = NULL;
+    hf_status status = try_cases(cases, count, NULL, ret_idx, &peer);
+    if (status == HF_ERR_AGAIN) {
+        link_cases(self, &sel, cases, count, waits);
+    }
+    unlock_all(chans, chan_count);
+    if (status == HF_OK) {
+        if (peer != NULL) {
+            hf_wake(peer, HF_OK);
+        }
+        return HF_OK;
+    }
+    status = hf_park(self, &sel.main, deadline_of(self, options));
+    unlink_cases(cases, count, waits);
+    if (status == HF_OK) {
+        cases[sel.winner].status = sel.status;
+        *ret_idx = sel.winner;
+    }
+    return status;
+}
+
+static hf_status select_on(hf_fiber *self, hf_case *cases, size_t count, size_t *ret_idx,
+                           const hf_wait_options *options)
+{
+    HF_TRY(hf_may_wait_for(self, "hf_select", options));
+    hf_chan *chans[HF_SELECT_COUNT_MAX + 1];
+    size_t chan_count = sort_chans(cases, count, chans);
+    if (count <= ON_STACK) {
+        hf_wait waits[ON_STACK];
+        return wait_for_case(self, cases, count, ret_idx, options, chans, chan_count, waits);
+    }
+    hf_runtime *rt = runtime_of(cases, count);
+    rt = rt != NULL ? rt : self->rt;
+    hf_wait *waits = rt != NULL ? hf_rt_alloc(rt, count * sizeof *waits) : NULL;
+    if (waits == NULL) {
+        return hf_refuse_at(self, HF_ERR_NOMEM, "hf_select", "no memory for %zu cases", count);
+    }
+    hf_status status = wait_for_case(self, cases, count, ret_idx, options, chans, chan_count, waits);
+    hf_rt_free(rt, waits, count * sizeof *waits);
+    return status;
+}
+
+static hf_status check(hf_fiber *self, const hf_case *cases, size_t count, const size_t *ret_idx)
+{
+    if (count > HF_SELECT_COUNT_MAX) {
+        return hf_refuse_at(self, HF_ERR_INVALID, "hf_select", "a select has at most %d cases", HF_SELECT_COUNT_MAX);
+    }
+    if ((cases == NULL && count > 0) || ret_idx == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "cases and a place for the index are needed");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (cases[i].chan != NULL && cases[i].value == NULL && cases[i].chan->value_len > 0) {
+            return hf_refuse_at(self, HF_ERR_MISUSE, "hf_select", "case %zu has a channel and no value", i);
+        }
+    }
+    return HF_OK;
+}
+
+hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx, const hf_wait_options *options)
+{
+    HF_OPTIONS(hf_wait_options, options, hf_select);
+    HF_VERB_ENTER(self, hf_select, runtime_of(cases, count));
+    hf_status status = check(self, cases, count, ret_idx);
+    HF_LEAVE(self, status != HF_OK ? status : select_on(self, cases, count, ret_idx, options));
+}
+
+hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx)
+{
+    HF_VERB_ENTER(self, hf_try_select, runtime_of(cases, count));
+    hf_status status = check(self, cases, count, ret_idx);
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    hf_chan *chans[HF_SELECT_COUNT_MAX + 1];
+    size_t chan_count = sort_chans(cases, count, chans);
+    hf_wait *peer = NULL;
+    lock_all(chans, chan_count);
+    status = try_cases(cases, count, NULL, ret_idx, &peer);
+    unlock_all(chans, chan_count);
+    if (peer != NULL) {
+        hf_wake(peer, HF_OK);
+    }
+    if (status != HF_OK) {
+        hf_count_if_evicted(self);
+        hf_self_note(self, status, "hf_try_select");
+    }
+    HF_LEAVE(self, status);
+}

@@ -1,0 +1,175 @@
+/* The semaphore. First come, first served also for large wishes: who asks for less does not overtake. When the first
+ * waiter gives up, those behind it may be served, so a waiter that leaves hands out what there is. */
+#include "fiber/crew/strand.h"
+#include "fiber/sync/sync.h"
+#include "fiber/verbs.h"
+
+struct hf_sem {
+    hf_spin lock; /* first: hf_wait.object points here */
+    int64_t permits;
+    hf_list waiters; /* hf_wait.number: how many permits it wants */
+    hf_runtime *rt;
+    const char *name;
+    hf_owned owned;
+};
+
+static void drop_sem(hf_owned *owned)
+{
+    hf_sem *sem = HF_CONTAINER(owned, hf_sem, owned);
+    if (!hf_list_is_empty(&sem->waiters)) {
+        hf_owned_in_use(sem->rt, "semaphore", sem->name);
+        return;
+    }
+    hf_rt_free(sem->rt, sem, sizeof *sem);
+}
+
+hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, const hf_sync_options *options)
+{
+    HF_OPTIONS(hf_sync_options, options, hf_sem_new);
+    HF_VERB_ENTER(self, hf_sem_new, options->runtime);
+    if (ret_sem == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_sem_new needs a place for the semaphore"));
+    }
+    if (permits < 0) {
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_INVALID, "a semaphore cannot start with %lld permits", (long long)permits));
+    }
+    hf_runtime *rt = NULL;
+    hf_status status = HF_OK;
+    hf_sem *sem = hf_object_new(self, "hf_sem_new", options->runtime, sizeof *sem, &rt, &status);
+    if (sem != NULL) {
+        sem->rt = rt;
+        sem->name = options->name != NULL ? options->name : "sem";
+        sem->permits = permits;
+        hf_list_init(&sem->waiters);
+        hf_own(self, &sem->owned, drop_sem);
+        *ret_sem = sem;
+    }
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_sem_free(hf_sem *sem)
+{
+    if (sem == NULL) {
+        return HF_OK;
+    }
+    HF_VERB_ENTER(self, hf_sem_free, sem->rt);
+    hf_spin_lock(&sem->lock);
+    bool is_used = !hf_list_is_empty(&sem->waiters);
+    hf_spin_unlock(&sem->lock);
+    if (is_used) {
+        HF_LEAVE(self, hf_object_in_use(self, sem->rt, "hf_sem_free", sem->name));
+    }
+    hf_status status = hf_disown(self, &sem->owned, "hf_sem_free", sem->name);
+    if (status == HF_OK) {
+        hf_rt_free(sem->rt, sem, sizeof *sem);
+    }
+    HF_LEAVE(self, status);
+}
+
+static hf_status check(hf_fiber *self, const hf_sem *sem, int64_t permits, const char *verb)
+{
+    if (HF_UNLIKELY(sem == NULL || permits <= 0)) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a semaphore and at least one permit are needed");
+    }
+    return HF_OK;
+}
+
+/* Under the lock: claims every waiter that can be served now, in order. */
+static void serve(hf_sem *sem, hf_claimed *claimed)
+{
+    HF_LIST_EACH(node, &sem->waiters)
+    {
+        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        if (wait->number > sem->permits) {
+            return;
+        }
+        sem->permits -= wait->number;
+        hf_claimed_add(claimed, wait);
+    }
+}
+
+static bool take(hf_sem *sem, int64_t permits)
+{
+    if (!hf_list_is_empty(&sem->waiters) || sem->permits < permits) {
+        return false;
+    }
+    sem->permits -= permits;
+    return true;
+}
+
+static const hf_wait_kind ACQUIRE = {"hf_sem_acquire", hf_wait_abort_linked};
+
+static hf_status acquire(hf_fiber *self, hf_sem *sem, int64_t permits, const hf_wait_options *options)
+{
+    hf_wait wait;
+    hf_sync_point(self);
+    hf_spin_lock(&sem->lock);
+    if (HF_LIKELY(take(sem, permits))) {
+        hf_spin_unlock(&sem->lock);
+        return HF_OK;
+    }
+    hf_wait_init(&wait, self, &ACQUIRE, sem, sem->name);
+    wait.number = permits;
+    hf_list_push_back(&sem->waiters, &wait.node);
+    hf_spin_unlock(&sem->lock);
+    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, sem->rt, options));
+    if (status != HF_OK) { /* it may have been the one that held up the others */
+        hf_claimed claimed = {NULL, NULL};
+        hf_spin_lock(&sem->lock);
+        serve(sem, &claimed);
+        hf_spin_unlock(&sem->lock);
+        hf_claimed_wake(&claimed, HF_OK);
+    }
+    return status;
+}
+
+hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options)
+{
+    HF_OPTIONS(hf_wait_options, options, hf_sem_acquire);
+    HF_VERB_ENTER(self, hf_sem_acquire, sem != NULL ? sem->rt : NULL);
+    hf_status status = check(self, sem, permits, ACQUIRE.verb);
+    status = status == HF_OK ? hf_may_wait_for(self, ACQUIRE.verb, options) : status;
+    HF_LEAVE(self, status == HF_OK ? acquire(self, sem, permits, options) : status);
+}
+
+hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits)
+{
+    HF_VERB_ENTER(self, hf_sem_try_acquire, sem != NULL ? sem->rt : NULL);
+    hf_status status = check(self, sem, permits, "hf_sem_try_acquire");
+    if (status == HF_OK) {
+        hf_sync_point(self);
+        hf_spin_lock(&sem->lock);
+        bool taken = take(sem, permits);
+        hf_spin_unlock(&sem->lock);
+        if (!taken) {
+            status = HF_ERR_AGAIN;
+            hf_count_if_evicted(self);
+            hf_self_note(self, status, "hf_sem_try_acquire");
+        }
+    }
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_sem_release(hf_sem *sem, int64_t permits)
+{
+    HF_VERB_ENTER(self, hf_sem_release, sem != NULL ? sem->rt : NULL);
+    hf_status status = check(self, sem, permits, "hf_sem_release");
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    hf_claimed claimed = {NULL, NULL};
+    hf_sync_point(self);
+    hf_spin_lock(&sem->lock);
+    bool fits = permits <= INT64_MAX - sem->permits;
+    if (fits) {
+        sem->permits += permits;
+        serve(sem, &claimed);
+    }
+    hf_spin_unlock(&sem->lock);
+    if (HF_UNLIKELY(!fits)) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "semaphore '%s' cannot count so many permits", sem->name));
+    }
+    hf_claimed_wake(&claimed, HF_OK);
+    HF_LEAVE(self, HF_OK);
+}

@@ -1,0 +1,359 @@
+/* How a thread loses its scheduler, and how its fiber comes back.
+ *
+ *     monitor                    the stuck thread                          the new thread
+ *     ask, signal  ------------> handler: in user code?
+ *                                  takes its stack,
+ *                                  keeps the idle context as `away`,
+ *     granted <----------------    marks the fiber lost; goes on in user code
+ *     takes the scheduler,       ...
+ *     cancels the job,           ...
+ *     starts a thread  --------------------------------------------------> runs the scheduler's other fibers
+ *                                the fiber calls the library: hf_enter_slow, hf_watch_carry
+ *                                switches to `away`, its own stack
+ *                                posts the fiber, ends ------------------> the fiber goes on in hf_watch_carry
+ *
+ * L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
+ *     library is half done, and everything the scheduler owns can be taken over as it is.
+ * L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
+ * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
+ *     thread takes it in, the fiber counts as one in user code (in_lib is 0): it may be the scheduler's current one while the
+ *     scheduler has no thread, and whoever stops the world would wait for it, and the monitor for whoever stops the world.
+ * L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
+ *     thread was started finds it alive.
+ * L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
+ *     evicts the crew. Members run in turns again once it is back (crew.c, W4). */
+#include "fiber/crew/crew_private.h"
+#include "fiber/watch/backtrace.h"
+#include "fiber/watch/watch_private.h"
+
+#include <inttypes.h>
+
+/* ---- On the stuck thread ----------------------------------------------------------------------------------------- */
+
+static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
+{
+    const char *name = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    size_t len = 0;
+    while (len < HF_WATCH_NAME_LEN - 1 && name[len] != '\0') {
+        evidence->name[len] = name[len];
+        len++;
+    }
+    evidence->name[len] = '\0';
+    evidence->id = self->id;
+    evidence->pc_count = hf_backtrace_here(evidence->pcs, HF_BACKTRACE_DEPTH_MAX);
+}
+
+static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
+{
+    lost->away.self = self->self;
+    lost->away.context = self->sched->idle.context; /* suspended: where this thread left its own stack */
+    lost->fiber = self;
+    self->zombie_idle = &lost->away;
+    __atomic_store_n(&self->lost, 1, __ATOMIC_RELEASE); /* a dump may be looking */
+}
+
+/* On a thread of a pool: only its stack is wanted. */
+static void on_pool_thread(hf_fiber *self)
+{
+    hf_watch_notes *notes = atomic_load(&hf_pool_thread_watched(self)->notes);
+    unsigned expected = HF_ASK_SENT;
+    if (notes != NULL && atomic_compare_exchange_strong(&notes->ask.state, &expected, HF_ASK_TAKEN)) {
+        take_evidence(&notes->ask.evidence, self);
+        atomic_store(&notes->ask.state, HF_ASK_SEEN);
+    }
+}
+
+/* The signal handler. It may interrupt anything, on any thread of the process. */
+static void on_signal(void)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    if (self != NULL && self->kind == HF_FIBER_THREAD && HF_CONTAINER(self, hf_thread_fiber, fiber)->home != NULL) {
+        on_pool_thread(self);
+        return;
+    }
+    if (self == NULL || (self->kind != HF_FIBER_PLAIN && self->kind != HF_FIBER_MEMBER) || self->rt->watch == NULL) {
+        return;
+    }
+    bool is_lost = self->lost != 0;
+    hf_ask *ask = is_lost ? &HF_CONTAINER(self->zombie_idle, hf_lost, away)->ask
+                          : &self->rt->watch->seats[self->sched->index].ask;
+    unsigned expected = HF_ASK_SENT;
+    if (!atomic_compare_exchange_strong(&ask->state, &expected, HF_ASK_TAKEN)) {
+        return;
+    }
+    if (!is_lost && (ask->fiber != self || ask->tick != self->sched->tick)) {
+        atomic_store(&ask->state, HF_ASK_OUTDATED);
+        return;
+    }
+    take_evidence(&ask->evidence, self);
+    if (is_lost || ask->lost == NULL || self->in_lib != 0) {
+        atomic_store(&ask->state, HF_ASK_SEEN);
+        return;
+    }
+    give_up_scheduler(self, ask->lost);
+    atomic_store(&ask->state, HF_ASK_GRANTED);
+}
+
+void hf_watch_carry(hf_fiber *self)
+{
+    hf_fiber *away = self->zombie_idle;
+    hf_self_set(&away->self);
+    hf_exceptions_swap(hf_exceptions_here(), &self->exceptions,
+                       &away->exceptions); /* the scheduler has another thread's */
+    hf_context_switch(&self->context, &away->context, false);
+    hf_sched *sched = self->sched;
+    hf_context_arrived(&self->context, sched->left != NULL ? &sched->left->context : NULL);
+}
+
+static void on_carried(hf_sched *sched, hf_msg *msg)
+{
+    (void)sched;
+    hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELEASE); /* where it left: in hf_enter_slow */
+    __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
+    fiber->zombie_idle = NULL;
+    if (fiber->kind == HF_FIBER_MEMBER) {
+        hf_crew_returned(fiber);
+    } else {
+        hf_fiber_ready(fiber);
+    }
+}
+
+void hf_watch_left(hf_fiber *away)
+{
+    hf_lost *lost = HF_CONTAINER(away, hf_lost, away);
+    hf_fiber *fiber = lost->fiber;
+    hf_context_arrived(&away->context, &fiber->context);
+    hf_self_set(NULL);
+    fiber->msg.run = on_carried;
+    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* L3 */
+    hf_sched_post(lost->sched, &fiber->msg);               /* the fiber may run, and end, from here on */
+    atomic_store(&lost->has_ended, true);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------------------------------ */
+
+hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op)
+{
+    hf_env *env = watch->rt->env;
+    int number = watch->rt->watchdog.signal;
+    if (number == 0) {
+        return HF_OK;
+    }
+    HF_TRY(env->ops->interrupt_open(env, op, number, on_signal));
+    watch->signal = number;
+    void *pcs[4];
+    (void)hf_backtrace_here(pcs, 4); /* whatever the unwinder does once, it does now and not in the handler */
+    return HF_OK;
+}
+
+void hf_watch_signal_close(hf_watch *watch)
+{
+    if (watch->signal != 0) {
+        watch->rt->env->ops->interrupt_close(watch->rt->env, watch->signal);
+        watch->signal = 0;
+    }
+}
+
+/* What the next replacement needs, made before the signal is sent: NULL when there is no room or memory for it. */
+static hf_lost *spare_of(hf_watch *watch, int index)
+{
+    hf_seat *seat = &watch->seats[index];
+    for (int i = 0; i < HF_LOST_MAX && seat->spare == NULL; i++) {
+        if (watch->lost[i] != NULL) {
+            continue;
+        }
+        hf_lost *lost = hf_rt_alloc(watch->rt, sizeof *lost);
+        if (lost == NULL) {
+            break;
+        }
+        lost->away.kind = HF_FIBER_IDLE;
+        lost->away.rt = watch->rt;
+        lost->away.in_lib = 1;
+        lost->sched = watch->rt->scheds[index];
+        lost->slot = watch->rt->sched_count + i;
+        watch->lost[i] = lost;
+        seat->spare = lost;
+    }
+    return seat->spare;
+}
+
+static void drop(hf_watch *watch, hf_lost *lost)
+{
+    watch->lost[lost->slot - watch->rt->sched_count] = NULL;
+    hf_rt_free(watch->rt, lost, sizeof *lost);
+}
+
+static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
+{
+    hf_env *env = watch->rt->env;
+    hf_op op;
+    hf_op_init(&op);
+    atomic_store(&ask->state, HF_ASK_SENT);
+    if (env->ops->thread_signal(env, &op, thread, watch->signal) != HF_OK) {
+        unsigned expected = HF_ASK_SENT;
+        (void)atomic_compare_exchange_strong(&ask->state, &expected, HF_ASK_OUTDATED);
+    }
+}
+
+/* True: the question may be written. An open one about another turn is withdrawn, one about this turn stands. */
+static bool begin_ask(hf_watch *watch, int index, bool again)
+{
+    hf_seat *seat = &watch->seats[index];
+    hf_env *env = watch->rt->env;
+    unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
+    if (state == HF_ASK_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
+        return atomic_compare_exchange_strong(&seat->ask.state, &state, HF_ASK_FREE);
+    }
+    if (state == HF_ASK_SENT && again) { /* the thread blocks it, or has been slow */
+        (void)env->ops->thread_signal(env, NULL, watch->rt->scheds[index]->thread, watch->signal);
+    }
+    return state != HF_ASK_SENT && state != HF_ASK_TAKEN && state != HF_ASK_GRANTED;
+}
+
+void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again)
+{
+    hf_seat *seat = &watch->seats[index];
+    if (seat->owes_thread || !begin_ask(watch, index, again)) {
+        return;
+    }
+    seat->ask.fiber = seat->seen;
+    seat->ask.tick = seat->tick_seen;
+    seat->ask.lost = may_replace ? spare_of(watch, index) : NULL;
+    seat->ask.evidence.pc_count = 0;
+    send(watch, watch->rt->scheds[index]->thread, &seat->ask);
+}
+
+void hf_watch_ask_again(hf_watch *watch, hf_thread *thread, hf_ask *ask)
+{
+    (void)hf_watch_evidence(ask); /* withdraws an older question */
+    if (atomic_load_explicit(&ask->state, memory_order_acquire) != HF_ASK_TAKEN) {
+        send(watch, thread, ask);
+    }
+}
+
+const hf_evidence *hf_watch_evidence(hf_ask *ask)
+{
+    unsigned state = HF_ASK_SENT;
+    if (!atomic_compare_exchange_strong(&ask->state, &state, HF_ASK_FREE) && state == HF_ASK_TAKEN) {
+        return NULL;
+    }
+    return &ask->evidence;
+}
+
+/* ---- Replacing --------------------------------------------------------------------------------------------------- */
+
+static void on_cancel(hf_sched *home, hf_msg *msg)
+{
+    hf_lost *lost = HF_CONTAINER(msg, hf_lost, cancel);
+    hf_branch_mark(home, lost->job, HF_CAUSE_STUCK, "watchdog", NULL);
+    atomic_store(&lost->canceling, false);
+}
+
+static void on_member_lost(hf_sched *sched, hf_msg *msg)
+{
+    (void)sched;
+    hf_lost *lost = HF_CONTAINER(msg, hf_lost, cancel);
+    hf_crew_lost(lost->fiber);
+    atomic_store(&lost->canceling, false);
+}
+
+/* L5 */
+static void tell_driver(hf_lost *lost)
+{
+    lost->cancel.run = on_member_lost;
+    atomic_store(&lost->canceling, true);
+    hf_sched_post(lost->sched, &lost->cancel);
+}
+
+static void cancel_job(hf_lost *lost)
+{
+    lost->job = lost->fiber->job;
+    lost->cancel.run = on_cancel;
+    atomic_store(&lost->canceling, true);
+    hf_sched_post(lost->job->scope->home, &lost->cancel);
+}
+
+/* The scheduler as one whose thread has not begun yet. False: the world is being stopped, try again. */
+static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
+{
+    if (atomic_exchange(&rt->world_stops, 1) != 0) {
+        return false;
+    }
+    sched->idle.in_lib = 0;
+    __atomic_store_n(&sched->current, &sched->idle, __ATOMIC_RELEASE);
+    atomic_store(&rt->world_stops, 0);
+    return true;
+}
+
+static void replace(hf_watch *watch, int index)
+{
+    hf_seat *seat = &watch->seats[index];
+    hf_sched *sched = watch->rt->scheds[index];
+    if (!take_scheduler(watch->rt, sched)) {
+        return;
+    }
+    hf_lost *lost = seat->spare;
+    seat->spare = NULL;
+    lost->thread = sched->thread;
+    lost->ask.evidence = seat->ask.evidence;
+    sched->thread = NULL;
+    hf_watch_policy_replaced(&watch->policy, index, lost->slot);
+    hf_spin_lock(&watch->jobs_lock);
+    watch->counted[lost->slot] = watch->counted[index];
+    watch->counted[index] = NULL;
+    hf_spin_unlock(&watch->jobs_lock);
+    if (lost->fiber->kind == HF_FIBER_MEMBER) {
+        tell_driver(lost);
+    } else if (seat->wants_cancel) {
+        cancel_job(lost);
+    }
+    seat->wants_cancel = false;
+    seat->owes_thread = true;
+    seat->has_failed = false;
+    atomic_store(&seat->ask.state, HF_ASK_FREE);
+}
+
+static void start_thread(hf_watch *watch, int index)
+{
+    hf_seat *seat = &watch->seats[index];
+    hf_op op;
+    hf_op_init(&op);
+    if (hf_sched_thread_start(&op, watch->rt->scheds[index]) == HF_OK) {
+        seat->owes_thread = false;
+        hf_log(watch->rt, HF_LOG_WARN, "thread_replaced", "thread=%d fiber=%" PRIu64 " name=\"%s\"", index,
+               seat->ask.evidence.id, seat->ask.evidence.name);
+    } else if (!seat->has_failed) {
+        seat->has_failed = true; /* tried at every look, said once */
+        hf_log(watch->rt, HF_LOG_ERROR, "thread_not_replaced", "thread=%d why=\"%s\"", index, op.message);
+    }
+}
+
+void hf_watch_settle(hf_watch *watch, int index)
+{
+    hf_seat *seat = &watch->seats[index];
+    unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
+    if (state == HF_ASK_GRANTED) {
+        replace(watch, index);
+    } else if (state == HF_ASK_OUTDATED && seat->spare != NULL) {
+        drop(watch, seat->spare);
+        seat->spare = NULL;
+    }
+    if (seat->owes_thread) {
+        start_thread(watch, index);
+    }
+}
+
+void hf_watch_reap(hf_watch *watch, bool all)
+{
+    hf_env *env = watch->rt->env;
+    for (int i = 0; i < HF_LOST_MAX; i++) {
+        hf_lost *lost = watch->lost[i];
+        if (lost == NULL || (!all && (!lost->is_over || atomic_load(&lost->canceling)))) {
+            continue;
+        }
+        env->ops->thread_join(env, lost->thread);  /* NULL for a spare */
+        hf_assert(!atomic_load(&lost->canceling)); /* L4 */
+        drop(watch, lost);
+    }
+}
