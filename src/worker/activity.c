@@ -165,8 +165,8 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }
 
-/* A result that is not there is a failure. One that is too big ends the activity for good: the next attempt would make it
- * again. */
+/* A result that cannot be sent is a failure, and ends the activity for good: the work is done, and another attempt would do it again
+ * and make the same result. */
 static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
 {
     hf_op op;
@@ -177,7 +177,7 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
     }
     bool is_too_big = op.status == HF_ERR_TOO_BIG; /* which the engine calls so, too */
     *failure = hf_failure_application(&act->arena, hf_str_of(is_too_big ? "TooBig" : hf_status_name(op.status)),
-                                      hf_arena_copy(&act->arena, hf_str_of(op.message)), is_too_big);
+                                      hf_arena_copy(&act->arena, hf_str_of(op.message)), true);
     return op.status;
 }
 

@@ -105,10 +105,13 @@ static hf_status sleep_until(int64_t ns)
     return left > 0 ? hf_sleep(hf_nanoseconds(left)) : HF_OK;
 }
 
-/* Between two heartbeats. While it waits here it may turn out that the last one which was taken is too old. */
-static hf_status pause_beats(activity *act)
+/* Between two heartbeats. While it waits here it may turn out that the last one which was taken is too old. One that was refused for a
+ * reason that may pass is tried again sooner: a whole throttle later the timeout would be over. */
+static hf_status pause_beats(activity *act, bool is_refused)
 {
-    int64_t until = hf_ns_later(hf_now(NULL).ns, throttle_of(act));
+    hf_span span = throttle_of(act);
+    span = is_refused ? hf_nanoseconds(span.ns / 8) : span;
+    int64_t until = hf_ns_later(hf_now(NULL).ns, span);
     if (act->lapse_ns < until) {
         HF_TRY(sleep_until(act->lapse_ns));
         lapse(act);
@@ -145,7 +148,7 @@ static hf_status send_beats(void *arg)
             hf_payload_free(&details);
             tell_refused_beat(act, status, &op);
         }
-        HF_TRY(pause_beats(act));
+        HF_TRY(pause_beats(act, hf_status_may_pass(status)));
     }
 }
 
