@@ -20,8 +20,8 @@ static void options_are_checked(void **state)
     } CASES[] = {
         {"defaults", {.size = sizeof(hf_sim_options)}, HF_OK},
         {"all off", {.size = sizeof(hf_sim_options), .switch_permille = HF_OFF, .short_io_permille = HF_OFF}, HF_OK},
-        {"no size", {.size = 0}, HF_ERR_INVALID},
-        {"too new", {.size = sizeof(hf_sim_options) + 8}, HF_ERR_INVALID},
+        {"no size", {.size = 0}, HF_ERR_MISUSE},
+        {"too new", {.size = sizeof(hf_sim_options) + 8}, HF_ERR_UNSUPPORTED},
         {"older caller", {.size = offsetof(hf_sim_options, eio_permille)}, HF_OK},
         {"over 1000", {.size = sizeof(hf_sim_options), .reset_permille = 1001}, HF_ERR_INVALID},
         {"below off", {.size = sizeof(hf_sim_options), .eio_permille = -3}, HF_ERR_INVALID},

@@ -181,7 +181,7 @@ static void the_simulator_refuses_in_sentences(void **state)
     REFUSED(hf_sim_new(NULL), HF_ERR_MISUSE, "a place for the environment");
     REFUSED(hf_sim_new(&env, .reset_permille = 1001), HF_ERR_INVALID, "reset_permille");
     REFUSED(hf_sim_new(&env, .latency_max = hf_hours(2)), HF_ERR_INVALID, "latency_max");
-    REFUSED(hf_sim_new_with(&env, &(hf_sim_options){.seed = 1}), HF_ERR_INVALID, ".size");
+    REFUSED(hf_sim_new_with(&env, &(hf_sim_options){.seed = 1}), HF_ERR_MISUSE, ".size");
     HF_CHECK(env == NULL && hf_sim_new(&env, .seed = 1) == HF_OK);
     REFUSED(hf_sim_file_put(NULL, "/a", "x", 1), HF_ERR_MISUSE, "a simulated environment");
     REFUSED(hf_sim_file_put(env, NULL, "x", 1), HF_ERR_MISUSE, "a path");
