@@ -14,6 +14,13 @@ typedef struct hf_activity_work activity;
 
 enum { REPORT_MAX = 16, REPORT_LEN = 300 };
 
+static void describe(const activity *act, int64_t now_ns, char text[REPORT_LEN])
+{
+    hf_fields_format(text, REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld", act->facts.name,
+                     act->facts.id, act->facts.workflow_id, act->facts.run_id,
+                     (long long)((now_ns - act->started_ns) / 1000000));
+}
+
 /* ---- Slots ----------------------------------------------------------------------------------------------------------------- */
 
 void hf_activity_free_slot(activity *act)
@@ -53,7 +60,9 @@ hf_status hf_activity_watch_pool(hf_worker *worker)
 
 void hf_activity_see_zombies(hf_worker *worker)
 {
+    char texts[REPORT_MAX][REPORT_LEN];
     int count = 0;
+    int64_t now = hf_now(worker->rt).ns;
     hf_fiber *self = hf_enter(worker->rt);
     hf_spin_lock(&worker->busy_lock);
     HF_LIST_EACH(node, &worker->busy)
@@ -61,10 +70,19 @@ void hf_activity_see_zombies(hf_worker *worker)
         activity *act = HF_CONTAINER(node, activity, busy);
         const hf_fiber *fiber = atomic_load_explicit(&act->fiber, memory_order_relaxed);
         bool is_zombie = fiber != NULL && hf_watch_is_zombie(worker->rt, fiber);
-        count += is_zombie && atomic_exchange(&act->has_slot, false);
+        if (is_zombie && atomic_exchange(&act->has_slot, false)) {
+            if (count < REPORT_MAX) {
+                describe(act, now, texts[count]);
+            }
+            count++;
+        }
     }
     hf_spin_unlock(&worker->busy_lock);
     hf_leave(self);
+    for (int i = 0; i < count && i < REPORT_MAX;
+         i++) { /* the runtime has told of the fiber, which is just called "activity" */
+        hf_log(worker->rt, HF_LOG_ERROR, "zombie_on_fiber", "%s slot=free", texts[i]);
+    }
     if (count > 0) {
         (void)hf_sem_release(worker->activity_slots, count);
     }
@@ -82,9 +100,7 @@ void hf_activity_report(hf_worker *worker, const char *event)
     {
         const activity *act = HF_CONTAINER(node, activity, busy);
         if (count < REPORT_MAX && !atomic_load(&act->has_returned)) {
-            hf_fields_format(texts[count++], REPORT_LEN, "activity=%.60s id=%.40s workflow=%.60s run=%.40s ms=%lld",
-                             act->facts.name, act->facts.id, act->facts.workflow_id, act->facts.run_id,
-                             (long long)((now - act->started_ns) / 1000000));
+            describe(act, now, texts[count++]);
         }
     }
     hf_spin_unlock(&worker->busy_lock);

@@ -276,6 +276,8 @@ static void T14_T17_an_activity_on_a_fiber_that_hangs_is_a_stuck_fiber(void **st
     (void)await_line("thread_replaced ");
     (void)await_line("zombie fiber=");
     assert_int_equal(zombies(&s), 1);
+    const char *named = await_line("zombie_on_fiber ");
+    assert_non_null(strstr(named, "activity=spin id=1 workflow=w run="));
     stage_echo(&s);
     stage_release();
     (void)await_line("zombie_gone fiber=");
