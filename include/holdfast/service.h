@@ -81,8 +81,8 @@ HF_BEGIN_DECLS
  *                        and queues. At most a quarter of the memory for runs may be changes that are not in their rows
  *                        yet: after a crash these are read again
  *     durability=full    a call that was answered survives a power cut (the default)
- *     durability=normal  faster; it survives the end of the process, while a power cut may cost the last moments, but
- *                        never leaves anything half done
+ *     durability=normal  faster; it survives the end of the process, while a power cut, or a disk that fails to write, may
+ *                        cost the last moments, but never leaves anything half done
  *     log=8M             the write-ahead log is moved into the file when it is longer
  *
  * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it is) and

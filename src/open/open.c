@@ -197,6 +197,10 @@ static hf_status refuse_to_close(const char *why)
     hf_runtime *rt = hf_runtime_current();
     if (rt != NULL) {
         hf_log(rt, HF_LOG_ERROR, "misuse", "verb=hf_close message=%s", why);
+    } else {
+        char fields[2 * HF_MESSAGE_LEN_MAX];
+        hf_fields_format(fields, sizeof fields, "verb=hf_close message=%s", why);
+        log_to_env(hf_env_posix(), HF_LOG_ERROR, "misuse", fields);
     }
     return hf_raise(HF_ERR_MISUSE, "%s", why);
 }
