@@ -6,7 +6,7 @@
  * policy says, although what it did may have happened. Give what it calls a key that all attempts share, such as run_id and id
  * below. With .attempts_max = 1 it runs at most once, and the workflow hears of the lost attempt.
  *
- * It is told to end by a cancel like any other: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED, and
+ * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED, and
  * hf_cancel_cause says why. That happens when one of its timeouts is over (start_to_close, schedule_to_close, heartbeat: the
  * worker knows them), when the worker stops and its grace is over, and when its workflow does not want it any more, which an
  * activity learns from its next heartbeat.
@@ -35,11 +35,10 @@
 typedef struct hf_activity_facts {
     const char *workflow_id;
     const char *run_id;
-    const char *id;   /* of the activity in its workflow's history */
-    const char *name; /* under which the workflow scheduled it */
-    int attempt;      /* from 1 */
-    hf_time
-        deadline; /* by which this attempt must have ended; INT64_MAX = none: hf_time_until takes both for a timeout */
+    const char *id;    /* of the activity in its workflow's history */
+    const char *name;  /* under which the workflow scheduled it */
+    int attempt;       /* from 1 */
+    hf_time deadline;  /* time limit of this attempt; INT64_MAX = none. hf_time_until converts it to a timeout */
     hf_span heartbeat; /* longest time between two heartbeats; 0 = none are expected */
     hf_payload last;   /* details of the last attempt's last heartbeat, borrowed; empty when there was none */
 } hf_activity_facts;
@@ -54,13 +53,13 @@ typedef struct hf_activity_fail_options {
 
 HF_BEGIN_DECLS
 
-/* Says how the activity fails, and returns HF_ERR_FAILED, for the activity to return. Any other way to fail works, too:
+/* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. Any other way to fail works, too:
  * hf_raise_typed gives a type as well, and every failure is tried again as the policy says. The last call counts, and only if
  * HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
  * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID:
  * .retry_after is negative, or less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
-/* Tells that it is alive and how far it got; `details` is copied. Returns at once: it is sent by somebody else, at most once
+/* Reports that the activity is alive, and its progress; `details` is copied. Returns at once; the library sends it in the background, at most once
  * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
  * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more than 2 MiB; HF_ERR_MISUSE
  * outside an activity. */

@@ -10,7 +10,7 @@ typedef struct hf_dispatcher_options {
     const char *name;    /* in dumps and thread names */
     hf_runtime *runtime; /* needed on a plain thread only */
     int limit;           /* pool: threads at most, 64; view: calls at once, 1. HF_UNLIMITED is refused */
-    hf_span idle;        /* pool: a thread without work ends after so long; 5 s */
+    hf_span idle;        /* pool: time after which an idle thread ends; 5 s */
     int64_t queue_max; /* pool, view: calls waiting at most; more is HF_ERR_LIMIT, from hf_block, or as the outcome of a
                               forked branch; 0 = HF_UNLIMITED */
 } hf_dispatcher_options;

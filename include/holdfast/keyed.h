@@ -67,7 +67,8 @@ HF_API HF_MUST_USE hf_status hf_keylock_lock_with(hf_keylock *keylock, const voi
                                                   hf_key_guard **ret_guard, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len,
                                                  hf_key_guard **ret_guard);
-HF_API hf_status hf_key_unlock(hf_key_guard *guard); /* by who locked it, else HF_ERR_MISUSE */
+/* Only the fiber or thread that locked it may call this, else HF_ERR_MISUSE. */
+HF_API hf_status hf_key_unlock(hf_key_guard *guard);
 HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waited for and idle */
 
 HF_API HF_MUST_USE hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);

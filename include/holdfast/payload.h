@@ -1,4 +1,4 @@
-/* Payloads: what workflows, activities and signals take and give. Bytes, and the word that says how to read them.
+/* Payloads: the inputs and results of workflows, activities and signals: bytes and the name of their encoding.
  *
  * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an
  * activity or workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static

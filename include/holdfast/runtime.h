@@ -26,8 +26,8 @@ typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR
  * characters and bytes that are not UTF-8 are written as "\n", "\t", "\x9b", "\u202e": the fields are one line of text. */
 typedef void (*hf_log_sink)(void *state, hf_log_level level, const char *event, const char *fields);
 
-/* Called when the library must not go on: a broken invariant, an overflowed stack, too many zombies. May return only
- * for the last, then the runtime just stays stopped. The default prints `message` and aborts; `exit_code` is what a
+/* Called when the library must not go on: a broken invariant, an overflowed stack, too many zombies. It may return
+ * only after too many zombies; the runtime then stays stopped. The default prints `message` and aborts; `exit_code` is what a
  * program that owns its process should exit with. */
 typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
@@ -36,12 +36,12 @@ typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
  * watched: a call of hf_block cannot be interrupted, and a branch of hf_fork may take any time for its cleanup; both have their
  * thread until they return. With a signal granted, blocking system calls of an activity that is to end fail with EINTR. */
 typedef struct hf_watchdog_options {
-    hf_span stuck_after;     /* a fiber that does not yield for so long is reported; 2 s */
+    hf_span stuck_after;     /* time without a yield after which a fiber is reported; 2 s */
     hf_span zombie_after;    /* grace before a stuck fiber or canceled activity counts as a zombie; 10 s */
     hf_span interrupt_first; /* first retry of the interrupt, then doubled; 1 s */
     hf_span interrupt_max;   /* longest pause between interrupts; 60 s */
     hf_span give_up_after;   /* no more interrupts, stays counted; 1 h */
-    int zombies_max;         /* at so many zombies the runtime shuts down; 10, HF_OFF = never */
+    int zombies_max;         /* number of zombies at which the runtime shuts down; 10, HF_OFF = never */
     hf_span shutdown_grace;  /* shutdown: time to finish before cancel; 10 s */
     hf_span shutdown_force;  /* shutdown: time after cancel before stuck fibers are given up; 5 s */
     hf_span fatal_after;     /* after the threshold: the fatal hook is called at the latest; 60 s */
@@ -63,7 +63,7 @@ typedef struct hf_runtime_options {
     size_t stack_size;    /* default stack class: 16 K, 64 K (default) or 256 K, in bytes; see Stacks in scope.h */
     int guards;           /* 0 = guard every stack, HF_OFF = none */
     bool report_overflow; /* install a SIGSEGV handler, if the host has none, that names a stack overflow as such;
-                                 hf_run asks for it, a library's host must */
+                                 hf_run sets it; with hf_runtime_new set it yourself */
     int guard_kind;       /* 0 = best available; for tests: 1 = markers, 2 = mprotect */
     int64_t fibers_max;   /* started fibers at once; 0 = HF_UNLIMITED */
     hf_watchdog_options watchdog;

@@ -136,8 +136,8 @@ typedef struct hf_fork_options {
     hf_branch **ret_branch;  /* a handle, valid until the scope is closed; NULL = none */
     void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the branch
                                 was canceled before it started. Without it a canceled branch still runs its body, with
-                                the cancel pending, so that what `arg` owns is always released by somebody. */
-    hf_span delay;           /* start not before so much later; holds no stack meanwhile */
+                                the cancel pending, so that the body can release what `arg` owns. */
+    hf_span delay;           /* delay before the job starts; it has no stack until then */
     size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
     hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
 } hf_fork_options;
@@ -164,7 +164,7 @@ HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *a
  * succeeded are a success, however late. Only the owner may join. */
 HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
-/* Cancels all children and the owner's waits inside the scope. From anywhere; the first cause stays. */
+/* Cancels all children and the owner's waits inside the scope. Any thread may call it. The first cause is kept. */
 HF_API HF_MUST_USE hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *options);
 
 HF_API const char *hf_scope_name(const hf_scope *scope);
@@ -203,7 +203,7 @@ static inline hf_status hf_pace(unsigned *counter, unsigned every)
 
 /* HF_OK, or HF_ERR_CANCELED when the next wait would fail with it. Never waits. */
 HF_API HF_MUST_USE hf_status hf_canceled(void);
-/* Why: HF_CAUSE_NONE when not canceled. `*ret_reason` (may be NULL): who or what, never NULL. */
+/* Returns why the caller is canceled, or HF_CAUSE_NONE. `*ret_reason` is a phrase, never NULL; `ret_reason` may be NULL. */
 HF_API hf_cause hf_cancel_cause(const char **ret_reason);
 /* Time left until the nearest deadline around: a span that can be waited for, so never 0, and negative when it has passed.
  * HF_SPAN_UNLIMITED when there is none. */

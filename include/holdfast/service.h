@@ -1,4 +1,4 @@
-/* hf_service: a place where workflows live, and what one can ask of it: start one, wait for its result, signal, cancel.
+/* hf_service: the connection to an engine. It starts workflows, waits for their results, signals and cancels them.
  *
  *     HF_AUTO(hf_close) hf_service *service = NULL;
  *     HF_AUTO(hf_execution_free) hf_execution *order = NULL;
@@ -6,8 +6,8 @@
  *     HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": 7}"), &order, .id = "order-1", .task_queue = "orders"));
  *     HF_TRY(hf_result(order, &out));
  *
- * Whatever waits here parks a fiber and blocks a plain thread. Inside a workflow these calls are misuse: it talks to the
- * world through activities. */
+ * A call that waits parks a fiber or blocks a plain thread. Workflows must not use these calls (HF_ERR_MISUSE); they
+ * reach the outside through activities. */
 #ifndef HOLDFAST_SERVICE_H
 #define HOLDFAST_SERVICE_H
 
@@ -19,8 +19,8 @@ typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id 
 
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
-    /* Whose pool opens it and whose log and environment it uses; NULL = that of the calling fiber, else none. The service may
-     * outlive it: then a log of the host's is still called. */
+    /* Runtime whose pool, log and environment the service uses; NULL = the caller's, if it is a fiber. The service may outlive the
+     * runtime; it then still calls the program's log function. */
     hf_runtime *runtime;
 } hf_open_options;
 
@@ -45,9 +45,9 @@ typedef struct hf_start_options {
     const char *id;            /* the workflow's name among all of the namespace; NULL = a random one */
     const char *task_queue;    /* the queue whose workers run it, at most 963 bytes; "default" */
     const char *namespace_;    /* "default" */
-    hf_span execution_timeout; /* of all runs together, like the next two at least a millisecond; 0 = none */
+    hf_span execution_timeout; /* time limit of all runs together, at least 1 ms; 0 = none */
     hf_span run_timeout;       /* of one run; 0 = none */
-    hf_span task_timeout;      /* a worker must answer within; 10 s */
+    hf_span task_timeout;      /* time limit of one workflow task; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
     int attempts_max;      /* runs of a workflow that fails; 0 or HF_OFF = one. More, and HF_UNLIMITED: see hf_start */
@@ -71,7 +71,7 @@ typedef struct hf_request_options {
 
 HF_BEGIN_DECLS
 
-/* Opens what the address names:
+/* Opens the store that the address names. docs/guide/storage.md explains the keys, the files and crashes.
  *
  *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
  *     memory:                       the same on a store that forgets, for tests
@@ -88,17 +88,17 @@ HF_BEGIN_DECLS
  * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it is) and
  * PATH-sock (where the program `holdfast` asks about it, mode 0600; left out, with a line in the log, where the path is too
  * long for a socket, or where something that is not a socket lies there already).
- * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or no database of ours), HF_ERR_EXISTS (somebody
- * has the file open; the sentence names the process), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
+ * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or no database of ours), HF_ERR_EXISTS
+ * (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
  * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
  * file that cannot be opened is left as it is. */
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
-/* Waits until everything accepted is stored. Executions and workers of it must be freed before: HF_AUTO frees what was
- * declared later first, so declare the service before its executions. Accepts NULL.
+/* Waits until everything accepted is stored. Free its executions and workers first. HF_AUTO releases variables in
+ * reverse order, so declare the service before them. Accepts NULL.
  * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that
- * fork() made, where every call with it is misuse: it goes on in the parent; HF_ERR_IO and others: what could not be stored
- * at last. */
+ * fork() made, where every call with it is misuse: it goes on in the parent; HF_ERR_IO and others: the last changes
+ * could not be stored. */
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may be
@@ -111,7 +111,7 @@ HF_API hf_status hf_close(hf_service *service);
  * the engine of this process does not try workflows again yet. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
-/* A handle for a workflow that was started elsewhere; asks nobody. */
+/* Makes a handle for a workflow that was started elsewhere. Does not check that the workflow exists. */
 HF_API HF_MUST_USE hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                                    const hf_execution_options *options);
 HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
@@ -124,7 +124,7 @@ HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = t
  * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
  * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.
  * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE.
- * A thread that waits here is made to return, when a program stops, like any waiter: by canceling a scope around the call. A plain
+ * To make a waiting thread return when the program stops, cancel a scope around the call. A plain
  * thread opens one for that (hf_scope_open with .runtime); hf_runtime_stop cancels all scopes of its runtime. Without a scope
  * around it, only .timeout ends the wait of a plain thread. */
 HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out,
@@ -137,11 +137,11 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                             const hf_request_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
- * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request changes nothing, and neither does one for a
- * workflow that has ended: both are HF_OK, for what was asked for is so. Fails: HF_ERR_NOT_FOUND: there was
+ * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request, or one for a workflow
+ * that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was
  * never such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
 HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
-/* Ends it at once; its code hears nothing of it. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
+/* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
 HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
 
 HF_END_DECLS

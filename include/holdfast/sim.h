@@ -20,7 +20,7 @@ typedef struct hf_sim_options {
     size_t size; /* set by the macro */
     uint64_t seed;
     int switch_permille;   /* chance to let another thread run at a scheduling point; 250, HF_OFF = never */
-    hf_span latency_max;   /* network: each chunk takes up to so long; 1 ms */
+    hf_span latency_max;   /* network: longest delay of a chunk; 1 ms */
     int short_io_permille; /* reads and writes that move only a part */
     int reset_permille;    /* connections that break at an operation */
     int refuse_permille;   /* connects that are refused */
@@ -29,9 +29,10 @@ typedef struct hf_sim_options {
     int eio_permille;      /* files: operations that fail with HF_ERR_IO; a failed sync drops what it should have
                                 written, as on Linux: reads still show it, and a power cut takes it */
     int64_t disk_len_max;  /* files: bytes in all before HF_ERR_FULL; 0 = HF_UNLIMITED */
-    int64_t crash_after;   /* files: after so many operations every one fails with HF_ERR_IO, as if the power was cut:
+    int64_t
+        crash_after; /* files: number of operations after which every one fails with HF_ERR_IO, as if the power was cut:
                                 what was not synced is lost or torn at the next hf_sim_restart; 0 = never */
-    int64_t steps_max;     /* scheduling points before the run is called endless; 100 million */
+    int64_t steps_max; /* scheduling points before the run is called endless; 100 million */
 } hf_sim_options;
 
 HF_BEGIN_DECLS
@@ -46,8 +47,8 @@ HF_API HF_MUST_USE hf_status hf_sim_file_put(hf_env *env, const char *path, cons
 HF_API HF_MUST_USE hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
 /* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
 HF_API HF_MUST_USE hf_status hf_sim_restart(hf_env *env);
-/* Delivers a signal of the operating system to who opened it with hf_os_signals_open, and to workers that stop on it. Fails:
- * HF_ERR_NOT_FOUND when there is nobody, HF_ERR_LIMIT when too many wait there to be read. */
+/* Delivers a POSIX signal to every hf_os_signals that is open for it and to workers that stop on it. Fails:
+ * HF_ERR_NOT_FOUND when nothing receives it, HF_ERR_LIMIT when too many wait there to be read. */
 HF_API HF_MUST_USE hf_status hf_sim_raise(hf_env *env, int number);
 
 HF_END_DECLS

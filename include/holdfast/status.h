@@ -4,7 +4,7 @@
 
 #include <holdfast/base.h>
 
-/* Whether the same call may succeed later without anything being done about it: "passes" (a full disk, no memory, a server
+/* Whether the same call may succeed later by itself: "passes" (a full disk, no memory, a server
  * that is starting), or "stays". A loop that tries again does so for the former alone.
  *
  *        name, number, whether it may pass by itself, what it means as a phrase */

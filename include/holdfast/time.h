@@ -85,8 +85,8 @@ static inline hf_span hf_span_until_(int64_t now_ns, int64_t then_ns)
     return hf_nanoseconds(left < INT64_MAX ? left : INT64_MAX - 1);
 }
 
-/* The time from `now` until `then`, for a timeout: .timeout = hf_time_until(hf_wall_now(NULL), due). Never 0, which would be no
- * bound: if that time has come, or is past, it is negative, which is over at once. If it is near it is a millisecond, the
+/* The time from `now` until `then`, for a timeout: .timeout = hf_time_until(hf_wall_now(NULL), due). Never 0,
+ * because 0 means no timeout. If `then` has passed, the span is negative: such a wait returns at once. If it is near it is a millisecond, the
  * shortest that a workflow can wait for. Of the last possible point in time it is HF_SPAN_UNLIMITED. */
 static inline hf_span hf_time_until(hf_time now, hf_time then)
 {

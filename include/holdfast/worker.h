@@ -28,10 +28,10 @@ typedef struct hf_worker hf_worker;
 
 typedef struct hf_worker_options {
     size_t size;             /* set by the macro */
-    hf_runtime *runtime;     /* whose threads to use; NULL = that of the calling fiber, else one of its own */
+    hf_runtime *runtime;     /* runtime to run on; NULL = the caller's, if it is a fiber, else a new one */
     int stop_on;             /* POSIX signal that stops this worker, such as SIGTERM; several may share one; 0 = none */
     const char *namespace_;  /* "default" */
-    const char *identity;    /* who did it, in histories; "PID@HOST@QUEUE" */
+    const char *identity;    /* name of this worker in histories; "PID@HOST@QUEUE" */
     int workflows_max;       /* steps of workflows at once; 200, HF_UNLIMITED */
     int activities_max;      /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
     int cached_max;          /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
@@ -88,8 +88,8 @@ HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, cons
  * What the service refuses for a reason that may pass by itself (status.h: a full disk, no memory) is tried again: polls with
  * growing pauses, answers of activities for ten seconds, but not when shutdown_force is over. Then the worker returns the status of
  * the last refusal, such as HF_ERR_FULL, and hf_error_text() says how many answers are missing. Nothing is left behind, but the
- * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status: HF_ERR_CLOSED or HF_ERR_STORE
- * when the service is no more, HF_ERR_INVALID for a name that it does not take.
+ * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status:
+ * HF_ERR_CLOSED or HF_ERR_STORE when the service has stopped, HF_ERR_INVALID for a name that it does not take.
  *
  * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open or a watchdog
  * has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */

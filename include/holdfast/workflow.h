@@ -2,7 +2,7 @@
  *
  * A workflow is an ordinary C function. It runs on fibers of its own, and what it does is decided by its arguments and by
  * what the calls below, and hf_sleep, scopes, channels and locks, returned: after a crash, or when it was released from
- * memory, it is run again from the start and gets the same answers, up to where it was. So:
+ * memory, the library runs it again from its start, and each call returns its recorded result. So:
  *
  *   - time, chance and results come from the library: hf_wall_now, hf_random, hf_activity_run; nothing else from outside;
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
@@ -28,7 +28,7 @@
  * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set back by an
  * hour delays them by an hour; one that is set forward makes them due within ten seconds.
  *
- * Whoever changes a workflow's code while runs of it are under way changes what these find when they are run again. Another
+ * If you change a workflow's code, runs that are under way are replayed with the new code. Another
  * activity or timer, another order or span, and the run stops where its history differs: the log has workflow_task_failed with
  * "not deterministic" and both sides, and the run is tried again, with growing pauses, until it agrees. Nothing is lost. Either
  * start the program with the code that the run began with, or end the run (hf_terminate) and start another. To have both, give
@@ -41,7 +41,7 @@
 #include <holdfast/chan.h>
 #include <holdfast/payload.h>
 
-/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty and may be left so. */
+/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty, and stays so for a function that returns no result. */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
@@ -57,8 +57,8 @@ typedef struct hf_activity_options {
     const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
     const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
-    hf_payload
-        *ret_details; /* what a failed activity gave as details, or a canceled one as its result; NULL = not wanted */
+    hf_payload *
+        ret_details; /* receives the details of a failed activity, or the result of a canceled one; NULL = ignore them */
 } hf_activity_options;
 
 HF_BEGIN_DECLS
@@ -82,7 +82,7 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                                   const hf_activity_options *options);
 /* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
- * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: no signal can have this name, HF_ERR_MISUSE outside a
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: the name is empty or too long, HF_ERR_MISUSE outside a
  * workflow. */
 HF_API HF_MUST_USE hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
 
