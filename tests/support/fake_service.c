@@ -3,8 +3,8 @@
 #include "support/fake_private.h"
 
 #include "history/history.h"
-#include "json/pb_json_read.h"
 #include "support/support.h"
+#include "json/pb_json_read.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -305,6 +305,7 @@ static void wait_for_tellers(fake_service *f)
 void fake_free(fake_service *fake)
 {
     wait_for_tellers(fake);
+    hf_guests_await(hf_env_posix(), &fake->base.guests); /* service-V4 */
     HF_CHECK(hf_list_is_empty(&fake->calls));
     while (!hf_list_is_empty(&fake->runs)) {
         fake_run *run = HF_CONTAINER(hf_list_pop_front(&fake->runs), fake_run, node);

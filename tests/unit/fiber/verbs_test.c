@@ -239,7 +239,20 @@ static hf_runtime *runtime_of(things *t)
     return t->rt != NULL ? t->rt : hf_runtime_current();
 }
 
-CALL_NEW(hf_runtime_new, hf_runtime, hf_runtime_free, &made, .threads = HF_OFF)
+/* A runtime that was made where none can be freed is freed at the end. */
+static hf_runtime *left[16];
+static size_t left_count;
+
+static hf_status call_hf_runtime_new(things *t)
+{
+    (void)t;
+    hf_runtime *made = NULL;
+    hf_status status = hf_runtime_new(&made, .threads = HF_OFF);
+    if (made != NULL && hf_runtime_free(made) != HF_OK && left_count < HF_COUNT_OF(left)) {
+        left[left_count++] = made;
+    }
+    return status;
+}
 CALL(hf_run, hf_run(quick, NULL, .threads = HF_OFF))
 LOOK(hf_runtime_current, hf_runtime_current())
 LOOK(hf_runtime_fd, runtime_of(t) != NULL ? hf_runtime_fd(runtime_of(t)) : 0)
@@ -1000,5 +1013,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_verb_answers_after_fork_as_the_table_says),
         cmocka_unit_test(every_verb_answers_in_a_hook_as_the_table_says),
     };
-    return hf_test_main("verbs", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+    int code = hf_test_main("verbs", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
+    while (left_count > 0) {
+        (void)hf_runtime_free(left[--left_count]);
+    }
+    return code;
 }
