@@ -2,7 +2,7 @@
  * (tests/unit/store).
  *
  * A backend is an ordered map per table. It knows nothing of runs and events: the engine gives it keys and self-checking
- * records (record.h) and gets them back. So backends are small, equal inputs give equal tables in all of them (I21), and
+ * records (record.c) and gets them back. So backends are small, equal inputs give equal tables in all of them (I21), and
  * what is written when is decided in one place, the engine's spill.c.
  *
  *     table     key                        value                                             written

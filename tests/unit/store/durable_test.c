@@ -317,7 +317,7 @@ static void an_old_log_does_not_come_back_over_a_newer_file(void **state)
     live(d, 4, true);
     assert_int_equal(begin(d), HF_OK);
     hf_vfs_fail(d->disk, HF_IO_SYNC_DIR, 1, HF_FAULT_EIO, false);
-    end(d, false); /* the log is deleted, for now */
+    end(d, false); /* the log is deleted, but a power cut would bring it back */
     assert_false(hf_vfs_file_size(d->disk, "test.db-wal", &(uint64_t){0}));
     hf_vfs_image(d->disk, HF_CRASH_NONE, &d->rng, d->image);
     assert_true(hf_vfs_file_size(d->image, "test.db-wal", &(uint64_t){0}));
