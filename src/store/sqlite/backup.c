@@ -98,7 +98,9 @@ static int finish(hf_sqlite_backup *backup)
     }
     int closed = sqlite3_close(backup->db);
     backup->db = NULL;
-    return rc != SQLITE_OK ? rc : closed;
+    rc = rc != SQLITE_OK ? rc : closed;
+    /* SQLite passes over some failures, for example while it changes the journal mode. */
+    return rc == SQLITE_OK && backup->shim.sync_failed ? SQLITE_IOERR_FSYNC : rc;
 }
 
 hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request)

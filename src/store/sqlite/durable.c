@@ -13,8 +13,9 @@
  *     written again in place, and synced. What is written is what is there: no power cut on the way can shorten what the disk
  *     has. It needs a disk that leaves the bytes beside a torn write alone; so does the log itself, where each commit begins in
  *     the sector in which the last one ended.
- * store-D2  Before the first byte is written to a log or journal its name is durable. One that is found empty is removed and made
- *     anew: the sync of its name may have failed, and only a change makes the kernel write the directory again.
+ * store-D2  Before the first byte is written to a log or journal its name is durable. The first write syncs the folder, so that opening a
+ *     store that was closed waits for no sync. If it fails the store is poisoned like after any failed sync. A log that is found empty is
+ *     removed and made anew: the sync of its name may have failed, and only a change makes the kernel write the directory again.
  *
  * Moving the log into the database instead (a checkpoint) would not do: a power cut in its midst leaves a file with pages from
  * behind the hole and a log that ends in front of it.
@@ -109,20 +110,24 @@ static int sync_folder(hf_shim *shim, const char *name)
     return rc;
 }
 
-/* store-D2. Makes an empty file, where there was none. */
+int hf_shim_name_durably(hf_shim *shim, const char *name)
+{
+    int rc = sync_folder(shim, name);
+    if (rc != SQLITE_OK && rc != SQLITE_NOMEM) {
+        shim->sync_failed = true;
+        shim->sync_error = shim->trouble_error;
+    }
+    return rc;
+}
+
+/* Makes an empty file, where there was none. */
 static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags)
 {
     sqlite3_vfs *vfs = shim->inner;
     int rc = vfs->xOpen(vfs, name, file, flags | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE, NULL);
-    bool is_ours = rc == SQLITE_OK;
     if (file->pMethods != NULL) {
         (void)file->pMethods->xClose(file);
         file->pMethods = NULL;
-    }
-    hf_assert(file->pMethods == NULL); /* store-D2: nothing can be written before the name is durable */
-    rc = is_ours ? sync_folder(shim, name) : rc;
-    if (is_ours && rc != SQLITE_OK && shim->trouble == HF_SHIM_FOLDER) {
-        (void)vfs->xDelete(vfs, name, 0);
     }
     return rc;
 }
@@ -180,7 +185,8 @@ static int open_found(hf_shim *shim, const char *name, sqlite3_file *file, int f
     return rc;
 }
 
-int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags)
+int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags,
+                         bool *ret_is_new)
 {
     sqlite3_vfs *vfs = shim->inner;
     sqlite3_int64 len = 0;
@@ -188,7 +194,8 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
     hf_assert(shim->is_writer && file->pMethods == NULL);
     hf_assert(!is_log || shim->lock == SQLITE_LOCK_EXCLUSIVE); /* store-D1: nobody else reads or writes it */
     int rc = open_found(shim, name, file, flags, ret_flags, &len);
-    if (rc == SQLITE_OK && file->pMethods == NULL) {
+    *ret_is_new = rc == SQLITE_OK && file->pMethods == NULL;
+    if (*ret_is_new) {
         rc = (flags & SQLITE_OPEN_CREATE) != 0 ? create(shim, name, file, flags) : SQLITE_OK;
         /* Without the flag SQLite's VFS does not sync the directory once more. */
         rc = rc == SQLITE_OK ? vfs->xOpen(vfs, name, file, flags & ~SQLITE_OPEN_CREATE, ret_flags) : rc;

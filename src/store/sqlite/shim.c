@@ -29,6 +29,7 @@ typedef struct shim_file {
     hf_shim *shim;         /* whose counters */
     bool is_main;          /* the database itself */
     bool is_log;           /* its write-ahead log */
+    const char *new_name;  /* of a log or journal whose name is not durable yet, SQLite's; NULL = it is (store-D2) */
     sqlite3_int64 len;     /* of the log, as far as it was seen */
     sqlite3_int64 late_at; /* where the writes that were gathered belong ... */
     size_t late_len;       /* ... and how much they are; shim->late holds them */
@@ -63,6 +64,14 @@ int hf_shim_errno(sqlite3_file *file)
 static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
 {
     sqlite3_vfs *vfs = self->shim->inner;
+    if (self->new_name != NULL) {
+        int named = hf_shim_name_durably(self->shim, self->new_name);
+        if (named != SQLITE_OK) {
+            return named;
+        }
+        self->new_name = NULL;
+    }
+    hf_assert(self->new_name == NULL); /* store-D2 */
     int rc = self->inner->pMethods->xWrite(self->inner, bytes, len, offset);
     if (rc == SQLITE_IOERR_WRITE && vfs->xGetLastError != NULL && hf_shim_no_room(vfs->xGetLastError(vfs, 0, NULL))) {
         return SQLITE_FULL;
@@ -372,8 +381,10 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     };
     self->inner->pMethods = NULL;
     bool is_log = (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) != 0 && (flags & SQLITE_OPEN_READWRITE) != 0;
-    int rc = shim->is_writer && is_log ? hf_shim_open_durably(shim, name, self->inner, flags, ret_flags)
+    bool is_new = false;
+    int rc = shim->is_writer && is_log ? hf_shim_open_durably(shim, name, self->inner, flags, ret_flags, &is_new)
                                        : shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
+    self->new_name = is_new ? name : NULL;
     if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
         if (self->is_log) {
             close_witness(shim);

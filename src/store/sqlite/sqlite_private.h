@@ -53,9 +53,13 @@ bool hf_shim_no_room(int error);
 
 /* store-D0: by options->reread, if the database at `path` was not closed. Nothing of it is open or locked yet. */
 hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options);
-/* xOpen of the inner VFS for a log or journal, to read and write. Afterwards its name is durable, and every byte of it. On
- * failure `file` is not open, and `trouble` says more if it is about durability. */
-int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags);
+/* xOpen of the inner VFS for a log or journal, to read and write. Afterwards every byte of it is durable, and its name is too, unless
+ * `*ret_is_new`: then hf_shim_name_durably comes before the first write (store-D2). On failure `file` is not open, and `trouble` says
+ * more if it is about durability. */
+int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags,
+                         bool *ret_is_new);
+/* Syncs the folder of a new file. An SQLite code; a failure counts as a failed sync of the store. */
+int hf_shim_name_durably(hf_shim *shim, const char *name);
 /* The sentence for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: what the opening failed with. */
 hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status);
 
