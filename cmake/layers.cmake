@@ -7,8 +7,8 @@
 set(HF_LAYERS "")
 set(HF_LAYER_TABLE "") # lines "<name>\t<layers it may include, itself too>", for the tools that check them
 
-function(hf_layer name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "PROTO" "" "USES;WITHOUT")
+# The folder for layer `name`, and its line in the table; sets `farm`.
+macro(hf_layer_farm)
     set(farm "${PROJECT_BINARY_DIR}/layers/${name}")
     set(seen ${arg_USES} ${name})
     if(arg_PROTO)
@@ -34,6 +34,18 @@ function(hf_layer name)
 
     list(JOIN seen " " seen_text)
     set(HF_LAYER_TABLE "${HF_LAYER_TABLE}${name}\t${seen_text}\n" PARENT_SCOPE)
+endmacro()
+
+# hf_layer_of_program(<target> <name> USES ... [PROTO]): the same include path for a program under src/<name>.
+function(hf_layer_of_program target name)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "PROTO" "" "USES")
+    hf_layer_farm()
+    target_include_directories(${target} PRIVATE "${farm}" "${PROJECT_SOURCE_DIR}/include")
+endfunction()
+
+function(hf_layer name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "PROTO" "" "USES;WITHOUT")
+    hf_layer_farm()
 
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c"
          "${PROJECT_SOURCE_DIR}/src/${name}/*.S")

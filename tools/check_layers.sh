@@ -17,7 +17,8 @@ complain()
 
 while IFS=$'\t' read -r layer seen; do
     for other in $(cut -f1 "$build/layers.txt"); do
-        header=$(find "$source/src/$other" -name '*.h' | sort | head -n 1)
+        header="$source/src/$other/$other.h" # what it shows to others, if it has such a header
+        [[ -f $header ]] || header=$(find "$source/src/$other" -name '*.h' | sort | head -n 1)
         if [[ -z $header ]]; then
             continue
         fi

@@ -36,7 +36,7 @@ typedef struct hf_plan {
     hf_ids cancel_ids;   /* of activities that are to be canceled */
     hf_ids timer_ids;
     bool closes;
-    int32_t cause; /* of the failure, 0 = all is well */
+    int32_t cause; /* of the failure, if there is one */
 } hf_plan;
 
 static bool bad(hf_core *core, hf_plan *plan, int32_t cause, const char *why)
@@ -73,6 +73,7 @@ static hf_listed *listed(hf_core *core, const hf_plan *plan, hf_ids *ids, hf_str
         }
         ids->mask = count - 1;
     }
+    hf_assert(ids->mask >= 2 * plan->request->commands.count - 1 || ids->mask == 15); /* never full: the search ends */
     size_t at = (size_t)hf_siphash(core->mac_key, id) & ids->mask;
     while (ids->items[at].id.data != NULL && !hf_str_equal(ids->items[at].id, id)) {
         at = (at + 1) & ids->mask;
@@ -120,6 +121,7 @@ static bool check_cancel_timer(hf_core *core, const hf_run *run, hf_plan *plan, 
         return bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_CANCEL_TIMER_ATTRIBUTES,
                    "there is no timer of the id that CancelTimerCommand names");
     }
+    hf_assert(plan->timers > 0);
     plan->timers--; /* there is room for another one */
     const hf_timer *timer = place->id.data == NULL ? hf_run_timer_by_id(run, attrs->timer_id) : NULL;
     plan->unfired += timer != NULL && timer->state == HF_TIMER_FIRED;
@@ -531,6 +533,7 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
 
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run)
 {
+    hf_assert(run->wft.state == HF_WFT_STARTED && hf_run_is_open(run)); /* its token is right */
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
     hf_plan plan = {
         .request = request,

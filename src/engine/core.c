@@ -27,7 +27,7 @@ static void count_release(void *state, void *ptr, size_t len)
     core->options.memory.release(core->options.memory.state, ptr, len);
 }
 
-/* E2 */
+/* engine-E2 */
 static void runs_memory_failed(void *arg)
 {
     hf_core_break(arg, HF_ERR_NOMEM, "out of memory");
@@ -119,11 +119,13 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
-        hf_arena_init(&core->batches[i].arena, core->memory);
+        hf_writes_init(&core->batches[i].writes, &core->runs_memory, &core->row);
         hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
         hf_list_init(&core->batches[i].replies);
         hf_list_init(&core->batches[i].notices);
     }
+    hf_names_init(&core->index, &core->runs_memory, core->mac_key);
+    core->index.bits_off = core->options.name_bits_off;
     core->commit_next = 1;
     core->journal_first = 1;
     core->run_next = 1;
@@ -170,7 +172,7 @@ void hf_core_free(hf_core *core)
     }
     bucket = 0;
     while ((found = map_pop(&core->watches, &bucket)) != NULL) {
-        hf_core_free_mem(core, HF_CONTAINER(found, hf_watch, by_number), sizeof(hf_watch));
+        hf_core_free_mem(core, HF_CONTAINER(found, hf_history_watch, by_number), sizeof(hf_history_watch));
     }
     for (size_t i = 0; i < core->cold_due.count; i++) {
         hf_core_free_mem(core, HF_CONTAINER(core->cold_due.entries[i].place, hf_cold_due, due.place),
@@ -185,15 +187,14 @@ void hf_core_free(hf_core *core)
     hf_heap_deinit(&core->cold_due);
     hf_heap_deinit(&core->polls);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
-        hf_arena_deinit(&core->batches[i].arena);
+        hf_writes_deinit(&core->batches[i].writes);
         hf_buf_deinit(&core->batches[i].journal);
-        hf_core_free_mem(core, core->batches[i].writes.items, core->batches[i].writes.capacity * sizeof(hf_write));
     }
     hf_core_free_mem(core, core->journal_lens.items, core->journal_lens.capacity * sizeof *core->journal_lens.items);
     hf_buf_deinit(&core->row);
     hf_buf_deinit(&core->events);
     hf_effects_deinit(&core->runs_memory, &core->effects);
-    hf_names_deinit(core);
+    hf_names_deinit(&core->index);
     hf_filter_deinit(core);
     hf_arena_deinit(&core->scratch);
     hf_assert(core->used == 0);
@@ -224,6 +225,7 @@ void *hf_core_alloc(hf_core *core, size_t len)
 
 void hf_core_free_mem(hf_core *core, void *ptr, size_t len)
 {
+    hf_assert(ptr == NULL || core->used >= len);
     if (ptr != NULL) {
         core->memory.release(core->memory.state, ptr, len);
     }
@@ -231,6 +233,7 @@ void hf_core_free_mem(hf_core *core, void *ptr, size_t len)
 
 void hf_core_break(hf_core *core, hf_status status, const char *format, ...)
 {
+    hf_assert(status != HF_OK); /* engine-E2 */
     if (core->status != HF_OK) {
         return;
     }
@@ -252,6 +255,7 @@ hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
 
 void hf_core_touch(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad); /* ledger-B1: a bad run gets no new changes */
     hf_core_use(core, run);
     if (!hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
         HF_SLOT(run)->commit_dirty = core->commit_next;
@@ -270,6 +274,7 @@ void hf_core_touch(hf_core *core, hf_run *run)
 
 void hf_core_use(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->is_ended || core->ended_count > 0);
     if (hf_node_is_linked(&HF_SLOT(run)->lru_link)) {
         hf_list_remove(&HF_SLOT(run)->lru_link);
         core->ended_count -= HF_SLOT(run)->is_ended ? 1 : 0;
@@ -290,6 +295,7 @@ void hf_core_unuse(hf_core *core, hf_run *run)
 
 static void evict(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && run->commit_last <= core->commit_durable); /* engine-E4 */
     HF_PROBE(core, HF_PROBE_EVICTED);
     hf_match_evicted(core, run);
     /* A deadline whose row was passed already, or is being passed; or whose row, if there is one, is of another time: it would be
@@ -305,6 +311,7 @@ static void evict(hf_core *core, hf_run *run)
 
 static void evict_if_free(hf_core *core, hf_run *run)
 {
+    hf_assert(!hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4 */
     /* One whose deadline has come may have been loaded just for that. */
     bool is_due = HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= core->now.wall;
     bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting) || !hf_list_is_empty(&HF_SLOT(run)->held);
@@ -348,6 +355,7 @@ void *hf_call_response(hf_core *core, hf_call *call)
 
 void hf_call_now(hf_call *call)
 {
+    hf_assert(hf_node_is_linked(&call->all)); /* each call is answered once */
     if (call->status != HF_OK) {
         call->response = NULL;
     }
@@ -359,10 +367,11 @@ void hf_call_now(hf_call *call)
     call->done(call);
 }
 
-/* E1: it waits for the open batch. */
+/* engine-E1: it waits for the open batch. */
 void hf_call_reply(hf_core *core, hf_call *call)
 {
-    if (call->arena->status != HF_OK) { /* part of the answer is missing */
+    hf_assert(call->place != HF_PLACE_QUEUE && call->place != HF_PLACE_WATCH); /* it waits nowhere else */
+    if (call->arena->status != HF_OK) {                                        /* part of the answer is missing */
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
     if (core->status != HF_OK) {
@@ -378,6 +387,7 @@ void hf_call_reply(hf_core *core, hf_call *call)
     bool ahead = hf_core_runs_ahead(core, call) && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
     if ((ahead || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)) && call->holds == 1) {
         HF_PROBE(core, HF_PROBE_RUN_AHEAD);
+        hf_assert(!core->options.was_left_open || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)); /* engine-U2 */
         call->place = HF_PLACE_ELSEWHERE;
         hf_list_push_back(&core->ahead_replies, &call->link); /* let go together: their worker is woken once */
         return;
@@ -388,6 +398,7 @@ void hf_call_reply(hf_core *core, hf_call *call)
 
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...)
 {
+    hf_assert(status != HF_OK);
     if (core->status != HF_OK) {
         return;
     }
@@ -411,6 +422,7 @@ static void publish(hf_core *core, hf_list *replies)
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(replies)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, link);
+        hf_assert(call->holds > 0 && call->place == HF_PLACE_ELSEWHERE);
         if (--call->holds == 0) {
             hf_call_now(call);
         }
@@ -451,6 +463,7 @@ static void fail_at_once(hf_call *call, hf_status status, const char *why)
 
 void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
 {
+    hf_assert(call->done != NULL && call->method < HF_METHOD_COUNT && call->arena != NULL);
     core->calls++;
     call->status = HF_OK;
     call->holds = 0;
@@ -587,29 +600,13 @@ void hf_core_release(hf_core *core)
     }
 }
 
-hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
+/* Phase 1: whoever waits for new events is answered, while they are still in the runs' logs; runs that have closed get their rows. */
+static void settle_runs(hf_core *core, hf_commit_batch *batch)
 {
-    hf_core_release(core);
-    if (core->committing || !begin(core, now)) {
-        return NULL;
-    }
-    hf_filter_tick(core);
-    hf_inbox_pump(core); /* of opening */
-    hf_batch *batch = &core->batches[core->open_idx];
-    if (!hf_core_is_whole(core)) {
-        return NULL;
-    }
-    if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
-        publish(core, &batch->replies); /* all that they say is durable */
-        return NULL;
-    }
-    hf_arena_reset(&batch->arena);
-    hf_list_init(&batch->notices);
-    batch->writes.count = 0;
     HF_LIST_EACH(node, &core->touched)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
-        hf_watch_wake(core, run); /* while its new events are still in the log */
+        hf_watch_wake(core, run);
         if (HF_UNLIKELY(HF_SLOT(run)->notices != 0)) {
             hf_notice_gather(core, batch, run);
         }
@@ -617,21 +614,39 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
             hf_spill(core, batch, run);
         }
     }
-    hf_core_evict(core); /* whose rows are written already need not be written for room */
+}
+
+/* Phase 2: memory and journal are brought within their bounds. Runs whose rows are written already leave first: they cost nothing. */
+static void make_room(hf_core *core, hf_commit_batch *batch)
+{
+    hf_core_evict(core);
     hf_spill_old(core, batch);
-    hf_names_sweep(core, batch);
-    hf_journal_put(core, batch);
-    if (core->meta_dirty) {
+    if (hf_names_sweep(&core->index, &batch->writes, core->commit_next, core->options.names_max)) {
+        HF_PROBE(core, HF_PROBE_NAMES_SWEPT);
+    }
+}
+
+/* Phase 3: what the batch changed and no row holds goes to the journal; and the store's own record, after an opening. */
+static void write_journal(hf_core *core, hf_commit_batch *batch)
+{
+    if (hf_core_is_whole(core)) {
+        hf_journal_put(core, batch);
+    }
+    if (core->meta_dirty && hf_core_is_whole(core)) {
         hf_core_put_meta(core, batch);
     }
-    if (!hf_core_is_whole(core)) {
-        return NULL;
-    }
+}
+
+/* Phase 4: the batch is on its way, and the other one is open. */
+static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
+{
+    hf_assert(hf_list_is_empty(&core->touched) &&
+              !core->committing); /* engine-E4: every change is in a row or in the journal */
     batch->request = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = core->commit_next,
-        .writes = batch->writes.items,
-        .write_count = batch->writes.count,
+        .writes = batch->writes.list.items,
+        .write_count = batch->writes.list.count,
         .state = batch,
     };
     hf_op_init(&batch->request.op);
@@ -641,16 +656,42 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     core->fired = 0;
     core->open_len = 0;
     core->open_idx = 1 - core->open_idx;
+    hf_assert(hf_list_is_empty(&core->batches[core->open_idx].replies)); /* engine-E1: they went with its own commit */
     return &batch->request;
 }
 
-static void committed(hf_core *core, hf_batch *batch)
+hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
+{
+    hf_core_release(core);
+    if (core->committing || !begin(core, now)) {
+        return NULL;
+    }
+    hf_filter_tick(core);
+    hf_inbox_pump(core); /* of opening */
+    hf_commit_batch *batch = &core->batches[core->open_idx];
+    if (!hf_core_is_whole(core)) {
+        return NULL;
+    }
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
+        publish(core, &batch->replies); /* all that they say is durable */
+        return NULL;
+    }
+    hf_writes_reset(&batch->writes);
+    hf_list_init(&batch->notices);
+    settle_runs(core, batch);
+    make_room(core, batch);
+    write_journal(core, batch);
+    return hf_core_is_whole(core) ? send_off(core, batch) : NULL;
+}
+
+static void committed(hf_core *core, hf_commit_batch *batch)
 {
     core->committing = false;
     if (batch->request.status != HF_OK && !HF_CANARY(HF_BUG_FAILED_COMMIT_IGNORED)) {
         hf_core_break(core, batch->request.status, "a commit failed: %s", batch->request.op.message);
         return;
     }
+    hf_assert(batch->request.commit == core->commit_durable + 1); /* engine-E1: in order, each before its answers */
     core->commit_durable = batch->request.commit;
     publish(core, &batch->replies);
     hf_notice_tell(core, batch);
@@ -661,9 +702,11 @@ static void committed(hf_core *core, hf_batch *batch)
 static void run_arrives(hf_core *core, hf_run *run)
 {
     if (HF_SLOT(run)->wanted_by != NULL) {
+        hf_assert(HF_SLOT(run)->wanted_by->loads > 0);
         HF_SLOT(run)->wanted_by->loads--;
     }
     if (HF_SLOT(run)->due_load) {
+        hf_assert(core->due_loads > 0);
         HF_SLOT(run)->due_load = false;
         core->due_loads--;
     }
@@ -674,7 +717,8 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
 {
     bool alive = begin(core, now);
     if (request->verb == HF_STORE_COMMIT) {
-        hf_batch *batch = request->state;
+        hf_commit_batch *batch = request->state;
+        hf_assert(core->committing && batch == &core->batches[1 - core->open_idx]);
         if (alive) {
             committed(core, batch);
         } else {

@@ -8,16 +8,16 @@
  *     hf_core_done                     that commit is durable: its answers are let go. Also: a row that was asked for is here
  *
  * While one batch commits the next one is decided, on top of the state as if the first had succeeded. If it does not,
- * the whole core is thrown away and a new one is opened from the store (E2).
+ * the whole core is thrown away and a new one is opened from the store (engine-E2).
  *
- * E1  Nothing that depends on a change is let out before the change is durable; the one exception is call->run_ahead.
- * E2  After a failed commit or a failed allocation in a step the core is broken: hf_core_status says so, every call fails.
- * E3  A step changes the runs of one workflow id: a start may end the run before it. What it does to others are messages
+ * engine-E1  Nothing that depends on a change is let out before the change is durable; the one exception is call->run_ahead.
+ * engine-E2  After a failed commit or a failed allocation in a step the core is broken: hf_core_status says so, every call fails.
+ * engine-E3  A step changes the runs of one workflow id: a start may end the run before it. What it does to others are messages
  *     (machines/external.c). Inputs for a run that is not in memory wait, in order, until it is loaded.
- * E4  A run stays in memory while it is loading, while it has changes that are not in its rows, and while a commit with
+ * engine-E4  A run stays in memory while it is loading, while it has changes that are not in its rows, and while a commit with
  *     changes of it is on its way.
- * E5  What is needed to find work after a crash is in the store: due rows, task rows, journal; never the whole of the runs.
- * E6  The outcome depends on the inputs and their order alone: no walk over a hash table, no address, no clock. */
+ * engine-E5  What is needed to find work after a crash is in the store: due rows, task rows, journal; never the whole of the runs.
+ * engine-E6  The outcome depends on the inputs and their order alone: no walk over a hash table, no address, no clock. */
 #ifndef HF_ENGINE_CORE_H
 #define HF_ENGINE_CORE_H
 
@@ -25,9 +25,10 @@
 #include "base/siphash.h"
 #include "engine/filter.h"
 #include "engine/machines/machines.h"
-#include "engine/names.h"
 #include "engine/probe.h"
 #include "engine/slot.h"
+#include "ledger/kept.h"
+#include "ledger/names.h"
 #include "service/service.h"
 #include "store/store.h"
 
@@ -72,7 +73,7 @@ typedef struct hf_core_options {
     size_t queues_max;    /* task queues kept though nobody uses them; 0 = 10,000 */
     uint64_t trim_count;  /* commits that leave the journal at once, unless it is long; 0 = 64 */
     uint64_t incarnation; /* of a process that opens its store again; 0 = a new process */
-    bool was_left_open;   /* the process that had the store before did not close it: U2 in suspect.c */
+    bool was_left_open;   /* the process that had the store before did not close it: engine-U2 in suspect.c */
     hf_core_limits limits;
     hf_log_sink log; /* is told of runs that come near to a limit, once that is durable; NULL = nobody is */
     void *log_state;
@@ -141,21 +142,20 @@ typedef struct hf_cold_due {
 } hf_cold_due;
 
 /* Calls that wait for a run's next events or its end. They do not hold the run in memory. */
-typedef struct hf_watch {
+typedef struct hf_history_watch {
     hf_map_node by_number;
     int64_t run;
     hf_list calls;
-} hf_watch;
+} hf_history_watch;
 
 /* A commit on its way. */
-struct hf_batch {
+typedef struct hf_commit_batch {
     hf_store_request request;
-    hf_arena arena; /* rows and keys */
-    hf_buf journal; /* the journal row, made where it stays */
-    HF_VEC(hf_write) writes;
+    hf_writes writes;
+    hf_buf journal;  /* the journal row, made where it stays */
     hf_list replies; /* calls that are answered once it is durable */
     hf_list notices; /* hf_notice: lines of the log, likewise */
-};
+} hf_commit_batch;
 
 /* Where a history goes on. In a next_page_token, sealed (token.c). */
 typedef struct hf_page {
@@ -205,10 +205,10 @@ typedef struct hf_read {
 struct hf_core {
     hf_core_options options;
     hf_allocator memory;       /* counts into `used` */
-    hf_run_memory runs_memory; /* the same, for runs; what it cannot give breaks the core (E2) */
+    hf_run_memory runs_memory; /* the same, for runs; what it cannot give breaks the core (engine-E2) */
     hf_effects effects;        /* of the change that is being applied */
     size_t used;               /* bytes allocated by the core */
-    hf_status status;          /* E2; sticky */
+    hf_status status;          /* engine-E2; sticky */
     char why[HF_MESSAGE_LEN_MAX];
     hf_clock now;     /* of the input that is being decided */
     hf_arena scratch; /* of one input */
@@ -244,7 +244,7 @@ struct hf_core {
     hf_list task_polls;     /* for options.poll_span */
     hf_list history_polls;  /* for options.history_span */
 
-    hf_batch batches[2];
+    hf_commit_batch batches[2];
     int open_idx;         /* which of them collects */
     bool committing;      /* the other one is on its way */
     size_t open_len;      /* bytes of changes in the open batch */
@@ -270,7 +270,7 @@ struct hf_core {
 
     hf_list reads;
     hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
-    hf_list suspects;                                       /* hf_task that waits to be handed out last: U3 */
+    hf_list suspects;                                       /* hf_task that waits to be handed out last: engine-U3 */
     hf_alone alone;                                         /* the one that was */
     int64_t suspects_look;                                  /* mono ns: when to look at them next */
     hf_list inbox;                                          /* messages that were not looked at yet */
@@ -344,8 +344,8 @@ hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory 
 bool hf_core_is_whole(hf_core *core);
 /* The next input, or the next part of one. */
 void hf_core_reset_scratch(hf_core *core);
-void hf_core_put_meta(hf_core *core, hf_batch *batch);
-void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: E2 */
+void hf_core_put_meta(hf_core *core, hf_commit_batch *batch);
+void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: engine-E2 */
 void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
 void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
 #define HF_PROBE(core, probe) ((core)->probes[probe]++)
@@ -360,7 +360,7 @@ void hf_core_use(hf_core *core, hf_run *run);
 void hf_core_evict(hf_core *core); /* down to the budget */
 
 /* Whether a task may be given to this poll before the commit that starts it. Not after an unclean end, and not before the first
- * commit of this opening, which is what the next one sees of an unclean end (U2). */
+ * commit of this opening, which is what the next one sees of an unclean end (engine-U2). */
 static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
 {
     return call->run_ahead && call->in_process && !core->options.was_left_open &&
@@ -368,7 +368,7 @@ static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
 }
 
 /* Answers. `reply` waits for the open batch; a failed call too, since what it says was decided on uncommitted state. */
-void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: E2 */
+void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: engine-E2 */
 void hf_call_reply(hf_core *core, hf_call *call);
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
 void hf_call_now(hf_call *call); /* lets it go at once */
@@ -389,8 +389,10 @@ void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
 
 /* ---- suspect.c: tasks that may take the process down, U1-U3 there ------------------------------------------------------ */
 
-uint32_t hf_suspect_count(hf_core *core, const hf_task *task); /* of a task whose process has ended: one more, if it did not close the store */
-int64_t hf_suspect_pause(uint32_t crashes);                    /* ns; 0 = none */
+uint32_t
+hf_suspect_count(hf_core *core,
+                 const hf_task *task); /* of a task whose process has ended: one more, if it did not close the store */
+int64_t hf_suspect_pause(uint32_t crashes); /* ns; 0 = none */
 bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
 bool hf_task_is_suspect(const hf_task *task);
 void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
@@ -418,12 +420,10 @@ int64_t hf_order_next(hf_core *core);
 /* load.c: runs and names that are not in memory */
 hf_run *hf_run_find(hf_core *core, int64_t number);
 void hf_slot_free(hf_core *core, hf_slot *slot);
-hf_run *hf_run_load(hf_core *core, int64_t number);                                         /* in memory, or loading */
-hf_run *hf_run_add(hf_core *core, int64_t number);                                          /* empty */
-hf_run *hf_run_create(hf_core *core);                                                       /* with the next number */
-void hf_run_remove(hf_core *core, hf_run *run);                                             /* from memory */
-hf_status hf_run_fill(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value);         /* from its row */
-hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len); /* as in hf_name */
+hf_run *hf_run_load(hf_core *core, int64_t number); /* in memory, or loading */
+hf_run *hf_run_add(hf_core *core, int64_t number);  /* empty */
+hf_run *hf_run_create(hf_core *core);               /* with the next number */
+void hf_run_remove(hf_core *core, hf_run *run);     /* from memory */
 hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
@@ -472,11 +472,9 @@ void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
 void hf_flush_buffered(hf_core *core, hf_run *run);
 
 /* spill.c */
-void hf_spill(hf_core *core, hf_batch *batch, hf_run *run);
-void hf_spill_old(hf_core *core, hf_batch *batch);
-void hf_journal_put(hf_core *core, hf_batch *batch);
-void hf_batch_write(hf_core *core, hf_batch *batch, hf_write write);
-void hf_batch_put_record(hf_core *core, hf_batch *batch, hf_table table, hf_key key, const hf_buf *body);
+void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run);
+void hf_spill_old(hf_core *core, hf_commit_batch *batch);
+void hf_journal_put(hf_core *core, hf_commit_batch *batch);
 
 /* notice.c: what the log is told of runs and their limits */
 typedef enum hf_notice_kind {
@@ -489,19 +487,9 @@ typedef enum hf_notice_kind {
 void hf_notice_event(hf_core *core, hf_run *run, int64_t len_before, int64_t signals_before);
 /* Which of the two limits the history has reached, how much that is, and what to do: a sentence in `text`. */
 void hf_notice_sentence(const hf_core *core, const hf_run *run, char text[HF_MESSAGE_LEN_MAX]);
-void hf_notice_gather(hf_core *core, hf_batch *batch, hf_run *run); /* what is to be said of it goes with this batch */
-void hf_notice_tell(hf_core *core, hf_batch *batch);                /* the batch is durable */
-
-/* kept.c: changes of runs that cannot be read, B1-B3 there */
-#define HF_KEPT_TEXT_LEN 24
-hf_key hf_kept_key(int64_t run, char text[HF_KEPT_TEXT_LEN]);
-/* All kept rows, in the arena; the run of each is in its key. Fails: HF_ERR_INVALID: a key that names no run. */
-hf_status hf_kept_scan(hf_op *op, hf_store *store, hf_arena *arena, hf_row **ret_rows, size_t *ret_count);
-int64_t hf_kept_run(const hf_row *row); /* 0 = it names none */
-hf_status hf_kept_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_kept_changes *ret_kept);
-void hf_kept_gather(hf_core *core, hf_run *run, uint64_t commit, hf_str changes); /* of a bad run, in order */
-void hf_kept_put(hf_core *core, hf_batch *batch);                                 /* all that was gathered */
-void hf_kept_remove(hf_core *core, hf_batch *batch, hf_run *run);                 /* its rows hold them */
+void hf_notice_gather(hf_core *core, hf_commit_batch *batch,
+                      hf_run *run);                         /* what is to be said of it goes with this batch */
+void hf_notice_tell(hf_core *core, hf_commit_batch *batch); /* the batch is durable */
 
 /* A version 4 UUID of these bits, as text. */
 hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
@@ -518,7 +506,7 @@ size_t hf_payloads_len(const hf_pb_payloads *payloads);
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
 bool hf_fits(hf_core *core, size_t len);                                       /* no longer than may be */
 bool hf_failure_is_deep(const hf_pb_failure *failure);                         /* more causes than a record may hold */
-/* The failure, or one of type TooBig, with the beginning of it as its cause. In core->scratch; NULL: E2. */
+/* The failure, or one of type TooBig, with the beginning of it as its cause. In core->scratch; NULL: engine-E2. */
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
 /* The same, no longer than HF_FAILURE_KEPT_LEN_MAX, and such that the activity is tried again. */
 const hf_pb_failure *hf_failure_keep(hf_core *core, const hf_pb_failure *failure);

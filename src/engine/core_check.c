@@ -1,51 +1,13 @@
 /* Whether the runs in memory are what their histories say, and a hash over all of the state: for tests. */
 #include "engine/core.h"
 
-/* The history of a run: rows, then log. */
-static hf_status whole_history(hf_op *op, hf_core *core, hf_store *store, const hf_run *run, hf_buf *out)
-{
-    hf_arena arena;
-    hf_arena_init(&arena, core->memory);
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = HF_TABLE_HISTORY,
-        .key = {.a = run->number},
-        .key_end = {.a = run->number + 1},
-        .arena = &arena,
-    };
-    hf_op_init(&scan.op);
-    hf_store_execute(store, &scan);
-    hf_status status = scan.status;
-    uint64_t chain = 0;
-    for (size_t i = 0; status == HF_OK && i < scan.row_count; i++) {
-        hf_str body = {0};
-        hf_pb_history_record record;
-        status = hf_record_open(op, HF_TABLE_HISTORY, &scan.rows[i].key, scan.rows[i].value, &body);
-        if (status == HF_OK) {
-            status = hf_pb_decode(op, &hf_pb_history_record_type, body, &arena, &record);
-        }
-        if (status == HF_OK && record.chain_before != chain) {
-            status = hf_fail(op, HF_ERR_INVALID, "run %lld: the hash chain is broken at event %lld",
-                             (long long)run->number, (long long)record.first_id);
-        }
-        if (status == HF_OK) {
-            chain = record.chain_after;
-            hf_buf_put(out, record.events.data, record.events.len);
-        }
-    }
-    hf_arena_deinit(&arena);
-    if (status == HF_OK) {
-        hf_log_events(run, run->spilled + 1, run->event_count, out);
-        status = out->status;
-    }
-    return status;
-}
+#include "ledger/rows.h"
 
 static hf_status check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run)
 {
     hf_buf history;
     hf_buf_init(&history, core->memory, SIZE_MAX / 4);
-    hf_status status = whole_history(op, core, store, run, &history);
+    hf_status status = hf_history_read(op, store, run, core->memory, &history);
     if (status == HF_OK) {
         status = hf_rebuild_compare(op, &core->runs_memory, run, hf_str_of_len(history.data, history.len));
     }
@@ -93,7 +55,7 @@ uint64_t hf_core_hash(hf_core *core)
         hash = hf_hash_bytes(hash, run->log.data, run->log.len);
     }
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
-        const struct hf_name_bucket *bucket = &core->index.buckets[i];
+        const hf_name_bucket *bucket = &core->index.buckets[i];
         if (bucket->entries.count > 0) {
             hash =
                 hf_hash_bytes(hash, (const char *)bucket->entries.items, bucket->entries.count * sizeof(hf_name_entry));

@@ -14,6 +14,7 @@
 
 void hf_due_at(hf_core *core, hf_run *run, int64_t time)
 {
+    hf_assert(!HF_SLOT(run)->bad);
     if (time == INT64_MAX || (HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= time)) {
         return;
     }
@@ -41,6 +42,7 @@ static void insert(hf_due_item *items, size_t count, hf_due_item item)
         items[at] = *before;
     }
     items[at] = item;
+    hf_assert(at == 0 || items[at - 1].time <= item.time);
 }
 
 static hf_due_item *find_due(hf_core *core, const hf_run *run, size_t *ret_count)
@@ -84,6 +86,7 @@ static bool fire_all(hf_core *core, hf_run *run)
 
 void hf_due_fire(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->bad && !HF_SLOT(run)->loading && HF_SLOT(run)->due.place != 0);
     hf_core_use(core, run);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     if (hf_run_next_due(run) > core->now.wall) {
@@ -124,6 +127,7 @@ static hf_cold_due *cold_find(hf_core *core, int64_t run)
 
 static void cold_free(hf_core *core, hf_cold_due *cold)
 {
+    hf_assert(cold->due.place != 0); /* in the heap and in the map, or in neither */
     hf_heap_remove(&core->cold_due, &cold->due);
     hf_map_remove(&core->cold_runs, &cold->by_run);
     hf_core_free_mem(core, cold, sizeof *cold);
@@ -182,6 +186,7 @@ static void read_ahead(hf_core *core)
     if (read == NULL) {
         return;
     }
+    hf_assert(!core->due_reading);
     core->due_reading = true;
     read->to = core->now.wall + core->options.due_window;
     core->due_reading_to = read->to;
@@ -193,6 +198,7 @@ static void read_ahead(hf_core *core)
 
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 {
+    hf_assert(time != INT64_MAX && run > 0);
     hf_cold_due *cold = cold_find(core, run);
     if (cold !=
         NULL) { /* a row that was read while another was written: the earlier one, which at worst is too early */
@@ -215,6 +221,7 @@ hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 
 void hf_due_rows_read(hf_core *core, hf_read *read)
 {
+    hf_assert(core->due_reading && core->due_reading_to == read->to);
     core->due_reading = false;
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
         const hf_key *key = &read->request.rows[i].key;

@@ -16,6 +16,7 @@ static void do_effects(hf_core *core, hf_run *run)
         hf_external_post(core, run, effects->message);
     }
     hf_effects_clear(&core->runs_memory, effects);
+    hf_assert(effects->gone.count == 0 && effects->ended == NULL && effects->message == 0);
 }
 
 static hf_apply application(hf_core *core)
@@ -34,6 +35,7 @@ static void applied(hf_core *core, hf_run *run, hf_status status)
 /* A change was written from `start` on; false: there was no memory for it. */
 static bool written(hf_core *core, const hf_run *run, size_t start)
 {
+    hf_assert(run->log.len >= start && start >= HF_SLOT(run)->batch_start); /* the open batch has it */
     if (run->log.status != HF_OK) {
         hf_core_break(core, run->log.status, "out of memory");
         return false;
@@ -54,12 +56,14 @@ static void apply_last(hf_core *core, hf_run *run, size_t start)
         hf_core_break(core, HF_ERR_INVALID, "run %lld: a change cannot be read back", (long long)run->number);
         return;
     }
+    hf_assert(rest.len == 0); /* one change at a time */
     hf_apply a = application(core);
     applied(core, run, hf_apply_change(&a, run, &field));
 }
 
 void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg)
 {
+    hf_assert(field != HF_CHANGE_EVENT); /* those are emitted */
     if (core->status != HF_OK) {
         return;
     }
@@ -97,6 +101,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
         return;
     }
     hf_core_touch(core, run);
+    hf_assert(event->event_type != 0 && event->attributes_case != 0);
     core->event_total++;
     int64_t len_before = run->history_len;
     int64_t signals_before = run->signal_count;
@@ -118,6 +123,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     hf_assert(hf_pb_next(&rest, &field));
     hf_apply a = application(core);
     applied(core, run, hf_apply_event(&a, run, event, field.bytes));
+    hf_assert(core->status != HF_OK || run->event_count == event->event_id); /* run-R1 */
     hf_notice_event(core, run, len_before, signals_before);
 }
 
@@ -207,7 +213,9 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
             return;
         }
     }
+    hf_assert(run->wft.state != HF_WFT_STARTED); /* run-R5 */
     hf_record_int(core, run, HF_CHANGE_UNBUFFERED_ALL, 1);
+    hf_assert(core->status != HF_OK || run->buffered.count == 0);
     size_t started_count = 0;
     bool moved = false;
     for (size_t i = 0; i < count; i++) {

@@ -47,6 +47,7 @@ void hf_filter_add(hf_core *core, uint64_t hash)
         return;
     }
     uint64_t mask = filter->word_count * 64 - 1;
+    hf_assert((mask & (mask + 1)) == 0);
     bool was_there = true;
     for (int i = 0; i < 3; i++) {
         uint64_t bit = probe(hash, i) & mask;
@@ -61,23 +62,28 @@ void hf_filter_add(hf_core *core, uint64_t hash)
     }
 }
 
-/* The whole table was read: what is not in it yet is in the index. Adding may make the filter grow, and begin anew. */
-static void complete(hf_core *core)
+/* Before the table is read: names that are in the index now may move to a part of the table that was read already. Adding may make
+ * the filter grow, and then it begins anew. */
+static void add_index(hf_core *core)
 {
-    core->filter.is_complete = true;
-    for (size_t i = 0; i < HF_NAME_BUCKETS && core->filter.is_complete; i++) {
-        const struct hf_name_bucket *bucket = &core->index.buckets[i];
-        for (size_t j = 0; j < bucket->entries.count; j++) {
-            hf_filter_add(core, (uint64_t)bucket->entries.items[j].hash);
+    do {
+        core->filter_again = false;
+        for (size_t i = 0; i < HF_NAME_BUCKETS && !core->filter_again; i++) {
+            const hf_name_bucket *bucket = &core->index.buckets[i];
+            for (size_t j = 0; j < bucket->entries.count && !core->filter_again; j++) {
+                hf_filter_add(core, (uint64_t)bucket->entries.items[j].hash);
+            }
         }
-    }
+    } while (core->filter_again && core->filter.word_count > 0);
 }
 
 void hf_filter_open(hf_core *core, bool empty)
 {
     resize(core, NAMES_FIRST);
-    if (empty && core->filter.word_count > 0) {
-        complete(core);
+    core->filter_again = true;
+    if (empty) {
+        add_index(core);
+        core->filter.is_complete = core->filter.word_count > 0;
     }
 }
 
@@ -102,12 +108,14 @@ void hf_filter_tick(hf_core *core)
     if (filter->reading || filter->is_complete || filter->off || filter->word_count == 0) {
         return;
     }
-    hf_read *read = hf_read_new(core, HF_READ_FILTER, HF_TABLE_NAME);
+    if (core->filter_again) {
+        add_index(core);
+    }
+    hf_read *read = filter->word_count > 0 ? hf_read_new(core, HF_READ_FILTER, HF_TABLE_NAME) : NULL;
     if (read == NULL) {
         return;
     }
     filter->reading = true;
-    core->filter_again = false;
     read->request.key = core->filter_next;
     read->request.key_end = hf_key_last();
     read->request.row_max = PAGE_ROWS;
@@ -116,6 +124,7 @@ void hf_filter_tick(hf_core *core)
 
 void hf_filter_rows_read(hf_core *core, hf_read *read)
 {
+    hf_assert(core->filter.reading);
     hf_filter *filter = &core->filter;
     filter->reading = false;
     for (size_t i = 0; i < read->request.row_count && !core->filter_again; i++) {
@@ -128,6 +137,6 @@ void hf_filter_rows_read(hf_core *core, hf_read *read)
         hf_key last = read->request.rows[read->request.row_count - 1].key;
         core->filter_next = (hf_key){.a = last.a, .b = last.b + 1};
     } else {
-        complete(core);
+        filter->is_complete = true;
     }
 }

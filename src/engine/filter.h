@@ -2,9 +2,8 @@
  * start with a new id need not wait for a read.
  *
  * It is filled in the background after opening, a page at a time, and says nothing until that is done. When it gets too full
- * it is dropped and filled anew, larger, up to its share of memory. No name is missed: one that is in the table before the
- * reading passes its place is read, one that comes there later is added when it does, and the others, which are in
- * the index, are added at the end of the reading and whenever a new one comes. */
+ * it is dropped and filled anew, larger, up to its share of memory. No name is missed: those of the index are added before the reading
+ * begins, new ones when they come, and the others are in the table. */
 #ifndef HF_ENGINE_FILTER_H
 #define HF_ENGINE_FILTER_H
 

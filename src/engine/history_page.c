@@ -11,10 +11,12 @@
  * An answer that needs rows waits for them; like every answer it also waits for the open batch, so that nobody sees an event
  * that a crash could take back.
  *
- * G1  A page has an event, unless there is none; it is longer than its bound only if that event is, or by the two events of a
+ * engine-G1  A page has an event, unless there is none; it is longer than its bound only if that event is, or by the two events of a
  *     transient workflow task, which go along with the last one.
- * G2  Pages are without gaps: the token names the first event that did not fit. */
+ * engine-G2  Pages are without gaps: the token names the first event that did not fit. */
 #include "engine/core.h"
+
+#include "ledger/rows.h"
 
 #include "base/canary.h"
 
@@ -52,6 +54,7 @@ static void fill(filling *f, hf_str events, int64_t id)
             f->is_full = true;
             return;
         }
+        hf_assert(id == want->page.next + 1); /* engine-G2 */
         hf_buf_put(&f->out, field.whole.data, field.whole.len);
         want->page.next++;
         want->count_max--;
@@ -82,6 +85,7 @@ static bool keep(hf_core *core, hf_call *call, filling *f)
 /* The page is complete. */
 static void finish(hf_core *core, hf_call *call, filling *f)
 {
+    hf_assert(f->want->page.next > f->want->to || f->before + f->out.len > 0 || f->out.status != HF_OK); /* engine-G1 */
     hf_page_want *want = f->want;
     bool is_last = want->page.next > want->to;
     if (is_last) {
@@ -105,6 +109,7 @@ static void finish(hf_core *core, hf_call *call, filling *f)
 static void read_rows(hf_core *core, hf_call *call, const hf_page_want *want, int64_t in_rows, bool follow,
                       hf_owned *tail)
 {
+    hf_assert(want->page.next <= in_rows);
     hf_read *read = hf_read_new(core, HF_READ_HISTORY, HF_TABLE_HISTORY);
     if (read == NULL) {
         hf_owned_free(&core->runs_memory, tail);
@@ -164,14 +169,12 @@ void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want wa
 static hf_status fill_row(hf_core *core, filling *f, const hf_row *row)
 {
     const hf_page *page = &f->want->page;
-    hf_str body = {0};
     hf_pb_history_record record;
-    HF_TRY(hf_record_open(&core->op, HF_TABLE_HISTORY, &row->key, row->value, &body));
-    HF_TRY(hf_pb_decode(&core->op, &hf_pb_history_record_type, body, &core->scratch, &record));
+    HF_TRY(hf_history_row_open(&core->op, row, &core->scratch, &record));
     if (f->is_full) {
         return HF_OK;
     }
-    if (record.first_id != row->key.b || record.first_id > page->next || record.last_id < page->next) {
+    if (record.first_id > page->next || record.last_id < page->next) {
         return hf_fail(&core->op, HF_ERR_INVALID, "run %lld: events from %lld on are missing", (long long)page->run,
                        (long long)page->next);
     }
@@ -202,6 +205,7 @@ static hf_status fill_rows(hf_core *core, filling *f, const hf_read *read)
 /* One of the two things that an answer waits for has come. */
 static void let_go(hf_core *core, hf_call *call)
 {
+    hf_assert(call->holds > 0 || core->status != HF_OK);
     if (core->status == HF_OK && --call->holds == 0) {
         hf_call_now(call);
     }

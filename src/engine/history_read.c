@@ -6,11 +6,11 @@
 
 /* ---- GetWorkflowExecutionHistory ------------------------------------------------------------------------------------- */
 
-static hf_watch *watch_find(hf_core *core, int64_t run)
+static hf_history_watch *watch_find(hf_core *core, int64_t run)
 {
     uint64_t hash = hf_hash_mix(4, (uint64_t)run);
     for (hf_map_node *node = hf_map_first(&core->watches, hash); node != NULL; node = hf_map_next(node)) {
-        hf_watch *watch = HF_CONTAINER(node, hf_watch, by_number);
+        hf_history_watch *watch = HF_CONTAINER(node, hf_history_watch, by_number);
         if (watch->run == run) {
             return watch;
         }
@@ -20,7 +20,8 @@ static hf_watch *watch_find(hf_core *core, int64_t run)
 
 static void park(hf_core *core, hf_call *call, int64_t number)
 {
-    hf_watch *watch = watch_find(core, number);
+    hf_assert(call->place == HF_PLACE_NONE && call->parked == NULL);
+    hf_history_watch *watch = watch_find(core, number);
     if (watch == NULL) {
         watch = hf_core_alloc(core, sizeof *watch);
         if (watch == NULL) {
@@ -42,7 +43,8 @@ static void park(hf_core *core, hf_call *call, int64_t number)
 
 void hf_watch_remove(hf_core *core, hf_call *call)
 {
-    hf_watch *watch = call->parked;
+    hf_assert(call->place == HF_PLACE_WATCH && call->parked != NULL);
+    hf_history_watch *watch = call->parked;
     hf_list_remove(&call->link);
     hf_poll_unpark(core, call);
     call->place = HF_PLACE_NONE;
@@ -72,6 +74,7 @@ static void answer_history(hf_core *core, hf_call *call, hf_run *run, hf_page_wa
 
 static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_id)
 {
+    hf_assert(event_id > 0 && event_id <= run->event_count);
     hf_page_want want = {.page = {.run = run->number, .next = event_id}, .to = event_id, .count_max = 1};
     answer_history(core, call, run, want);
 }
@@ -137,7 +140,7 @@ static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run
 
 void hf_watch_wake(hf_core *core, hf_run *run)
 {
-    hf_watch *watch = watch_find(core, run->number);
+    hf_history_watch *watch = watch_find(core, run->number);
     if (watch == NULL) {
         return;
     }

@@ -1,6 +1,8 @@
 /* Inputs: a call is checked, finds its run, and is given to the machine it is for. */
 #include "engine/core.h"
 
+#include "ledger/run_id.h"
+
 #include "history/limits.h"
 
 #include <stddef.h>
@@ -73,6 +75,7 @@ static hf_str str_at(const void *request, size_t at)
 
 static hf_target target_of(const hf_call *call)
 {
+    hf_assert(call->method < HF_METHOD_COUNT && call->request != NULL);
     const hf_target_fields *fields = &TARGET_FIELDS[call->method];
     const char *request = call->request;
     hf_target target = {
@@ -231,6 +234,7 @@ static bool poll_is_good(hf_core *core, hf_call *call)
 /* The run of a token. What went out ahead of a commit that failed may name one that is not there, or not yet. */
 static void load_given_out(hf_core *core, hf_call *call, int64_t number)
 {
+    hf_assert(call->place == HF_PLACE_NONE);
     if (number >= core->run_next) {
         HF_PROBE(core, HF_PROBE_LATE_ANSWER);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the run of this token was taken back");
@@ -351,6 +355,7 @@ void hf_input(hf_core *core, hf_call *call)
 
 static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
 {
+    hf_assert(call->place != HF_PLACE_QUEUE && call->place != HF_PLACE_WATCH);
     HF_PROBE(core, HF_PROBE_LOAD_WAITED);
     call->place = HF_PLACE_ELSEWHERE;
     hf_list_push_back(waiting, &call->link);
@@ -360,6 +365,7 @@ static void wait_in(hf_core *core, hf_call *call, hf_list *waiting)
 static void refuse_unknown(hf_core *core, hf_call *call, const hf_name *name)
 {
     const char *end = memchr(name->text.data, '\x1f', name->text.len);
+    hf_assert(end != NULL); /* hf_name_text */
     hf_str namespace_ = {name->text.data, (size_t)(end - name->text.data)};
     hf_str id = {end + 1, name->text.len - namespace_.len - 1};
     hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no workflow '%.*s' in the namespace '%.*s'", HF_STR_ARGS(id),
@@ -374,6 +380,7 @@ static void refuse_bad(hf_core *core, hf_call *call, int64_t run)
 
 void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
 {
+    hf_assert(name->run == NULL || HF_SLOT(name->run)->name == name);
     if (name->loading) {
         wait_in(core, call, &name->waiting);
         return;
@@ -428,6 +435,7 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
         return;
     }
     if (HF_SLOT(run)->commit_ahead == core->commit_next) {
+        hf_assert(core->ahead > 0);
         HF_SLOT(run)->commit_ahead = 0;
         core->ahead--;
     }
@@ -441,6 +449,7 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
 
 static void dispatch(hf_core *core, hf_call *call, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad && run->event_count > 0); /* engine-E3 */
     switch (call->method) {
     case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION:
         hf_signal_call(core, call, run);

@@ -8,6 +8,7 @@
 /* Puts a run where it belongs by its number; the oldest falls off the end. */
 static void insert(const hf_run **newest, size_t *count, size_t count_max, const hf_run *run)
 {
+    hf_assert(count_max > 0 && *count <= count_max);
     if (*count == count_max && newest[*count - 1]->number > run->number) {
         return;
     }

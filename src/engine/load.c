@@ -1,8 +1,9 @@
-/* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (E3). */
+/* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (engine-E3). */
 #include "engine/core.h"
 
 #include "base/canary.h"
 #include "history/limits.h"
+#include "ledger/rows.h"
 
 #include <stdio.h>
 
@@ -27,6 +28,7 @@ hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table)
 
 void hf_read_submit(hf_core *core, hf_read *read)
 {
+    hf_assert(core->submit != NULL && hf_node_is_linked(&read->link));
     read->request.state = read;
     core->submit(core->submit_state, &read->request);
 }
@@ -73,6 +75,7 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
 
 hf_run *hf_run_add(hf_core *core, int64_t number)
 {
+    hf_assert(number > 0 && hf_run_find(core, number) == NULL); /* a run is in memory once */
     hf_slot *slot = hf_core_alloc(core, sizeof *slot);
     if (slot == NULL) {
         return NULL;
@@ -92,6 +95,7 @@ hf_run *hf_run_add(hf_core *core, int64_t number)
 
 hf_run *hf_run_create(hf_core *core)
 {
+    hf_assert(hf_run_is_number(core->run_next));
     hf_run *run = hf_run_add(core, core->run_next);
     if (run != NULL) {
         core->run_next++;
@@ -126,6 +130,7 @@ void hf_name_bind(hf_name *name, hf_run *run)
     if (HF_SLOT(run)->name != NULL) {
         HF_SLOT(run)->name->run = NULL;
     }
+    hf_assert(!HF_SLOT(run)->loading);
     name->run = run;
     HF_SLOT(run)->name = name;
 }
@@ -133,6 +138,7 @@ void hf_name_bind(hf_name *name, hf_run *run)
 /* Forgets a run that is not there, or cannot be used. */
 void hf_run_remove(hf_core *core, hf_run *run)
 {
+    hf_assert(hf_list_is_empty(&HF_SLOT(run)->waiting) && hf_list_is_empty(&HF_SLOT(run)->wanted_as));
     hf_map_remove(&core->runs, &HF_SLOT(run)->by_number);
     hf_list_remove(&HF_SLOT(run)->all_link);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
@@ -151,14 +157,6 @@ void hf_run_remove(hf_core *core, hf_run *run)
     if (name != NULL) {
         hf_name_drop(core, name);
     }
-}
-
-hf_status hf_run_fill(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value)
-{
-    hf_key key = {.a = run->number};
-    hf_str body = {0};
-    HF_TRY(hf_record_open(op, HF_TABLE_RUN, &key, value, &body));
-    return hf_run_decode(op, memory, run, body);
 }
 
 static void fail_waiting(hf_core *core, hf_list *waiting, hf_status status, const char *why)
@@ -184,6 +182,7 @@ static void tell_names(hf_core *core, hf_run *run)
 /* A run is there: the calls that waited for it go on, in order. */
 static void run_is_here(hf_core *core, hf_run *run)
 {
+    hf_assert(HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     HF_SLOT(run)->loading = false;
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
@@ -214,6 +213,7 @@ static void run_is_bad(hf_core *core, hf_run *run)
 
 static void run_read(hf_core *core, hf_read *read)
 {
+    hf_assert(HF_SLOT(read->run)->loading && read->run->event_count == 0);
     hf_run *run = read->run;
     if (!read->request.found && !hf_list_is_empty(&HF_SLOT(run)->wanted_as)) {
         (void)hf_fail(&core->op, HF_ERR_INVALID, "run %lld has no row", (long long)run->number);
@@ -231,7 +231,7 @@ static void run_read(hf_core *core, hf_read *read)
         fail_waiting(core, &waiting, HF_ERR_NOT_FOUND, "there is no such run");
         return;
     }
-    hf_status status = hf_run_fill(&core->op, &core->runs_memory, run, read->request.value);
+    hf_status status = hf_run_row_read(&core->op, &core->runs_memory, run, read->request.value);
     if (status == HF_OK) {
         hf_due_at(core, run, hf_run_next_due(run));
         run_is_here(core, run);
@@ -244,18 +244,6 @@ static void run_read(hf_core *core, hf_read *read)
 }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------------- */
-
-hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char *text, size_t *ret_len)
-{
-    if (namespace_.len > HF_ID_LEN_MAX || workflow_id.len > HF_ID_LEN_MAX) {
-        return HF_ERR_TOO_BIG;
-    }
-    memcpy(text, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
-    text[namespace_.len] = '\x1f';
-    memcpy(text + namespace_.len + 1, workflow_id.data != NULL ? workflow_id.data : "", workflow_id.len);
-    *ret_len = namespace_.len + 1 + workflow_id.len;
-    return HF_OK;
-}
 
 static hf_name *name_find(hf_core *core, hf_str text, uint64_t hash)
 {
@@ -270,13 +258,13 @@ static hf_name *name_find(hf_core *core, hf_str text, uint64_t hash)
 
 hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
 {
-    char text[2 * HF_ID_LEN_MAX + 1];
+    char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
     if (hf_name_text(namespace_, workflow_id, text, &len) != HF_OK) {
         hf_core_break(core, HF_ERR_TOO_BIG, "a workflow id is too long");
         return NULL;
     }
-    uint64_t hash = (uint64_t)hf_name_hash(core, hf_str_of_len(text, len));
+    uint64_t hash = (uint64_t)hf_name_hash(&core->index, hf_str_of_len(text, len));
     hf_name *name = name_find(core, hf_str_of_len(text, len), hash);
     if (name != NULL) {
         return name;
@@ -299,6 +287,7 @@ hf_name *hf_name_add(hf_core *core, hf_str namespace_, hf_str workflow_id)
 
 void hf_name_drop(hf_core *core, hf_name *name)
 {
+    hf_assert(name->run == NULL || HF_SLOT(name->run)->name == name);
     if (core->status == HF_OK && name->run == NULL && !name->loading && hf_list_is_empty(&name->waiting)) {
         hf_map_remove(&core->names, &name->by_text);
         hf_owned_free(&core->runs_memory, &name->text);
@@ -317,12 +306,13 @@ static void name_is_here(hf_core *core, hf_name *name)
 
 static void name_try(hf_core *core, hf_name *name, int64_t number);
 
-/* The next run that may have the name: those in memory's part of the index first, since they are newer (N2). */
+/* The next run that may have the name: those in memory's part of the index first, since they are newer (ledger-N2). */
 static void name_search(hf_core *core, hf_name *name)
 {
+    hf_assert(name->loading && !name->fresh);
     int64_t hash = (int64_t)name->by_text.hash;
     if (!name->in_table) {
-        int64_t number = hf_names_below(core, hash, name->below);
+        int64_t number = hf_names_below(&core->index, hash, name->below);
         if (number != 0) {
             name_try(core, name, number);
             return;
@@ -372,6 +362,7 @@ static void name_check(hf_core *core, hf_name *name, hf_run *run)
 
 static void name_try(hf_core *core, hf_name *name, int64_t number)
 {
+    hf_assert(name->loading && number < name->below); /* ledger-N2: from the newest to the oldest */
     name->below = number;
     hf_run *run = hf_run_load(core, number);
     if (run == NULL) {
@@ -447,6 +438,7 @@ static bool is_of_one(hf_core *core, hf_read *read)
 
 void hf_load_done(hf_core *core, hf_read *read)
 {
+    hf_assert(hf_node_is_linked(&read->link));
     if (read->request.status == HF_ERR_INVALID && is_of_one(core, read)) {
         return;
     }

@@ -10,11 +10,11 @@
  * of this process that runs right now is waited for, and no longer than HOLD_BACK. A batch that is full takes no more calls: they
  * wait where they are, with their callers.
  *
- * L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
- * L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
+ * engine-L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
+ * engine-L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
  *     While a commit is on its way nothing can be committed anyway: then it naps, and only the store (or the end of the nap)
  *     wakes it; calls gather meanwhile and cost their callers no system call.
- * L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
+ * engine-L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
  *     call answers HF_ERR_AGAIN or HF_ERR_FULL. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
  *     HF_ERR_STORE. */
 #include "engine/loop_private.h"
@@ -71,6 +71,7 @@ static void request_done(hf_store_request *request)
 
 void hf_loop_ask_store(void *state, hf_store_request *request)
 {
+    hf_assert(request->done == NULL || request->owner == state);
     hf_engine *engine = state;
     request->done = request_done;
     request->owner = engine;
@@ -171,6 +172,7 @@ static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
         idle = idle && hf_list_is_empty(&engine->calls_in) && hf_list_is_empty(&engine->posts);
     }
     if (idle) {
+        hf_assert(!engine->asleep && !engine->napping); /* engine-L2: only this thread sleeps */
         engine->asleep = !nap;
         engine->napping = nap;
         atomic_store(&engine->word, 0);
@@ -258,6 +260,7 @@ static hf_instant next_deadline(hf_engine *engine, hf_clock now)
 
 static void take_completion(hf_engine *engine, hf_store_request *request, hf_clock now)
 {
+    hf_assert(engine->requests_out > 0); /* engine-L1: only this thread counts them */
     engine->requests_out--;
     if (request == &engine->checkpoint) {
         engine->checkpointing = false;
@@ -301,6 +304,7 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
 
 static void refuse(hf_engine *engine, hf_call *call)
 {
+    hf_assert(engine->stopped != HF_OK); /* engine-L3 */
     call->status = engine->stopped;
     (void)snprintf(call->message, sizeof call->message, "%s", engine->why);
     call->done(call);
@@ -353,6 +357,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     }
     while (!is_full(engine) && (node = hf_list_pop_front(&taken->calls)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, link);
+        hf_assert(call->number > engine->calls_taken); /* in the order in which they came */
         engine->calls_taken = call->number;
         if (engine->stopped != HF_OK) {
             refuse(engine, call);

@@ -46,7 +46,7 @@ typedef struct hf_engine {
     hf_store_request checkpoint;
     bool checkpointing;
     size_t requests_out; /* given to the queue and not back */
-    hf_status stopped;   /* L3: HF_OK while it serves, else what calls are answered with */
+    hf_status stopped;   /* engine-L3: HF_OK while it serves, else what calls are answered with */
     int64_t opened_at;   /* mono ns: when a core was opened in place of a broken one, 0 = never */
     int broken_soon;     /* cores that broke soon after that, in a row */
     bool waits;          /* while stopped: another core is opened ... */
@@ -71,7 +71,7 @@ void hf_loop_ask_store(void *engine, hf_store_request *request); /* its answer c
 void hf_loop_post(hf_engine *engine, hf_post *item);
 /* suspect_log.c: a warning for each task that ended a third process or more. */
 void hf_loop_log_suspects(hf_engine *engine);
-/* loop_reopen.c: L3. All requests of the core are back. */
+/* loop_reopen.c: engine-L3. All requests of the core are back. */
 void hf_loop_reopen(hf_engine *engine, hf_clock now);
 /* While it is stopped: opens another core, if it is time to try. */
 void hf_loop_try_again(hf_engine *engine, hf_clock now);

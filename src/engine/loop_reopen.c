@@ -1,4 +1,4 @@
-/* The core is broken: another one is opened from the store, on the engine thread (L3 in loop.c).
+/* The core is broken: another one is opened from the store, on the engine thread (engine-L3 in loop.c).
  *
  * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN (HF_ERR_FULL for a full
  * disk), and it is tried again after a pause that grows. So it is with cores that break one after the other as soon as they were
@@ -119,6 +119,7 @@ static void try_open(hf_engine *engine, hf_clock now)
 
 void hf_loop_reopen(hf_engine *engine, hf_clock now)
 {
+    hf_assert(engine->requests_out == 0 && hf_core_status(engine->core) != HF_OK); /* engine-L3 */
     hf_core *broken = engine->core;
     hf_status status = hf_core_status(broken);
     (void)snprintf(engine->why, sizeof engine->why, "%s", broken->why);

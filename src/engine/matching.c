@@ -10,6 +10,7 @@
 
 #include "base/canary.h"
 #include "history/limits.h"
+#include "ledger/rows.h"
 
 #define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
 #define TIDY_LOOKS_MAX 64 /* queues looked at between two steps */
@@ -35,6 +36,7 @@ static hf_queue *find_by_text(hf_core *core, hf_str text)
 
 hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
 {
+    hf_assert(text.len >= 2);
     hf_queue *queue = find_by_text(core, text);
     if (queue != NULL) {
         return queue;
@@ -63,6 +65,7 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
 /* The text of a queue; false: that is no name, and the core is broken. */
 static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, char *text, size_t *ret_len)
 {
+    hf_assert(kind == 'w' || kind == 'a');
     if (namespace_.len > HF_ID_LEN_MAX || name.len > HF_ID_LEN_MAX) {
         hf_core_break(core, HF_ERR_TOO_BIG, "a task queue's name is too long");
         return false;
@@ -93,6 +96,7 @@ hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name
 
 void hf_queue_free(hf_core *core, hf_queue *queue)
 {
+    hf_assert(queue->task_count == 0 && queue->suspect_count == 0 && hf_list_is_empty(&queue->tasks));
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
         hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
@@ -103,6 +107,7 @@ void hf_queue_free(hf_core *core, hf_queue *queue)
 
 static void use(hf_core *core, hf_queue *queue)
 {
+    hf_assert(hf_node_is_linked(&queue->all_link));
     queue->used_at = core->now.mono;
     hf_list_remove(&queue->all_link);
     hf_list_push_back(&core->queues_all, &queue->all_link);
@@ -139,6 +144,7 @@ bool hf_queue_has_pollers(const hf_queue *queue)
 
 int64_t hf_order_next(hf_core *core)
 {
+    hf_assert(hf_run_is_number(core->order_next)); /* there is always a next one */
     return core->order_next++;
 }
 
@@ -146,12 +152,15 @@ int64_t hf_order_next(hf_core *core)
 
 static void start(hf_core *core, hf_task *task, hf_call *call)
 {
+    hf_assert(task->queue == NULL && !task->is_last); /* it waits no more */
     hf_run *run = task->run;
     hf_core_use(core, run);
     if (task->scheduled_id == 0) {
         hf_wft_start(core, run, call);
     } else {
-        hf_activity_start(core, hf_run_activity(run, task->scheduled_id), call);
+        hf_activity *activity = hf_run_activity(run, task->scheduled_id);
+        hf_assert(activity != NULL && &activity->task == task);
+        hf_activity_start(core, activity, call);
     }
 }
 
@@ -181,6 +190,7 @@ static hf_call *take_poll(hf_core *core, hf_queue *queue)
 /* By order; nearly always the last. */
 static void insert(hf_queue *queue, hf_task *task)
 {
+    hf_assert(task->order > 0 && task->run != NULL);
     hf_node *before = queue->tasks.head.prev;
     while (before != &queue->tasks.head && HF_CONTAINER(before, hf_task, link)->order > task->order) {
         before = before->prev;
@@ -214,6 +224,7 @@ void hf_match_remove(hf_core *core, hf_task *task)
     if (task->is_last) {
         hf_suspect_remove(task);
     } else if (task->queue != NULL) {
+        hf_assert(task->queue->task_count > 0);
         hf_list_remove(&task->link);
         task->queue->task_count--;
         task->queue = NULL;
@@ -306,6 +317,7 @@ void hf_queue_shut(hf_core *core, hf_queue *queue)
 
 void hf_match_poll(hf_core *core, hf_call *call)
 {
+    hf_assert(call->place == HF_PLACE_NONE && call->parked == NULL);
     bool workflow = call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
     const hf_pb_poll_workflow_task_queue_request *w = call->request;
     const hf_pb_poll_activity_task_queue_request *a = call->request;
@@ -339,6 +351,7 @@ void hf_match_poll(hf_core *core, hf_call *call)
 void hf_match_unpark(hf_core *core, hf_call *call)
 {
     hf_queue *queue = call->parked;
+    hf_assert(call->place == HF_PLACE_QUEUE && queue->poll_count > 0);
     hf_list_remove(&call->link);
     hf_poll_unpark(core, call);
     queue->poll_count--;
@@ -383,6 +396,7 @@ static void add_cold(hf_core *core, hf_queue *queue, const hf_pb_task_record *re
 void hf_match_tasks_read(hf_core *core, hf_read *read)
 {
     hf_queue *queue = read->queue;
+    hf_assert(queue->reading);
     queue->reading = false;
     /* A task that went cold meanwhile may be missing here, or be older than what was asked for: once more. */
     bool again = queue->disk_after < read->from || queue->missed;
@@ -390,11 +404,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
         const hf_row *row = &read->request.rows[i];
         hf_pb_task_record record;
-        hf_str body = {0};
-        hf_status status = hf_record_open(&core->op, HF_TABLE_TASK, &row->key, row->value, &body);
-        if (status == HF_OK) {
-            status = hf_pb_decode(&core->op, &hf_pb_task_record_type, body, &core->scratch, &record);
-        }
+        hf_status status = hf_task_row_open(&core->op, row, &core->scratch, &record);
         if (status == HF_OK) {
             add_cold(core, queue, &record, row->key.a);
         } else {
@@ -412,6 +422,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
 
 void hf_match_run_loaded(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     if (!hf_run_is_open(run)) {
         return;
     }
@@ -439,6 +450,7 @@ static void gone_cold(hf_core *core, hf_task *task)
 
 void hf_match_evicted(hf_core *core, hf_run *run)
 {
+    hf_assert(HF_SLOT(run)->suspects == 0); /* they hold it in memory */
     gone_cold(core, &run->wft.task);
     for (size_t i = 0; i < run->activities.count; i++) {
         gone_cold(core, &run->activities.items[i]->task);

@@ -64,17 +64,17 @@ typedef struct hf_count {
     int64_t limit;
 } hf_count;
 
-static void add(hf_core *core, hf_batch *batch, const hf_run *run, hf_log_level level, const char *event,
+static void add(hf_core *core, hf_commit_batch *batch, const hf_run *run, hf_log_level level, const char *event,
                 hf_count count, const char *message)
 {
     char fields[2 * HF_MESSAGE_LEN_MAX];
-    hf_notice *notice = HF_ARENA_NEW(&batch->arena, hf_notice);
+    hf_notice *notice = HF_ARENA_NEW(&batch->writes.arena, hf_notice);
     hf_fields_format(fields, sizeof fields, "workflow=%.*s type=%.*s run=%.*s %s=%lld limit=%lld message=%s",
                      shown(&run->workflow_id), run->workflow_id.data, shown(&run->workflow_type),
                      run->workflow_type.data, shown(&run->run_id), run->run_id.data, count.unit, (long long)count.is,
                      (long long)count.limit, message);
-    hf_str copy = hf_arena_copy(&batch->arena, hf_str_of(fields));
-    if (batch->arena.status != HF_OK) {
+    hf_str copy = hf_arena_copy(&batch->writes.arena, hf_str_of(fields));
+    if (batch->writes.arena.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
@@ -82,7 +82,7 @@ static void add(hf_core *core, hf_batch *batch, const hf_run *run, hf_log_level 
     hf_list_push_back(&batch->notices, &notice->link);
 }
 
-void hf_notice_gather(hf_core *core, hf_batch *batch, hf_run *run)
+void hf_notice_gather(hf_core *core, hf_commit_batch *batch, hf_run *run)
 {
     static const char NEAR[] = "workflow_nears_limit";
     static const char RETURN_BEFORE[] =
@@ -112,7 +112,7 @@ void hf_notice_gather(hf_core *core, hf_batch *batch, hf_run *run)
     }
 }
 
-void hf_notice_tell(hf_core *core, hf_batch *batch)
+void hf_notice_tell(hf_core *core, hf_commit_batch *batch)
 {
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&batch->notices)) != NULL) {

@@ -5,82 +5,80 @@
  * their next attempt.
  *
  * What cannot be read of one run makes that run bad and stops nobody else (D4); what the journal has of it is kept aside
- * (kept.c). Without the meta record, the journal or the log of names nobody can tell what the others are: that refuses. */
+ * (ledger/kept.h). Without the meta record, the journal or the log of names nobody can tell what the others are: that refuses. */
 #include "engine/core.h"
 
 #include "base/canary.h"
-#include "base/digest.h"
-#include "history/limits.h"
+#include "ledger/journal.h"
+#include "ledger/meta.h"
+#include "ledger/rows.h"
 
-#define PAGE_LEN (1u << 20) /* bytes read at once */
-#define NAMES_VERSION 1     /* EngineMeta.names */
+/* What the visitors of the store's rows work on. */
+typedef struct opening {
+    hf_core *core;
+    hf_store *store;
+    uint64_t logged; /* names in name_log, says the last commit */
+} opening;
 
-static hf_status execute(hf_op *op, hf_store *store, hf_store_request *request)
+/* ---- Meta ------------------------------------------------------------------------------------------------------------ */
+
+static void make_key(hf_core *core)
 {
-    hf_op_init(&request->op);
-    hf_store_execute(store, request);
-    return request->status == HF_OK ? HF_OK : hf_fail(op, request->status, "%s", request->op.message);
+    uint64_t words[2] = {1, 2};
+    uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+    words[0] = 3;
+    uint64_t low = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
+    memcpy(core->mac_key, &high, 8);
+    memcpy(core->mac_key + 8, &low, 8);
 }
-
-static const hf_key META_KEY = {HF_STR_INIT("engine"), 0, 0};
 
 static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint32_t *ret_names)
 {
-    *ret_names = NAMES_VERSION;
-    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_META, .key = META_KEY, .arena = arena};
-    HF_TRY(execute(op, store, &get));
+    hf_meta meta;
+    bool found = false;
+    HF_TRY(hf_meta_read(op, store, arena, &meta, &found));
     core->meta_dirty = true;
-    if (!get.found) {
-        uint64_t words[2] = {1, 2};
-        uint64_t high = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
-        words[0] = 3;
-        uint64_t low = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
-        memcpy(core->mac_key, &high, 8);
-        memcpy(core->mac_key + 8, &low, 8);
-        core->incarnation = core->options.incarnation != 0 ? core->options.incarnation : 1;
-        return HF_OK;
+    *ret_names = found ? meta.names : HF_META_NAMES;
+    if (found) {
+        memcpy(core->mac_key, meta.mac_key, sizeof core->mac_key);
+    } else {
+        make_key(core);
     }
-    hf_str body = {0};
-    hf_pb_engine_meta meta;
-    HF_TRY(hf_record_open(op, HF_TABLE_META, &META_KEY, get.value, &body));
-    HF_TRY(hf_pb_decode(op, &hf_pb_engine_meta_type, body, arena, &meta));
-    if (meta.mac_key.len != sizeof core->mac_key || meta.incarnation == UINT64_MAX) {
-        return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
-    }
-    memcpy(core->mac_key, meta.mac_key.data, sizeof core->mac_key);
-    *ret_names = meta.names;
     core->incarnation = core->options.incarnation != 0 ? core->options.incarnation : meta.incarnation + 1;
     return HF_OK;
 }
 
-void hf_core_put_meta(hf_core *core, hf_batch *batch)
+/* What was gathered of the journal for bad runs goes with it: ledger-B1. */
+static void put_kept(hf_core *core, hf_commit_batch *batch)
 {
-    hf_pb_engine_meta meta = {
-        .mac_key = hf_str_of_len(core->mac_key, sizeof core->mac_key),
-        .incarnation = core->incarnation,
-        .names = NAMES_VERSION,
-    };
-    core->row.len = 0;
-    hf_pb_encode(&hf_pb_engine_meta_type, &meta, &core->row);
-    char *bytes = hf_arena_take(&batch->arena, HF_RECORD_HEADER_LEN + core->row.len, 8);
-    if (bytes == NULL || core->row.status != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return;
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (!HF_SLOT(run)->bad || run->log.len == 0 || core->status != HF_OK) {
+            continue;
+        }
+        HF_PROBE(core, HF_PROBE_KEPT);
+        hf_assert(!HF_SLOT(run)->kept); /* ledger-B1: once, with all that the journal has */
+        hf_kept_put(&batch->writes, run->number, &run->log);
+        hf_buf_deinit(&run->log);
+        hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
+        HF_SLOT(run)->kept = true;
     }
-    memcpy(bytes + HF_RECORD_HEADER_LEN, core->row.data, core->row.len);
-    hf_record_seal(HF_TABLE_META, &META_KEY, bytes, core->row.len);
-    hf_batch_write(core, batch,
-                   (hf_write){.table = HF_TABLE_META,
-                              .kind = HF_WRITE_PUT,
-                              .key = META_KEY,
-                              .value = hf_str_of_len(bytes, HF_RECORD_HEADER_LEN + core->row.len)});
-    hf_kept_put(core, batch);
+}
+
+void hf_core_put_meta(hf_core *core, hf_commit_batch *batch)
+{
+    hf_assert(core->meta_dirty && core->incarnation > 0);
+    hf_meta meta = {.incarnation = core->incarnation, .names = HF_META_NAMES};
+    memcpy(meta.mac_key, core->mac_key, sizeof meta.mac_key);
+    hf_meta_put(&batch->writes, &meta);
+    put_kept(core, batch);
     core->meta_dirty = false;
 }
 
 /* ---- Journal --------------------------------------------------------------------------------------------------------- */
 
-/* Its records do not check: nothing of it is left in memory but its number, and that stays (B2). */
+/* Its records do not check: nothing of it is left in memory but its number, and that stays (ledger-B2). */
 static hf_status make_bad(hf_core *core, hf_run **run)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
@@ -91,6 +89,7 @@ static hf_status make_bad(hf_core *core, hf_run **run)
     if (*run != NULL) {
         HF_SLOT(*run)->bad = true;
         HF_SLOT(*run)->kept = kept;
+        hf_assert(!hf_node_is_linked(&HF_SLOT(*run)->lru_link)); /* ledger-B2: nothing drops it from memory */
     }
     return core->status;
 }
@@ -119,9 +118,9 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
     hf_arena arena;
     hf_arena_init(&arena, core->memory);
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &arena};
-    hf_status status = execute(&bad, store, &get);
+    hf_status status = hf_store_ask(&bad, store, &get);
     if (status == HF_OK && get.found) {
-        status = hf_run_fill(&bad, &core->runs_memory, *ret_run, get.value);
+        status = hf_run_row_read(&bad, &core->runs_memory, *ret_run, get.value);
     }
     hf_arena_deinit(&arena);
     if (status != HF_OK) {
@@ -136,7 +135,8 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
 /* The changes that one commit made to a run. */
 static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, hf_str changes)
 {
-    if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* W2: its rows hold this */
+    hf_assert(commit > 0 && !HF_SLOT(run)->bad && !HF_SLOT(run)->loading);
+    if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* ledger-W2: its rows hold this */
         return HF_OK;
     }
     hf_core_use(core, run);
@@ -154,133 +154,63 @@ static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, h
     return core->status;
 }
 
-static hf_status replay_run(hf_op *op, hf_core *core, hf_store *store, uint64_t commit, hf_str bytes)
+static hf_status replay_run(hf_op *op, const opening *o, uint64_t commit, const hf_pb_run_changes *changes)
 {
-    hf_pb_run_changes msg;
-    HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, bytes, &core->scratch, &msg));
-    if (!hf_run_is_number(msg.run)) {
-        return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal has changes of no run",
-                       (unsigned long long)commit);
-    }
     hf_run *run = NULL;
-    HF_TRY(load_now(op, core, store, msg.run, &run));
+    HF_TRY(load_now(op, o->core, o->store, changes->run, &run));
     if (HF_SLOT(run)->bad) {
         return HF_OK;
     }
     hf_op bad;
     hf_op_init(&bad);
-    hf_status status = apply(&bad, core, run, commit, msg.changes);
-    return status == HF_OK ? HF_OK : stop_run(op, core, &run, status, &bad);
+    hf_status status = apply(&bad, o->core, run, commit, changes->changes);
+    return status == HF_OK ? HF_OK : stop_run(op, o->core, &run, status, &bad);
 }
 
-/* Names of runs that had their first row with this commit. */
-static hf_status replay_names(hf_op *op, hf_core *core, uint64_t commit, hf_str bytes)
+/* The name of a run that had its first row with this commit, after earlier commits have changed it. */
+static void replay_name(void *arg, const hf_name_entry *entry)
 {
-    hf_name_entry entry;
-    while (hf_names_next(&bytes, &entry)) {
-        hf_run *run = hf_run_find(core, entry.run); /* earlier commits have changed it */
-        if (run != NULL && !HF_SLOT(run)->bad && !run->is_written) {
-            HF_TRY(make_bad(core, &run)); /* its row is gone */
-        }
-        hf_names_restore(core, entry.hash, entry.run);
-        if (HF_VEC_RESERVE(&core->runs_memory, &core->index.fresh)) {
-            core->index.fresh.items[core->index.fresh.count++] = (hf_name_fresh){entry, commit};
-        }
+    hf_core *core = arg;
+    hf_run *run = hf_run_find(core, entry->run);
+    if (run != NULL && !HF_SLOT(run)->bad && !run->is_written) {
+        (void)make_bad(core, &run); /* its row is gone */
     }
-    return bytes.len == 0 ? core->status
-                          : hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal: its names cannot be read",
-                                    (unsigned long long)commit);
 }
 
-static hf_status replay_commit(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, bool first,
-                               uint64_t *ret_logged)
+static hf_status replay_commit(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
 {
-    *ret_logged = 0;
-    hf_str body = {0};
-    hf_pb_journal_commit msg = {0};
-    uint64_t commit = (uint64_t)row->key.a;
-    HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &body));
-    hf_str rest = body;
-    hf_pb_raw field;
-    while (rest.len > 0 && hf_pb_next(&rest, &field)) { /* runs are taken as they come, the others are few */
-        switch (field.number) {
-        case 1:
-            msg.commit = field.value;
-            break;
-        case 3:
-            msg.previous = field.value;
-            if (!first && msg.previous != core->journal_hash) {
-                return hf_fail(op, HF_ERR_INVALID, "commit %llu of the journal does not follow the one before",
-                               (unsigned long long)commit);
-            }
-            break;
-        case 4:
-            hf_core_reset_scratch(core);
-            HF_TRY(replay_run(op, core, store, commit, field.bytes));
-            break;
-        case 5:
-            core->run_next = (int64_t)field.value;
-            break;
-        case 6:
-            core->order_next = (int64_t)field.value;
-            break;
-        case 8:
-            *ret_logged = field.value;
-            break;
-        case 7:
-            HF_TRY(replay_names(op, core, commit, field.bytes));
-            break;
-        default:
-            break;
-        }
+    opening *o = arg;
+    hf_core *core = o->core;
+    const hf_pb_journal_commit *fields = &commit->fields;
+    (void)arena;
+    for (size_t i = 0; i < fields->runs.count; i++) {
+        hf_core_reset_scratch(core);
+        HF_TRY(replay_run(op, o, fields->commit, &fields->runs.items[i]));
     }
-    if (rest.data == NULL || msg.commit != commit || !hf_run_is_number(core->run_next) ||
-        !hf_run_is_number(core->order_next)) {
-        return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
-    }
-    core->journal_hash = hf_digest(msg.previous, body);
+    HF_TRY(hf_names_read(op, &core->index, fields->commit, fields->names, replay_name, core));
+    core->run_next = fields->next_run != 0 ? fields->next_run : core->run_next;
+    core->order_next = fields->next_order != 0 ? fields->next_order : core->order_next;
+    o->logged = fields->names_logged;
     if (HF_VEC_RESERVE(&core->runs_memory, &core->journal_lens)) {
-        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)body.len;
-        core->journal_len += body.len;
+        core->journal_lens.items[core->journal_lens.count++] = (uint32_t)commit->len;
+        core->journal_len += commit->len;
     }
     return core->status;
 }
 
-/* Gives how many names the table name_log has. */
-static hf_status replay(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint64_t *ret_logged)
+static hf_status replay(hf_op *op, opening *o)
 {
-    int64_t next = 0;
-    bool more = true;
-    while (more) {
-        hf_arena_reset(arena);
-        hf_store_request scan = {
-            .verb = HF_STORE_SCAN,
-            .table = HF_TABLE_JOURNAL,
-            .key = {.a = next},
-            .key_end = {.a = INT64_MAX},
-            .len_max = PAGE_LEN,
-            .arena = arena,
-        };
-        HF_TRY(execute(op, store, &scan));
-        for (size_t i = 0; i < scan.row_count; i++) {
-            bool first = next == 0;
-            if (first) {
-                core->journal_first = (uint64_t)scan.rows[i].key.a;
-            } else if (scan.rows[i].key.a != next) {
-                return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal is missing", (long long)next);
-            }
-            HF_TRY(replay_commit(op, core, store, &scan.rows[i], first, ret_logged));
-            next = scan.rows[i].key.a + 1;
-        }
-        more = scan.more;
-    }
-    if (next != 0) {
+    hf_core *core = o->core;
+    hf_journal_span span;
+    HF_TRY(hf_journal_walk(op, o->store, core->memory, replay_commit, o, &span));
+    if (span.first != 0) {
         HF_PROBE(core, HF_PROBE_RECOVERED);
-        core->commit_next = (uint64_t)next;
+        core->commit_next = span.last + 1;
+        core->journal_hash = span.hash;
     }
     core->commit_durable =
         core->commit_next - 1; /* store-S7: the store has seen to it; no commit of ours could prove it */
-    core->journal_first = core->journal_lens.count > 0 ? core->journal_first : core->commit_next;
+    core->journal_first = span.first != 0 ? span.first : core->commit_next;
     return HF_OK;
 }
 
@@ -324,96 +254,63 @@ static void hand_out_again(hf_core *core, hf_run *run)
     }
 }
 
-/* Every row of a table, a page at a time. */
-typedef hf_status row_fn(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena);
-
-static hf_status each_row(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, hf_table table, row_fn *fn)
-{
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = table,
-        .key_end = {.a = INT64_MAX},
-        .len_max = PAGE_LEN,
-        .arena = arena,
-    };
-    do {
-        hf_arena_reset(arena);
-        HF_TRY(execute(op, store, &scan));
-        for (size_t i = 0; i < scan.row_count; i++) {
-            HF_TRY(fn(op, core, store, &scan.rows[i], arena));
-            scan.key.a = scan.rows[i].key.a + 1;
-        }
-    } while (scan.more);
-    return core->status;
-}
-
-/* The state in a row of the run table, if it can be read. */
-static hf_status read_state(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state,
-                            bool *ret_is_good)
-{
-    hf_op bad;
-    hf_op_init(&bad);
-    hf_str body = {0};
-    hf_status status = hf_record_open(&bad, HF_TABLE_RUN, &row->key, row->value, &body);
-    status = status == HF_OK ? hf_pb_decode(&bad, &hf_pb_run_state_type, body, arena, ret_state) : status;
-    *ret_is_good = status == HF_OK;
-    return status == HF_OK || status == HF_ERR_INVALID ? HF_OK : hf_fail(op, status, "%s", bad.message);
-}
-
 /* Loads the run of a row if that says that the task table has something that a worker held. One that cannot be read may be the
  * one that is looked for: it is bad from now on. */
-static hf_status load_holder(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+static hf_status load_holder(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
+    const opening *o = arg;
     hf_pb_run_state state;
     bool is_good = false;
-    HF_TRY(read_state(op, row, arena, &state, &is_good));
+    HF_TRY(hf_run_row_open(op, row, arena, &state, &is_good));
     bool is_holder = !is_good;
     for (size_t i = 0; is_good && i < state.rows_written.count; i++) {
-        is_holder = is_holder || hf_str_equal(state.rows_written.items[i].queue, HF_STR("h"));
+        is_holder = is_holder || hf_str_equal(state.rows_written.items[i].queue, HF_QUEUE_HELD);
+    }
+    hf_run *run = NULL;
+    hf_core_reset_scratch(o->core);
+    return is_holder ? load_now(op, o->core, o->store, row->key.a, &run) : HF_OK;
+}
+
+typedef struct held_walk {
+    opening *o;
+    bool any_bad; /* a record that cannot be read, so that nobody knows whose it is */
+} held_walk;
+
+static hf_status load_held_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
+{
+    held_walk *walk = arg;
+    hf_core *core = walk->o->core;
+    hf_pb_task_record record;
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_status status = hf_task_row_open(&bad, row, arena, &record);
+    if (status == HF_ERR_INVALID) {
+        HF_PROBE(core, HF_PROBE_BAD_RECORD);
+        walk->any_bad = true;
+        return HF_OK;
+    }
+    if (status != HF_OK) {
+        return hf_fail(op, status, "%s", bad.message);
     }
     hf_run *run = NULL;
     hf_core_reset_scratch(core);
-    return is_holder ? load_now(op, core, store, row->key.a, &run) : HF_OK;
+    return load_now(op, core, walk->o->store, record.run, &run);
 }
 
-static hf_status load_held(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+static hf_status load_held(hf_op *op, opening *o)
 {
-    bool any_bad = false;
-    hf_arena_reset(arena);
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = HF_TABLE_TASK,
-        .key = {HF_STR("h"), 0, 0},
-        .key_end = {HF_STR("h"), INT64_MAX, 0},
-        .arena = arena,
-    };
-    HF_TRY(execute(op, store, &scan));
-    for (size_t i = 0; i < scan.row_count; i++) {
-        hf_str body = {0};
-        hf_pb_task_record record;
-        hf_op bad;
-        hf_op_init(&bad);
-        hf_status status = hf_record_open(&bad, HF_TABLE_TASK, &scan.rows[i].key, scan.rows[i].value, &body);
-        status = status == HF_OK ? hf_pb_decode(&bad, &hf_pb_task_record_type, body, arena, &record) : status;
-        if (status == HF_ERR_INVALID) {
-            HF_PROBE(core, HF_PROBE_BAD_RECORD);
-            any_bad = true;
-            continue;
-        }
-        if (status != HF_OK) {
-            return hf_fail(op, status, "%s", bad.message);
-        }
-        hf_run *run = NULL;
-        hf_core_reset_scratch(core);
-        HF_TRY(load_now(op, core, store, record.run, &run));
-    }
+    held_walk walk = {.o = o};
+    hf_key from = {HF_QUEUE_HELD, 0, 0};
+    hf_key to = {HF_QUEUE_HELD, INT64_MAX, 0};
+    HF_TRY(hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_TASK, &from, &to, load_held_row, &walk));
     /* Whose such a record is it does not say any more, but its run does: all are asked, however long that takes. */
-    return any_bad ? each_row(op, core, store, arena, HF_TABLE_RUN, load_holder) : HF_OK;
+    return walk.any_bad ? hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_RUN, NULL, NULL, load_holder, o)
+                        : HF_OK;
 }
 
 /* ---- What was kept, and what is to be --------------------------------------------------------------------------------- */
 
-/* Before the journal, which has nothing newer (B1). */
+/* Before the journal, which has nothing newer (ledger-B1). */
 static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
     hf_row *rows = NULL;
@@ -427,7 +324,7 @@ static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *
         hf_op bad;
         hf_op_init(&bad);
         hf_pb_kept_changes kept = {0};
-        hf_status status = HF_SLOT(run)->bad || run->is_written ? HF_OK : HF_ERR_INVALID; /* B3 */
+        hf_status status = HF_SLOT(run)->bad || run->is_written ? HF_OK : HF_ERR_INVALID; /* ledger-B3 */
         status = status == HF_OK ? hf_kept_open(&bad, &rows[i], arena, &kept) : status;
         for (size_t j = 0; status == HF_OK && !HF_SLOT(run)->bad && j < kept.commits.count; j++) {
             hf_core_reset_scratch(core);
@@ -440,30 +337,30 @@ static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *
     return core->status;
 }
 
-/* A commit of the journal, once more. */
-static hf_status gather(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+/* A commit of the journal, once more: what it has of bad runs is kept (ledger-B1). */
+static hf_status gather(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
 {
-    (void)store;
-    hf_str rest = {0};
-    hf_pb_raw field;
-    HF_TRY(hf_record_open(op, HF_TABLE_JOURNAL, &row->key, row->value, &rest));
-    while (rest.len > 0 && hf_pb_next(&rest, &field)) {
-        hf_pb_run_changes msg;
-        if (field.number != 4) {
+    hf_core *core = ((opening *)arg)->core;
+    (void)op;
+    (void)arena;
+    for (size_t i = 0; i < commit->fields.runs.count; i++) {
+        const hf_pb_run_changes *changes = &commit->fields.runs.items[i];
+        hf_run *run = hf_run_find(core, changes->run);
+        if (run == NULL || !HF_SLOT(run)->bad || HF_SLOT(run)->kept) {
             continue;
         }
-        HF_TRY(hf_pb_decode(op, &hf_pb_run_changes_type, field.bytes, arena, &msg));
-        hf_run *run = hf_run_find(core, msg.run);
-        if (run != NULL && HF_SLOT(run)->bad && !HF_SLOT(run)->kept) {
-            hf_kept_gather(core, run, (uint64_t)row->key.a, msg.changes);
+        hf_kept_add(&run->log, run->number, commit->fields.commit, changes->changes);
+        if (run->log.status != HF_OK) {
+            hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         }
     }
     return core->status;
 }
 
 /* All that is to be loaded is: which runs are bad is known now. */
-static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+static hf_status sort_out(hf_op *op, opening *o)
 {
+    hf_core *core = o->core;
     bool any_bad = false;
     HF_LIST_EACH(node, &core->runs_all)
     {
@@ -479,6 +376,7 @@ static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *a
         }
         if (HF_SLOT(run)->kept && !HF_SLOT(run)->bad) {
             HF_PROBE(core, HF_PROBE_KEPT_APPLIED);
+            hf_assert(run->is_written); /* ledger-B3 */
             if (hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
                 hf_list_remove(
                     &HF_SLOT(run)->dirty_link); /* what it has is not in the journal, which need not wait for it */
@@ -487,56 +385,38 @@ static hf_status sort_out(hf_op *op, hf_core *core, hf_store *store, hf_arena *a
             HF_SLOT(run)->spill_now = true;
         }
     }
-    return any_bad ? each_row(op, core, store, arena, HF_TABLE_JOURNAL, gather) : core->status;
+    hf_journal_span span;
+    return any_bad ? hf_journal_walk(op, o->store, core->memory, gather, o, &span) : core->status;
 }
 
 /* ---- Names ------------------------------------------------------------------------------------------------------------ */
 
-static hf_status read_names(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
-{
-    (void)store;
-    (void)arena;
-    hf_str rest = {0};
-    hf_name_entry entry;
-    size_t count = 0;
-    HF_TRY(hf_record_open(op, HF_TABLE_NAME_LOG, &row->key, row->value, &rest));
-    for (; hf_names_next(&rest, &entry); count++) {
-        hf_names_restore(core, entry.hash, entry.run);
-    }
-    hf_names_logged(core, (uint64_t)row->key.a, count);
-    return rest.len == 0 ? HF_OK
-                         : hf_fail(op, HF_ERR_INVALID, "names of commit %lld cannot be read", (long long)row->key.a);
-}
-
 /* The name of a run from its own row, for a file that had no index of this kind. A row that cannot be read is left out: its run
  * cannot be used anyway (D4). */
-static hf_status name_run(hf_op *op, hf_core *core, hf_store *store, const hf_row *row, hf_arena *arena)
+static hf_status name_run(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
-    (void)store;
+    hf_core *core = ((opening *)arg)->core;
     hf_pb_run_state state;
     bool is_good = false;
-    char text[2 * HF_ID_LEN_MAX + 1];
+    char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
-    HF_TRY(read_state(op, row, arena, &state, &is_good));
+    HF_TRY(hf_run_row_open(op, row, arena, &state, &is_good));
     if (!is_good) {
         return HF_OK;
     }
     HF_TRY(hf_name_text(state.namespace, state.workflow_id, text, &len));
-    hf_names_add(core, hf_name_hash(core, hf_str_of_len(text, len)), row->key.a);
+    int64_t hash = hf_name_hash(&core->index, hf_str_of_len(text, len));
+    hf_names_add(&core->index, hash, row->key.a, core->commit_next);
     return core->status;
 }
 
-static hf_status recover_names(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena, uint32_t version,
-                               uint64_t logged)
+static hf_status recover_names(hf_op *op, opening *o, uint32_t version)
 {
-    if (version < NAMES_VERSION) { /* they are in the first commit, together with the new version */
-        HF_TRY(each_row(op, core, store, arena, HF_TABLE_RUN, name_run));
+    hf_core *core = o->core;
+    if (version < HF_META_NAMES) { /* they are in the first commit, together with the new version */
+        HF_TRY(hf_store_each_row(op, o->store, core->memory, HF_TABLE_RUN, NULL, NULL, name_run, o));
     }
-    HF_TRY(each_row(op, core, store, arena, HF_TABLE_NAME_LOG, read_names));
-    if (core->index.log_count != logged) {
-        return hf_fail(op, HF_ERR_INVALID, "the table name_log has %zu names, the journal says %llu",
-                       core->index.log_count, (unsigned long long)logged);
-    }
+    HF_TRY(hf_names_read_log(op, &core->index, o->store, o->logged));
     core->index.sweep_commit = core->commit_next;
     return HF_OK;
 }
@@ -550,7 +430,7 @@ static hf_status has_rows(hf_op *op, hf_store *store, hf_arena *arena, hf_table 
         .row_max = 1,
         .arena = arena,
     };
-    HF_TRY(execute(op, store, &scan));
+    HF_TRY(hf_store_ask(op, store, &scan));
     *ret_has = scan.row_count > 0;
     return HF_OK;
 }
@@ -566,7 +446,7 @@ static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_are
         .row_max = 1,
         .arena = arena,
     };
-    HF_TRY(execute(op, store, &scan));
+    HF_TRY(hf_store_ask(op, store, &scan));
     int64_t last = scan.row_count > 0 ? scan.rows[0].key.a : 0;
     HF_LIST_EACH(node, &core->runs_all)
     {
@@ -584,11 +464,11 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     uint32_t names_version = 0;
     HF_TRY(read_meta(op, core, store, arena, &names_version));
     HF_TRY(load_kept(op, core, store, arena));
-    uint64_t logged = 0;
-    HF_TRY(replay(op, core, store, arena, &logged));
-    HF_TRY(recover_names(op, core, store, arena, names_version, logged));
-    HF_TRY(load_held(op, core, store, arena));
-    HF_TRY(sort_out(op, core, store, arena));
+    opening o = {.core = core, .store = store};
+    HF_TRY(replay(op, &o));
+    HF_TRY(recover_names(op, &o, names_version));
+    HF_TRY(load_held(op, &o));
+    HF_TRY(sort_out(op, &o));
     HF_TRY(check_numbers(op, core, store, arena));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
@@ -614,6 +494,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     }
     core->due_until = 0;
     core->commit_first = core->commit_next;
+    hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);
     return core->status;
 }
 

@@ -6,6 +6,7 @@
 
 void hf_poll_park(hf_core *core, hf_call *call, hf_list *alike, int64_t span)
 {
+    hf_assert(!hf_node_is_linked(&call->deadline_link) && call->deadline.place == 0);
     int64_t own = call->timeout.ns > 0 ? call->timeout.ns : span;
     int64_t until = own > INT64_MAX - core->now.mono ? INT64_MAX : core->now.mono + own;
     if (own == span) {
@@ -43,12 +44,13 @@ hf_call *hf_polls_first(const hf_core *core)
 /* A poll that waited long enough is answered without a task; a history poll with what there is. */
 static void expire(hf_core *core, hf_call *call)
 {
+    hf_assert(call->place == HF_PLACE_QUEUE || call->place == HF_PLACE_WATCH);
     HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
     if (call->place == HF_PLACE_QUEUE) {
         hf_match_unpark(core, call);
         hf_call_response(core, call);
     } else {
-        hf_page page = {.run = ((hf_watch *)call->parked)->run, .next = 1};
+        hf_page page = {.run = ((hf_history_watch *)call->parked)->run, .next = 1};
         char bytes[HF_TOKEN_LEN];
         const hf_pb_get_workflow_execution_history_request *request = call->request;
         hf_watch_remove(core, call);

@@ -27,8 +27,8 @@ typedef struct hf_slot {
     hf_node all_link;      /* of core->runs_all: every run in memory, in order of arrival */
     hf_node lru_link;      /* of core->lru or core->ended, when nothing holds it in memory */
     bool is_ended;         /* ... of core->ended */
-    bool bad;              /* its records do not check: every call answers so, nothing is written (kept.c) */
-    bool kept;             /* the meta table has changes of it (kept.c) */
+    bool bad;              /* its records do not check: every call answers so, nothing is written (ledger/kept.h) */
+    bool kept;             /* the meta table has changes of it (ledger/kept.h) */
     hf_name *name;         /* when it is the current run of its workflow id */
     hf_list waiting;       /* calls that wait for it to be loaded */
     hf_list held;          /* messages that wait for room in its buffer; they hold it in memory */

@@ -16,12 +16,12 @@
  *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
  *     alone       core->alone: with an in-process worker, which gets no other task until this one is answered, or for ALONE_SPAN
  *
- * U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store: of a workflow task
+ * engine-U1  hf_task.crashes is the number of processes that ended with the task in hand and without closing the store: of a workflow task
  *     since the run last completed one, of an activity in a row (an attempt that ended in any other way begins anew).
- * U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
+ * engine-U2  The count is durable before the task is handed out again, because the start is (hf_core_runs_ahead): after an unclean end
  *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
  *     change of the run, in the commit that is the next anyway.
- * U3  At most one suspect is alone, and a suspect is in core->suspects exactly while hf_task.is_last. */
+ * engine-U3  At most one suspect is alone, and a suspect is in core->suspects exactly while hf_task.is_last. */
 #include "engine/core.h"
 
 #include "base/canary.h"
@@ -45,6 +45,7 @@ uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
 
 int64_t hf_suspect_pause(uint32_t crashes)
 {
+    hf_assert(PAUSE_FIRST > 0 && PAUSE_FIRST <= PAUSE_MAX);
     int64_t pause = crashes >= HF_SUSPECT_FROM ? PAUSE_FIRST : 0;
     for (uint32_t i = HF_SUSPECT_FROM; i < crashes && pause < PAUSE_MAX; i++) {
         pause *= 2;
@@ -80,7 +81,7 @@ void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue)
 
 void hf_suspect_remove(hf_task *task)
 {
-    hf_assert(task->is_last && task->queue->suspect_count > 0 && HF_SLOT(task->run)->suspects > 0); /* U3 */
+    hf_assert(task->is_last && task->queue->suspect_count > 0 && HF_SLOT(task->run)->suspects > 0); /* engine-U3 */
     hf_list_remove(&task->link);
     task->queue->suspect_count--;
     task->queue = NULL;
@@ -144,6 +145,7 @@ static bool is_out(hf_core *core)
 
 static void end_alone(hf_core *core)
 {
+    hf_assert(core->alone.run != 0);
     core->alone = (hf_alone){0};
     HF_LIST_EACH(node, &core->queues_all)
     {
@@ -173,6 +175,7 @@ static bool is_its_turn(const hf_core *core, const hf_task *task)
 
 static void hand_out(hf_core *core, hf_task *task, hf_call *call)
 {
+    hf_assert(core->alone.run == 0 && task->is_last); /* engine-U3 */
     const hf_run *run = task->run;
     int64_t scheduled_id = task->scheduled_id;
     bool in_process = call->in_process;

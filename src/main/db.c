@@ -1,7 +1,7 @@
 /* holdfast db: check, stats, backup. */
 #include "base/glyph.h"
 #include "base/json.h"
-#include "engine/check.h"
+#include "inspect/check.h"
 #include "main/tool.h"
 
 #include <errno.h>

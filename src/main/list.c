@@ -10,7 +10,6 @@
 #include "main/tool.h"
 
 #include "base/json.h"
-#include "engine/list.h"
 #include "wire/time_text.h"
 
 #include <stdio.h>
@@ -173,30 +172,10 @@ typedef struct shelf {
 static hf_status page_of_file(hf_op *op, hf_look *look, int64_t before, size_t count_max, hf_arena *arena,
                               hf_pb_admin_runs *ret_page)
 {
-    ret_page->runs.items = HF_ARENA_ARRAY(arena, hf_pb_admin_run, count_max);
     if (before == INT64_MAX) {
         HF_TRY(hf_look_count(op, look, &ret_page->total));
     }
-    while (ret_page->runs.items != NULL && ret_page->runs.count < count_max) {
-        hf_run *run = NULL;
-        HF_TRY(hf_look_before(op, look, before, &before));
-        if (before == 0) {
-            break;
-        }
-        hf_op bad;
-        hf_op_init(&bad);
-        hf_status status = hf_look_run(&bad, look, before, &run);
-        hf_pb_admin_run *brief = &ret_page->runs.items[ret_page->runs.count++];
-        if (status == HF_OK) {
-            hf_run_brief(run, arena, brief);
-            hf_look_run_free(look, run);
-        } else if (status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND) {
-            hf_run_brief_damaged(before, bad.message, arena, brief);
-        } else {
-            return hf_fail(op, status, "%s", bad.message);
-        }
-    }
-    return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the list");
+    return hf_look_page(op, look, before, count_max, arena, &ret_page->runs);
 }
 
 static void keep_bytes(void *state, hf_str kind, hf_str chunk)

@@ -34,67 +34,38 @@ static void shown_deinit(shown *s)
     hf_arena_deinit(&s->arena);
 }
 
-/* ---- From a file ------------------------------------------------------------------------------------------------------ */
-
-static hf_status view_activity(hf_op *op, hf_arena *arena, const hf_activity *activity,
-                               hf_pb_pending_activity_info *info)
+/* What a run looks like, whoever has described it. */
+static hf_status view_run(hf_op *op, hf_str name_space, const hf_pb_describe_workflow_execution_response *description,
+                          shown *s)
 {
-    bool is_started = activity->state == HF_ACTIVITY_STARTED;
-    info->activity_id = hf_arena_copy(arena, activity->activity_id);
-    info->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
-    info->last_failure = activity->last_failure.len > 0 ? HF_ARENA_NEW(arena, hf_pb_failure) : NULL;
-    hf_str failure = hf_arena_copy(arena, hf_owned_str(&activity->last_failure));
-    if (info->activity_type == NULL || arena->status != HF_OK) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
-    }
-    info->activity_type->name = hf_arena_copy(arena, activity->activity_type);
-    info->state = is_started ? HF_PENDING_ACTIVITY_STATE_STARTED : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
-    info->attempt = activity->attempt;
-    info->holdfast_crashes = activity->task.crashes;
-    info->scheduled_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
-    info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
-    return info->last_failure != NULL ? hf_pb_decode(op, &hf_pb_failure_type, failure, arena, info->last_failure)
-                                      : HF_OK;
-}
-
-static hf_status view_run(hf_op *op, const hf_run *run, shown *s)
-{
-    hf_pb_pending_activity_info *pending =
-        HF_ARENA_ARRAY(&s->arena, hf_pb_pending_activity_info, run->activities.count + 1);
-    if (pending == NULL) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
-    }
-    size_t count = 0;
-    for (size_t i = 0; i < run->activities.count; i++) {
-        if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
-            HF_TRY(view_activity(op, &s->arena, run->activities.items[i], &pending[count++]));
-        }
+    const hf_pb_workflow_execution_info *info = description->workflow_execution_info;
+    const hf_pb_pending_workflow_task_info *task = description->pending_workflow_task;
+    if (info == NULL || info->execution == NULL) {
+        return hf_fail(op, HF_ERR_INVALID, "the description of the run makes no sense");
     }
     s->view = (hf_run_view){
-        .name_space = hf_arena_copy(&s->arena, hf_owned_str(&run->namespace)),
-        .workflow_id = hf_arena_copy(&s->arena, hf_owned_str(&run->workflow_id)),
-        .run_id = hf_arena_copy(&s->arena, hf_owned_str(&run->run_id)),
-        .status = run->status,
+        .name_space = name_space,
+        .workflow_id = info->execution->workflow_id,
+        .run_id = info->execution->run_id,
+        .status = info->status,
         .history = hf_str_of_len(s->history.data, s->history.len),
-        .pending = pending,
-        .pending_count = count,
-        .buffered_count = run->buffered.count,
-        .crashes = run->wft.state != HF_WFT_NONE ? run->wft.task.crashes : 0,
-        .pause_until = run->wft.pause_until,
+        .pending = description->pending_activities.items,
+        .pending_count = description->pending_activities.count,
+        .buffered_count = task != NULL ? task->holdfast_buffered : 0,
+        .crashes = task != NULL ? task->holdfast_crashes : 0,
+        .pause_until = task != NULL ? hf_pb_timestamp_time(task->holdfast_pause_until).ns : 0,
     };
     return HF_OK;
 }
 
+/* ---- From a file ------------------------------------------------------------------------------------------------------ */
+
 static hf_status take_run(hf_op *op, hf_look *look, int64_t number, shown *s)
 {
-    hf_run *run = NULL;
-    HF_TRY(hf_look_run(op, look, number, &run));
-    hf_status status = hf_look_history(op, look, run, &s->history);
-    if (status == HF_OK) {
-        status = view_run(op, run, s);
-    }
-    hf_look_run_free(look, run);
-    return status;
+    hf_str name_space = {0};
+    hf_pb_describe_workflow_execution_response description;
+    HF_TRY(hf_look_describe(op, look, number, &s->arena, &s->history, &name_space, &description));
+    return view_run(op, name_space, &description, s);
 }
 
 static hf_status take_from_file(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
@@ -139,24 +110,8 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
                         insight));
     HF_TRY(hf_pb_decode(op, &hf_pb_describe_workflow_execution_response_type,
                         hf_str_of_len(s->description.data, s->description.len), &s->arena, response));
-    const hf_pb_workflow_execution_info *info = response->workflow_execution_info;
-    if (info == NULL || info->execution == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "the answer of process %lld makes no sense", (long long)source->holder);
-    }
-    s->view = (hf_run_view){
-        .name_space = hf_str_of(args->name_space),
-        .workflow_id = info->execution->workflow_id,
-        .run_id = info->execution->run_id,
-        .status = info->status,
-        .history = hf_str_of_len(s->history.data, s->history.len),
-        .pending = response->pending_activities.items,
-        .pending_count = response->pending_activities.count,
-        .insight = s->insight.len > 0 ? insight : NULL,
-    };
-    if (response->pending_workflow_task != NULL) {
-        s->view.crashes = response->pending_workflow_task->holdfast_crashes;
-        s->view.pause_until = hf_pb_timestamp_time(response->pending_workflow_task->holdfast_pause_until).ns;
-    }
+    HF_TRY(view_run(op, hf_str_of(args->name_space), response, s));
+    s->view.insight = s->insight.len > 0 ? insight : NULL;
     return HF_OK;
 }
 

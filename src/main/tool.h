@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/look.h"
+#include "inspect/look.h"
 #include "open/open.h"
 
 /* What the program exits with. */

@@ -111,6 +111,7 @@ static bool attributes_fit(const hf_pb_history_event *event)
 
 hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
+    hf_assert(a->op != NULL && a->memory != NULL && a->effects != NULL);
     if (event->event_id != run->event_count + 1) {
         return cannot(a, run, event, "its id is not the next one");
     }
@@ -226,6 +227,7 @@ static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
 
 hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
+    hf_assert(a->op != NULL && a->memory != NULL && a->effects != NULL);
     switch (field->number) {
     case HF_CHANGE_EVENT: {
         hf_pb_history_event event;
@@ -275,6 +277,7 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 
 hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log)
 {
+    hf_assert(memory->scratch != NULL && run->number > 0);
     hf_effects effects;
     hf_effects_init(&effects);
     hf_apply a = {.op = op, .memory = memory, .effects = &effects};

@@ -101,26 +101,28 @@ static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_exe
     }
 }
 
-static void describe_task(hf_arena *arena, const hf_wft *wft, hf_pb_describe_workflow_execution_response *response)
+static void describe_task(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow_execution_response *response)
 {
+    const hf_wft *wft = &run->wft;
     if (wft->state == HF_WFT_NONE) {
         return;
     }
-    response->pending_workflow_task = HF_ARENA_NEW(arena, hf_pb_pending_workflow_task_info);
-    if (response->pending_workflow_task == NULL) {
+    hf_pb_pending_workflow_task_info *info = HF_ARENA_NEW(arena, hf_pb_pending_workflow_task_info);
+    response->pending_workflow_task = info;
+    if (info == NULL) {
         return;
     }
     bool started = wft->state == HF_WFT_STARTED;
-    response->pending_workflow_task->state =
-        started ? HF_PENDING_WORKFLOW_TASK_STATE_STARTED : HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED;
-    response->pending_workflow_task->attempt = wft->attempt;
-    response->pending_workflow_task->holdfast_crashes = wft->task.crashes;
-    if (wft->pause_until != 0) {
-        response->pending_workflow_task->holdfast_pause_until = hf_pb_timestamp_of((hf_time){wft->pause_until});
-    }
-    response->pending_workflow_task->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
+    info->state = started ? HF_PENDING_WORKFLOW_TASK_STATE_STARTED : HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED;
+    info->attempt = wft->attempt;
+    info->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
     if (started) {
-        response->pending_workflow_task->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
+        info->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
+    }
+    info->holdfast_crashes = wft->task.crashes;
+    info->holdfast_buffered = (uint32_t)run->buffered.count;
+    if (wft->pause_until != 0) {
+        info->holdfast_pause_until = hf_pb_timestamp_of((hf_time){wft->pause_until});
     }
 }
 
@@ -145,7 +147,7 @@ void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow
     }
     describe_config(arena, run, response->execution_config);
     describe_info(arena, run, response->workflow_execution_info);
-    describe_task(arena, &run->wft, response);
+    describe_task(run, arena, response);
     describe_times(run, response->workflow_extended_info);
     for (size_t i = 0; i < run->activities.count; i++) {
         if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
@@ -160,6 +162,7 @@ void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow
 
 void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief)
 {
+    hf_assert(run->number > 0);
     *ret_brief = (hf_pb_admin_run){
         .number = run->number,
         .namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace)),

@@ -34,6 +34,7 @@ void hf_effects_due(hf_effects *effects, int64_t time)
 
 void hf_effects_gone(hf_run_memory *memory, hf_effects *effects, hf_task *task)
 {
+    hf_assert(task->run != NULL || task->queue == NULL);
     if ((task->queue != NULL || task->is_last) && HF_VEC_RESERVE(memory, &effects->gone)) {
         effects->gone.items[effects->gone.count++] = task;
     }

@@ -3,6 +3,7 @@
 
 hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
 {
+    hf_assert(from > 0 && run->spilled <= run->event_count); /* run-R2 */
     hf_mark start = {run->spilled + 1, 0};
     for (size_t i = HF_COUNT_OF(run->marks); i-- > 0;) {
         if (run->marks[i].id != 0 && from >= run->marks[i].id) {
@@ -15,6 +16,7 @@ hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first)
 
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out)
 {
+    hf_assert(from > run->spilled && to <= run->event_count); /* run-R2: the others are in rows */
     int64_t id = 0;
     hf_str rest = hf_log_from(run, from, &id);
     hf_pb_raw field;

@@ -2,6 +2,7 @@
 
 const hf_machine *hf_machine_of(hf_machine_id id)
 {
+    hf_assert(id < HF_MACHINE_COUNT);
     static const hf_machine *const MACHINES[HF_MACHINE_COUNT] = {
         [HF_MACHINE_EXECUTION] = &hf_execution_machine, [HF_MACHINE_WORKFLOW_TASK] = &hf_workflow_task_machine,
         [HF_MACHINE_ACTIVITY] = &hf_activity_machine,   [HF_MACHINE_TIMER] = &hf_timer_machine,

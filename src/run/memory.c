@@ -25,6 +25,7 @@ void *hf_run_alloc(hf_run_memory *memory, size_t len)
 
 void hf_run_release(hf_run_memory *memory, void *ptr, size_t len)
 {
+    hf_assert(ptr == NULL || len > 0);
     if (ptr != NULL) {
         memory->heap.release(memory->heap.state, ptr, len);
     }

@@ -49,6 +49,7 @@ static void take_identity(hf_run_memory *memory, hf_run *rebuilt, const hf_run *
 
 hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run, hf_str history)
 {
+    hf_assert(memory->scratch != NULL);
     hf_run *rebuilt = NULL;
     HF_TRY(hf_rebuild(op, memory, history, &rebuilt));
     hf_buf real;

@@ -33,6 +33,7 @@ void hf_activity_free(hf_run_memory *memory, hf_activity *activity)
 
 void hf_timer_free(hf_run_memory *memory, hf_timer *timer)
 {
+    hf_assert(timer != NULL);
     hf_owned_free(memory, &timer->id);
     hf_run_release(memory, timer, sizeof *timer);
 }
@@ -56,6 +57,7 @@ void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects
     hf_owned_free(memory, &run->sticky_queue);
     hf_owned_free(memory, &run->wft.identity);
     hf_owned_free(memory, &run->wft.request_id);
+    hf_assert(run->activities.count == 0 && run->timers.count == 0 && run->buffered.count == 0); /* run-R4 */
 }
 
 void hf_run_deinit(hf_run_memory *memory, hf_run *run)
@@ -90,6 +92,7 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
 
 void hf_run_free(hf_run_memory *memory, hf_run *run)
 {
+    hf_assert(run->number > 0);
     hf_run_deinit(memory, run);
     hf_run_release(memory, run, sizeof *run);
 }

@@ -4,6 +4,7 @@
 
 #include "engine/core.h"
 #include "env/sim/sim_private.h"
+#include "ledger/run_id.h"
 #include "open/open.h"
 #include "wire/base64.h"
 #include "wire/time_text.h"

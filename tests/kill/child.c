@@ -9,6 +9,7 @@
  * Workers are in work.c. Clients use the service as it is, with request ids of their own, so that asking twice is
  * asking once. */
 #include "kill/child.h"
+#include "base/rng.h"
 #include "kill/ledger.h"
 #include "kill/phase.h"
 

@@ -1,6 +1,8 @@
 #include "kill/ledger.h"
 
+#include "base/rng.h"
 #include "history/history.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -304,7 +306,7 @@ size_t ledger_verify(ledger *l, hf_look *look, long *until, const char *what)
     hf_op op;
     hf_op_init(&op);
     hf_buf history;
-    hf_buf_init(&history, hf_look_core(look)->memory, SIZE_MAX / 4);
+    hf_buf_init(&history, hf_look_memory(look)->heap, SIZE_MAX / 4);
     size_t bad = 0;
     for (size_t i = 0; i < l->count; i++) {
         l->entries[i].seen = 0;

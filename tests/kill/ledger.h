@@ -13,7 +13,7 @@
 #ifndef HF_TESTS_KILL_LEDGER_H
 #define HF_TESTS_KILL_LEDGER_H
 
-#include "engine/look.h"
+#include "inspect/look.h"
 
 #include <limits.h>
 #include <stdio.h>

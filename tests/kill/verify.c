@@ -5,7 +5,7 @@
 #include "kill/drive.h"
 #include "kill/ledger.h"
 
-#include "engine/check.h"
+#include "inspect/check.h"
 #include "open/open.h"
 
 #include <dirent.h>

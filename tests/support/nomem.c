@@ -301,7 +301,7 @@ static void forget_buffers(hf_core *core)
         hf_buf_init(buffers[i], core->memory, SIZE_MAX / 4);
     }
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
-        hf_arena_deinit(&core->batches[i].arena); /* nothing is on its way */
+        hf_arena_deinit(&core->batches[i].writes.arena); /* nothing is on its way */
         hf_buf_deinit(&core->batches[i].journal);
     }
     hf_arena_deinit(&core->scratch);

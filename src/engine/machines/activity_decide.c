@@ -10,6 +10,7 @@
 
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity)
 {
+    hf_assert(activity->task.run == run && activity->task.scheduled_id == activity->scheduled_id);
     bool waits =
         activity->state == HF_ACTIVITY_SCHEDULED || (activity->state == HF_ACTIVITY_STARTED && activity->again);
     if (core->status != HF_OK || !waits || activity->task.queue != NULL) {
@@ -101,6 +102,7 @@ static void answer(hf_core *core, hf_activity *activity, hf_call *call)
 
 void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call)
 {
+    hf_assert(activity->state == HF_ACTIVITY_SCHEDULED || activity->again);
     const hf_pb_poll_activity_task_queue_request *request = call->request;
     bool again = activity->again;
     hf_pb_activity_started msg = {
@@ -119,6 +121,7 @@ void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call)
 
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id)
 {
+    hf_assert(hf_run_activity(run, scheduled_id) != NULL); /* the command was checked */
     hf_pb_activity_task_cancel_requested_event_attributes body = {
         .scheduled_event_id = scheduled_id,
         .workflow_task_completed_event_id = run->wft.completed_id,
@@ -200,6 +203,7 @@ static bool is_out_of_time(const hf_pb_failure *failure)
 /* Initial interval times coefficient to the power of the attempts that failed, no more than the longest. */
 static int64_t backoff(const hf_pb_retry_policy *policy, int32_t attempt)
 {
+    hf_assert(attempt > 0);
     double interval = (double)hf_pb_duration_span(policy->initial_interval).ns;
     double longest = (double)hf_pb_duration_span(policy->maximum_interval).ns;
     for (int32_t i = 1; i < attempt && interval < longest; i++) {
@@ -221,6 +225,7 @@ typedef struct hf_loss {
 static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure,
                      const hf_loss *loss)
 {
+    hf_assert(activity->attempt > 0 && activity->task.run == run);
     const hf_pb_activity_task_scheduled_event_attributes *attrs = NULL;
     if (decode_scheduled(core, activity, &core->scratch, &attrs) != HF_OK) {
         return HF_RETRY_STATE_INTERNAL_SERVER_ERROR;
@@ -282,6 +287,7 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
 
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity)
 {
+    hf_assert(activity->state == HF_ACTIVITY_STARTED && !activity->again && activity->incarnation != core->incarnation);
     HF_PROBE(core, HF_PROBE_WORKER_LOST);
     hf_pb_failure *failure =
         hf_failure_application(&core->scratch, HF_STR("WorkerLost"),

@@ -9,6 +9,7 @@
 #include "base/canary.h"
 #include "history/limits.h"
 #include "history/payload.h"
+#include "ledger/run_id.h"
 
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
@@ -28,7 +29,7 @@ static hf_str new_run_id(hf_core *core, int64_t number)
 {
     uint64_t words[2] = {core->incarnation, core->run_ids++};
     uint64_t chance = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
-    return hf_run_id_make(core, &core->scratch, chance, number);
+    return hf_run_id_make(core->mac_key, &core->scratch, chance, number);
 }
 
 /* The shorter of two spans; 0 = there is no bound. */
@@ -87,6 +88,7 @@ static void emit_started(hf_core *core, hf_run *run, const hf_pb_start_workflow_
 
 static void start_new(hf_core *core, hf_call *call, hf_name *name)
 {
+    hf_assert(name->run == NULL || !hf_run_is_open(name->run) || HF_CANARY(HF_BUG_TWO_OPEN_RUNS)); /* one at a time */
     const hf_pb_start_workflow_execution_request *request = call->request;
     hf_run *run = hf_run_create(core);
     if (run == NULL) {
@@ -111,6 +113,7 @@ static void start_new(hf_core *core, hf_call *call, hf_name *name)
 /* Whether a closed run of the same id lets a new one start. */
 static bool may_reuse(int32_t policy, int32_t status)
 {
+    hf_assert(status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING);
     switch (policy) {
     case HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE:
         return false;
@@ -182,6 +185,7 @@ static void end_task(hf_core *core, hf_run *run)
 
 void hf_execution_closed(hf_core *core, hf_run *run)
 {
+    hf_assert(core->status != HF_OK || (!hf_run_is_open(run) && run->close_event_id == run->event_count)); /* run-R4 */
     if (core->status == HF_OK) {
         hf_heap_remove(&core->due, &HF_SLOT(run)->due);
         HF_SLOT(run)->spill_now = true;
@@ -192,6 +196,7 @@ void hf_execution_closed(hf_core *core, hf_run *run)
 
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
 {
+    hf_assert(hf_run_is_open(run));
     end_task(core, run);
     hf_pb_workflow_execution_terminated_event_attributes body = {
         .reason = reason,
@@ -223,6 +228,7 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run)
 
 void hf_execution_time_out(hf_core *core, hf_run *run)
 {
+    hf_assert(hf_run_is_open(run) && run->run_deadline <= core->now.wall);
     end_task(core, run);
     int64_t ends = 0;
     bool is_last = run->execution_timeout > 0 &&

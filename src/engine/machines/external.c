@@ -1,6 +1,6 @@
 /* Messages between runs: signals and cancel requests, and the inbox that carries them.
  *
- * A step changes the runs of one workflow id (E3), so an effect on another one is a message: a call of the core's own, which finds its
+ * A step changes the runs of one workflow id (engine-E3), so an effect on another one is a message: a call of the core's own, which finds its
  * run like any other call, waits while that is loaded, and is answered inside the core. When both runs are in memory everything is in
  * one batch. The message itself is never written: while the run that sent it says "initiated" it can be made again, and the request id
  * that it carries makes a second arrival harmless. Runs with something initiated stay in memory, or have a row that opening finds
@@ -191,6 +191,7 @@ static void address(hf_message *message, const hf_run *run)
 
 static void post(hf_core *core, hf_run *run, const hf_external *external)
 {
+    hf_assert(external->state == HF_EXTERNAL_INITIATED);
     hf_message *message = hf_core_alloc(core, sizeof *message);
     if (message == NULL) {
         return;
@@ -240,6 +241,7 @@ void hf_external_post_all(hf_core *core, hf_run *run)
 
 void hf_external_hold(hf_core *core, hf_call *message, hf_run *run)
 {
+    hf_assert(message->internal && hf_run_is_open(run)); /* engine-E3: only messages wait for room */
     HF_PROBE(core, HF_PROBE_MESSAGE_HELD);
     message->place = HF_PLACE_ELSEWHERE;
     hf_list_push_back(&HF_SLOT(run)->held, &message->link);

@@ -67,7 +67,7 @@ void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *a
                                 hf_str identity);
 void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                              hf_str identity, int32_t retry_state);
-/* Says which bound it was, how long that is, and `more`. In core->scratch; NULL: E2. */
+/* Says which bound it was, how long that is, and `more`. In core->scratch; NULL: engine-E2. */
 hf_pb_failure *hf_activity_timeout_failure(hf_core *core, const hf_activity *activity, int32_t type, const char *more);
 /* The failure gets the last heartbeat's details, and as its cause the failure of the attempt before, unless that says the same. */
 void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,

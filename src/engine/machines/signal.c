@@ -75,6 +75,7 @@ static bool buffer_is_full(hf_core *core, hf_call *call, hf_run *run)
 
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     const hf_pb_signal_workflow_execution_request *request = call->request;
     if (hf_request_is_known(run, request->request_id)) { /* also when the run has ended since */
         HF_PROBE(core, HF_PROBE_SIGNAL_DEDUPED);

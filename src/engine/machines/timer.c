@@ -65,6 +65,7 @@ bool hf_timer_is_due(const hf_core *core, const hf_timer *timer)
 
 bool hf_timer_fire(hf_core *core, hf_run *run, hf_timer *timer)
 {
+    hf_assert(hf_run_is_open(run));
     if (!hf_timer_is_due(core, timer)) {
         return false;
     }

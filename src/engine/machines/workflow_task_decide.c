@@ -41,6 +41,7 @@ static bool wants_sticky(hf_core *core, const hf_run *run)
 
 static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t timeout, int64_t time)
 {
+    hf_assert(core->status != HF_OK || (run->wft.state == HF_WFT_NONE && attempt > 0));
     hf_pb_task_queue queue = {
         .name = hf_owned_str(&run->task_queue),
         .kind = HF_TASK_QUEUE_KIND_NORMAL,
@@ -61,6 +62,7 @@ static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
 
 void hf_wft_schedule(hf_core *core, hf_run *run)
 {
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     if (core->status != HF_OK || !hf_run_is_open(run) || run->wft.state == HF_WFT_STARTED) {
         return;
     }
@@ -177,6 +179,7 @@ static hf_str request_id_of(hf_core *core, const hf_run *run)
 
 hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
 {
+    hf_assert(run->wft.is_transient && run->wft.scheduled_id > run->event_count); /* they are not written yet */
     hf_wft *wft = &run->wft;
     hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_workflow_task_scheduled_event_attributes body = {
@@ -261,6 +264,7 @@ static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
 
 void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
 {
+    hf_assert(hf_wft_waits(&run->wft) && run->wft.task.queue == NULL && hf_run_is_open(run));
     const hf_pb_poll_workflow_task_queue_request *request = call->request;
     hf_wft *wft = &run->wft;
     bool again = wft->again;
@@ -305,6 +309,7 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
 
 void hf_wft_materialise(hf_core *core, hf_run *run)
 {
+    hf_assert(run->wft.state == HF_WFT_STARTED);
     hf_wft *wft = &run->wft;
     if (!wft->is_transient) {
         return;
@@ -326,6 +331,7 @@ void hf_wft_materialise(hf_core *core, hf_run *run)
 
 static void reset_attempt(hf_core *core, hf_run *run, int32_t attempt_next)
 {
+    hf_assert(attempt_next > 0);
     hf_pb_workflow_task_reset reset = {.attempt_next = attempt_next};
     hf_record(core, run, HF_CHANGE_TASK_RESET, &hf_pb_workflow_task_reset_type, &reset);
 }
@@ -351,6 +357,7 @@ static void for_all_again(hf_core *core, hf_run *run)
 
 void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity)
 {
+    hf_assert(run->wft.state == HF_WFT_STARTED); /* nobody fails what nobody has */
     hf_wft *wft = &run->wft;
     hf_match_remove(core, &wft->task);
     if (wft->is_transient) {

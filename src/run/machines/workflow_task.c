@@ -95,7 +95,7 @@ hf_status hf_wft_completed(hf_apply *a, hf_run *run, const hf_pb_history_event *
     }
     run->wft.last_started_id = attrs->started_event_id;
     run->wft.completed_id = event->event_id;
-    run->wft.task.crashes = 0; /* U1 */
+    run->wft.task.crashes = 0; /* engine-U1 */
     run->wft.pause_until = 0;
     forget(a, run, 1);
     return HF_OK;

@@ -59,7 +59,7 @@ static bool try_seed(const campaign *plan, uint64_t seed, share *mine)
         sim_options quiet = plan->options;
         quiet.trace = NULL;
         fine = sim_run(seed, quiet, &ignored, &again, why, sizeof why);
-        if (fine && again != hash) {
+        if (fine && again != hash) { /* engine-E6 */
             fine = false;
             (void)snprintf(why, sizeof why, "D11: the same seed gave another history the second time");
         }

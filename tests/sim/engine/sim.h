@@ -455,10 +455,10 @@ sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);
 /* suspects.c */
 void sim_suspect_answered(sim_world *world, const sim_answer *answer); /* or is about to be */
-void sim_check_alone(sim_world *world);                                /* U3 */
+void sim_check_alone(sim_world *world);                                /* engine-U3 */
 /* judge.c: after the world has come to rest, reads all histories through the engine and judges. */
 void sim_judge(sim_world *world);
-/* I16 and W3, when nothing is on its way. */
+/* I16 and ledger-W3, when nothing is on its way. */
 void sim_check_rest(sim_world *world);
 /* run-R1 to run-R5 of the runs that changed, or of all. */
 void sim_check_runs(sim_world *world, bool all);

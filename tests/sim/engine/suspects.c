@@ -1,10 +1,10 @@
 /* Workflows whose tasks take the process down, and what the engine must make of that.
  *
- * U1  It has counted every end of the process that a task was the cause of, since the task was last answered.
- * U3  While a suspect is alone, no other task is started for a worker of its process.
+ * It has counted every end of the process that a task was the cause of, since the task was last answered (engine-U1).
+ * While a suspect is alone, no other task is started for a worker of its process (engine-U3).
  *
  * Both hold exactly only while the clock is not set: a jump ends attempts that nobody has answered. A run that cannot be read at the
- * opening after a crash is not counted then, so U1 is not looked at where records are damaged. */
+ * opening after a crash is not counted then, so engine-U1 is not looked at where records are damaged. */
 #include "sim/engine/workers.h"
 
 bool sim_is_poison(sim_world *world, const sim_slot *slot)
@@ -101,7 +101,7 @@ void sim_check_counted(sim_world *world, const sim_slot *slot)
     bool is_next = slot->kind != SIM_ACTIVITY || slot->attempt == suspect->attempt + 1;
     int64_t count = counted(world, slot);
     if (is_next && count >= 0 && count < suspect->crashes) {
-        sim_fail(world, "U1: a task of run %s has ended %d processes, the engine has counted %lld", slot->run_id,
+        sim_fail(world, "engine-U1: a task of run %s has ended %d processes, the engine has counted %lld", slot->run_id,
                  suspect->crashes, (long long)count);
     }
 }
@@ -132,7 +132,7 @@ void sim_check_alone(sim_world *world)
                                                   each->incarnation, each->started_time);
         }
         if (is_after_it) {
-            sim_fail(world, "U3: a task of run %lld was started while one of run %lld was to be alone",
+            sim_fail(world, "engine-U3: a task of run %lld was started while one of run %lld was to be alone",
                      (long long)run->number, (long long)core->alone.run);
         }
     }

@@ -24,7 +24,7 @@ int64_t sim_item_number(hf_str activity_id);
 /* suspects.c */
 bool sim_is_poison(sim_world *world, const sim_slot *slot); /* its task will end the process */
 void sim_poison(sim_world *world, sim_slot *slot);          /* it does */
-/* U1, when the slot has got a task. */
+/* engine-U1, when the slot has got a task. */
 void sim_check_counted(sim_world *world, const sim_slot *slot);
 
 #endif

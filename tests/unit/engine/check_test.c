@@ -1,8 +1,8 @@
 /* hf_check_store finds what is wrong with a store, whatever it is, and nothing where nothing is. hf_look shows what is there. */
 #include "support/engine_rig.h"
 
-#include "engine/check.h"
-#include "engine/look.h"
+#include "inspect/check.h"
+#include "inspect/look.h"
 
 #include <stdio.h>
 #include <stdlib.h>

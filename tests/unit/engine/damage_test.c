@@ -1,8 +1,8 @@
 /* Records that are damaged when the store is opened: they stop their run and nobody else, and nothing of it is lost (kept.c). */
 #include "fixture.h"
 
-#include "engine/check.h"
-#include "engine/look.h"
+#include "inspect/check.h"
+#include "inspect/look.h"
 
 #include <stdio.h>
 #include <stdlib.h>

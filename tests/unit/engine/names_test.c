@@ -199,8 +199,8 @@ static void names_in_memory_are_bounded_however_many_a_commit_brings(void **stat
     again(&options);
     for (int64_t commit = 0; commit < 20; commit++) {
         for (int64_t i = 0; i < EACH; i++) {
-            hf_names_add(rig.core, (int64_t)(hf_hash_mix((uint64_t)commit, (uint64_t)i) >> (64 - HF_NAME_BITS)),
-                         1000 + commit * EACH + i);
+            int64_t hash = (int64_t)(hf_hash_mix((uint64_t)commit, (uint64_t)i) >> (64 - HF_NAME_BITS));
+            hf_names_add(&rig.core->index, hash, 1000 + commit * EACH + i, rig.core->commit_next);
         }
         rig.core->meta_dirty = true;
         assert_true(hf_rig_commit(&rig, false));

@@ -1,7 +1,7 @@
 /* Records with right checksums that make no sense: their run is bad, as if they were damaged, and nothing else is (sound.c). */
 #include "fixture.h"
 
-#include "engine/look.h"
+#include "inspect/look.h"
 #include "history/limits.h"
 
 #include <stdio.h>

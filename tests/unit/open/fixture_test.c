@@ -2,7 +2,7 @@
 /* Databases of every version of the format (tests/fixtures): they open, they are sound, and what they hold is finished. */
 #include "unit/open/place.h"
 
-#include "engine/check.h"
+#include "inspect/check.h"
 #include "fixtures/fixture.h"
 
 static const char *const FIXTURES[] = {"0001.db", "0002.db"};

@@ -3,7 +3,7 @@
 #include "unit/open/place.h"
 
 #include "base/arena.h"
-#include "engine/check.h"
+#include "inspect/check.h"
 #include "service/service.h"
 
 #include <errno.h>

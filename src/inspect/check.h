@@ -1,6 +1,6 @@
 /* Whether a store is sound: every record, every run, every row that helps to find one. */
-#ifndef HF_ENGINE_CHECK_H
-#define HF_ENGINE_CHECK_H
+#ifndef HF_INSPECT_CHECK_H
+#define HF_INSPECT_CHECK_H
 
 #include "store/store.h"
 
@@ -23,10 +23,10 @@ typedef struct hf_check_report {
 /* Looks at everything and goes on after what is wrong, as far as that makes sense. Writes nothing; nobody else may use the
  * store meanwhile.
  *
- *     K1  every record's checksum fits
- *     K2  the journal is dense and chained, and ends with the store's last commit
- *     K3  every history is dense and chained, and rebuild(history) is the run's state (run-R3)
- *     K4  every run has its name, deadline and waiting tasks in the tables that lead to it, and these nothing else (W3)
+ *     inspect-K1  every record's checksum fits
+ *     inspect-K2  the journal is dense and chained, and ends with the store's last commit
+ *     inspect-K3  every history is dense and chained, and rebuild(history) is the run's state (run-R3)
+ *     inspect-K4  every run has its name, deadline and waiting tasks in the tables that lead to it, and these nothing else (ledger-W3)
  *
  * Returns HF_OK when it could look, whatever it found. Fails: HF_ERR_NOMEM, what the store says. */
 hf_status hf_check_store(hf_op *op, hf_allocator memory, hf_store *store, const hf_check_options *options,

@@ -1,18 +1,18 @@
-/* Checking a store. Two passes: all tables row by row for their checksums (K1), then run by run (K3, K4).
+/* Checking a store. Two passes: all tables row by row for their checksums (inspect-K1), then run by run (inspect-K3, inspect-K4).
  *
- * K4 has two directions. What a run says of its rows is looked up. That the tables hold nothing else is found by counting: as
+ * inspect-K4 has two directions. What a run says of its rows is looked up. That the tables hold nothing else is found by counting: as
  * many rows as the runs account for, and no row accounted for twice (keys are unique), means no stranger. Only when the numbers
  * differ is the table walked to name the strangers. */
-#include "engine/check.h"
+#include "inspect/check.h"
 
-#include "engine/look.h"
 #include "history/history.h"
-#include "history/limits.h"
+#include "inspect/look.h"
+#include "ledger/names.h"
+#include "ledger/rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#define PAGE_LEN (1u << 20) /* bytes read at once */
 enum { PROGRESS_EVERY = 256, DAMAGES_TOLD_MAX = 1000 };
 
 typedef struct checking {
@@ -56,63 +56,34 @@ static bool is_damage(hf_status status)
     return status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND;
 }
 
-static hf_status ask(hf_op *op, checking *c, hf_store_request *request)
-{
-    hf_op_init(&request->op);
-    hf_store_execute(c->store, request);
-    return request->status == HF_OK ? HF_OK : hf_fail(op, request->status, "%s", request->op.message);
-}
-
 /* ---- Every row of a table --------------------------------------------------------------------------------------------- */
 
 typedef hf_status row_fn(hf_op *op, checking *c, hf_table table, const hf_row *row);
 
-static hf_status each_row(hf_op *op, checking *c, hf_table table, row_fn *fn)
+typedef struct table_walk {
+    checking *c;
+    hf_table table;
+    row_fn *fn;
+} table_walk;
+
+static hf_status visit_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
-    hf_arena pages[2]; /* the key that a page begins with lies in the one before */
-    for (size_t i = 0; i < HF_COUNT_OF(pages); i++) {
-        hf_arena_init(&pages[i], c->memory);
-    }
-    hf_store_request scan = {.verb = HF_STORE_SCAN, .table = table, .key_end = hf_key_last(), .len_max = PAGE_LEN};
-    hf_status status = HF_OK;
-    size_t which = 0;
-    do {
-        scan.arena = &pages[which];
-        hf_arena_reset(scan.arena);
-        status = ask(op, c, &scan);
-        for (size_t i = 0; status == HF_OK && i < scan.row_count; i++) {
-            status = fn(op, c, table, &scan.rows[i]);
-        }
-        if (status == HF_OK && scan.more) {
-            scan.key = scan.rows[scan.row_count - 1].key;
-            const hf_table_info *info = hf_table_info_of(table);
-            if (info->has_b) {
-                scan.key.b++;
-            } else if (info->has_a) {
-                scan.key.a++;
-            } else { /* the next text behind it */
-                char *text = hf_arena_take(scan.arena, scan.key.text.len + 1, 1);
-                if (text == NULL) {
-                    status = hf_fail(op, HF_ERR_NOMEM, "no memory for a key");
-                } else {
-                    memcpy(text, scan.key.text.data, scan.key.text.len);
-                    text[scan.key.text.len] = '\0';
-                    scan.key.text = hf_str_of_len(text, scan.key.text.len + 1);
-                }
-            }
-        }
-        which = 1 - which;
-    } while (status == HF_OK && scan.more);
-    for (size_t i = 0; i < HF_COUNT_OF(pages); i++) {
-        hf_arena_deinit(&pages[i]);
-    }
-    return status;
+    const table_walk *walk = arg;
+    (void)arena;
+    return walk->fn(op, walk->c, walk->table, row);
 }
 
-/* K1. */
+static hf_status each_row(hf_op *op, checking *c, hf_table table, row_fn *fn)
+{
+    table_walk walk = {c, table, fn};
+    return hf_store_each_row(op, c->store, c->memory, table, NULL, NULL, visit_row, &walk);
+}
+
+/* inspect-K1. */
 static hf_status check_record(hf_op *op, checking *c, hf_table table, const hf_row *row)
 {
     (void)op;
+    hf_assert(table < HF_TABLE_COUNT); /* inspect-K1: every table there is */
     c->rows[table]++;
     if (!hf_table_info_of(table)->has_value) {
         return HF_OK;
@@ -154,7 +125,7 @@ static void check_events(checking *c, const hf_run *run, hf_str history)
     }
 }
 
-/* K3. */
+/* inspect-K3. */
 static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
 {
     hf_op bad;
@@ -163,7 +134,7 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
     hf_status status = hf_look_history(&bad, c->look, run, &c->history);
     hf_str history = hf_str_of_len(c->history.data, c->history.len);
     if (status == HF_OK) {
-        status = hf_rebuild_compare(&bad, &hf_look_core(c->look)->runs_memory, run, history);
+        status = hf_rebuild_compare(&bad, hf_look_memory(c->look), run, history);
     }
     if (status == HF_OK && c->options.deep) {
         check_events(c, run, history);
@@ -174,16 +145,17 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
     if (status != HF_OK) {
         found(c, "%s", bad.message);
     }
+    hf_assert(run->event_count > 0); /* inspect-K3: what hf_look_run gives has begun */
     c->report.events += (uint64_t)run->event_count;
     return HF_OK;
 }
 
-/* A row that must be there; NULL body = it is not, or is damaged, which K1 has told. */
+/* A row that must be there; NULL body = it is not, or is damaged, which inspect-K1 has told. */
 static hf_status get_row(hf_op *op, checking *c, hf_table table, hf_key key, bool *ret_found, hf_str *ret_body)
 {
     hf_arena_reset(&c->arena);
     hf_store_request get = {.verb = HF_STORE_GET, .table = table, .key = key, .arena = &c->arena};
-    HF_TRY(ask(op, c, &get));
+    HF_TRY(hf_store_ask(op, c->store, &get));
     hf_op bad;
     hf_op_init(&bad);
     *ret_found = get.found;
@@ -192,16 +164,17 @@ static hf_status get_row(hf_op *op, checking *c, hf_table table, hf_key key, boo
         (void)hf_record_open(&bad, table, &key, get.value, ret_body);
     }
     c->accounted[table] += get.found ? 1 : 0;
+    hf_assert(c->accounted[table] <= c->rows[table] || c->report.damages > 0); /* inspect-K4: no row counts twice */
     return HF_OK;
 }
 
 /* The hash under which the index has a run. */
 static int64_t name_of(checking *c, const hf_run *run)
 {
-    char text[2 * HF_ID_LEN_MAX + 1];
+    char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
     return hf_name_text(hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), text, &len) == HF_OK
-               ? hf_name_hash(hf_look_core(c->look), hf_str_of_len(text, len))
+               ? hf_name_hash(hf_look_names(c->look), hf_str_of_len(text, len))
                : 0;
 }
 
@@ -211,7 +184,7 @@ static hf_status check_name(hf_op *op, checking *c, const hf_run *row)
     hf_str body = {0};
     int64_t hash = name_of(c, row);
     HF_TRY(get_row(op, c, HF_TABLE_NAME, (hf_key){.a = hash, .b = row->number}, &is_there, &body));
-    if (!is_there && hf_names_below(hf_look_core(c->look), hash, row->number + 1) != row->number) {
+    if (!is_there && hf_names_below(hf_look_names(c->look), hash, row->number + 1) != row->number) {
         found(c, "run %lld cannot be found by its name %.*s", (long long)row->number,
               HF_STR_ARGS(hf_owned_str(&row->workflow_id)));
     }
@@ -282,47 +255,41 @@ static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
     return HF_OK;
 }
 
-static hf_status count_history(hf_op *op, checking *c, int64_t number)
+static hf_status count_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
-    int64_t next = 0;
-    bool more = true;
-    while (more) {
-        hf_arena_reset(&c->arena);
-        hf_store_request scan = {
-            .verb = HF_STORE_SCAN,
-            .table = HF_TABLE_HISTORY,
-            .key = {.a = number, .b = next},
-            .key_end = {.a = number + 1},
-            .len_max = PAGE_LEN,
-            .arena = &c->arena,
-        };
-        HF_TRY(ask(op, c, &scan));
-        c->accounted[HF_TABLE_HISTORY] += scan.row_count;
-        more = scan.more;
-        next = scan.row_count > 0 ? scan.rows[scan.row_count - 1].key.b + 1 : next;
-    }
+    (void)op;
+    (void)row;
+    (void)arena;
+    ((checking *)arg)->accounted[HF_TABLE_HISTORY]++;
     return HF_OK;
 }
 
-/* K4: what the row of a run says, not what the journal made of it since. */
+static hf_status count_history(hf_op *op, checking *c, int64_t number)
+{
+    hf_key from = {.a = number};
+    hf_key to = {.a = number + 1};
+    return hf_store_each_row(op, c->store, c->memory, HF_TABLE_HISTORY, &from, &to, count_row, c);
+}
+
+/* inspect-K4: what the row of a run says, not what the journal made of it since. */
 static hf_status check_row(hf_op *op, checking *c, int64_t number)
 {
-    hf_core *core = hf_look_core(c->look);
+    hf_run_memory *memory = hf_look_memory(c->look);
     hf_arena page;
     hf_arena_init(&page, c->memory);
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &page};
-    hf_status status = ask(op, c, &get);
-    hf_run *row = status == HF_OK && get.found ? hf_run_new(&core->runs_memory, number) : NULL;
+    hf_status status = hf_store_ask(op, c->store, &get);
+    hf_run *row = status == HF_OK && get.found ? hf_run_new(memory, number) : NULL;
     if (row != NULL) {
         hf_op bad;
         hf_op_init(&bad);
-        hf_arena_reset(&core->scratch);
-        bool is_sound = hf_run_fill(&bad, &core->runs_memory, row, get.value) == HF_OK;
+        hf_arena_reset(memory->scratch);
+        bool is_sound = hf_run_row_read(&bad, memory, row, get.value) == HF_OK;
         status = is_sound ? check_name(op, c, row) : HF_OK;
         status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
         c->accounted[HF_TABLE_RUN]++;
-        hf_run_free(&core->runs_memory, row);
+        hf_run_free(memory, row);
         status = status == HF_OK ? count_history(op, c, number) : status;
     }
     hf_arena_deinit(&page);
@@ -444,7 +411,7 @@ static hf_status check_strangers(hf_op *op, checking *c)
 /* Names that are not in their table lead to runs that have rows. */
 static void check_index(checking *c)
 {
-    const hf_names *names = &hf_look_core(c->look)->index;
+    const hf_names *names = hf_look_names(c->look);
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
         for (size_t j = 0; j < names->buckets[i].entries.count; j++) {
             const hf_name_entry *entry = &names->buckets[i].entries.items[j];
@@ -469,11 +436,12 @@ static hf_status check_all(hf_op *op, checking *c)
     if (status != HF_OK && !is_damage(status)) {
         return hf_fail(op, status, "%s", bad.message);
     }
-    if (status != HF_OK) { /* K2; without the journal nobody can tell what the runs should be */
+    if (status != HF_OK) { /* inspect-K2; without the journal nobody can tell what the runs should be */
         found(c, "%s; the runs were not compared with it", bad.message);
         return HF_OK;
     }
     c->report.commits = hf_look_commits(c->look);
+    hf_assert(c->report.commits <= c->rows[HF_TABLE_JOURNAL]); /* inspect-K2: each of its rows was read */
     check_index(c);
     int64_t number = 0;
     do {
