@@ -431,7 +431,6 @@ static void close_run(hf_core *core, hf_run *run, const hf_pb_command *command)
         event.workflow_execution_canceled_event_attributes = &canceled;
     }
     hf_event_emit(core, run, &event);
-    hf_execution_closed(core, run);
 }
 
 static void record_marker(hf_core *core, hf_run *run, const hf_pb_record_marker_command_attributes *attrs)

@@ -106,7 +106,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_list *const lists[] = {&core->runs_all, &core->lru,           &core->ended,      &core->dirty,
                               &core->touched,  &core->queues_all,    &core->reads,      &core->calls_all,
                               &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls,
-                              &core->suspects};
+                              &core->suspects, &core->queues_marked};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -416,16 +416,20 @@ void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *fo
     hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
 }
 
-static void publish(hf_core *core, hf_list *replies)
+void hf_call_let_go(hf_call *call)
 {
-    (void)core;
+    hf_assert(call->holds > 0 && call->place == HF_PLACE_ELSEWHERE);
+    if (--call->holds == 0) {
+        hf_call_now(call);
+    }
+}
+
+/* The one place where answers leave that waited for a commit. */
+static void publish(hf_list *replies)
+{
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(replies)) != NULL) {
-        hf_call *call = HF_CONTAINER(node, hf_call, link);
-        hf_assert(call->holds > 0 && call->place == HF_PLACE_ELSEWHERE);
-        if (--call->holds == 0) {
-            hf_call_now(call);
-        }
+        hf_call_let_go(HF_CONTAINER(node, hf_call, link));
     }
 }
 
@@ -452,6 +456,14 @@ static bool begin(hf_core *core, hf_clock now)
     hf_core_reset_scratch(core);
     hf_op_init(&core->op);
     return core->status == HF_OK;
+}
+
+/* The end of a step: tasks that became ready meet polls. Then come the messages that runs have sent each other, each a step of its own. */
+static void end(hf_core *core)
+{
+    hf_match_all(core);
+    hf_inbox_pump(core);
+    hf_assert(core->status != HF_OK || (hf_list_is_empty(&core->inbox) && hf_list_is_empty(&core->queues_marked)));
 }
 
 static void fail_at_once(hf_call *call, hf_status status, const char *why)
@@ -481,7 +493,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     }
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
     hf_suspects_tick(core);
-    hf_inbox_pump(core);
+    end(core);
 }
 
 hf_call *hf_core_find_call(const hf_core *core, uint64_t number)
@@ -539,6 +551,7 @@ void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
     } else if (run != NULL && HF_VEC_RESERVE(&core->runs_memory, &HF_SLOT(run)->unwanted)) {
         HF_SLOT(run)->unwanted.items[HF_SLOT(run)->unwanted.count++] = token;
     }
+    end(core);
 }
 
 void hf_core_tick(hf_core *core, hf_clock now)
@@ -549,7 +562,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
     hf_polls_expire(core);
     hf_due_tick(core);
     hf_suspects_tick(core);
-    hf_inbox_pump(core);
+    end(core);
     hf_queues_tidy(core);
 }
 
@@ -596,7 +609,7 @@ hf_clock hf_core_next(const hf_core *core)
 void hf_core_release(hf_core *core)
 {
     if (hf_core_is_whole(core)) {
-        publish(core, &core->ahead_replies);
+        publish(&core->ahead_replies);
     }
 }
 
@@ -667,13 +680,13 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     hf_filter_tick(core);
-    hf_inbox_pump(core); /* of opening */
+    end(core); /* of opening */
     hf_commit_batch *batch = &core->batches[core->open_idx];
     if (!hf_core_is_whole(core)) {
         return NULL;
     }
     if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
-        publish(core, &batch->replies); /* all that they say is durable */
+        publish(&batch->replies); /* all that they say is durable */
         return NULL;
     }
     hf_writes_reset(&batch->writes);
@@ -693,7 +706,7 @@ static void committed(hf_core *core, hf_commit_batch *batch)
     }
     hf_assert(batch->request.commit == core->commit_durable + 1); /* engine-E1: in order, each before its answers */
     core->commit_durable = batch->request.commit;
-    publish(core, &batch->replies);
+    publish(&batch->replies);
     hf_notice_tell(core, batch);
     hf_core_evict(core);
 }
@@ -725,7 +738,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
             core->committing = false;
             if (request->status == HF_OK) { /* what it says is so, whatever became of the core */
                 core->commit_durable = request->commit;
-                publish(core, &batch->replies);
+                publish(&batch->replies);
                 hf_notice_tell(core, batch);
             }
         }
@@ -737,7 +750,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
     }
     if (alive) {
         hf_load_done(core, read);
-        hf_inbox_pump(core);
+        end(core); /* before it may leave memory again */
         hf_core_evict(core);
     }
     hf_read_free(core, read);

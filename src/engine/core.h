@@ -98,6 +98,7 @@ struct hf_name {
 struct hf_queue {
     hf_map_node by_text;
     hf_node all_link;     /* of core->queues_all, by used_at */
+    hf_node marked_link;  /* of core->queues_marked, when something has come in this step */
     hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
     hf_list tasks;        /* hf_task, by order */
     hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
@@ -228,6 +229,7 @@ struct hf_core {
     bool filter_again;  /* it grew while it read */
     hf_map queues;
     hf_list queues_all;
+    hf_list queues_marked; /* in which tasks and polls may meet at the end of the step */
     hf_map watches;
     hf_heap due;           /* hf_run.due */
     hf_heap cold_due;      /* hf_cold_due */
@@ -371,7 +373,8 @@ static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
 void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: engine-E2 */
 void hf_call_reply(hf_core *core, hf_call *call);
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
-void hf_call_now(hf_call *call); /* lets it go at once */
+void hf_call_now(hf_call *call);    /* lets it go at once */
+void hf_call_let_go(hf_call *call); /* one of the things that its answer waits for has come */
 
 /* matching.c */
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
@@ -381,6 +384,9 @@ void hf_queue_free(hf_core *core, hf_queue *queue);
 void hf_queue_shut(hf_core *core, hf_queue *queue); /* its worker is gone: its tasks go to their normal queues */
 void hf_queues_tidy(hf_core *core);                 /* frees some that nobody uses; only between steps */
 void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
+void hf_match_ready(hf_core *core, hf_run *run, hf_task *task); /* it begins to wait for a worker */
+void hf_match_all(hf_core *core);                               /* tasks meet polls: at the end of a step */
+void hf_queue_mark(hf_core *core, hf_queue *queue);             /* hf_match_all looks at it */
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
@@ -397,8 +403,8 @@ bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t unti
 bool hf_task_is_suspect(const hf_task *task);
 void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
 void hf_suspect_remove(hf_task *task);                              /* of those that wait */
-/* Gives one that has waited too long to a poll that would find another task: true. */
-bool hf_suspect_poll(hf_core *core, const hf_queue *queue, hf_call *call);
+/* Gives one that has waited too long to the first poll of the queue, which has one, though other tasks wait there. */
+void hf_suspect_poll(hf_core *core, hf_queue *queue);
 void hf_suspects_tick(hf_core *core);          /* whose turn it is */
 int64_t hf_suspects_next(const hf_core *core); /* mono ns; INT64_MAX = not by time */
 
@@ -410,8 +416,6 @@ void hf_poll_unpark(hf_core *core, hf_call *call);
 hf_call *hf_polls_first(const hf_core *core); /* who ends next, NULL = nobody waits */
 void hf_polls_expire(hf_core *core);          /* answers those who have waited long enough */
 void hf_match_tasks_read(hf_core *core, hf_read *read);
-void hf_match_pump(hf_core *core,
-                   hf_queue *queue); /* tasks meet polls; older ones are fetched for polls that are left */
 void hf_match_run_loaded(hf_core *core, hf_run *run);
 void hf_match_evicted(hf_core *core, hf_run *run);
 bool hf_queue_has_pollers(const hf_queue *queue);

@@ -1,7 +1,8 @@
 /* Emit: a decision is written to the run's log and applied. */
 #include "engine/core.h"
 
-/* What the change that was just applied means to others than its run. */
+/* What the change that was just applied means to others than its run. Some of it leads to further changes, so the effects are taken
+ * first. */
 static void do_effects(hf_core *core, hf_run *run)
 {
     hf_effects *effects = &core->effects;
@@ -11,12 +12,22 @@ static void do_effects(hf_core *core, hf_run *run)
     for (hf_activity *activity = effects->ended; activity != NULL; activity = activity->next_ended) {
         hf_match_remove(core, &activity->task);
     }
-    hf_due_at(core, run, effects->due);
-    if (effects->message != 0) {
-        hf_external_post(core, run, effects->message);
-    }
+    int64_t due = effects->due;
+    int64_t message = effects->message;
+    hf_task *ready = effects->ready;
+    bool is_closed = effects->is_closed;
     hf_effects_clear(&core->runs_memory, effects);
-    hf_assert(effects->gone.count == 0 && effects->ended == NULL && effects->message == 0);
+    hf_assert(effects->gone.count == 0 && effects->ended == NULL && effects->ready == NULL);
+    hf_due_at(core, run, due);
+    if (message != 0) {
+        hf_external_post(core, run, message);
+    }
+    if (ready != NULL) {
+        hf_match_ready(core, run, ready);
+    }
+    if (is_closed) {
+        hf_execution_closed(core, run);
+    }
 }
 
 static hf_apply application(hf_core *core)
@@ -26,10 +37,10 @@ static hf_apply application(hf_core *core)
 
 static void applied(hf_core *core, hf_run *run, hf_status status)
 {
-    do_effects(core, run);
     if (status != HF_OK) {
         hf_core_break(core, status, "run %lld: %s", (long long)run->number, core->op.message);
     }
+    do_effects(core, run);
 }
 
 /* A change was written from `start` on; false: there was no memory for it. */

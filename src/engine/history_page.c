@@ -205,9 +205,8 @@ static hf_status fill_rows(hf_core *core, filling *f, const hf_read *read)
 /* One of the two things that an answer waits for has come. */
 static void let_go(hf_core *core, hf_call *call)
 {
-    hf_assert(call->holds > 0 || core->status != HF_OK);
-    if (core->status == HF_OK && --call->holds == 0) {
-        hf_call_now(call);
+    if (core->status == HF_OK) {
+        hf_call_let_go(call);
     }
 }
 

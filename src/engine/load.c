@@ -414,8 +414,8 @@ static bool is_of_one(hf_core *core, hf_read *read)
         hf_queue *queue = HF_SLOT(read->run)->wanted_by;
         HF_SLOT(read->run)->wanted_by = NULL;
         run_is_bad(core, read->run);
-        if (queue != NULL && core->status == HF_OK) {
-            hf_match_pump(core, queue);
+        if (queue != NULL) {
+            hf_queue_mark(core, queue);
         }
         return true;
     }
@@ -454,8 +454,8 @@ void hf_load_done(hf_core *core, hf_read *read)
         hf_queue *queue = HF_SLOT(read->run)->wanted_by;
         HF_SLOT(read->run)->wanted_by = NULL;
         run_read(core, read);
-        if (queue != NULL && core->status == HF_OK) {
-            hf_match_pump(core, queue); /* the task may have been another's by now */
+        if (queue != NULL) {
+            hf_queue_mark(core, queue); /* the task may have been another's by now */
         }
         return;
     }

@@ -1,7 +1,8 @@
 /* Task queues: tasks meet polls.
  *
- * A task that meets a poll at once is started in the same step and never written anywhere but in its run. One that waits is
- * in memory with its run. When the run is dropped from memory, its task is a row of the task table (spill.c); such rows are
+ * Tasks that become ready and polls that come in a step wait in their queue, and at the end of the step, in hf_match_all, they meet. A
+ * task that meets a poll at once is started in the same step and never written anywhere but in its run. One that waits is in memory
+ * with its run. When the run is dropped from memory, its task is a row of the task table (spill.c); such rows are
  * read back a page at a time when somebody polls (`cold`), and their runs are loaded, which brings the task back here.
  *
  * Order is by a number that every task gets when it begins to wait. A poll takes the oldest task in memory; if older ones are
@@ -80,6 +81,19 @@ static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, ch
     return true;
 }
 
+/* Something has come to the queue, or has gone: hf_match_all looks at it. */
+static void mark(hf_core *core, hf_queue *queue)
+{
+    if (!hf_node_is_linked(&queue->marked_link)) {
+        hf_list_push_back(&core->queues_marked, &queue->marked_link);
+    }
+}
+
+void hf_queue_mark(hf_core *core, hf_queue *queue)
+{
+    mark(core, queue);
+}
+
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
 {
     char text[2 * HF_ID_LEN_MAX + 2];
@@ -100,6 +114,9 @@ void hf_queue_free(hf_core *core, hf_queue *queue)
     hf_node *node = NULL;
     while ((node = hf_list_pop_front(&queue->cold)) != NULL) {
         hf_core_free_mem(core, HF_CONTAINER(node, hf_cold, link), sizeof(hf_cold));
+    }
+    if (hf_node_is_linked(&queue->marked_link)) {
+        hf_list_remove(&queue->marked_link);
     }
     hf_owned_free(&core->runs_memory, &queue->text);
     hf_core_free_mem(core, queue, sizeof *queue);
@@ -130,6 +147,7 @@ void hf_queues_tidy(hf_core *core)
             continue;
         }
         HF_PROBE(core, HF_PROBE_QUEUE_FREED);
+        hf_assert(!hf_node_is_linked(&queue->marked_link)); /* between steps */
         hf_assert(core->tasks_on_disk || (!queue->disk && hf_list_is_empty(&queue->cold)));
         hf_map_remove(&core->queues, &queue->by_text);
         hf_list_remove(&queue->all_link);
@@ -210,12 +228,17 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         hf_suspect_add(core, task, queue);
         return;
     }
-    hf_call *call = queue->task_count == 0 ? take_poll(core, queue) : NULL;
-    if (call != NULL) {
-        start(core, task, call);
-        return;
-    }
     insert(queue, task);
+    mark(core, queue);
+}
+
+void hf_match_ready(hf_core *core, hf_run *run, hf_task *task)
+{
+    if (task == &run->wft.task) {
+        hf_wft_enqueue(core, run);
+    } else {
+        hf_activity_enqueue(core, run, HF_CONTAINER(task, hf_activity, task));
+    }
 }
 
 void hf_match_remove(hf_core *core, hf_task *task)
@@ -238,7 +261,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
 {
     hf_node *first = hf_list_first(&queue->tasks);
     int64_t oldest = first != NULL ? HF_CONTAINER(first, hf_task, link)->order : INT64_MAX;
-    size_t wanted = queue->poll_count < COLD_LOADS_MAX ? queue->poll_count + 1 : COLD_LOADS_MAX;
+    size_t wanted = queue->poll_count < COLD_LOADS_MAX ? queue->poll_count : COLD_LOADS_MAX;
     wanted = queue->shut ? COLD_LOADS_MAX : wanted;
     HF_LIST_EACH(node, &queue->cold)
     {
@@ -278,19 +301,32 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     }
 }
 
-void hf_match_pump(hf_core *core, hf_queue *queue)
+/* Tasks meet polls, oldest with first come. Runs on disk whose tasks are older are fetched, so that none waits for ever. */
+static void pump(hf_core *core, hf_queue *queue)
 {
+    if (queue->suspect_count > 0 && queue->poll_count > 0) {
+        hf_suspect_poll(core, queue);
+    }
+    if (core->status == HF_OK && (queue->poll_count > 0 || queue->shut)) {
+        fetch_cold(core, queue);
+    }
     while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
         hf_call *call = take_poll(core, queue);
         if (call == NULL) {
             break; /* a suspect is in hand */
         }
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
+        hf_core_reset_scratch(core);
         hf_match_remove(core, task);
         start(core, task, call);
     }
-    if (core->status == HF_OK && (queue->poll_count > 0 || queue->shut)) {
-        fetch_cold(core, queue);
+}
+
+void hf_match_all(hf_core *core)
+{
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&core->queues_marked)) != NULL) {
+        pump(core, HF_CONTAINER(node, hf_queue, marked_link));
     }
 }
 
@@ -312,7 +348,7 @@ void hf_queue_shut(hf_core *core, hf_queue *queue)
             hf_wft_enqueue(core, task->run); /* sees that it is shut */
         }
     }
-    hf_match_pump(core, queue);
+    mark(core, queue);
 }
 
 void hf_match_poll(hf_core *core, hf_call *call)
@@ -329,23 +365,12 @@ void hf_match_poll(hf_core *core, hf_call *call)
     queue->polled_at = core->now.mono;
     queue->shut = false;
     use(core, queue);
-    if (queue->disk || !hf_list_is_empty(&queue->cold)) {
-        fetch_cold(core, queue);
-    }
-    if (queue->suspect_count > 0 && hf_suspect_poll(core, queue, call)) {
-        return;
-    }
-    if (queue->task_count > 0 && core->status == HF_OK && may_have_task(core, call)) {
-        hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
-        hf_match_remove(core, task);
-        start(core, task, call);
-        return;
-    }
     hf_list_push_back(&queue->polls, &call->link);
     queue->poll_count++;
     call->place = HF_PLACE_QUEUE;
     call->parked = queue;
     hf_poll_park(core, call, &core->task_polls, core->options.poll_span);
+    mark(core, queue);
 }
 
 void hf_match_unpark(hf_core *core, hf_call *call)
@@ -417,7 +442,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
     if (!again && !read->request.more) {
         queue->disk = false;
     }
-    hf_match_pump(core, queue);
+    mark(core, queue);
 }
 
 void hf_match_run_loaded(hf_core *core, hf_run *run)

@@ -151,7 +151,7 @@ static void end_alone(hf_core *core)
     {
         hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
         if (queue->poll_count > 0) { /* tasks that waited may have left memory */
-            hf_match_pump(core, queue);
+            hf_queue_mark(core, queue);
         }
     }
 }
@@ -195,20 +195,22 @@ static void hand_out(hf_core *core, hf_task *task, hf_call *call)
     };
 }
 
-bool hf_suspect_poll(hf_core *core, const hf_queue *queue, hf_call *call)
+void hf_suspect_poll(hf_core *core, hf_queue *queue)
 {
     if (core->status != HF_OK || core->alone.run != 0) {
-        return false;
+        return;
     }
     HF_LIST_EACH(node, &core->suspects)
     {
         hf_task *task = HF_CONTAINER(node, hf_task, link);
         if (task->queue == queue && core->now.mono - task->last_since >= LAST_SPAN) {
+            hf_call *call = HF_CONTAINER(hf_list_first(&queue->polls), hf_call, link);
+            hf_core_reset_scratch(core);
+            hf_match_unpark(core, call);
             hand_out(core, task, call);
-            return true;
+            return;
         }
     }
-    return false;
 }
 
 void hf_suspects_tick(hf_core *core)

@@ -17,6 +17,7 @@ void hf_effects_clear(hf_run_memory *memory, hf_effects *effects)
     effects->due = INT64_MAX;
     effects->message = 0;
     effects->is_closed = false;
+    effects->ready = NULL;
     effects->gone.count = 0;
 }
 
@@ -30,6 +31,12 @@ void hf_effects_deinit(hf_run_memory *memory, hf_effects *effects)
 void hf_effects_due(hf_effects *effects, int64_t time)
 {
     effects->due = time < effects->due ? time : effects->due;
+}
+
+void hf_effects_ready(hf_effects *effects, hf_task *task)
+{
+    hf_assert(effects->ready == NULL); /* one change, one task */
+    effects->ready = task;
 }
 
 void hf_effects_gone(hf_run_memory *memory, hf_effects *effects, hf_task *task)

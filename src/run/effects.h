@@ -1,6 +1,6 @@
 /* Effects: what a change means to others than the run itself. Applying a change alters the run and nothing else; whoever applies it
- * gets these and does with them what it likes. The engine moves deadlines, takes tasks out of queues and sends messages; recovery,
- * rebuild and tools drop them. */
+ * gets these and does with them what it likes. The engine moves deadlines, puts tasks into queues and takes them out, and sends messages;
+ * recovery, rebuild and tools drop them. */
 #ifndef HF_RUN_EFFECTS_H
 #define HF_RUN_EFFECTS_H
 
@@ -13,6 +13,7 @@ typedef struct hf_effects {
     int64_t due;            /* a deadline came up, ns: the earliest of them; INT64_MAX = none did */
     int64_t message;        /* a message to another run goes out: its ...Initiated event; 0 = none does */
     bool is_closed;         /* the run has closed */
+    hf_task *ready;         /* a task that begins to wait for a worker; NULL = none does */
     HF_VEC(hf_task *) gone; /* tasks that no longer wait to be taken */
     hf_activity *ended;     /* activities that left the run, by next_ended; their tasks no longer wait, either */
 } hf_effects;
@@ -24,6 +25,7 @@ void hf_effects_deinit(hf_run_memory *memory, hf_effects *effects);
 
 /* For apply. */
 void hf_effects_due(hf_effects *effects, int64_t time);
+void hf_effects_ready(hf_effects *effects, hf_task *task);
 void hf_effects_gone(hf_run_memory *memory, hf_effects *effects, hf_task *task);
 void hf_effects_end(hf_effects *effects, hf_activity *activity); /* takes it */
 

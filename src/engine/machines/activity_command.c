@@ -137,8 +137,4 @@ void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activ
         .activity_task_scheduled_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
-    hf_activity *activity = core->status == HF_OK ? hf_run_activity(run, event.event_id) : NULL;
-    if (activity != NULL) {
-        hf_activity_enqueue(core, run, activity);
-    }
 }

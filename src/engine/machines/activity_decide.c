@@ -31,7 +31,6 @@ void hf_activity_again(hf_core *core, hf_activity *activity)
     hf_run *run = activity->task.run;
     hf_pb_task_moved msg = {.scheduled_id = activity->scheduled_id, .order = hf_order_next(core)};
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
-    hf_activity_enqueue(core, run, activity);
 }
 
 static hf_status decode_scheduled(hf_core *core, const hf_activity *activity, hf_arena *arena,
@@ -318,7 +317,6 @@ bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity)
         hf_pb_activity_retry msg = {
             .scheduled_id = activity->scheduled_id, .time = activity->scheduled_time, .order = hf_order_next(core)};
         hf_record(core, run, HF_CHANGE_ACTIVITY_RETRY, &hf_pb_activity_retry_type, &msg);
-        hf_activity_enqueue(core, run, activity);
         return false;
     }
     hf_pb_failure *failure = hf_activity_timeout_failure(core, activity, type, "");

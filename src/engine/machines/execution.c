@@ -209,7 +209,6 @@ void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_pay
         .workflow_execution_terminated_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
-    hf_execution_closed(core, run);
 }
 
 bool hf_execution_is_too_long(hf_core *core, hf_run *run)
@@ -242,7 +241,6 @@ void hf_execution_time_out(hf_core *core, hf_run *run)
         .workflow_execution_timed_out_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
-    hf_execution_closed(core, run);
 }
 
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)

@@ -263,6 +263,7 @@ void hf_inbox_pump(hf_core *core)
         HF_PROBE(core, HF_PROBE_MESSAGE);
         hf_core_reset_scratch(core);
         hf_input(core, HF_CONTAINER(node, hf_call, link));
+        hf_match_all(core);
     }
 }
 

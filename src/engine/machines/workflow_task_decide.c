@@ -85,7 +85,6 @@ void hf_wft_schedule(hf_core *core, hf_run *run)
         .is_transient = is_transient,
     };
     hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
-    hf_wft_enqueue(core, run);
 }
 
 void hf_wft_enqueue(hf_core *core, hf_run *run)
@@ -119,7 +118,6 @@ void hf_wft_again(hf_core *core, hf_run *run)
     HF_PROBE(core, HF_PROBE_TASK_AGAIN);
     hf_pb_task_moved msg = {.order = hf_order_next(core)};
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
-    hf_wft_enqueue(core, run);
 }
 
 void hf_wft_lost(hf_core *core, hf_run *run)
@@ -133,7 +131,6 @@ void hf_wft_lost(hf_core *core, hf_run *run)
     int64_t pause = hf_suspect_pause(msg.crashes);
     msg.pause_until = pause > 0 ? core->now.wall + pause : 0;
     hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &msg);
-    hf_wft_enqueue(core, run);
 }
 
 void hf_wft_unstick(hf_core *core, hf_run *run)

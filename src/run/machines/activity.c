@@ -98,6 +98,7 @@ hf_status hf_activity_scheduled(hf_apply *a, hf_run *run, const hf_pb_history_ev
         return HF_ERR_NOMEM;
     }
     hf_effects_due(a->effects, hf_activity_deadline(activity));
+    hf_effects_ready(a->effects, &activity->task);
     return a->memory->status;
 }
 
@@ -204,6 +205,7 @@ hf_status hf_activity_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
     activity->incarnation = msg.incarnation;
     activity->again = false;
     hf_owned_set(a->memory, &activity->identity, msg.identity);
+    hf_effects_gone(a->memory, a->effects, &activity->task);
     hf_effects_due(a->effects, hf_activity_deadline(activity));
     return HF_OK;
 }
@@ -227,6 +229,8 @@ hf_status hf_activity_apply_retry(hf_apply *a, hf_run *run, hf_str bytes)
         activity->incarnation = 0;
         hf_owned_set(a->memory, &activity->last_failure, msg.failure);
         hf_effects_gone(a->memory, a->effects, &activity->task);
+    } else {
+        hf_effects_ready(a->effects, &activity->task);
     }
     hf_effects_due(a->effects, hf_activity_deadline(activity));
     return HF_OK;

@@ -146,6 +146,7 @@ hf_status hf_wft_apply_scheduled(hf_apply *a, hf_run *run, hf_str bytes)
     if (wft->sticky) {
         hf_effects_due(a->effects, hf_wft_deadline(run));
     }
+    hf_effects_ready(a->effects, &wft->task);
     return HF_OK;
 }
 
@@ -168,6 +169,7 @@ hf_status hf_wft_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
     wft->again = false;
     hf_owned_set(a->memory, &wft->identity, msg.identity);
     hf_owned_set(a->memory, &wft->request_id, msg.request_id);
+    hf_effects_gone(a->memory, a->effects, &wft->task);
     return HF_OK;
 }
 
@@ -202,5 +204,6 @@ hf_status hf_task_apply_moved(hf_apply *a, hf_run *run, hf_str bytes)
             hf_effects_due(a->effects, hf_wft_deadline(run));
         }
     }
+    hf_effects_ready(a->effects, activity != NULL ? &activity->task : &run->wft.task);
     return HF_OK;
 }
