@@ -21,9 +21,20 @@
  * something are not marked: there is nothing left to do when they fail. */
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* In every options struct 0 means "the default". In fields that take a number these two mean: */
-#define HF_OFF (-1)       /* switched off, none, zero */
-#define HF_UNLIMITED (-2) /* no bound */
+/* Numbers and spans in options mean the same everywhere:
+ *
+ *     0                                the default, which the comment of the option names. The default of a timeout is none.
+ *     HF_UNLIMITED, HF_SPAN_UNLIMITED  no bound.
+ *     HF_OFF, HF_SPAN_OFF              none: no threads, no second attempt, no grace; a wait returns at once, a part of the
+ *                                      watchdog is switched off.
+ *     another negative span            a moment that has passed, as hf_time_until may return it. A timeout, deadline or delay
+ *                                      takes it and is over at once, as with HF_SPAN_OFF. Every other option refuses it.
+ *
+ * HF_OFF and HF_UNLIMITED are taken where the comment of the option names them; else they, and every other negative number, are
+ * refused with HF_ERR_INVALID. Bounds and pauses that are recorded in a history (of hf_start, hf_activity_run, hf_activity_fail) cannot be
+ * off or past, and are at least a millisecond. */
+#define HF_OFF (-1)
+#define HF_UNLIMITED (-2)
 
 #define HF_VERSION_MAJOR 0
 #define HF_VERSION_MINOR 1

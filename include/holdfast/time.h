@@ -8,7 +8,7 @@
  * would be 30 nanoseconds; it is never used. */
 typedef union hf_span {
     const struct hf_number_without_a_unit_use_hf_seconds *unit_;
-    int64_t ns; /* nanoseconds; in options 0 = the default, HF_SPAN_OFF and HF_SPAN_UNLIMITED are explicit */
+    int64_t ns; /* nanoseconds; base.h says what 0 and negative spans mean in options */
 } hf_span;
 
 typedef struct hf_time {

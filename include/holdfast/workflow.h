@@ -50,7 +50,7 @@ typedef struct hf_activity_options {
     hf_span schedule_to_close;      /* time limit of all attempts together; 0 = none */
     hf_span schedule_to_start;      /* time limit until a worker takes it; 0 = none */
     hf_span heartbeat;              /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
-    int attempts_max;               /* 0 = HF_UNLIMITED; HF_OFF = one, it is not tried again */
+    int attempts_max;               /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
     hf_span retry_initial;          /* pause before the second attempt; 1 s */
     double retry_coefficient;       /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;              /* longest pause; 100 times the first */
@@ -75,7 +75,7 @@ HF_BEGIN_DECLS
  *
  * A result, details or a heartbeat of more than 2 MiB fail the activity for good; the type of the cause is "TooBig".
  * The activity was not started, and the history does not mention it: HF_ERR_INVALID: a name, bound or retry option makes no sense,
- * such as a bound that is negative or less than a millisecond;
+ * such as a bound that is negative or less than a millisecond, or 0.5 as the coefficient;
  * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: an activity with this `.id` has not ended;
  * HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` is not 0 but `in.data` is NULL, or the caller is not a
  * workflow. */

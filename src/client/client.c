@@ -1,10 +1,10 @@
 /* What a program asks of a service: start, signal, cancel, terminate; each is one call. The result: result.c. */
 #include "base/env.h"
 #include "base/span.h"
-#include "history/limits.h"
 #include "client/errand.h"
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
+#include "history/limits.h"
 
 static hf_str text_or(const char *text, const char *by_default)
 {
@@ -163,7 +163,7 @@ static hf_status check_start(hf_op *op, const char *type, hf_payload in, const h
     HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, HF_ERRAND_TEXT_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".request_id", o->request_id, 1, HF_ERRAND_TEXT_LEN_MAX));
     for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
-        HF_TRY(hf_span_check_bound(op, VERB, spans[i].what, spans[i].span));
+        HF_TRY(hf_span_check(op, VERB, spans[i].what, spans[i].span, 0));
     }
     if (o->attempts_max < HF_UNLIMITED) {
         return hf_fail_at(op, HF_ERR_INVALID, VERB,

@@ -26,30 +26,34 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
-static bool has_rule(const hf_pb_workflow_task_completed_metadata *sdk, uint32_t rule)
+/* The rules that a completion names, as far as this version knows them. */
+static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
 {
+    uint32_t rules = 0;
     for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
-        if (sdk->lang_used_flags.items[i] == rule) {
-            return true;
-        }
+        uint32_t rule = sdk->lang_used_flags.items[i];
+        rules |= rule <= HF_WF_RULE_LAST ? UINT32_C(1) << rule : 0;
     }
-    return false;
+    return rules & HF_WF_RULES_ALL;
 }
 
 /* By which rules the step that ends with the WorkflowTaskStarted at `i` was played, or is to be: see wf.h. */
 static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
 {
     hf_assert(i < events->count);
-    if (wf->is_strict) {
+    if (wf->rules == HF_WF_RULES_ALL) {
         return;
     }
-    wf->is_strict = events->items[i]->event_id == started_event_id;
-    if (!wf->is_strict) {
+    if (events->items[i]->event_id == started_event_id) {
+        wf->rules = HF_WF_RULES_ALL;
+    } else {
         const hf_pb_history_event *completed = events->items[i + 1];
-        wf->is_strict = completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES &&
-                        has_rule(completed->workflow_task_completed_event_attributes->sdk_metadata, HF_WF_RULE_SPANS);
+        wf->rules |= completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
+                         ? rules_of(completed->workflow_task_completed_event_attributes->sdk_metadata)
+                         : 0;
     }
-    hf_crew_set_strict(wf->crew, wf->is_strict);
+    hf_assert((wf->rules & ~HF_WF_RULES_ALL) == 0);
+    hf_crew_set_strict(wf->crew, hf_wf_plays_by(wf, HF_WF_RULE_SPANS));
 }
 
 /* What the end of an earlier task tells beside its commands: who did it; and that the run goes on as another one from
@@ -62,7 +66,7 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
         if (sdk != NULL && sdk->sdk_name.len > 0) {
             wf->is_sdk_known = hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME)) &&
                                hf_str_equal(sdk->sdk_version, HF_STR(HF_VERSION_TEXT)) &&
-                               has_rule(sdk, HF_WF_RULE_SPANS);
+                               rules_of(sdk) == HF_WF_RULES_ALL;
         }
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_FAILED_EVENT_ATTRIBUTES) {
         const hf_pb_workflow_task_failed_event_attributes *failed = event->workflow_task_failed_event_attributes;

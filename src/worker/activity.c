@@ -51,7 +51,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     hf_op op;
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_fail: .details", options->details) != HF_OK ||
-        hf_span_check_bound(&op, "hf_activity_fail", ".retry_after", options->retry_after) != HF_OK) {
+        hf_span_check(&op, "hf_activity_fail", ".retry_after", options->retry_after, 0) != HF_OK) {
         return hf_failure_raise_op(&op);
     }
     hf_allocator memory = act->worker->memory;

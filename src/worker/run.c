@@ -219,7 +219,8 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    uint32_t rules[] = {HF_WF_RULE_SPANS};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS};
+    _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
                                                   .sdk_version = HF_STR(HF_VERSION_TEXT)};

@@ -57,7 +57,7 @@ static hf_span first_pause_of(const hf_activity_options *options)
     return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
 }
 
-/* 0 = as often as need be. */
+/* 0 = without end, as the service counts. */
 static int attempts_of(const hf_activity_options *options)
 {
     if (options->attempts_max == HF_OFF) {
@@ -258,7 +258,8 @@ static hf_status check_names(hf_op *op, const hf_wf *wf, const char *name, const
         return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .id has 1 to %d bytes", name, HF_ID_LEN_MAX);
     }
     size_t queue_len = options->task_queue != NULL ? strnlen(options->task_queue, HF_ID_LEN_MAX + 1) : 1;
-    if (queue_len > HF_ID_LEN_MAX || (wf->is_strict && (queue_len == 0 || queue_len > HF_QUEUE_LEN_MAX))) {
+    if (queue_len > HF_ID_LEN_MAX ||
+        (hf_wf_plays_by(wf, HF_WF_RULE_SPANS) && (queue_len == 0 || queue_len > HF_QUEUE_LEN_MAX))) {
         return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has 1 to %d bytes", name, HF_QUEUE_LEN_MAX);
     }
     return HF_OK;
@@ -278,8 +279,21 @@ static hf_status check_spans(hf_op *op, const char *name, const hf_activity_opti
         if (HF_UNLIKELY(!hf_span_is_bound(spans[i].span))) {
             char whose[128];
             (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
-            return hf_span_check_bound(op, whose, spans[i].what, spans[i].span);
+            return hf_span_check(op, whose, spans[i].what, spans[i].span, 0);
         }
+    }
+    return HF_OK;
+}
+
+/* Since HF_WF_RULE_ATTEMPTS: before, every other negative number was HF_UNLIMITED, and a coefficient below 0 the default. */
+static hf_status check_attempts(hf_op *op, const char *name, const hf_activity_options *options)
+{
+    char whose[128];
+    (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
+    HF_TRY(hf_number_check(op, whose, ".attempts_max", options->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
+    if (!(options->retry_coefficient >= 0)) {
+        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g, not 1 to %d: pauses grow", whose,
+                       options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
     }
     return HF_OK;
 }
@@ -383,13 +397,16 @@ static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_paylo
 {
     char what[HF_MESSAGE_LEN_MAX];
     HF_TRY(check_names(op, wf, name, options));
-    if (wf->is_strict) {
+    if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS)) {
         HF_TRY(check_spans(op, name, options));
+    }
+    if (hf_wf_plays_by(wf, HF_WF_RULE_ATTEMPTS)) {
+        HF_TRY(check_attempts(op, name, options));
     }
     HF_TRY(check_bounds(op, name, options));
     HF_TRY(check_types(op, name, options->final_types));
     (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
-    if (wf->is_strict || in.encoding != NULL ||
+    if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS) || in.encoding != NULL ||
         in.data == NULL) { /* bytes without a word for them were dropped before */
         HF_TRY(hf_payload_check(op, what, in));
     }

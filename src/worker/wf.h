@@ -12,8 +12,12 @@
  * much of the history there is. */
 #define HF_WF_SDK_NAME "holdfast-c"
 enum {
-    HF_WF_RULE_SPANS = 1 /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
+    HF_WF_RULE_SPANS =
+        1, /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
+    HF_WF_RULE_ATTEMPTS = 2, /* numbers of attempts and coefficients that make no sense are refused */
+    HF_WF_RULE_LAST = HF_WF_RULE_ATTEMPTS
 };
+#define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
 enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
 
@@ -117,7 +121,7 @@ struct hf_wf {
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
-    bool is_strict;    /* HF_WF_RULE_SPANS holds */
+    uint32_t rules;    /* that hold, a bit for each: see hf_wf_plays_by */
     bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
     bool has_begun;
     bool is_cancel_requested;
@@ -126,6 +130,12 @@ struct hf_wf {
     bool has_closed; /* the closing command was made */
     bool is_nomem;   /* something could not be written down: the step must not count */
 };
+
+/* Whether the step at hand is played by this rule. */
+static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
+{
+    return (wf->rules & (UINT32_C(1) << rule)) != 0;
+}
 
 /* run.c: says that a workflow task cannot be done. Later attempts stay silent: they would only spin, so the task times
  * out instead. */

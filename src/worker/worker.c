@@ -33,30 +33,23 @@ static int or_default(int number, int by_default)
     return number == 0 ? by_default : (number < 0 ? 0 : number);
 }
 
-/* Beside positive numbers each may be HF_OFF, HF_UNLIMITED, or both. */
-static hf_status check_numbers(const hf_worker_options *o)
+static const char VERB[] = "hf_worker_new";
+
+static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
 {
     const struct {
-        const char *name;
-        int number;
-        bool may_be_off;
-        bool may_be_unlimited;
         const char *what;
+        int number;
+        int may_be;
     } numbers[] = {
-        {"workflows_max", o->workflows_max, false, true, "steps, or HF_UNLIMITED"},
-        {"activities_max", o->activities_max, true, true, "activities, HF_OFF or HF_UNLIMITED"},
-        {"cached_max", o->cached_max, true, true, "workflows, HF_OFF or HF_UNLIMITED"},
-        {"pollers_max", o->pollers_max, true, false, "polls, or HF_OFF"},
-        {"activity_pollers_max", o->activity_pollers_max, true, false, "polls, or HF_OFF"},
+        {".workflows_max", o->workflows_max, HF_MAY_BE_UNLIMITED},
+        {".activities_max", o->activities_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
+        {".cached_max", o->cached_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
+        {".pollers_max", o->pollers_max, HF_MAY_BE_OFF},
+        {".activity_pollers_max", o->activity_pollers_max, HF_MAY_BE_OFF},
     };
     for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {
-        int number = numbers[i].number;
-        bool is_known = number >= 0 || (number == HF_OFF && numbers[i].may_be_off) ||
-                        (number == HF_UNLIMITED && numbers[i].may_be_unlimited);
-        if (!is_known) {
-            return hf_raise(HF_ERR_INVALID, "a worker's .%s is a number of %s, not %d", numbers[i].name,
-                            numbers[i].what, number);
-        }
+        HF_TRY(hf_number_check(op, VERB, numbers[i].what, numbers[i].number, numbers[i].may_be));
     }
     return HF_OK;
 }
@@ -64,13 +57,12 @@ static hf_status check_numbers(const hf_worker_options *o)
 /* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be in. */
 static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_options *o)
 {
-    static const char VERB[] = "hf_worker_new";
     HF_TRY(hf_text_check(op, VERB, "the task queue", task_queue, 1, HF_QUEUE_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, NAME_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".identity", o->identity, 0, HF_ID_LEN_MAX));
-    HF_TRY(hf_span_check_unit(op, VERB, ".sticky_timeout", o->sticky_timeout));
-    HF_TRY(hf_span_check_unit(op, VERB, ".shutdown_grace", o->shutdown_grace));
-    return hf_span_check_unit(op, VERB, ".shutdown_force", o->shutdown_force);
+    HF_TRY(hf_span_check(op, VERB, ".sticky_timeout", o->sticky_timeout, HF_MAY_BE_OFF));
+    HF_TRY(hf_span_check(op, VERB, ".shutdown_grace", o->shutdown_grace, HF_MAY_BE_OFF));
+    return hf_span_check(op, VERB, ".shutdown_force", o->shutdown_force, HF_MAY_BE_OFF);
 }
 
 static hf_span span_or(hf_span span, hf_span by_default)
@@ -153,10 +145,9 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     hf_op op;
     hf_op_init(&op);
-    if (check_words(&op, task_queue, options) != HF_OK) {
+    if (check_words(&op, task_queue, options) != HF_OK || check_numbers(&op, options) != HF_OK) {
         return hf_failure_raise_op(&op);
     }
-    HF_TRY(check_numbers(options));
     HF_TRY(hf_worker_may_ask(service));
     hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));

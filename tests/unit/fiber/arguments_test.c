@@ -143,6 +143,28 @@ static hf_status negative_jobs(void *arg)
     return hf_scope_open(&scope, .jobs_max = HF_UNLIMITED);
 }
 
+static hf_status negative_figures(void *arg)
+{
+    (void)arg;
+    hf_dispatcher *pool = NULL;
+    hf_runtime *runtime = NULL;
+    REFUSED(hf_pool_new(&pool, .idle = hf_nanoseconds(-2)), HF_ERR_INVALID, ".idle is negative");
+    REFUSED(hf_pool_new(&pool, .queue_max = HF_OFF), HF_ERR_INVALID, ".queue_max is -1");
+    REFUSED(hf_runtime_new(&runtime, .fibers_max = -7), HF_ERR_INVALID, ".fibers_max is -7");
+    REFUSED(hf_runtime_new(&runtime, .watchdog = {.zombies_max = -7}), HF_ERR_INVALID, ".watchdog.zombies_max is -7");
+    REFUSED(hf_runtime_new(&runtime, .watchdog = {.stuck_after = hf_seconds(-7)}), HF_ERR_INVALID,
+            ".watchdog.stuck_after is negative: give a time, or HF_SPAN_OFF");
+    HF_CHECK(pool == NULL && runtime == NULL);
+    HF_TRY(hf_pool_new(&pool, .idle = HF_SPAN_OFF, .queue_max = HF_UNLIMITED));
+    return hf_dispatcher_free(pool);
+}
+
+static void negative_figures_are_refused(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("negative figures", 10, negative_figures);
+}
+
 static void a_negative_bound_of_children_is_refused(void **state)
 {
     (void)state;
@@ -227,6 +249,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(accessors_take_no_object_for_nothing),
         cmocka_unit_test(a_stack_over_256_k_is_refused),
         cmocka_unit_test(a_negative_bound_of_children_is_refused),
+        cmocka_unit_test(negative_figures_are_refused),
         cmocka_unit_test(a_port_over_65535_is_named),
         cmocka_unit_test(the_simulator_refuses_in_sentences),
         cmocka_unit_test(a_raised_signal_arrives_where_it_is_open),
