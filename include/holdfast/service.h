@@ -50,10 +50,6 @@ typedef struct hf_start_options {
     hf_span task_timeout;      /* time limit of one workflow task; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
-    int attempts_max;      /* runs of a workflow that fails; 0 or HF_OFF = one. More, and HF_UNLIMITED: see hf_start */
-    hf_span retry_initial; /* pause before the second attempt; 1 s */
-    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
-    hf_span retry_max;        /* longest pause; 100 times the first */
     const char *request_id; /* idempotency key: calls with the same key start the workflow once; NULL = a random one */
 } hf_start_options;
 
@@ -63,11 +59,20 @@ typedef struct hf_execution_options {
     const char *namespace_; /* "default" */
 } hf_execution_options;
 
-typedef struct hf_request_options {
+typedef struct hf_signal_options {
     size_t size;            /* set by the macro */
-    const char *reason;     /* in the history, at most 1,000 bytes; NULL = none */
-    const char *request_id; /* idempotency key: calls with the same key count once; NULL = a random one */
-} hf_request_options;
+    const char *request_id; /* idempotency key: calls with the same key send the signal once; NULL = a random one */
+} hf_signal_options;
+
+typedef struct hf_cancel_options {
+    size_t size;        /* set by the macro */
+    const char *reason; /* in the history, at most 1,000 bytes; NULL = none */
+} hf_cancel_options;
+
+typedef struct hf_terminate_options {
+    size_t size;        /* set by the macro */
+    const char *reason; /* in the history, at most 1,000 bytes; NULL = none */
+} hf_terminate_options;
 
 HF_BEGIN_DECLS
 
@@ -107,8 +112,7 @@ HF_API hf_status hf_close(hf_service *service);
  * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
  * bytes, a time is negative or less than a millisecond),
  * HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine
- * restarts after running out of memory; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
- * the engine of this process does not try workflows again yet. */
+ * restarts after running out of memory. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
 /* Makes a handle for a workflow that was started elsewhere. Does not check that the workflow exists. */
@@ -118,8 +122,8 @@ HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the wor
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them. A timeout or a
- * canceled scope ends the wait before that; hf_close does not, for it refuses while there are executions.
+/* Waits for the end and gives the result (`ret_out` may be NULL). A timeout or a canceled scope ends the wait before that;
+ * hf_close does not, because it refuses while there are executions.
  * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
  * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
  * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.
@@ -135,14 +139,14 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
  * HF_ERR_INVALID: the name is empty or has more than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED,
  * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
-                                            const hf_request_options *options);
+                                            const hf_signal_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
  * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request, or one for a workflow
  * that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was
  * never such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
-HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
+HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *options);
 /* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
-HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
+HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options *options);
 
 HF_END_DECLS
 
@@ -160,13 +164,13 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
     hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
 #define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_RESULT_(execution, ret_out, ...) hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
-#define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_request_options))
+#define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
-    hf_signal_with((execution), (name), (in), &(hf_request_options){__VA_ARGS__})
-#define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_request_options))
-#define HF_CANCEL_(execution, ...) hf_cancel_with((execution), &(hf_request_options){__VA_ARGS__})
-#define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_request_options))
-#define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_request_options){__VA_ARGS__})
+    hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
+#define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
+#define HF_CANCEL_(execution, ...) hf_cancel_with((execution), &(hf_cancel_options){__VA_ARGS__})
+#define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_terminate_options))
+#define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_terminate_options){__VA_ARGS__})
 #else
 static inline HF_MUST_USE hf_status hf_open(const char *address, hf_service **ret_service,
                                             hf_open_options options = hf_open_options())
@@ -194,19 +198,18 @@ static inline HF_MUST_USE hf_status hf_result(hf_execution *execution, hf_payloa
     return hf_result_with(execution, ret_out, &options);
 }
 static inline HF_MUST_USE hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
-                                              hf_request_options options = hf_request_options())
+                                              hf_signal_options options = hf_signal_options())
 {
     options.size = sizeof options;
     return hf_signal_with(execution, name, in, &options);
 }
-static inline HF_MUST_USE hf_status hf_cancel(hf_execution *execution,
-                                              hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status hf_cancel(hf_execution *execution, hf_cancel_options options = hf_cancel_options())
 {
     options.size = sizeof options;
     return hf_cancel_with(execution, &options);
 }
 static inline HF_MUST_USE hf_status hf_terminate(hf_execution *execution,
-                                                 hf_request_options options = hf_request_options())
+                                                 hf_terminate_options options = hf_terminate_options())
 {
     options.size = sizeof options;
     return hf_terminate_with(execution, &options);

@@ -531,7 +531,9 @@ hf_status use_services()
     hf_start_options start_options = hf_start_options();
     start_options.id = "id";
     hf_execution_options execution_options = hf_execution_options();
-    hf_request_options request_options = hf_request_options();
+    hf_signal_options signal_options = hf_signal_options();
+    hf_cancel_options cancel_options = hf_cancel_options();
+    hf_terminate_options terminate_options = hf_terminate_options();
     EXPECT(hf_open("nowhere:", &none) == HF_ERR_INVALID);
     EXPECT(hf_open("nowhere:", &none, open_options) == HF_ERR_INVALID);
     EXPECT(hf_start(none, "type", in, &run) == HF_ERR_MISUSE);
@@ -541,11 +543,11 @@ hf_status use_services()
     EXPECT(hf_result(run, nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_result(run, nullptr, patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_signal(run, "name", in) == HF_ERR_MISUSE);
-    EXPECT(hf_signal(run, "name", in, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in, signal_options) == HF_ERR_MISUSE);
     EXPECT(hf_cancel(run) == HF_ERR_MISUSE);
-    EXPECT(hf_cancel(run, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run, cancel_options) == HF_ERR_MISUSE);
     EXPECT(hf_terminate(run) == HF_ERR_MISUSE);
-    EXPECT(hf_terminate(run, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run, terminate_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_open("nowhere:", &none, {.runtime = hf_runtime_current()}) == HF_ERR_INVALID);
     EXPECT(hf_start(none, "type", in, &run, {.id = "id", .task_queue = "queue"}) == HF_ERR_MISUSE);
