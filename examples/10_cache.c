@@ -87,7 +87,8 @@ static hf_status app(void *arg)
     HF_TRY(get_all(&l, "fibers"));   /* none: it is in the cache */
     HF_TRY(get_all(&l, "scopes"));   /* one more */
     HF_TRY(get_all(&l, "channels")); /* one more, and the cache of two lets go of "fibers" */
-    hf_cache_stats stats = hf_cache_stat(cache);
+    hf_cache_counts stats;
+    HF_TRY(hf_cache_stats(cache, &stats));
     printf("the cache: %llu entries, %llu bytes, %llu hits, %llu evicted\n", (unsigned long long)stats.count,
            (unsigned long long)stats.bytes, (unsigned long long)stats.hits, (unsigned long long)stats.evictions);
     return atomic_load(&l.fetches) == 3 ? HF_OK : hf_raise(HF_ERR_FAILED, "three fetches were expected");

@@ -294,7 +294,7 @@ static hf_status looking_inside(void)
     HF_TRY(hf_dump(NULL, &dump, .no_stacks = true));
     printf("   hf_dump, without the stacks:\n");
     HF_TRY(print_lines(dump, 24));
-    HF_TRY(hf_metrics(NULL, false, &metrics));
+    HF_TRY(hf_metrics(NULL, &metrics));
     printf("\n   hf_metrics, the first lines:\n");
     return print_lines(metrics, 16);
 }

@@ -3,6 +3,7 @@
 #define HOLDFAST_CHAN_H
 
 #include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_chan hf_chan;
 
@@ -12,14 +13,6 @@ typedef struct hf_chan_options {
     size_t capacity;     /* values that fit in; 0 = rendezvous */
     hf_runtime *runtime; /* needed on a plain thread only */
 } hf_chan_options;
-
-/* For every verb that may wait. */
-typedef struct hf_wait_options {
-    size_t size; /* set by the macro */
-    hf_span
-        timeout; /* give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative one is over at once. Make it of
-                        two points in time with hf_time_until or hf_instant_until, which never give 0 */
-} hf_wait_options;
 
 typedef enum hf_case_kind { HF_CASE_RECV, HF_CASE_SEND } hf_case_kind;
 typedef struct hf_case {

@@ -3,7 +3,7 @@
 #ifndef HOLDFAST_DISPATCH_H
 #define HOLDFAST_DISPATCH_H
 
-#include <holdfast/chan.h>
+#include <holdfast/runtime.h>
 
 typedef struct hf_dispatcher_options {
     size_t size;         /* set by the macro */

@@ -6,7 +6,8 @@
 #ifndef HOLDFAST_FLOW_H
 #define HOLDFAST_FLOW_H
 
-#include <holdfast/sync.h>
+#include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_flow hf_flow;
 typedef struct hf_emitter hf_emitter;

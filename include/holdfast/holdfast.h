@@ -21,6 +21,7 @@
 #include <holdfast/status.h>
 #include <holdfast/sync.h>
 #include <holdfast/time.h>
+#include <holdfast/wait.h>
 #include <holdfast/worker.h>
 #include <holdfast/workflow.h>
 

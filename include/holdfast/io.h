@@ -7,7 +7,8 @@
 #ifndef HOLDFAST_IO_H
 #define HOLDFAST_IO_H
 
-#include <holdfast/dispatch.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_listener hf_listener;
 typedef struct hf_conn hf_conn;

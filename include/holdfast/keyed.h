@@ -2,7 +2,8 @@
 #ifndef HOLDFAST_KEYED_H
 #define HOLDFAST_KEYED_H
 
-#include <holdfast/sync.h>
+#include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 /* A shared result: bytes or an object with a count of its holders. */
 typedef struct hf_value hf_value;
@@ -44,9 +45,14 @@ typedef struct hf_cache_options {
     void *state;
 } hf_cache_options;
 
-typedef struct hf_cache_stats {
-    uint64_t count, bytes, pinned, hits, misses, evictions;
-} hf_cache_stats;
+typedef struct hf_cache_counts {
+    uint64_t count;     /* entries now */
+    uint64_t bytes;     /* of their keys and values */
+    uint64_t pinned;    /* entries that are pinned now */
+    uint64_t hits;      /* since the cache was made: calls of get and pin that found the entry */
+    uint64_t misses;    /* calls that did not */
+    uint64_t evictions; /* entries that left to make room */
+} hf_cache_counts;
 
 HF_BEGIN_DECLS
 
@@ -93,7 +99,8 @@ HF_API HF_MUST_USE hf_status hf_cache_get(hf_cache *cache, const void *key, size
 HF_API HF_MUST_USE hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 HF_API hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len);
 HF_API HF_MUST_USE hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);
-HF_API hf_cache_stats hf_cache_stat(hf_cache *cache);
+/* As hf_runtime_stats. Fails: HF_ERR_MISUSE without a cache or a place for the counts. */
+HF_API HF_MUST_USE hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts);
 
 HF_END_DECLS
 

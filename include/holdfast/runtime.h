@@ -50,12 +50,16 @@ typedef struct hf_watchdog_options {
 } hf_watchdog_options;
 
 typedef struct hf_runtime_options {
-    size_t size;            /* set by the macro */
-    const char *name;       /* in dumps and thread names; "holdfast" */
-    int threads;            /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
-    hf_env *env;            /* NULL = the operating system; see holdfast/sim.h */
-    hf_allocator allocator; /* {0} = malloc */
-    hf_log_sink log;        /* NULL = warnings and errors to stderr */
+    size_t size;      /* set by the macro */
+    const char *name; /* in dumps and thread names; "holdfast" */
+    int threads;      /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
+    hf_env *env;      /* NULL = the operating system; see holdfast/sim.h */
+    /* {0} = malloc. It is used for the objects of this runtime: fibers, scopes, branches, channels, locks, flows, caches, connections,
+     * processes and texts of dumps while they are made. It is not used for stacks and the memory of threads (mmap), for
+     * hf_value, hf_payload and hf_failure, for texts that the caller frees, nor for services, executions, workers and their
+     * engine: those take malloc. SQLite has its own memory (mem= of hf_open). */
+    hf_allocator allocator;
+    hf_log_sink log; /* NULL = warnings and errors to stderr */
     void *log_state;
     hf_fatal_hook fatal; /* NULL = print and abort */
     void *fatal_state;
@@ -69,8 +73,7 @@ typedef struct hf_runtime_options {
     hf_watchdog_options watchdog;
 } hf_runtime_options;
 
-/* Counters since the runtime was made. Histograms have powers of two of microseconds as their classes. */
-#define HF_HISTOGRAM_COUNT 32
+/* Counters since the runtime was made. */
 typedef struct hf_stats {
     uint64_t forks;        /* branches made */
     uint64_t joins;        /* hf_join calls that returned */
@@ -117,6 +120,7 @@ HF_API int hf_runtime_fd(hf_runtime *runtime);
  * before, a plain thread that waits for something of the runtime drives it meanwhile. */
 HF_API HF_MUST_USE hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
 
+/* The counters now. runtime may be NULL on a fiber. */
 HF_API HF_MUST_USE hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats);
 
 /* The runtime's clocks: virtual ones in a simulated environment. On a plain thread pass the runtime, on a fiber NULL. */
@@ -138,9 +142,14 @@ typedef struct hf_dump_options {
 HF_API HF_MUST_USE hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */
 
-/* Counters, histograms and scope durations by name, and activities that are zombies, as text (key value per line) or JSON.
- * Freed with hf_text_free. */
-HF_API HF_MUST_USE hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);
+typedef struct hf_metrics_options {
+    size_t size; /* set by the macro */
+    bool json;   /* JSON instead of text, a key and its value per line */
+} hf_metrics_options;
+
+/* Counters, histograms and scope durations by name, and activities that are zombies. `*ret_text` is freed with hf_text_free.
+ * runtime may be NULL on a fiber. */
+HF_API HF_MUST_USE hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics_options *options);
 
 HF_END_DECLS
 
@@ -154,7 +163,15 @@ HF_AUTO_DEFINE(hf_text_free, char)
 #define HF_RUN_(body, arg, ...) hf_run_with((body), (arg), &(hf_runtime_options){__VA_ARGS__})
 #define hf_dump(...) HF_DUMP_(__VA_ARGS__, .size = sizeof(hf_dump_options))
 #define HF_DUMP_(runtime, ret_text, ...) hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
+#define hf_metrics(...) HF_METRICS_(__VA_ARGS__, .size = sizeof(hf_metrics_options))
+#define HF_METRICS_(runtime, ret_text, ...) hf_metrics_with((runtime), (ret_text), &(hf_metrics_options){__VA_ARGS__})
 #else
+static inline HF_MUST_USE hf_status hf_metrics(hf_runtime *runtime, char **ret_text,
+                                               hf_metrics_options options = hf_metrics_options())
+{
+    options.size = sizeof options;
+    return hf_metrics_with(runtime, ret_text, &options);
+}
 static inline HF_MUST_USE hf_status hf_runtime_new(hf_runtime **ret_runtime,
                                                    hf_runtime_options options = hf_runtime_options())
 {

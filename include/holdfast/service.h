@@ -11,8 +11,9 @@
 #ifndef HOLDFAST_SERVICE_H
 #define HOLDFAST_SERVICE_H
 
-#include <holdfast/chan.h>
 #include <holdfast/payload.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_service hf_service;
 typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id of one of its runs */

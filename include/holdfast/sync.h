@@ -2,7 +2,8 @@
 #ifndef HOLDFAST_SYNC_H
 #define HOLDFAST_SYNC_H
 
-#include <holdfast/chan.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_mutex hf_mutex;
 typedef struct hf_sem hf_sem;

@@ -38,8 +38,9 @@
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
 
-#include <holdfast/chan.h>
 #include <holdfast/payload.h>
+#include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 /* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty, and stays so for a function that returns no result. */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);

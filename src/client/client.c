@@ -27,14 +27,14 @@ static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
 
 /* ---- Executions ------------------------------------------------------------------------------------------------------------ */
 
-static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_space, hf_str id, hf_str run_id,
+static hf_status execution_make(hf_op *op, hf_service *service, hf_str namespace_, hf_str id, hf_str run_id,
                                 hf_execution **ret_execution)
 {
     hf_arena arena;
     hf_assert(service != NULL && id.len > 0);
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
-    hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
+    hf_str texts[] = {hf_arena_copy(&arena, namespace_), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
     if (arena.status != HF_OK) {
         hf_arena_deinit(&arena);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
@@ -211,7 +211,7 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_signal_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .signal_name = hf_str_of(name),
         .input = hf_payload_encode(&e.arena, in),
@@ -239,7 +239,7 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *optio
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_request_cancel_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
         .request_id = id_or_random(&e.op, NULL, request_id),
@@ -265,7 +265,7 @@ hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options 
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_terminate_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
         .reason = text_or(options->reason, ""),

@@ -75,7 +75,7 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
 {
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
     hf_pb_get_workflow_execution_history_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .execution = &which,
         .next_page_token = *token,
         .wait_new_event = timeout.ns > 0,
@@ -127,7 +127,7 @@ static bool read_page(hf_errand *e, const hf_execution *execution, hf_str run_id
     bool is_end = false;
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
     hf_pb_get_workflow_execution_history_request request = {
-        .namespace = execution->name_space, .execution = &which, .next_page_token = *token};
+        .namespace = execution->namespace_, .execution = &which, .next_page_token = *token};
     hf_pb_history history = {.events = {NULL, 0}};
     *token = (hf_str){NULL, 0};
     if (hf_errand_ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request) != HF_OK) {

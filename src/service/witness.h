@@ -27,13 +27,13 @@ void hf_insight_add(hf_insight_names *names, hf_str name);
 struct hf_witness {
     hf_witness *next;
     /* Called with a lock held, from any thread: must not wait, allocate or call back. */
-    void (*look)(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight);
+    void (*look)(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 };
 
 /* From its addition to its removal a witness may be asked; never after. */
 void hf_witness_add(hf_service *service, hf_witness *witness);
 void hf_witness_remove(hf_service *service, hf_witness *witness);
 /* What is known of this run; `ret_insight->is_known` is false if nobody knows it. */
-void hf_service_look(hf_service *service, hf_str name_space, hf_str run_id, hf_insight *ret_insight);
+void hf_service_look(hf_service *service, hf_str namespace_, hf_str run_id, hf_insight *ret_insight);
 
 #endif

@@ -153,7 +153,7 @@ static void apply_verdict(activity *act, hf_pb_failure *failure)
 
 static void answer_failed(activity *act, hf_pb_failure *failure)
 {
-    hf_pb_respond_activity_task_failed_request request = {.namespace = act->worker->name_space,
+    hf_pb_respond_activity_task_failed_request request = {.namespace = act->worker->namespace_,
                                                           .identity = act->worker->identity,
                                                           .task_token = act->task->task_token,
                                                           .failure = failure};
@@ -187,7 +187,7 @@ static void leave_to_timeout(activity *act)
 {
     if (act->is_dirty) {
         hf_payload details = hf_activity_take_details(act);
-        hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->name_space,
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->namespace_,
                                                                 .identity = act->worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, details)};
@@ -205,13 +205,13 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     }
     status = check_result(act, status, &failure);
     if (status == HF_OK) {
-        hf_pb_respond_activity_task_completed_request request = {.namespace = worker->name_space,
+        hf_pb_respond_activity_task_completed_request request = {.namespace = worker->namespace_,
                                                                  .identity = worker->identity,
                                                                  .task_token = act->task->task_token,
                                                                  .result = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, &request);
     } else if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
-        hf_pb_respond_activity_task_canceled_request request = {.namespace = worker->name_space,
+        hf_pb_respond_activity_task_canceled_request request = {.namespace = worker->namespace_,
                                                                 .identity = worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, act->out)};

@@ -208,12 +208,12 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
 }
 
 /* While its driver waits for the next task nobody touches the run, and whoever wakes the driver needs the lock for that. */
-void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight)
+void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight)
 {
     hf_worker *worker = HF_CONTAINER(witness, hf_worker, witness);
     hf_wf_cache *cache = &worker->cache;
     hf_spin_lock(&cache->lock);
-    const hf_wf *wf = hf_str_equal(name_space, worker->name_space) ? find(cache, run_id) : NULL;
+    const hf_wf *wf = hf_str_equal(namespace_, worker->namespace_) ? find(cache, run_id) : NULL;
     if (wf != NULL && wf->waiter != NULL && !wf->is_given_up) {
         insight->is_known = true;
         HF_LIST_EACH(node, &wf->signal_waits)

@@ -131,7 +131,7 @@ static hf_status send_beats(void *arg)
         hf_arena arena;
         hf_arena_init(&arena, worker->memory);
         hf_payload details = hf_activity_take_details(act);
-        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->namespace_,
                                                                 .identity = worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&arena, details)};

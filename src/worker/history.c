@@ -62,7 +62,7 @@ static hf_status fetch(hf_op *op, pages *p, hf_str token, int64_t until)
     do {
         hf_pb_workflow_execution execution = {.workflow_id = p->wf->id, .run_id = p->wf->run_id};
         hf_pb_get_workflow_execution_history_request request = {
-            .namespace = worker->name_space, .execution = &execution, .next_page_token = token};
+            .namespace = worker->namespace_, .execution = &execution, .next_page_token = token};
         hf_call call;
         hf_worker_call_init(worker, &call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, p->arena);
         HF_TRY(hf_service_ask(op, worker->service, &call));

@@ -157,7 +157,7 @@ static void sign_off(hf_worker *worker)
 {
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
-    hf_pb_shutdown_worker_request request = {.namespace = worker->name_space,
+    hf_pb_shutdown_worker_request request = {.namespace = worker->namespace_,
                                              .identity = worker->identity,
                                              .sticky_task_queue = worker->sticky_queue,
                                              .task_queue = worker->queue,

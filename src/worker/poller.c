@@ -47,7 +47,7 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
             .name = worker->sticky_queue, .kind = HF_TASK_QUEUE_KIND_STICKY, .normal_name = worker->queue};
     }
     hf_pb_poll_workflow_task_queue_request request = {
-        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &task->arena);
     HF_TRY(hf_service_ask(op, worker->service, &call));
@@ -95,7 +95,7 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
 {
     hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_poll_activity_task_queue_request request = {
-        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, &request, arena);
     HF_TRY(hf_service_ask(op, worker->service, &call));

@@ -152,7 +152,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_pb_respond_workflow_task_failed_request request = {
-        .namespace = worker->name_space,
+        .namespace = worker->namespace_,
         .identity = worker->identity,
         .task_token = step->token,
         .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
@@ -213,7 +213,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
     hf_pb_respond_workflow_task_completed_request request = {
-        .namespace = worker->name_space,
+        .namespace = worker->namespace_,
         .identity = worker->identity,
         .task_token = task->task->task_token,
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),

@@ -94,7 +94,7 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     hf_arena *names = &worker->names;
     HF_TRY(hf_uuid_make(worker->rt, uuid));
     worker->queue = hf_arena_copy(names, hf_str_of(task_queue));
-    worker->name_space = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
+    worker->namespace_ = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
     char me[300];
     worker->rt->env->ops->whoami(worker->rt->env, me, sizeof me);
     (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me, task_queue); /* as others say it; or the beginning of it */

@@ -63,7 +63,7 @@ struct hf_worker {
     hf_arenas arenas; /* for tasks and steps */
     hf_arena names;   /* what follows, and the entries */
     hf_str queue;
-    hf_str name_space;
+    hf_str namespace_;
     hf_str identity;
     hf_str sticky_queue; /* where the steps of cached runs come by; empty without a cache */
     hf_list workflows;
@@ -198,7 +198,7 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
 /* A witness's look: of a run that is here and at rest. */
-void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight);
+void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 /* By the driver, around a step. hf_wf_cache_leave_step says whether the step is still its own to answer; a lost run is given
  * up from then on. */
 void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task);

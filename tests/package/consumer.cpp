@@ -513,10 +513,18 @@ hf_status use_dumps()
     HF_AUTO(hf_text_free) char *json = nullptr;
     HF_TRY(hf_dump(nullptr, &text));
     HF_TRY(hf_dump(nullptr, &json, dump_options));
+    hf_metrics_options metrics_options = hf_metrics_options();
+    metrics_options.json = true;
+    HF_AUTO(hf_text_free) char *metrics = nullptr;
+    HF_AUTO(hf_text_free) char *metrics_json = nullptr;
+    HF_TRY(hf_metrics(nullptr, &metrics));
+    HF_TRY(hf_metrics(nullptr, &metrics_json, metrics_options));
     EXPECT(json[0] == '{');
 #if __cplusplus >= 202002L
     HF_AUTO(hf_text_free) char *third = nullptr;
     HF_TRY(hf_dump(nullptr, &third, {.no_stacks = true}));
+    HF_AUTO(hf_text_free) char *fourth = nullptr;
+    HF_TRY(hf_metrics(nullptr, &fourth, {.json = true}));
 #endif
     return HF_OK;
 }

@@ -32,7 +32,7 @@ static hf_status check_metrics(const char *id)
 {
     char *text = NULL;
     HF_TRY(hf_sleep(hf_seconds(1))); /* the run is gone by then */
-    HF_TRY(hf_metrics(NULL, false, &text));
+    HF_TRY(hf_metrics(NULL, &text));
     HF_CHECK(strstr(text, id) == NULL);
     hf_text_free(text);
     return HF_OK;

@@ -380,7 +380,7 @@ static hf_status drive_talk(void *arg)
         HF_TRY(evict_family(&FAMILIES[0]));
     }
     char *text = NULL;
-    HF_TRY(hf_metrics(NULL, false, &text));
+    HF_TRY(hf_metrics(NULL, &text));
     HF_CHECK(strstr(text, "\nstranded 15\n") != NULL);
     hf_text_free(text);
     HF_TRY(hf_dump(NULL, &text, .no_stacks = true));
