@@ -69,16 +69,21 @@ HF_API const hf_activity_facts *hf_activity_info(void);
 
 HF_END_DECLS
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_fail(...) HF_ACTIVITY_FAIL_(__VA_ARGS__, .size = sizeof(hf_activity_fail_options))
-#define HF_ACTIVITY_FAIL_(message, ...) hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
+#define HF_ACTIVITY_FAIL_(message, ...) \
+    hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_activity_fail(const char *message,
-                                                     hf_activity_fail_options options = hf_activity_fail_options())
+static inline HF_MUST_USE hf_status
+hf_activity_fail(const char *message,
+    hf_activity_fail_options options = hf_activity_fail_options())
 {
     options.size = sizeof options;
     return hf_activity_fail_with(message, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

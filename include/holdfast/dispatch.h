@@ -47,39 +47,51 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_dispatcher_free, hf_dispatcher)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_pool_new(...) HF_POOL_NEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
-#define HF_POOL_NEW_(ret_pool, ...) hf_pool_new_with((ret_pool), &(hf_dispatcher_options){__VA_ARGS__})
+#define HF_POOL_NEW_(ret_pool, ...) \
+    hf_pool_new_with((ret_pool), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_pool_view(...) HF_POOL_VIEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
-#define HF_POOL_VIEW_(pool, ret_view, ...) hf_pool_view_with((pool), (ret_view), &(hf_dispatcher_options){__VA_ARGS__})
+#define HF_POOL_VIEW_(pool, ret_view, ...) \
+    hf_pool_view_with((pool), (ret_view), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_serial_new(...) HF_SERIAL_NEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))
-#define HF_SERIAL_NEW_(ret_serial, ...) hf_serial_new_with((ret_serial), &(hf_dispatcher_options){__VA_ARGS__})
+#define HF_SERIAL_NEW_(ret_serial, ...) \
+    hf_serial_new_with((ret_serial), &(hf_dispatcher_options){__VA_ARGS__})
 #define hf_block(...) HF_BLOCK_(__VA_ARGS__, .size = sizeof(hf_block_options))
-#define HF_BLOCK_(call, arg, ...) hf_block_with((call), (arg), &(hf_block_options){__VA_ARGS__})
+#define HF_BLOCK_(call, arg, ...) \
+    hf_block_with((call), (arg), &(hf_block_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_pool_new(hf_dispatcher **ret_pool,
-                                                hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status
+hf_pool_new(hf_dispatcher **ret_pool,
+    hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_pool_new_with(ret_pool, &options);
 }
-static inline HF_MUST_USE hf_status hf_pool_view(hf_dispatcher *pool, hf_dispatcher **ret_view,
-                                                 hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status
+hf_pool_view(hf_dispatcher *pool, hf_dispatcher **ret_view,
+    hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_pool_view_with(pool, ret_view, &options);
 }
-static inline HF_MUST_USE hf_status hf_serial_new(hf_dispatcher **ret_serial,
-                                                  hf_dispatcher_options options = hf_dispatcher_options())
+static inline HF_MUST_USE hf_status
+hf_serial_new(hf_dispatcher **ret_serial,
+    hf_dispatcher_options options = hf_dispatcher_options())
 {
     options.size = sizeof options;
     return hf_serial_new_with(ret_serial, &options);
 }
-static inline HF_MUST_USE hf_status hf_block(hf_body call, void *arg, hf_block_options options = hf_block_options())
+static inline HF_MUST_USE hf_status
+hf_block(hf_body call, void *arg,
+    hf_block_options options = hf_block_options())
 {
     options.size = sizeof options;
     return hf_block_with(call, arg, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

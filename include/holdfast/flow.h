@@ -72,6 +72,8 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_flow_free, hf_flow)
 HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))
 #define HF_FLOW_NEW_(value_len, ret_flow, ...) \
@@ -86,30 +88,35 @@ HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 #define HF_COLLECTOR_NEXT_(collector, ret_value, ...) \
     hf_collector_next_with((collector), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_flow_new(size_t value_len, hf_flow **ret_flow,
-                                                hf_flow_options options = hf_flow_options())
+static inline HF_MUST_USE hf_status
+hf_flow_new(size_t value_len, hf_flow **ret_flow,
+    hf_flow_options options = hf_flow_options())
 {
     options.size = sizeof options;
     return hf_flow_new_with(value_len, ret_flow, &options);
 }
-static inline HF_MUST_USE hf_status hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
-                                                    hf_collect_options options = hf_collect_options())
+static inline HF_MUST_USE hf_status
+hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
+    hf_collect_options options = hf_collect_options())
 {
     options.size = sizeof options;
     return hf_flow_collect_with(flow, item, ctx, &options);
 }
-static inline HF_MUST_USE hf_status hf_collector_open(hf_flow *flow, hf_collector **ret_collector,
-                                                      hf_collect_options options = hf_collect_options())
+static inline HF_MUST_USE hf_status
+hf_collector_open(hf_flow *flow, hf_collector **ret_collector,
+    hf_collect_options options = hf_collect_options())
 {
     options.size = sizeof options;
     return hf_collector_open_with(flow, ret_collector, &options);
 }
-static inline HF_MUST_USE hf_status hf_collector_next(hf_collector *collector, void *ret_value,
-                                                      hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_collector_next(hf_collector *collector, void *ret_value,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_collector_next_with(collector, ret_value, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

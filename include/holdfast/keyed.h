@@ -110,51 +110,61 @@ HF_AUTO_DEFINE(hf_key_unlock, hf_key_guard)
 HF_AUTO_DEFINE(hf_flight_free, hf_flight)
 HF_AUTO_DEFINE(hf_cache_free, hf_cache)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_keylock_new(...) HF_KEYLOCK_NEW_(__VA_ARGS__, .size = sizeof(hf_keylock_options))
-#define HF_KEYLOCK_NEW_(ret_keylock, ...) hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
+#define HF_KEYLOCK_NEW_(ret_keylock, ...) \
+    hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
 #define hf_keylock_lock(...) HF_KEYLOCK_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_KEYLOCK_LOCK_(keylock, key, key_len, ret_guard, ...) \
     hf_keylock_lock_with((keylock), (key), (key_len), (ret_guard), &(hf_wait_options){__VA_ARGS__})
 #define hf_flight_new(...) HF_FLIGHT_NEW_(__VA_ARGS__, .size = sizeof(hf_flight_options))
-#define HF_FLIGHT_NEW_(ret_flight, ...) hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
+#define HF_FLIGHT_NEW_(ret_flight, ...) \
+    hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
 #define hf_flight_run(...) HF_FLIGHT_RUN_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_FLIGHT_RUN_(flight, key, key_len, body, arg, ret_value, ...) \
     hf_flight_run_with((flight), (key), (key_len), (body), (arg), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #define hf_cache_new(...) HF_CACHE_NEW_(__VA_ARGS__, .size = sizeof(hf_cache_options))
-#define HF_CACHE_NEW_(ret_cache, ...) hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
+#define HF_CACHE_NEW_(ret_cache, ...) \
+    hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_keylock_new(hf_keylock **ret_keylock,
-                                                   hf_keylock_options options = hf_keylock_options())
+static inline HF_MUST_USE hf_status
+hf_keylock_new(hf_keylock **ret_keylock,
+    hf_keylock_options options = hf_keylock_options())
 {
     options.size = sizeof options;
     return hf_keylock_new_with(ret_keylock, &options);
 }
-static inline HF_MUST_USE hf_status hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len,
-                                                    hf_key_guard **ret_guard,
-                                                    hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_keylock_lock_with(keylock, key, key_len, ret_guard, &options);
 }
-static inline HF_MUST_USE hf_status hf_flight_new(hf_flight **ret_flight,
-                                                  hf_flight_options options = hf_flight_options())
+static inline HF_MUST_USE hf_status
+hf_flight_new(hf_flight **ret_flight,
+    hf_flight_options options = hf_flight_options())
 {
     options.size = sizeof options;
     return hf_flight_new_with(ret_flight, &options);
 }
-static inline HF_MUST_USE hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len,
-                                                  hf_flight_body body, void *arg, hf_value **ret_value,
-                                                  hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg, hf_value **ret_value,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);
 }
-static inline HF_MUST_USE hf_status hf_cache_new(hf_cache **ret_cache, hf_cache_options options = hf_cache_options())
+static inline HF_MUST_USE hf_status
+hf_cache_new(hf_cache **ret_cache,
+    hf_cache_options options = hf_cache_options())
 {
     options.size = sizeof options;
     return hf_cache_new_with(ret_cache, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

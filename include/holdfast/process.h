@@ -48,6 +48,8 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_process_close, hf_process)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_process_start(...) HF_PROCESS_START_(__VA_ARGS__, .size = sizeof(hf_process_options))
 #define HF_PROCESS_START_(argv, ret_process, ...) \
@@ -56,18 +58,21 @@ HF_AUTO_DEFINE(hf_process_close, hf_process)
 #define HF_PROCESS_WAIT_(process, ret_exit, ...) \
     hf_process_wait_with((process), (ret_exit), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_process_start(const char *const *argv, hf_process **ret_process,
-                                                     hf_process_options options = hf_process_options())
+static inline HF_MUST_USE hf_status
+hf_process_start(const char *const *argv, hf_process **ret_process,
+    hf_process_options options = hf_process_options())
 {
     options.size = sizeof options;
     return hf_process_start_with(argv, ret_process, &options);
 }
-static inline HF_MUST_USE hf_status hf_process_wait(hf_process *process, hf_exit *ret_exit,
-                                                    hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_process_wait(hf_process *process, hf_exit *ret_exit,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_process_wait_with(process, ret_exit, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

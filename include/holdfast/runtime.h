@@ -156,39 +156,51 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_runtime_free, hf_runtime)
 HF_AUTO_DEFINE(hf_text_free, char)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_runtime_new(...) HF_RUNTIME_NEW_(__VA_ARGS__, .size = sizeof(hf_runtime_options))
-#define HF_RUNTIME_NEW_(ret_runtime, ...) hf_runtime_new_with((ret_runtime), &(hf_runtime_options){__VA_ARGS__})
+#define HF_RUNTIME_NEW_(ret_runtime, ...) \
+    hf_runtime_new_with((ret_runtime), &(hf_runtime_options){__VA_ARGS__})
 #define hf_run(...) HF_RUN_(__VA_ARGS__, .size = sizeof(hf_runtime_options))
-#define HF_RUN_(body, arg, ...) hf_run_with((body), (arg), &(hf_runtime_options){__VA_ARGS__})
+#define HF_RUN_(body, arg, ...) \
+    hf_run_with((body), (arg), &(hf_runtime_options){__VA_ARGS__})
 #define hf_dump(...) HF_DUMP_(__VA_ARGS__, .size = sizeof(hf_dump_options))
-#define HF_DUMP_(runtime, ret_text, ...) hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
+#define HF_DUMP_(runtime, ret_text, ...) \
+    hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
 #define hf_metrics(...) HF_METRICS_(__VA_ARGS__, .size = sizeof(hf_metrics_options))
-#define HF_METRICS_(runtime, ret_text, ...) hf_metrics_with((runtime), (ret_text), &(hf_metrics_options){__VA_ARGS__})
+#define HF_METRICS_(runtime, ret_text, ...) \
+    hf_metrics_with((runtime), (ret_text), &(hf_metrics_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_metrics(hf_runtime *runtime, char **ret_text,
-                                               hf_metrics_options options = hf_metrics_options())
-{
-    options.size = sizeof options;
-    return hf_metrics_with(runtime, ret_text, &options);
-}
-static inline HF_MUST_USE hf_status hf_runtime_new(hf_runtime **ret_runtime,
-                                                   hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status
+hf_runtime_new(hf_runtime **ret_runtime,
+    hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_runtime_new_with(ret_runtime, &options);
 }
-static inline HF_MUST_USE hf_status hf_run(hf_body body, void *arg, hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status
+hf_run(hf_body body, void *arg,
+    hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_run_with(body, arg, &options);
 }
-static inline HF_MUST_USE hf_status hf_dump(hf_runtime *runtime, char **ret_text,
-                                            hf_dump_options options = hf_dump_options())
+static inline HF_MUST_USE hf_status
+hf_dump(hf_runtime *runtime, char **ret_text,
+    hf_dump_options options = hf_dump_options())
 {
     options.size = sizeof options;
     return hf_dump_with(runtime, ret_text, &options);
 }
+static inline HF_MUST_USE hf_status
+hf_metrics(hf_runtime *runtime, char **ret_text,
+    hf_metrics_options options = hf_metrics_options())
+{
+    options.size = sizeof options;
+    return hf_metrics_with(runtime, ret_text, &options);
+}
 #endif
+/* clang-format on */
 
 #endif

@@ -234,31 +234,41 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_scope_close, hf_scope)
 HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options))
-#define HF_SCOPE_OPEN_(ret_scope, ...) hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
+#define HF_SCOPE_OPEN_(ret_scope, ...) \
+    hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
 #define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
-#define HF_FORK_(scope, body, arg, ...) hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
+#define HF_FORK_(scope, body, arg, ...) \
+    hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
 #define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_scope_cancel_options))
-#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
+#define HF_SCOPE_CANCEL_(scope, ...) \
+    hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
+static inline HF_MUST_USE hf_status
+hf_scope_open(hf_scope **ret_scope,
+    hf_scope_options options = hf_scope_options())
 {
     options.size = sizeof options;
     return hf_scope_open_with(ret_scope, &options);
 }
-static inline HF_MUST_USE hf_status hf_fork(hf_scope *scope, hf_body body, void *arg,
-                                            hf_fork_options options = hf_fork_options())
+static inline HF_MUST_USE hf_status
+hf_fork(hf_scope *scope, hf_body body, void *arg,
+    hf_fork_options options = hf_fork_options())
 {
     options.size = sizeof options;
     return hf_fork_with(scope, body, arg, &options);
 }
-static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope,
-                                                    hf_scope_cancel_options options = hf_scope_cancel_options())
+static inline HF_MUST_USE hf_status
+hf_scope_cancel(hf_scope *scope,
+    hf_scope_cancel_options options = hf_scope_cancel_options())
 {
     options.size = sizeof options;
     return hf_scope_cancel_with(scope, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

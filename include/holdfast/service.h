@@ -154,9 +154,12 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_close, hf_service)
 HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_open(...) HF_OPEN_(__VA_ARGS__, .size = sizeof(hf_open_options))
-#define HF_OPEN_(address, ret_service, ...) hf_open_with((address), (ret_service), &(hf_open_options){__VA_ARGS__})
+#define HF_OPEN_(address, ret_service, ...) \
+    hf_open_with((address), (ret_service), &(hf_open_options){__VA_ARGS__})
 #define hf_start(...) HF_START_(__VA_ARGS__, .size = sizeof(hf_start_options))
 #define HF_START_(service, type, in, ret_execution, ...) \
     hf_start_with((service), (type), (in), (ret_execution), &(hf_start_options){__VA_ARGS__})
@@ -164,57 +167,68 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 #define HF_EXECUTION_NEW_(service, id, ret_execution, ...) \
     hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
 #define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_RESULT_(execution, ret_out, ...) hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define HF_RESULT_(execution, ret_out, ...) \
+    hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
     hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
 #define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
-#define HF_CANCEL_(execution, ...) hf_cancel_with((execution), &(hf_cancel_options){__VA_ARGS__})
+#define HF_CANCEL_(execution, ...) \
+    hf_cancel_with((execution), &(hf_cancel_options){__VA_ARGS__})
 #define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_terminate_options))
-#define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_terminate_options){__VA_ARGS__})
+#define HF_TERMINATE_(execution, ...) \
+    hf_terminate_with((execution), &(hf_terminate_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_open(const char *address, hf_service **ret_service,
-                                            hf_open_options options = hf_open_options())
+static inline HF_MUST_USE hf_status
+hf_open(const char *address, hf_service **ret_service,
+    hf_open_options options = hf_open_options())
 {
     options.size = sizeof options;
     return hf_open_with(address, ret_service, &options);
 }
-static inline HF_MUST_USE hf_status hf_start(hf_service *service, const char *type, hf_payload in,
-                                             hf_execution **ret_execution,
-                                             hf_start_options options = hf_start_options())
+static inline HF_MUST_USE hf_status
+hf_start(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+    hf_start_options options = hf_start_options())
 {
     options.size = sizeof options;
     return hf_start_with(service, type, in, ret_execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
-                                                     hf_execution_options options = hf_execution_options())
+static inline HF_MUST_USE hf_status
+hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
+    hf_execution_options options = hf_execution_options())
 {
     options.size = sizeof options;
     return hf_execution_new_with(service, id, ret_execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_result(hf_execution *execution, hf_payload *ret_out,
-                                              hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_result(hf_execution *execution, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_result_with(execution, ret_out, &options);
 }
-static inline HF_MUST_USE hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
-                                              hf_signal_options options = hf_signal_options())
+static inline HF_MUST_USE hf_status
+hf_signal(hf_execution *execution, const char *name, hf_payload in,
+    hf_signal_options options = hf_signal_options())
 {
     options.size = sizeof options;
     return hf_signal_with(execution, name, in, &options);
 }
-static inline HF_MUST_USE hf_status hf_cancel(hf_execution *execution, hf_cancel_options options = hf_cancel_options())
+static inline HF_MUST_USE hf_status
+hf_cancel(hf_execution *execution,
+    hf_cancel_options options = hf_cancel_options())
 {
     options.size = sizeof options;
     return hf_cancel_with(execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_terminate(hf_execution *execution,
-                                                 hf_terminate_options options = hf_terminate_options())
+static inline HF_MUST_USE hf_status
+hf_terminate(hf_execution *execution,
+    hf_terminate_options options = hf_terminate_options())
 {
     options.size = sizeof options;
     return hf_terminate_with(execution, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

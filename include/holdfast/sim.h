@@ -55,15 +55,21 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_sim_free, hf_env)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_sim_new(...) HF_SIM_NEW_(__VA_ARGS__, .size = sizeof(hf_sim_options))
-#define HF_SIM_NEW_(ret_env, ...) hf_sim_new_with((ret_env), &(hf_sim_options){__VA_ARGS__})
+#define HF_SIM_NEW_(ret_env, ...) \
+    hf_sim_new_with((ret_env), &(hf_sim_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_sim_new(hf_env **ret_env, hf_sim_options options = hf_sim_options())
+static inline HF_MUST_USE hf_status
+hf_sim_new(hf_env **ret_env,
+    hf_sim_options options = hf_sim_options())
 {
     options.size = sizeof options;
     return hf_sim_new_with(ret_env, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

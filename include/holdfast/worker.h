@@ -103,6 +103,8 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))
 #define HF_WORKER_NEW_(service, task_queue, ret_worker, ...) \
@@ -111,18 +113,21 @@ HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 #define HF_WORKER_ADD_ACTIVITY_(worker, name, activity, ...) \
     hf_worker_add_activity_with((worker), (name), (activity), &(hf_add_activity_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
-                                                  hf_worker_options options = hf_worker_options())
+static inline HF_MUST_USE hf_status
+hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+    hf_worker_options options = hf_worker_options())
 {
     options.size = sizeof options;
     return hf_worker_new_with(service, task_queue, ret_worker, &options);
 }
-static inline HF_MUST_USE hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
-                                                           hf_add_activity_options options = hf_add_activity_options())
+static inline HF_MUST_USE hf_status
+hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
+    hf_add_activity_options options = hf_add_activity_options())
 {
     options.size = sizeof options;
     return hf_worker_add_activity_with(worker, name, activity, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

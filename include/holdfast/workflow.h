@@ -93,25 +93,31 @@ HF_API const char *hf_workflow_run_id(void);
 
 HF_END_DECLS
 
+/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))
 #define HF_ACTIVITY_RUN_(name, in, ret_out, ...) \
     hf_activity_run_with((name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
 #define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_SIGNAL_WAIT_(name, ret_out, ...) hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define HF_SIGNAL_WAIT_(name, ret_out, ...) \
+    hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
-                                                    hf_activity_options options = hf_activity_options())
+static inline HF_MUST_USE hf_status
+hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
+    hf_activity_options options = hf_activity_options())
 {
     options.size = sizeof options;
     return hf_activity_run_with(name, in, ret_out, &options);
 }
-static inline HF_MUST_USE hf_status hf_signal_wait(const char *name, hf_payload *ret_out,
-                                                   hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_signal_wait(const char *name, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_signal_wait_with(name, ret_out, &options);
 }
 #endif
+/* clang-format on */
 
 #endif
