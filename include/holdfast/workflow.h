@@ -8,11 +8,12 @@
  *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
  *   - waits, sleeps, bounds of scopes and delays of forks are at least a millisecond long, else they are refused with
  *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it only looks;
- *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop that tries
- *     again until a call succeeds would go on for ever: after 1,000 calls the next one does not return, and nothing of that
- *     fiber runs any more, no cleanup either. The log says where it was (workflow_did_not_return), and the run goes on from its
- *     history. What the library gave the run is freed; what its code allocated itself is lost, each time. docs/verbs.md lists the
- *     calls that count; those that close, unlock or free do not.
+ *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop
+ *     that repeats a call until it succeeds would never end. So once 1,000 calls of a fiber have returned
+ *     HF_ERR_EVICTED, its next call does not return: no code of that fiber runs any more, not even cleanup. The log says
+ *     where it was (workflow_did_not_return), and the run goes on from its history. Memory that the library gave the run
+ *     is freed; memory that its code allocated is lost, each time. docs/verbs.md lists the calls that are refused so and
+ *     count; calls that close, unlock or free do not.
  *
  * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of waits and
  * scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at most 51,200 events and
