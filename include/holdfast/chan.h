@@ -28,10 +28,11 @@ HF_BEGIN_DECLS
 /* A channel for values of `value_len` bytes: at most 1 MiB each, and 1 GiB in all for `capacity` of them; larger things
  * travel by pointer. Fails: HF_ERR_NOMEM, HF_ERR_INVALID over these bounds. */
 HF_API HF_MUST_USE hf_status hf_chan_new_with(size_t value_len, hf_chan **ret_chan, const hf_chan_options *options);
-/* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
- * it. Accepts NULL. */
+/* Call it when no fiber uses the channel any more, best after the scope of its users was closed. HF_ERR_MISUSE while
+ * a fiber or thread waits on it. Accepts NULL. */
 HF_API hf_status hf_chan_free(hf_chan *chan);
-/* No more sends. Receivers still get what is buffered, then HF_ERR_CLOSED. */
+/* Ends the sending: further sends fail with HF_ERR_CLOSED. Receivers still get the buffered values, then
+ * HF_ERR_CLOSED. */
 HF_API hf_status hf_chan_close(hf_chan *chan);
 
 /* Fails: HF_ERR_CLOSED, HF_ERR_CANCELED, HF_ERR_TIMEOUT; then nothing was sent or received. */
@@ -42,7 +43,7 @@ HF_API HF_MUST_USE hf_status hf_chan_try_send(hf_chan *chan, const void *value);
 HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
 
-/* Waits until one case can go on, does that one and returns its index; the first ready one in order wins.
+/* Waits until a case is ready, does it and gives its index. If several are ready, the first of them is taken.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
 HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
                                             const hf_wait_options *options);

@@ -11,18 +11,21 @@ typedef struct hf_dispatcher_options {
     hf_runtime *runtime; /* needed on a plain thread only */
     int limit;           /* pool: threads at most, 64; view: calls at once, 1. HF_UNLIMITED is refused */
     hf_span idle;        /* pool: time after which an idle thread ends; 5 s */
-    int64_t queue_max; /* pool, view: calls waiting at most; more is HF_ERR_LIMIT, from hf_block, or as the outcome of a
-                              forked branch; 0 = HF_UNLIMITED */
+    /* Pool, view: calls waiting at most; one more fails with HF_ERR_LIMIT, from hf_block or as the outcome of a forked
+     * branch; 0 = HF_UNLIMITED. */
+    int64_t queue_max;
 } hf_dispatcher_options;
 
 typedef struct hf_block_options {
     size_t size;       /* set by the macro */
     hf_dispatcher *on; /* a pool or a view; NULL = the runtime's pool */
-    bool abandonable;  /* a canceled caller returns at once; the call goes on and its result is dropped. `arg` must
-                                then be owned by the call: `drop` is called with it when it is over. */
-    void (*drop)(void *arg); /* with abandonable: releases `arg` whenever what hf_block returns is not the call's own
-                                result: once an abandoned call has ended, or when it never ran */
-    hf_span timeout;         /* with abandonable: as if canceled, but HF_ERR_TIMEOUT */
+    /* A canceled caller returns at once; the call goes on and its result is dropped. The call must then own `arg`:
+     * `drop` is called with it in the end. */
+    bool abandonable;
+    /* With abandonable: releases `arg` when hf_block does not return the call's own result: after an abandoned call has
+     * ended, or when the call never ran. */
+    void (*drop)(void *arg);
+    hf_span timeout; /* with abandonable: as if canceled, but HF_ERR_TIMEOUT */
 } hf_block_options;
 
 HF_BEGIN_DECLS
@@ -32,13 +35,14 @@ HF_API HF_MUST_USE hf_status hf_pool_new_with(hf_dispatcher **ret_pool, const hf
 /* A view of a pool (NULL = the runtime's) with its own, smaller limit. */
 HF_API HF_MUST_USE hf_status hf_pool_view_with(hf_dispatcher *pool, hf_dispatcher **ret_view,
                                                const hf_dispatcher_options *options);
-/* Runs the branches that are forked on it one after another, in order; each to its end. So a branch must not wait for another one
- * that is forked on the same serial dispatcher: that one waits for its turn. */
+/* Runs the branches that are forked on it one after another, in order; each to its end. So a branch must not wait
+ * for another branch of the same serial dispatcher, which starts only after it. */
 HF_API HF_MUST_USE hf_status hf_serial_new_with(hf_dispatcher **ret_serial, const hf_dispatcher_options *options);
-/* HF_ERR_MISUSE while it has work. A pool that is not freed ends with its runtime, which logs a warning (pool_not_freed). */
+/* HF_ERR_MISUSE while it has work. A pool that is not freed ends with its runtime, which logs a warning
+ * (pool_not_freed). */
 HF_API hf_status hf_dispatcher_free(hf_dispatcher *dispatcher);
 
-/* Runs call(arg) on a pool thread and waits for it; returns what it returned. Only the closure moves, never the fiber.
+/* Runs call(arg) on a pool thread and waits for it; returns what it returned. The fiber stays on its own thread.
  * A call that has started cannot be interrupted: a canceled caller still waits for it, unless it is abandonable; one
  * that has not started is withdrawn (HF_ERR_CANCELED). On a plain thread it simply calls. */
 HF_API HF_MUST_USE hf_status hf_block_with(hf_body call, void *arg, const hf_block_options *options);

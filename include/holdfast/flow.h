@@ -1,6 +1,6 @@
 /* Flows: streams of values with one or many collectors, each with its own buffer and its own back-pressure.
  *
- * A cold flow is a function that emits; every collector runs it anew, in a fiber that ends with the collector.
+ * A cold flow is a function that emits; each collector runs it again, in a fiber that ends with the collector.
  * A hot flow is emitted into from anywhere; every collector sees what is emitted while it collects.
  * A shared flow is a cold one that runs once while it has collectors, and is canceled when the last one leaves. */
 #ifndef HOLDFAST_FLOW_H
@@ -15,7 +15,7 @@ typedef struct hf_collector hf_collector;
 
 /* The source of a cold or shared flow: emits with hf_emit until it is done (HF_OK) or fails. */
 typedef hf_status (*hf_flow_source)(void *arg, hf_emitter *emitter);
-/* Called for each value; anything but HF_OK ends the collection and is what hf_flow_collect returns. */
+/* Called for each value. Any status but HF_OK ends the collection, and hf_flow_collect returns that status. */
 typedef hf_status (*hf_flow_item)(void *ctx, const void *value);
 
 typedef enum hf_flow_mode {
@@ -48,18 +48,19 @@ HF_API hf_status hf_flow_free(hf_flow *flow);
 /* Ends a hot flow: collectors get what is buffered, then the end. */
 HF_API hf_status hf_flow_close(hf_flow *flow);
 
-/* Gives a value to every collector of a hot flow, or to none: first waits until no buffer is full. HF_ERR_CLOSED,
- * HF_ERR_CANCELED. */
+/* Gives a value to all collectors of a hot flow: waits until no buffer is full, then adds it to each. On failure no
+ * collector got it. Fails: HF_ERR_CLOSED, HF_ERR_CANCELED. */
 HF_API HF_MUST_USE hf_status hf_flow_emit(hf_flow *flow, const void *value);
-/* Inside a source. HF_ERR_CANCELED, also inside a shield, once nobody collects any more. */
+/* Called by a source. Fails: HF_ERR_CANCELED, also inside a shield, when the last collector has left. */
 HF_API HF_MUST_USE hf_status hf_emit(hf_emitter *emitter, const void *value);
 
 /* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */
 HF_API HF_MUST_USE hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx,
                                                   const hf_collect_options *options);
 
-/* The same by hand. A collector belongs to the fiber that opened it. One of a cold flow holds a scope open in that fiber,
- * so it is closed in reverse order with other scopes and collectors; out of order is HF_ERR_MISUSE, and closes nothing. */
+/* The same by hand. A collector belongs to the fiber that opened it. One of a cold flow holds a scope open in that
+ * fiber, so it is closed in reverse order with other scopes and collectors; out of order is HF_ERR_MISUSE, and
+ * closes nothing. */
 HF_API HF_MUST_USE hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector,
                                                     const hf_collect_options *options);
 HF_API HF_MUST_USE hf_status hf_collector_next_with(hf_collector *collector, void *ret_value,

@@ -16,7 +16,7 @@ typedef struct hf_keylock_options {
     size_t size; /* set by the macro */
     const char *name;
     hf_runtime *runtime; /* needed on a plain thread only */
-    int64_t idle_max;    /* entries kept though nobody uses them, oldest go first; 1000, HF_OFF = none */
+    int64_t idle_max;    /* unused entries that are kept, the oldest go first; 1000, HF_OFF = none, HF_UNLIMITED */
 } hf_keylock_options;
 
 /* Single-flight: concurrent calls for one key share one run of the work. */
@@ -40,7 +40,8 @@ typedef struct hf_cache_options {
     hf_runtime *runtime; /* needed on a plain thread only */
     int64_t count_max;   /* entries; 100, HF_UNLIMITED */
     int64_t bytes_max;   /* sum of the entries' lengths plus keys; HF_UNLIMITED */
-    /* An entry leaves the cache by eviction (not when replaced or removed); called without locks held, must not wait. May be NULL. */
+    /* Called when an entry is evicted, but not when it is replaced or removed. No locks are held; it must not wait. May
+     * be NULL. */
     void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
     void *state;
 } hf_cache_options;
@@ -56,8 +57,8 @@ typedef struct hf_cache_counts {
 
 HF_BEGIN_DECLS
 
-/* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last holder lets go. One reference is
- * the caller's. */
+/* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last reference is released. One
+ * reference is the caller's. */
 HF_API HF_MUST_USE hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_value **ret_value);
 /* The same with a copy of the bytes. */
 HF_API HF_MUST_USE hf_status hf_value_copy(const void *data, size_t len, hf_value **ret_value);
@@ -79,10 +80,10 @@ HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waite
 
 HF_API HF_MUST_USE hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
 HF_API hf_status hf_flight_free(hf_flight *flight);
-/* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or cancellation.
- * A waiter that is canceled leaves alone; when the last one leaves, the work is canceled and the key is free at once.
- * `arg` must stay valid until the work has ended: put it where the flight's scope keeps it, or wait uncanceled.
- * `*ret_value` (may be NULL) holds a reference. */
+/* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or
+ * cancellation. A canceled waiter leaves and the others go on waiting. When the last one leaves, the work is
+ * canceled and the key is free at once. `arg` must stay valid until the work has ended, which may be after a
+ * canceled caller has left: let it live as long as the flight's scope. `*ret_value` (may be NULL) holds a reference. */
 HF_API HF_MUST_USE hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body,
                                                 void *arg, hf_value **ret_value, const hf_wait_options *options);
 HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
@@ -90,7 +91,8 @@ HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 HF_API HF_MUST_USE hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
 /* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry.
- * A value over the byte bound is HF_ERR_TOO_BIG; one that only fits by dropping a pinned entry HF_ERR_LIMIT. */
+ * Fails: HF_ERR_TOO_BIG: the value is larger than bytes_max; HF_ERR_LIMIT: there is room only if a pinned entry is
+ * dropped; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value,
                                           bool *ret_is_new);
 /* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */

@@ -1,6 +1,6 @@
-/* Child processes: argv, never a shell. They live in a group of their own under one small helper process per runtime;
- * when a child ends, the helper kills what is left of its group; when the host dies, even by kill -9, it kills them all and
- * all their descendants. */
+/* Child processes: argv, never a shell. Each child has a process group of its own, under one small helper process
+ * per runtime. When a child ends, the helper kills the rest of its group. When the program dies, even by kill -9,
+ * the helper kills all children and their descendants. */
 #ifndef HOLDFAST_PROCESS_H
 #define HOLDFAST_PROCESS_H
 
@@ -30,7 +30,8 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_process_start_with(const char *const *argv, hf_process **ret_process,
                                                    const hf_process_options *options);
 HF_API int64_t hf_process_pid(const hf_process *process);
-/* Its pipes, owned by the process; NULL unless asked for. What the child writes waits in the pipe: back-pressure. */
+/* Its pipes, owned by the process; NULL unless asked for. A child that writes more than the pipe holds waits until
+ * it is read. */
 HF_API hf_conn *hf_process_in(hf_process *process);
 HF_API hf_conn *hf_process_out(hf_process *process);
 HF_API hf_conn *hf_process_err(hf_process *process);

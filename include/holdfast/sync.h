@@ -29,11 +29,11 @@ HF_API HF_MUST_USE hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, 
 HF_API hf_status hf_sem_free(hf_sem *sem);
 HF_API HF_MUST_USE hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits);
-HF_API hf_status hf_sem_release(hf_sem *sem, int64_t permits); /* also from who did not acquire */
+HF_API hf_status hf_sem_release(hf_sem *sem, int64_t permits); /* the caller need not be the one that acquired */
 
 HF_API HF_MUST_USE hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options);
 HF_API hf_status hf_cond_free(hf_cond *cond);
-/* Releases the mutex, waits, and holds the mutex again whatever it returns, so test the condition in a loop.
+/* Releases the mutex, waits, and holds the mutex again when it returns, also on failure. Test the condition in a loop.
  * Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_MISUSE (mutex not held by the caller). */
 HF_API HF_MUST_USE hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_cond_signal(hf_cond *cond);
@@ -41,8 +41,8 @@ HF_API HF_MUST_USE hf_status hf_cond_broadcast(hf_cond *cond);
 
 HF_API HF_MUST_USE hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options);
 HF_API hf_status hf_once_free(hf_once *once);
-/* The first caller runs body; the others wait for it; after it returned HF_OK nobody runs it again. When it failed the
- * next caller tries. Returns what body returned to who ran it, HF_OK to the others. */
+/* The first caller runs body, and the others wait for it. Once body has returned HF_OK it is not run again. If it
+ * failed, the next caller runs it. Returns the status of body to the caller that ran it, HF_OK to the others. */
 HF_API HF_MUST_USE hf_status hf_once_run(hf_once *once, hf_body body, void *arg);
 
 HF_END_DECLS

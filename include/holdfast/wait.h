@@ -7,8 +7,8 @@
 
 typedef struct hf_wait_options {
     size_t size; /* set by the macro */
-    /* Give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative one is over at once. To wait until a point in
-     * time use hf_time_until or hf_instant_until, which never return 0. */
+    /* Give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative one is over at once. To wait until a
+     * point in time use hf_time_until or hf_instant_until, which never return 0. */
     hf_span timeout;
 } hf_wait_options;
 

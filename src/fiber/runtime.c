@@ -615,11 +615,11 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
         stats.switches += __atomic_load_n(&c->switches, __ATOMIC_RELAXED);
         stats.steals += __atomic_load_n(&c->steals, __ATOMIC_RELAXED);
         stats.wakes_remote += __atomic_load_n(&c->wakes_remote, __ATOMIC_RELAXED);
-        stats.jobs -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
+        stats.branches -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
         stats.scopes += __atomic_load_n(&c->scopes_opened, __ATOMIC_RELAXED);
         stats.scopes -= __atomic_load_n(&c->scopes_closed, __ATOMIC_RELAXED);
     }
-    stats.jobs += stats.forks;
+    stats.branches += stats.forks;
     stats.scopes += atomic_load(&rt->ids);
     stats.fibers = (uint64_t)hf_stacks_used(rt);
     stats.stack_bytes = hf_stacks_bytes(rt);

@@ -12,6 +12,7 @@ enum {
     WORKFLOWS_MAX = 200,
     ACTIVITIES_MAX = 200,
     CACHED_MAX = 1000,
+    CACHED_BYTES_MAX = 256 << 20,
     POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
@@ -23,7 +24,7 @@ hf_status hf_worker_may_ask(const hf_service *service)
     return hf_service_check(&op, service) == HF_OK ? HF_OK : hf_raise(op.status, "%s", op.message);
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 static int or_default(int number, int by_default)
 {
@@ -39,7 +40,7 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
 {
     const struct {
         const char *what;
-        int number;
+        int64_t number;
         int may_be;
     } numbers[] = {
         {".workflows_max", o->workflows_max, HF_MAY_BE_UNLIMITED},
@@ -47,6 +48,7 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
         {".cached_max", o->cached_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
         {".pollers_max", o->pollers_max, HF_MAY_BE_OFF},
         {".activity_pollers_max", o->activity_pollers_max, HF_MAY_BE_OFF},
+        {".cached_bytes_max", o->cached_bytes_max, HF_MAY_BE_UNLIMITED},
     };
     for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {
         HF_TRY(hf_number_check(op, VERB, numbers[i].what, numbers[i].number, numbers[i].may_be));
@@ -54,7 +56,8 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
     return HF_OK;
 }
 
-/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be in. */
+/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be
+ * in. */
 static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_options *o)
 {
     HF_TRY(hf_text_check(op, VERB, "the task queue", task_queue, 1, HF_QUEUE_LEN_MAX));
@@ -76,7 +79,8 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
     o.workflows_max = or_default(o.workflows_max, WORKFLOWS_MAX);
     o.activities_max = or_default(o.activities_max, ACTIVITIES_MAX);
     o.cached_max = or_default(o.cached_max, CACHED_MAX);
-    o.cached_bytes_max = o.cached_bytes_max > 0 ? o.cached_bytes_max : (size_t)256 << 20;
+    o.cached_bytes_max = o.cached_bytes_max == 0 ? CACHED_BYTES_MAX : o.cached_bytes_max;
+    o.cached_bytes_max = o.cached_bytes_max == HF_UNLIMITED ? INT64_MAX : o.cached_bytes_max;
     o.pollers_max = or_default(o.pollers_max, POLLERS_MAX);
     o.activity_pollers_max = or_default(o.activity_pollers_max, POLLERS_MAX);
     o.sticky_timeout = span_or(o.sticky_timeout, hf_seconds(10));
@@ -224,7 +228,7 @@ hf_status hf_worker_release(hf_worker *worker)
     return HF_OK;
 }
 
-/* ---- The registry ---------------------------------------------------------------------------------------------------------- */
+/* ---- The registry ------------------------------------------------------------------------------------------------ */
 
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name)
 {
@@ -272,10 +276,10 @@ hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_functio
 }
 
 hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
-                                      const hf_add_activity_options *options)
+                                      const hf_worker_add_activity_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
-    HF_OPTIONS(hf_add_activity_options, options, hf_worker_add_activity);
+    HF_OPTIONS(hf_worker_add_activity_options, options, hf_worker_add_activity);
     bool on_fiber = options->on_fiber;
     int count = worker != NULL ? worker->options.activities_max : 0;
     bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;

@@ -576,7 +576,7 @@ hf_status use_workers()
     hf_activity_options activity_options = hf_activity_options();
     activity_options.start_to_close = hf_seconds(1);
     EXPECT(hf_worker_new(nullptr, "queue", &worker) == HF_ERR_MISUSE);
-    hf_add_activity_options add_options = hf_add_activity_options();
+    hf_worker_add_activity_options add_options = hf_worker_add_activity_options();
     add_options.on_fiber = true;
     hf_activity_fail_options fail_options = hf_activity_fail_options();
     fail_options.is_final = true;

@@ -209,7 +209,7 @@ static void add_up(hf_runtime *rt, hf_names *total)
     X(steals)       \
     X(wakes_remote) \
     X(pool_calls)   \
-    X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
+    X(pool_depth) X(pool_threads) X(fibers) X(branches) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {

@@ -137,10 +137,10 @@ static hf_status negative_jobs(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    REFUSED(hf_scope_open(&scope, .jobs_max = -7), HF_ERR_INVALID, "jobs_max");
-    REFUSED(hf_scope_open(&scope, .jobs_max = HF_OFF), HF_ERR_INVALID, "jobs_max");
+    REFUSED(hf_scope_open(&scope, .branches_max = -7), HF_ERR_INVALID, "branches_max");
+    REFUSED(hf_scope_open(&scope, .branches_max = HF_OFF), HF_ERR_INVALID, "branches_max");
     HF_CHECK(scope == NULL);
-    return hf_scope_open(&scope, .jobs_max = HF_UNLIMITED);
+    return hf_scope_open(&scope, .branches_max = HF_UNLIMITED);
 }
 
 static hf_status negative_figures(void *arg)
