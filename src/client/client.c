@@ -1,4 +1,4 @@
-/* What a program asks of a service: start, signal, cancel, terminate; each is one call. The result: result.c. */
+/* The client's verbs: start, signal, cancel, terminate. Each is one call of the service. hf_result is in result.c. */
 #include "base/env.h"
 #include "base/span.h"
 #include "client/errand.h"
@@ -25,7 +25,7 @@ static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
     return hf_str_of(room);
 }
 
-/* ---- Executions ------------------------------------------------------------------------------------------------------------ */
+/* ---- Executions -------------------------------------------------------------------------------------------------- */
 
 static hf_status execution_make(hf_op *op, hf_service *service, hf_str namespace_, hf_str id, hf_str run_id,
                                 hf_execution **ret_execution)
@@ -91,12 +91,7 @@ const char *hf_execution_run_id(const hf_execution *execution)
     return execution != NULL ? execution->run_id.data : "";
 }
 
-/* ---- Start ----------------------------------------------------------------------------------------------------------------- */
-
-static hf_pb_duration duration_of(hf_span span)
-{
-    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
-}
+/* ---- Start ------------------------------------------------------------------------------------------------------- */
 
 static int32_t reuse_of(hf_id_reuse reuse)
 {
@@ -156,14 +151,14 @@ static hf_status start(hf_errand *e, hf_service *service, const char *type, hf_p
         .workflow_type = &workflow_type,
         .task_queue = &queue,
         .input = hf_payload_encode(&e->arena, in),
-        .workflow_execution_timeout = duration_of(o->execution_timeout),
-        .workflow_run_timeout = duration_of(o->run_timeout),
-        .workflow_task_timeout = duration_of(o->task_timeout),
+        .workflow_execution_timeout = hf_duration_of_bound(o->execution_timeout),
+        .workflow_run_timeout = hf_duration_of_bound(o->run_timeout),
+        .workflow_task_timeout = hf_duration_of_bound(o->task_timeout),
         .identity = HF_STR("client"),
         .workflow_id_reuse_policy = reuse_of(o->id_reuse),
         .workflow_id_conflict_policy = conflict_of(o->id_conflict),
     };
-    char request_id[HF_UUID_LEN]; /* an id that nobody else has says as well that it is the same request */
+    char request_id[HF_UUID_LEN]; /* a random workflow id can serve as the request id, too */
     request.request_id =
         o->id == NULL && o->request_id == NULL ? request.workflow_id : id_or_random(&e->op, o->request_id, request_id);
     HF_TRY(e->op.status);
@@ -192,7 +187,7 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
     return hf_errand_end(&e);
 }
 
-/* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
+/* ---- Signal, cancel, terminate ----------------------------------------------------------------------------------- */
 
 hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_signal_options *options)
 {

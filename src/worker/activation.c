@@ -1,17 +1,17 @@
-/* From events to a run that goes on.
+/* Applies events to a run.
  *
- * A history is cut at each WorkflowTaskStarted whose task was completed, or is the one at hand; tasks that failed or timed
- * out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
+ * A history is cut at each WorkflowTaskStarted whose task was completed, and at that of the current task; tasks that
+ * failed or timed out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
  *
- *     1  the events that the last activation's commands became: compared with them, one by one; and what has ended is noted:
- *        code that gives it up in 3, 4 or 5, before it hears of the end, has nothing to cancel
+ *     1  the events of the last activation's commands are compared with them, one by one; ends are noted: code
+ *        that gives up such an activity or timer in 3, 4 or 5 has nothing to cancel
  *     2  the clock: the time of the WorkflowTaskStarted
- *     3  the start: the first fiber begins                          turn
- *     4  signals, as they came: given to who waits, else kept       turn
- *     5  ends of activities, fired timers, a cancel, as they came   turn
+ *     3  the start: the first fiber begins                             turn
+ *     4  signals in order: given to a waiting fiber, else kept         turn
+ *     5  ends of activities, fired timers, a cancel, in order          turn
  *
- * In a turn every fiber runs that has something to do. The order of 3, 4 and 5 is part of what a replay relies on, whatever
- * order the events had among each other. */
+ * In a turn every fiber runs that has something to do. Replay relies on the order of 3, 4 and 5, whatever the order
+ * of the events was. */
 #include "worker/wf.h"
 
 #include "base/rng.h"
@@ -56,8 +56,8 @@ static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t s
     hf_crew_set_strict(wf->crew, hf_wf_plays_by(wf, HF_WF_RULE_SPANS));
 }
 
-/* What the end of an earlier task tells beside its commands: who did it; and that the run goes on as another one from
- * there, by a reset, with chance of its own. */
+/* Reads what the end of an earlier task says beside its commands: the library and rules that ran it; or that a reset
+ * made a new run from there, with random numbers of its own. */
 static void note_task(hf_wf *wf, const hf_pb_history_event *event)
 {
     if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES) {
@@ -192,7 +192,7 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     return HF_OK;
 }
 
-/* Lost: nothing of the run may be looked at any more, but by who closes its crew. */
+/* The run is lost: only hf_crew_close may touch it from now on. */
 static hf_status turn(hf_op *op, hf_wf *wf)
 {
     hf_assert(!wf->is_lost);                   /* worker-K1 */

@@ -1,5 +1,6 @@
-/* The events of a task. A poll brings the first page, for a run that is in memory only what is new to it; the rest is asked
- * for page by page, and everything, from the start, when what the poll brought does not fit to what the run has seen. */
+/* The events of a task. A poll brings the first page; for a run that is in memory it has only the new events. The
+ * other pages are read one by one, and the whole history from its start if the first page does not follow the last
+ * event of the run. */
 #include "worker/wf.h"
 
 #include <inttypes.h>
