@@ -1,8 +1,8 @@
-/* A cache in front of something slow: a hundred fibers want the same thing, it is fetched once.
+/* A cache in front of a slow source: a hundred fibers want the same value, and it is fetched once.
  *
- * hf_flight lets concurrent calls for one key share one run of the work; hf_cache keeps the
- * result, bounded, the least recently used entry goes first. Values are counted: one that was
- * evicted lives on for who still holds it. */
+ * hf_flight lets concurrent calls for one key share one run of the work. hf_cache keeps a bounded
+ * number of results and evicts the least recently used entry first. Values have reference counts:
+ * an evicted value stays valid for fibers that still hold it. */
 #include <holdfast/holdfast.h>
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { CLIENTS = 100 };
 typedef struct library {
     hf_cache *cache;
     hf_flight *flight;
-    _Atomic int fetches; /* times the slow thing was really asked */
+    _Atomic int fetches; /* number of real fetches from the source */
 } library;
 
 typedef struct request {
@@ -23,8 +23,8 @@ typedef struct request {
     size_t got; /* bytes; the client's until the join */
 } request;
 
-/* The slow thing. It runs as a fiber of the flight's scope, not of the client that happened to
- * come first: that one may be canceled without spoiling it for the others. */
+/* The slow source. It runs as a fiber of the flight's scope, not of the first client: that client
+ * may be canceled, and the others still get the value. */
 static hf_status fetch(void *arg, hf_value **ret_value)
 {
     request *r = arg;

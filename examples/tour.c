@@ -247,8 +247,7 @@ static hf_status simulate(uint64_t seed)
     return status;
 }
 
-/* A simulated runtime keeps its thread, so it gets one from the pool: a runtime inside a
- * runtime. */
+/* A simulated runtime blocks its thread, so it runs on a thread of the pool. */
 static hf_status simulate_three(void *arg)
 {
     (void)arg;
