@@ -63,7 +63,7 @@ with_twins()
                 twin(open_text)
             }
         }
-        /^\/\* Twins, made by tools\/twins\.sh/ {
+        /^\/\* Twins, made from the declarations above/ {
             is_inside = 1
             print
             print "/* clang-format off */"

@@ -73,7 +73,7 @@ HF_API const hf_activity_facts *hf_activity_info(void);
 
 HF_END_DECLS
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_fail(...) HF_ACTIVITY_FAIL_(__VA_ARGS__, .size = sizeof(hf_activity_fail_options))

@@ -54,7 +54,7 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))

@@ -51,7 +51,7 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_dispatcher_free, hf_dispatcher)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_pool_new(...) HF_POOL_NEW_(__VA_ARGS__, .size = sizeof(hf_dispatcher_options))

@@ -73,7 +73,7 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_flow_free, hf_flow)
 HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))

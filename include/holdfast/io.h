@@ -100,7 +100,7 @@ HF_AUTO_DEFINE(hf_conn_close, hf_conn)
 HF_AUTO_DEFINE(hf_file_close, hf_file)
 HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))

@@ -112,7 +112,7 @@ HF_AUTO_DEFINE(hf_key_unlock, hf_key_guard)
 HF_AUTO_DEFINE(hf_flight_free, hf_flight)
 HF_AUTO_DEFINE(hf_cache_free, hf_cache)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_keylock_new(...) HF_KEYLOCK_NEW_(__VA_ARGS__, .size = sizeof(hf_keylock_options))

@@ -49,7 +49,7 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_process_close, hf_process)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_process_start(...) HF_PROCESS_START_(__VA_ARGS__, .size = sizeof(hf_process_options))

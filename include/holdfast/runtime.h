@@ -159,7 +159,7 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_runtime_free, hf_runtime)
 HF_AUTO_DEFINE(hf_text_free, char)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_runtime_new(...) HF_RUNTIME_NEW_(__VA_ARGS__, .size = sizeof(hf_runtime_options))

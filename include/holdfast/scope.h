@@ -240,7 +240,7 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_scope_close, hf_scope)
 HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options))

@@ -156,7 +156,7 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_close, hf_service)
 HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_open(...) HF_OPEN_(__VA_ARGS__, .size = sizeof(hf_open_options))

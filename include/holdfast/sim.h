@@ -55,7 +55,7 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_sim_free, hf_env)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_sim_new(...) HF_SIM_NEW_(__VA_ARGS__, .size = sizeof(hf_sim_options))

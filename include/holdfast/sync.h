@@ -53,7 +53,7 @@ HF_AUTO_DEFINE(hf_sem_free, hf_sem)
 HF_AUTO_DEFINE(hf_cond_free, hf_cond)
 HF_AUTO_DEFINE(hf_once_free, hf_once)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_mutex_new(...) HF_MUTEX_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))

@@ -108,7 +108,7 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))

@@ -99,7 +99,7 @@ HF_API const char *hf_workflow_run_id(void);
 
 HF_END_DECLS
 
-/* Twins, made by tools/twins.sh of the declarations above: macros for C, functions for C++. */
+/* Twins, made from the declarations above: macros for C, functions for C++. */
 /* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))

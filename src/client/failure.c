@@ -153,7 +153,7 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
 {
     char type[HF_TYPE_LEN_MAX];
     if (failure == NULL) {
-        return hf_failure_raise(status, "Failure", HF_STR("it failed, and said nothing more"), NULL);
+        return hf_failure_raise(status, "Failure", HF_STR("the service reported a failure without a message"), NULL);
     }
     text_of(type_of(failure), type, sizeof type);
     hf_status own = status_of(failure);

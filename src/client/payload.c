@@ -160,7 +160,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     int len = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (len < 0) {
-        return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
+        return hf_raise(HF_ERR_INVALID, "hf_payload_printf cannot use this format");
     }
     box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, bag_of_self());
     if (b == NULL) {

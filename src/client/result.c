@@ -49,7 +49,7 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
         return closed_as("WorkflowTerminated", "the workflow was terminated",
                          event->workflow_execution_terminated_event_attributes->reason);
     default:
-        return hf_raise(HF_ERR_INVALID, "the service gave an event that closes nothing");
+        return hf_raise(HF_ERR_INVALID, "the service answered with an event that does not close a run");
     }
 }
 

@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-#define FORKED_TEXT \
-    "this process is a fork() of the one that opened the service, which goes on there: leave it alone here"
+#define FORKED_TEXT "this process is a fork() of the one that opened the service: only the parent can use and close it"
 
 static hf_guard *guard_of(hf_service *service)
 {

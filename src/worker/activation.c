@@ -101,7 +101,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
 static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
 {
     if (wf->has_begun) {
-        return hf_fail(op, HF_ERR_INVALID, "a history begins once");
+        return hf_fail(op, HF_ERR_INVALID, "the history has a second WorkflowExecutionStarted");
     }
     if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
@@ -242,7 +242,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
 {
     size_t from = 0;
     if (wf->event_id_next > started_event_id) {
-        return hf_fail(op, HF_ERR_EVICTED, "the task is of a step that was played before");
+        return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
     for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
         if (!is_cut(events, i, started_event_id)) {

@@ -71,8 +71,8 @@ static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_opt
     bool is_endless = hf_duration_of_bound(options->start_to_close).has == 0 &&
                       hf_duration_of_bound(options->schedule_to_close).has == 0;
     if (is_endless) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s' may take for ever: it needs a bound that passes one day",
-                       name);
+        return hf_fail(op, HF_ERR_INVALID,
+                       "activity '%.100s' has no time limit: .start_to_close or .schedule_to_close must be one", name);
     }
     if (options->retry_coefficient > 0 &&
         !(options->retry_coefficient >= 1 && options->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {

@@ -140,8 +140,7 @@ static hf_wtask *next_task(hf_wf *wf)
 /* ---- Answering --------------------------------------------------------------------------------------------------- */
 
 const char hf_wf_stuck_text[] = "the workflow's code does not yield: it loops or blocks, and keeps its thread; "
-                                "activities may, workflows wait by the "
-                                "library's verbs alone";
+                                "only activities may block, a workflow waits through the library";
 
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why)
 {

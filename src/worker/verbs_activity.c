@@ -260,7 +260,8 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
     HF_VERB_ENTER(self, hf_activity_run, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_activity_run is for workflows; elsewhere call the function itself"));
     }
     hf_wf_activity activity = {.wf = wf};
     hf_status status = start_activity(self, wf, name, in, options, &activity);

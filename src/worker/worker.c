@@ -255,7 +255,7 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
     }
     if (hf_function_find(entries, hf_str_of(name)) != NULL) {
-        return hf_raise(HF_ERR_EXISTS, "%s: '%s' is there already", verb, name);
+        return hf_raise(HF_ERR_EXISTS, "%s: '%s' was added before", verb, name);
     }
     hf_function_entry *entry = HF_ARENA_NEW(&worker->names, hf_function_entry);
     hf_str copy = hf_arena_copy(&worker->names, hf_str_of(name));
