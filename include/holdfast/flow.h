@@ -33,12 +33,18 @@ typedef struct hf_flow_options {
     hf_scope *share;       /* with source: shared; the source runs as a child of this scope */
 } hf_flow_options;
 
-typedef struct hf_collect_options {
+typedef struct hf_collector_options {
     size_t size; /* set by the macro */
     hf_flow_mode mode;
     size_t capacity; /* 0 = 1 */
-    hf_span timeout; /* for hf_flow_collect: give up with HF_ERR_TIMEOUT; 0 = never */
-} hf_collect_options;
+} hf_collector_options;
+
+typedef struct hf_flow_collect_options {
+    size_t size; /* set by the macro */
+    hf_flow_mode mode;
+    size_t capacity; /* 0 = 1 */
+    hf_span timeout; /* for the whole collection: give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never */
+} hf_flow_collect_options;
 
 HF_BEGIN_DECLS
 
@@ -56,13 +62,13 @@ HF_API HF_MUST_USE hf_status hf_emit(hf_emitter *emitter, const void *value);
 
 /* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */
 HF_API HF_MUST_USE hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx,
-                                                  const hf_collect_options *options);
+                                                  const hf_flow_collect_options *options);
 
 /* The same by hand. A collector belongs to the fiber that opened it. One of a cold flow holds a scope open in that
  * fiber, so it is closed in reverse order with other scopes and collectors; out of order is HF_ERR_MISUSE, and
  * closes nothing. */
 HF_API HF_MUST_USE hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector,
-                                                    const hf_collect_options *options);
+                                                    const hf_collector_options *options);
 HF_API HF_MUST_USE hf_status hf_collector_next_with(hf_collector *collector, void *ret_value,
                                                     const hf_wait_options *options);
 HF_API uint64_t hf_collector_dropped(const hf_collector *collector); /* values conflated or dropped so far */
@@ -79,12 +85,12 @@ HF_AUTO_DEFINE(hf_collector_close, hf_collector)
 #define hf_flow_new(...) HF_FLOW_NEW_(__VA_ARGS__, .size = sizeof(hf_flow_options))
 #define HF_FLOW_NEW_(value_len, ret_flow, ...) \
     hf_flow_new_with((value_len), (ret_flow), &(hf_flow_options){__VA_ARGS__})
-#define hf_flow_collect(...) HF_FLOW_COLLECT_(__VA_ARGS__, .size = sizeof(hf_collect_options))
+#define hf_flow_collect(...) HF_FLOW_COLLECT_(__VA_ARGS__, .size = sizeof(hf_flow_collect_options))
 #define HF_FLOW_COLLECT_(flow, item, ctx, ...) \
-    hf_flow_collect_with((flow), (item), (ctx), &(hf_collect_options){__VA_ARGS__})
-#define hf_collector_open(...) HF_COLLECTOR_OPEN_(__VA_ARGS__, .size = sizeof(hf_collect_options))
+    hf_flow_collect_with((flow), (item), (ctx), &(hf_flow_collect_options){__VA_ARGS__})
+#define hf_collector_open(...) HF_COLLECTOR_OPEN_(__VA_ARGS__, .size = sizeof(hf_collector_options))
 #define HF_COLLECTOR_OPEN_(flow, ret_collector, ...) \
-    hf_collector_open_with((flow), (ret_collector), &(hf_collect_options){__VA_ARGS__})
+    hf_collector_open_with((flow), (ret_collector), &(hf_collector_options){__VA_ARGS__})
 #define hf_collector_next(...) HF_COLLECTOR_NEXT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_COLLECTOR_NEXT_(collector, ret_value, ...) \
     hf_collector_next_with((collector), (ret_value), &(hf_wait_options){__VA_ARGS__})
@@ -98,14 +104,14 @@ hf_flow_new(size_t value_len, hf_flow **ret_flow,
 }
 static inline HF_MUST_USE hf_status
 hf_flow_collect(hf_flow *flow, hf_flow_item item, void *ctx,
-    hf_collect_options options = hf_collect_options())
+    hf_flow_collect_options options = hf_flow_collect_options())
 {
     options.size = sizeof options;
     return hf_flow_collect_with(flow, item, ctx, &options);
 }
 static inline HF_MUST_USE hf_status
 hf_collector_open(hf_flow *flow, hf_collector **ret_collector,
-    hf_collect_options options = hf_collect_options())
+    hf_collector_options options = hf_collector_options())
 {
     options.size = sizeof options;
     return hf_collector_open_with(flow, ret_collector, &options);

@@ -284,7 +284,7 @@ hf_status use_flows()
     int sum = 0;
     hf_flow_options flow_options = hf_flow_options();
     flow_options.source = count_to_three;
-    hf_collect_options collect_options = hf_collect_options();
+    hf_flow_collect_options collect_options = hf_flow_collect_options();
     collect_options.capacity = 4;
     HF_AUTO(hf_flow_free) hf_flow *cold = nullptr;
     HF_TRY(hf_flow_new(sizeof(int), &cold, flow_options));
@@ -303,7 +303,7 @@ hf_status use_flows()
 hf_status use_collectors()
 {
     int value = 5;
-    hf_collect_options collect_options = hf_collect_options();
+    hf_collector_options collect_options = hf_collector_options();
     collect_options.mode = HF_FLOW_CONFLATE;
     HF_AUTO(hf_flow_free) hf_flow *hot = nullptr;
     HF_TRY(hf_flow_new(sizeof(int), &hot));
