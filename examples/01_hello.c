@@ -1,8 +1,7 @@
 /* The smallest program: two fibers in one scope.
  *
- * A fiber is a function that may wait without holding a thread. A scope owns the fibers forked
- * into it: it cannot be left before they have ended, so nothing here can leak, and a failure in
- * one of them is what hf_join returns. */
+ * A fiber is a function that may wait without holding a thread. A scope owns the fibers forked into it: it cannot be left before they have ended, so no fiber
+ * can leak. If one of them fails, hf_join returns that failure. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* Fetching from several sites at once, with a deadline for all of them together.
  *
- * The scope has a timeout and the join HF_JOIN_PARTIAL: at the deadline whoever is not done is
- * canceled, and what is done is accepted. One of the four sites never answers; the page is made
- * with the other three. Nobody polls a flag and nobody closes sockets from outside: the wait
- * inside the hanging fetch fails, and the function returns. */
+ * The scope has a timeout and the join policy HF_JOIN_PARTIAL: at the deadline, fetches that are
+ * not done are canceled, and the results of the others are accepted. One of the four sites never
+ * answers, and the page is made with the other three. The program needs no flag to poll, and
+ * closes no sockets from outside: the wait inside the hanging fetch fails, and its function
+ * returns. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ typedef struct site {
     const char *name;
     int delay_ms;        /* before it answers; -1 = it never does */
     const char *address; /* where it lives */
-    char page[64];       /* what the fetch got; written by the fetch only, read after the join */
+    char page[64];       /* result of the fetch; written by the fetch only, read after the join */
     bool is_fetched;
 } site;
 
@@ -79,7 +80,7 @@ static hf_status fetch(void *arg)
     return HF_OK;
 }
 
-/* A deadline that was reckoned elsewhere becomes a timeout with hf_instant_until, which is never 0: that would mean "for ever". */
+/* hf_instant_until makes a timeout of a point in time. It never returns 0, which would mean "no timeout". */
 static hf_status fetch_all(hf_instant due)
 {
     HF_AUTO(hf_scope_close) hf_scope *fetches = NULL;

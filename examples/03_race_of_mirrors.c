@@ -1,9 +1,9 @@
 /* A race: ask all mirrors, take the first good answer, stop the others.
  *
  * HF_JOIN_ANY ends the scope with the first success. A mirror that fails does not end the race;
- * only when all have failed hf_join returns a failure, the first one. The losers are canceled:
- * the wait they are in fails, they can ask why, and their functions return by the ordinary path,
- * so whatever they opened is closed. */
+ * only if all fail, hf_join returns a failure, the first one. The losers are canceled: the wait
+ * they are in fails, they can ask why, and their functions return in the ordinary way and close
+ * what they opened. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ typedef struct mirror {
     const char *name;
     int ms;         /* how long its answer takes */
     bool is_broken; /* it answers with an error */
-    char file[64];  /* what was downloaded; empty unless it succeeded */
+    char file[64];  /* the downloaded file; empty unless it succeeded */
 } mirror;
 
 static hf_status download(void *arg)
@@ -64,7 +64,7 @@ static hf_status app(void *arg)
     printf("asking two broken ones:\n");
     hf_status status = race(all_broken, 2);
     printf("the race fails with %s: %s\n", hf_status_name(status), hf_error_text());
-    return status == HF_ERR_FAILED ? HF_OK : hf_raise(HF_ERR_FAILED, "nobody should have won");
+    return status == HF_ERR_FAILED ? HF_OK : hf_raise(HF_ERR_FAILED, "no mirror should have won");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* A quorum: three replicas vote, two equal votes decide, and one replica that hangs delays
- * nobody.
+/* A quorum: three replicas vote, two equal votes decide, and a replica that hangs does not delay
+ * the others.
  *
  * HF_JOIN_QUORUM(2) ends the scope with the second success, and also as soon as two successes
  * have become impossible. */
@@ -65,7 +65,7 @@ static hf_status app(void *arg)
     }
     printf("\n");
 
-    /* Two votes have become impossible: the hung replica is not waited for. */
+    /* Two votes have become impossible: hf_join does not wait for the replica that hangs. */
     replica two_down[REPLICAS] = {
         {.name = "a", .mood = DOWN, .ms = 10}, {.name = "b", .mood = DOWN}, {.name = "c", .mood = HUNG}};
     printf("three replicas, two of them down, one hung:\n");

@@ -2,9 +2,9 @@
  *
  *     reader --lines--> numberer --numbered--> writer
  *
- * Each stage is a fiber, each channel holds at most LINES_AHEAD. A stage that is slow makes the
- * one before it wait, so memory is bounded whatever the size of the file. The end travels down the
- * pipe by closing channels. A failure anywhere cancels the other stages, and hf_join returns it.
+ * Each stage is a fiber, and each channel holds at most LINES_AHEAD lines. A slow stage makes the
+ * one before it wait, so memory is bounded for any size of file. A stage that is done closes its
+ * channel, which tells the next stage. A failure anywhere cancels the other stages, and hf_join returns it.
  *
  *     05_pipeline [input output]        without arguments: makes an input of its own, and cleans up */
 #include <holdfast/holdfast.h>
@@ -79,7 +79,7 @@ static hf_status write_lines(void *arg)
 {
     pipeline *p = arg;
     HF_AUTO(hf_file_close) hf_file *file = NULL;
-    HF_TRY(hf_file_open(p->output, HF_FILE_WRITE, &file)); /* replaces what an earlier, broken run left */
+    HF_TRY(hf_file_open(p->output, HF_FILE_WRITE, &file)); /* replaces the file of an earlier run that failed */
     for (p->count = 0;; p->count++) {
         line next;
         hf_status status = hf_chan_recv(p->numbered, &next);

@@ -5,7 +5,7 @@
  *
  *     app -- scope "server" -- accept_all -- scope "connections" -- echo, echo, echo, ...
  *
- * Shutting down is canceling the scope "server", whatever the reason. Accepting ends at once. A
+ * To shut down, for any reason, the program cancels the scope "server". Accepting ends at once. A
  * connection that waits for its client ends at once. A message that was read is still answered:
  * the reply is written inside a shield, for two seconds at most. When hf_join has returned,
  * every connection is closed. */
@@ -54,7 +54,7 @@ static hf_status accept_all(void *arg)
 {
     hf_listener *listener = arg;
     HF_AUTO(hf_scope_close) hf_scope *conns = NULL;
-    HF_TRY(hf_scope_open(&conns, .name = "connections", .join = HF_JOIN_DISCARD, .jobs_max = CONNS_MAX));
+    HF_TRY(hf_scope_open(&conns, .name = "connections", .join = HF_JOIN_DISCARD, .branches_max = CONNS_MAX));
     for (;;) {
         hf_conn *conn = NULL;
         hf_status status = hf_listener_accept(listener, &conn);
@@ -142,7 +142,7 @@ static hf_status app(void *arg)
     HF_TRY(hf_fork(serving, accept_all, listener, .name = "accept"));
     hf_status status = s->is_demo ? run_clients(s) : wait_for_signal();
     HF_TRY(hf_scope_cancel(serving, .reason = "shutting down"));
-    hf_status end = hf_join(serving); /* canceled, as asked; anything else is why it could not go on */
+    hf_status end = hf_join(serving); /* canceled, as asked; any other status is a failure of the server */
     printf("all connections are closed\n");
     return end == HF_ERR_CANCELED ? status : end;
 }

@@ -1,10 +1,10 @@
-/* A background service under a supervisor: a worker that fails is started again, later and
- * later, while the others go on.
+/* A background service under a supervisor: a worker that fails is started again, with growing
+ * pauses, while the others continue.
  *
  *     scope "service" (discard) -- supervise -- scope "attempt" -- worker
  *                               -- supervise -- scope "attempt" -- worker
  *
- * Each attempt has a scope of its own: whatever a failing worker had forked is gone before the
+ * Each attempt has a scope of its own: all fibers that a failing worker forked have ended before the
  * next attempt starts. The supervisor is a loop of a few lines because a failure is a value, and
  * because stopping the service is the same for all: the scope is left, and every wait in it
  * fails. */
@@ -16,7 +16,7 @@ typedef struct worker {
     const char *name;
     hf_body body;
     int attempts; /* so far; the supervisor's */
-    int done;     /* what the worker got done */
+    int done;     /* units of work that are done */
 } worker;
 
 /* Fails three times, then works. */
@@ -57,7 +57,7 @@ static hf_status supervise(void *arg)
     for (;;) {
         w->attempts++;
         hf_status status = attempt(w);
-        HF_TRY(hf_canceled()); /* the service is stopping: that is no failure of the worker's */
+        HF_TRY(hf_canceled()); /* the service is stopping: this is not a failure of the worker */
         printf("  %s: attempt %d ended: %s; again in %lld ms\n", w->name, w->attempts,
                status == HF_OK ? "it returned" : hf_error_text(), (long long)pause_ms);
         HF_TRY(hf_sleep(hf_milliseconds(pause_ms)));
@@ -65,7 +65,7 @@ static hf_status supervise(void *arg)
     }
 }
 
-/* Returning from here cancels the service and waits until everybody in it has ended. */
+/* Returning from here cancels the service and waits until all its fibers have ended. */
 static hf_status run_service(worker *workers, size_t count)
 {
     HF_AUTO(hf_scope_close) hf_scope *service = NULL;

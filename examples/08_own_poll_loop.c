@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* A fiber: ordinary code that waits, though nobody but the host's loop runs it. */
+/* A fiber: ordinary code that waits, although only the host's loop runs it. */
 static hf_status talk(void *arg)
 {
     const int *bell = arg; /* the write end of the host's pipe */

@@ -1,16 +1,16 @@
 /* Child processes: started by argv, never through a shell; read with back-pressure; killed when
  * their time is over.
  *
- * They belong to the function that started them: HF_AUTO(hf_process_close) kills the whole group
- * and waits for its end on every way out. Should this program itself be killed, a small helper
- * process sees it and kills them. */
+ * They belong to the function that started them: when it returns, by any path, HF_AUTO(hf_process_close)
+ * kills the whole group and waits for its end. If this program itself is killed, a small helper
+ * process notices it and kills them. */
 #include <holdfast/holdfast.h>
 
 #include <stdio.h>
 #include <string.h>
 
-/* A lot of output and a slow reader: what is not read yet waits in the pipe, and the child waits
- * for room in it. */
+/* A lot of output and a slow reader: output that was not read yet stays in the pipe, and the child
+ * waits for room in it. */
 static hf_status count_lines(void)
 {
     static const char *const ARGV[] = {"seq", "1", "20000", NULL};

@@ -1,8 +1,8 @@
-/* A cache in front of something slow: a hundred fibers want the same thing, it is fetched once.
+/* A cache in front of a slow source: a hundred fibers want the same value, and it is fetched once.
  *
- * hf_flight lets concurrent calls for one key share one run of the work; hf_cache keeps the
- * result, bounded, the least recently used entry goes first. Values are counted: one that was
- * evicted lives on for who still holds it. */
+ * hf_flight lets concurrent calls for one key share one run of the work. hf_cache keeps a bounded
+ * number of results and evicts the least recently used entry first. Values have reference counts:
+ * an evicted value stays valid for fibers that still hold it. */
 #include <holdfast/holdfast.h>
 
 #include <stdatomic.h>
@@ -14,7 +14,7 @@ enum { CLIENTS = 100 };
 typedef struct library {
     hf_cache *cache;
     hf_flight *flight;
-    _Atomic int fetches; /* times the slow thing was really asked */
+    _Atomic int fetches; /* number of real fetches from the source */
 } library;
 
 typedef struct request {
@@ -23,8 +23,8 @@ typedef struct request {
     size_t got; /* bytes; the client's until the join */
 } request;
 
-/* The slow thing. It runs as a fiber of the flight's scope, not of the client that happened to
- * come first: that one may be canceled without spoiling it for the others. */
+/* The slow source. It runs as a fiber of the flight's scope, not of the first client: that client
+ * may be canceled, and the others still get the value. */
 static hf_status fetch(void *arg, hf_value **ret_value)
 {
     request *r = arg;
@@ -87,7 +87,8 @@ static hf_status app(void *arg)
     HF_TRY(get_all(&l, "fibers"));   /* none: it is in the cache */
     HF_TRY(get_all(&l, "scopes"));   /* one more */
     HF_TRY(get_all(&l, "channels")); /* one more, and the cache of two lets go of "fibers" */
-    hf_cache_stats stats = hf_cache_stat(cache);
+    hf_cache_counts stats;
+    HF_TRY(hf_cache_stats(cache, &stats));
     printf("the cache: %llu entries, %llu bytes, %llu hits, %llu evicted\n", (unsigned long long)stats.count,
            (unsigned long long)stats.bytes, (unsigned long long)stats.hits, (unsigned long long)stats.evictions);
     return atomic_load(&l.fetches) == 3 ? HF_OK : hf_raise(HF_ERR_FAILED, "three fetches were expected");

@@ -1,11 +1,12 @@
-/* An order that outlives its process: charge a card, wait for the parcel, ask for a review some time later. Kill the program
- * at any line and run it again: it goes on where it was.
+/* An order that outlives its process: charge a card, wait for the parcel, ask for a review some time later. Kill the
+ * program at any line and run it again: the order continues where it was.
  *
  *     20_order [seconds between delivery and review]
  *
- * The order is kept in orders.db. The program starts it unless it is there, delivers the parcel, and ends with the review. The
- * parcel says when: a second run of the program does not deliver again, so another number then changes nothing. Once the order
- * has ended the program only says how; delete orders.db for another one. */
+ * The order is stored in orders.db. The program starts it unless it exists, delivers the parcel, and waits for the
+ * review. The number of seconds is part of the delivery: a second run of the program does not deliver again, so it
+ * ignores another number. When the order has ended, the program only prints its result; delete orders.db to start
+ * another one. */
 #include <holdfast/holdfast.h>
 
 #include <signal.h>
@@ -49,10 +50,10 @@ static hf_status order(hf_payload in, hf_payload *ret_out)
         return hf_activity_run("refund", receipt, ret_out, .start_to_close = hf_seconds(30));
     }
     HF_TRY(status);
-    /* What a workflow needs comes with its input or a signal, and stays in its history. A global would be another one after a
-     * restart, and the run would stop there: see "not deterministic" in workflow.h. */
+    /* The workflow gets its data from its input and from signals, which are in its history. A global variable could have
+     * another value after a restart, and the run would stop here: see "not deterministic" in workflow.h. */
     int64_t review_after = strtol((const char *)parcel.data, NULL, 10);
-    HF_TRY(hf_sleep(hf_seconds(review_after))); /* no memory is needed meanwhile, nor a process */
+    HF_TRY(hf_sleep(hf_seconds(review_after))); /* needs neither memory nor a process meanwhile */
     return hf_activity_run("ask_review", in, ret_out, .start_to_close = hf_minutes(1));
 }
 

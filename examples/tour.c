@@ -247,8 +247,7 @@ static hf_status simulate(uint64_t seed)
     return status;
 }
 
-/* A simulated runtime keeps its thread, so it gets one from the pool: a runtime inside a
- * runtime. */
+/* A simulated runtime blocks its thread, so it runs on a thread of the pool. */
 static hf_status simulate_three(void *arg)
 {
     (void)arg;
@@ -294,7 +293,7 @@ static hf_status looking_inside(void)
     HF_TRY(hf_dump(NULL, &dump, .no_stacks = true));
     printf("   hf_dump, without the stacks:\n");
     HF_TRY(print_lines(dump, 24));
-    HF_TRY(hf_metrics(NULL, false, &metrics));
+    HF_TRY(hf_metrics(NULL, &metrics));
     printf("\n   hf_metrics, the first lines:\n");
     return print_lines(metrics, 16);
 }

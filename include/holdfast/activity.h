@@ -2,29 +2,31 @@
  *
  *     return hf_activity_fail("card declined", .type = "CardDeclined", .is_final = true);
  *
- * It runs at least once: an attempt whose process died before it answered failed with "WorkerLost", and is tried again as the
- * policy says, although what it did may have happened. Give what it calls a key that all attempts share, such as run_id and id
- * below. With .attempts_max = 1 it runs at most once, and the workflow hears of the lost attempt.
+ * It runs at least once: if the process dies during an attempt, the attempt has failed with "WorkerLost" and is tried
+ * again as the policy says, although it may have done its work. So pass a key that all attempts share to the systems
+ * that it calls, such as run_id and id below. With .attempts_max = 1 it runs at most once, and the workflow gets the
+ * failure of the lost attempt.
  *
- * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, say HF_ERR_CANCELED, and
- * hf_cancel_cause says why. That happens when one of its timeouts is over (start_to_close, schedule_to_close, heartbeat: the
- * worker knows them), when the worker stops and its grace is over, and when its workflow does not want it any more, which an
- * activity learns from its next heartbeat.
+ * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, returns HF_ERR_CANCELED, and
+ * hf_cancel_cause says why. An activity is canceled when one of its timeouts has passed (start_to_close,
+ * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow has canceled it,
+ * which it learns from its next heartbeat.
  *
- * A system call that blocks does not hear of a cancel. If the runtime was granted a signal (.watchdog = {.signal = SIGURG}), the
- * thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an hour. System calls that
- * block then fail with EINTR, in cleanup and inside a shield, too. So ask before you repeat one:
+ * A cancel does not end a system call that blocks. If the runtime was granted a signal (.watchdog = {.signal =
+ * SIGURG}), the thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an
+ * hour. System calls that block then fail with EINTR, in cleanup and inside a shield, too. So ask before you repeat
+ * one:
  *
  *     while ((got = read(fd, buf, len)) < 0 && errno == EINTR && hf_canceled() == HF_OK) {
  *     }
  *
- * An activity that has not returned 10 s after its cancel is a zombie (watchdog.zombie_after). It is in the log, with its stack
- * if there is a signal, and in hf_dump and hf_metrics. Its slot goes to another activity, and the worker has one thread more
- * for that one. When the zombie returns it is no longer counted, and its result is dropped. At ten zombies the runtime shuts
- * down (watchdog.zombies_max).
+ * An activity that has not returned 10 s after its cancel is a zombie (watchdog.zombie_after). It is in the log, with
+ * its stack if there is a signal, and in hf_dump and hf_metrics. Its slot goes to another activity, for which the
+ * worker starts one more thread. When the zombie returns it is no longer counted, and its result is dropped. At ten
+ * zombies the runtime shuts down (watchdog.zombies_max).
  *
- * A result, the details of a failure and those of a heartbeat have at most 2 MiB each. What is longer fails the activity for
- * good, with the type "TooBig" and a sentence with both sizes. */
+ * A result, the details of a failure and those of a heartbeat have at most 2 MiB each. A longer one fails the
+ * activity for good, with the type "TooBig" and a sentence with both sizes. */
 #ifndef HOLDFAST_ACTIVITY_H
 #define HOLDFAST_ACTIVITY_H
 
@@ -53,32 +55,39 @@ typedef struct hf_activity_fail_options {
 
 HF_BEGIN_DECLS
 
-/* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. Any other way to fail works, too:
- * hf_raise_typed gives a type as well, and every failure is tried again as the policy says. The last call counts, and only if
- * HF_ERR_FAILED is what the activity returns. From the activity, and from what it forks.
- * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB; HF_ERR_INVALID:
- * .retry_after is negative, or less than a millisecond. */
+/* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. Any other way to fail
+ * works, too: hf_raise_typed gives a type as well, and every failure is tried again as the policy says. If it is called
+ * several times the last call counts, and only if the activity returns HF_ERR_FAILED. The activity and fibers that it
+ * forks may call it.
+ * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB;
+ * HF_ERR_INVALID: .retry_after is negative, or less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
-/* Reports that the activity is alive, and its progress; `details` is copied. Returns at once; the library sends it in the background, at most once
- * in 80 % of the heartbeat timeout, and always the latest. From the activity, and from what it forks.
- * Fails: HF_ERR_CANCELED: the activity is to end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more than 2 MiB; HF_ERR_MISUSE
- * outside an activity. */
+/* Reports that the activity is alive, and its progress; `details` is copied. Returns at once; the library sends it in
+ * the background, at most once in 80 % of the heartbeat timeout, and always the latest. The activity and fibers that it
+ * forks may call it.
+ * Fails: HF_ERR_CANCELED: the activity is canceled and should end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more
+ * than 2 MiB; HF_ERR_MISUSE outside an activity. */
 HF_API HF_MUST_USE hf_status hf_activity_heartbeat(hf_payload details);
 /* Valid while the activity runs; NULL outside. */
 HF_API const hf_activity_facts *hf_activity_info(void);
 
 HF_END_DECLS
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_fail(...) HF_ACTIVITY_FAIL_(__VA_ARGS__, .size = sizeof(hf_activity_fail_options))
-#define HF_ACTIVITY_FAIL_(message, ...) hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
+#define HF_ACTIVITY_FAIL_(message, ...) \
+    hf_activity_fail_with((message), &(hf_activity_fail_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_activity_fail(const char *message,
-                                                     hf_activity_fail_options options = hf_activity_fail_options())
+static inline HF_MUST_USE hf_status
+hf_activity_fail(const char *message,
+    hf_activity_fail_options options = hf_activity_fail_options())
 {
     options.size = sizeof options;
     return hf_activity_fail_with(message, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -17,22 +17,34 @@
 /* Public symbols; everything else in the library is hidden. */
 #define HF_API __attribute__((visibility("default")))
 #define HF_PRINTF(format_idx, args_idx) __attribute__((format(printf, format_idx, args_idx)))
-/* The status of a call says whether it happened at all, so the compiler warns when it is dropped. Functions that release or unlock
- * something are not marked: there is nothing left to do when they fail. */
+/* The status of a call says whether it happened at all, so the compiler warns when it is dropped. Functions that
+ * release or unlock something are not marked, because a caller can do nothing about their failure. */
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* In every options struct 0 means "the default". In fields that take a number these two mean: */
-#define HF_OFF (-1)       /* switched off, none, zero */
-#define HF_UNLIMITED (-2) /* no bound */
+/* Numbers and spans in options mean the same everywhere:
+ *
+ *     0                      the default, which the comment of the option names. The default of a timeout is none.
+ *     HF_UNLIMITED,          no bound.
+ *     HF_SPAN_UNLIMITED
+ *     HF_OFF, HF_SPAN_OFF    none: no threads, no second attempt, no grace; a wait returns at once, a part of the
+ *                            watchdog is switched off.
+ *     another negative span  a moment that has passed, as hf_time_until may return it. A timeout, deadline or delay
+ *                            takes it and is over at once, as with HF_SPAN_OFF. Every other option refuses it.
+ *
+ * HF_OFF and HF_UNLIMITED are taken where the comment of the option names them; else they, and every other negative
+ * number, are refused with HF_ERR_INVALID. Bounds and pauses that are recorded in a history (of hf_start,
+ * hf_activity_run, hf_activity_fail) cannot be off or past, and are at least a millisecond. */
+#define HF_OFF (-1)
+#define HF_UNLIMITED (-2)
 
 #define HF_VERSION_MAJOR 0
 #define HF_VERSION_MINOR 1
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_TEXT "0.1.0"
 
-/* Functions that release an object accept NULL and then do nothing: every hf_*_free, hf_value_unref, hf_key_unlock, and every
- * hf_*_close of an object that was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no object: NULL is
- * HF_ERR_MISUSE.
+/* Functions that release an object accept NULL and then do nothing: every hf_*_free, hf_value_unref, hf_key_unlock, and
+ * every hf_*_close of an object that was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no
+ * object: NULL is HF_ERR_MISUSE.
  *
  * Releases a variable when its block is left, by any path: HF_AUTO(hf_scope_close) hf_scope *scope = NULL; */
 #define HF_AUTO(release) __attribute__((cleanup(release##_auto)))
@@ -53,7 +65,7 @@
         }                                  \
     } while (0)
 
-/* For a status that does not matter; say why beside it. (gcc also warns of (void).) */
+/* Drops a status that does not matter; say why in a comment. A cast to (void) is not enough for gcc. */
 #define HF_IGNORE(call)                        \
     do {                                       \
         hf_status hf_ignored_status_ = (call); \

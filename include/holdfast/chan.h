@@ -3,6 +3,7 @@
 #define HOLDFAST_CHAN_H
 
 #include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_chan hf_chan;
 
@@ -12,14 +13,6 @@ typedef struct hf_chan_options {
     size_t capacity;     /* values that fit in; 0 = rendezvous */
     hf_runtime *runtime; /* needed on a plain thread only */
 } hf_chan_options;
-
-/* For every verb that may wait. */
-typedef struct hf_wait_options {
-    size_t size; /* set by the macro */
-    hf_span
-        timeout; /* give up with HF_ERR_TIMEOUT; 0 or HF_SPAN_UNLIMITED = never; a negative one is over at once. Make it of
-                        two points in time with hf_time_until or hf_instant_until, which never give 0 */
-} hf_wait_options;
 
 typedef enum hf_case_kind { HF_CASE_RECV, HF_CASE_SEND } hf_case_kind;
 typedef struct hf_case {
@@ -35,10 +28,11 @@ HF_BEGIN_DECLS
 /* A channel for values of `value_len` bytes: at most 1 MiB each, and 1 GiB in all for `capacity` of them; larger things
  * travel by pointer. Fails: HF_ERR_NOMEM, HF_ERR_INVALID over these bounds. */
 HF_API HF_MUST_USE hf_status hf_chan_new_with(size_t value_len, hf_chan **ret_chan, const hf_chan_options *options);
-/* When nobody uses it any more: free it where the scope of its users was closed. HF_ERR_MISUSE while somebody waits on
- * it. Accepts NULL. */
+/* Call it when no fiber uses the channel any more, best after the scope of its users was closed. HF_ERR_MISUSE while
+ * a fiber or thread waits on it. Accepts NULL. */
 HF_API hf_status hf_chan_free(hf_chan *chan);
-/* No more sends. Receivers still get what is buffered, then HF_ERR_CLOSED. */
+/* Ends the sending: further sends fail with HF_ERR_CLOSED. Receivers still get the buffered values, then
+ * HF_ERR_CLOSED. */
 HF_API hf_status hf_chan_close(hf_chan *chan);
 
 /* Fails: HF_ERR_CLOSED, HF_ERR_CANCELED, HF_ERR_TIMEOUT; then nothing was sent or received. */
@@ -49,7 +43,7 @@ HF_API HF_MUST_USE hf_status hf_chan_try_send(hf_chan *chan, const void *value);
 HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
 
-/* Waits until one case can go on, does that one and returns its index; the first ready one in order wins.
+/* Waits until a case is ready, does it and gives its index. If several are ready, the first of them is taken.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
 HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
                                             const hf_wait_options *options);
@@ -60,42 +54,51 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_chan_free, hf_chan)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_chan_new(...) HF_CHAN_NEW_(__VA_ARGS__, .size = sizeof(hf_chan_options))
 #define HF_CHAN_NEW_(value_len, ret_chan, ...) \
     hf_chan_new_with((value_len), (ret_chan), &(hf_chan_options){__VA_ARGS__})
 #define hf_chan_send(...) HF_CHAN_SEND_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_CHAN_SEND_(chan, value, ...) hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
+#define HF_CHAN_SEND_(chan, value, ...) \
+    hf_chan_send_with((chan), (value), &(hf_wait_options){__VA_ARGS__})
 #define hf_chan_recv(...) HF_CHAN_RECV_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_CHAN_RECV_(chan, ret_value, ...) hf_chan_recv_with((chan), (ret_value), &(hf_wait_options){__VA_ARGS__})
+#define HF_CHAN_RECV_(chan, ret_value, ...) \
+    hf_chan_recv_with((chan), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #define hf_select(...) HF_SELECT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_SELECT_(cases, count, ret_idx, ...) \
     hf_select_with((cases), (count), (ret_idx), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_chan_new(size_t value_len, hf_chan **ret_chan,
-                                                hf_chan_options options = hf_chan_options())
+static inline HF_MUST_USE hf_status
+hf_chan_new(size_t value_len, hf_chan **ret_chan,
+    hf_chan_options options = hf_chan_options())
 {
     options.size = sizeof options;
     return hf_chan_new_with(value_len, ret_chan, &options);
 }
-static inline HF_MUST_USE hf_status hf_chan_send(hf_chan *chan, const void *value,
-                                                 hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_chan_send(hf_chan *chan, const void *value,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_chan_send_with(chan, value, &options);
 }
-static inline HF_MUST_USE hf_status hf_chan_recv(hf_chan *chan, void *ret_value,
-                                                 hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_chan_recv(hf_chan *chan, void *ret_value,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_chan_recv_with(chan, ret_value, &options);
 }
-static inline HF_MUST_USE hf_status hf_select(hf_case *cases, size_t count, size_t *ret_idx,
-                                              hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_select(hf_case *cases, size_t count, size_t *ret_idx,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_select_with(cases, count, ret_idx, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

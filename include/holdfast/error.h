@@ -31,21 +31,21 @@ struct hf_failure {
     const char *type;        /* short and stable, for programs: "HF_ERR_IO", "HF_ERR_USER+7", or the user's own word */
     const char *message;     /* a sentence: what happened, to what, what to do */
     const char *where;       /* the function or fiber that reported it */
-    const hf_failure *cause; /* what led to it, or NULL */
+    const hf_failure *cause; /* the failure that led to it, or NULL */
 };
 
 HF_BEGIN_DECLS
 
 /* The last failure of this fiber or plain thread; NULL when there was none. */
 HF_API const hf_failure *hf_error(void);
-/* Its sentence with the chain of causes, "" when there was none: "the order failed; because the disk is gone". What
- * hf_error() gives stays as it is. */
+/* Its sentence with the chain of causes, "" when there was none: "the order failed; because the disk is gone". Does
+ * not change the result of hf_error(). */
 HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
 HF_API HF_MUST_USE hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
-/* The same with a type word for programs, and the last failure as its cause: the fiber's, or that of the branch or activity which
- * has this thread. On a plain thread, and in hf_block, it has no cause. */
+/* The same with a type for programs, and with the last failure of the fiber, branch or activity as its cause. On a
+ * plain thread, and in hf_block, it has no cause. */
 HF_API HF_MUST_USE hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
     HF_PRINTF(3, 4);
 

@@ -1,6 +1,6 @@
-/* Holdfast: durable workflows, and below them fibers, scopes that cannot leak, and what one needs around them. One include for
- * everything; to read, start with workflow.h, worker.h and service.h, or with scope.h for fibers alone. The documents that headers
- * name, such as docs/verbs.md, are installed in share/doc/Holdfast. */
+/* Holdfast: durable workflows, and below them fibers with structured concurrency. This header includes all others.
+ * To read them, start with workflow.h, worker.h and service.h, or with scope.h for fibers alone. The documents that
+ * headers name, such as docs/verbs.md, are installed in share/doc/Holdfast. */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H
 
@@ -21,6 +21,7 @@
 #include <holdfast/status.h>
 #include <holdfast/sync.h>
 #include <holdfast/time.h>
+#include <holdfast/wait.h>
 #include <holdfast/worker.h>
 #include <holdfast/workflow.h>
 

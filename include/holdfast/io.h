@@ -1,13 +1,13 @@
 /* I/O on fibers: descriptors, listeners, connections, files, name lookup, signals of the operating system.
  *
- * Addresses are text: "tcp:127.0.0.1:8080", "tcp:[::1]:0" (port 0 = any), "tcp:example.org:80", "unix:/run/x.sock". A socket file
- * belongs to its owner alone (mode 0600).
- * Names are for connecting; a listener takes a numeric address or a path, else HF_ERR_INVALID.
- * Every wait ends with the scope's cancel or deadline, or with .timeout. */
+ * Addresses are text: "tcp:127.0.0.1:8080", "tcp:[::1]:0" (port 0 = any), "tcp:example.org:80", "unix:/run/x.sock".
+ * A socket file belongs to its owner alone (mode 0600). Names are for connecting; a listener takes a numeric address
+ * or a path, else HF_ERR_INVALID. Every wait ends with the scope's cancel or deadline, or with .timeout. */
 #ifndef HOLDFAST_IO_H
 #define HOLDFAST_IO_H
 
-#include <holdfast/dispatch.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_listener hf_listener;
 typedef struct hf_conn hf_conn;
@@ -41,19 +41,19 @@ typedef struct hf_io_options {
 HF_BEGIN_DECLS
 
 /* Waits until a descriptor of the caller's is readable or writable. It must be non-blocking to be useful afterwards.
- * One waiter per descriptor and direction, a second gets HF_ERR_MISUSE. Forget a descriptor before closing it when
- * somebody may still wait: hf_fd_forget wakes them with HF_ERR_CLOSED. */
+ * One waiter per descriptor and direction, a second gets HF_ERR_MISUSE. Before you close a descriptor that a fiber
+ * may wait for, call hf_fd_forget: the waiter gets HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_fd_wait_with(int fd, int events, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_fd_forget(int fd);
 
 HF_API HF_MUST_USE hf_status hf_listener_open_with(const char *address, hf_listener **ret_listener,
                                                    const hf_listen_options *options);
-/* HF_ERR_LIMIT when descriptors are used up: nothing is lost, try again when some were closed. */
+/* HF_ERR_LIMIT when there are no descriptors left: no connection is lost, try again after some were closed. */
 HF_API HF_MUST_USE hf_status hf_listener_accept_with(hf_listener *listener, hf_conn **ret_conn,
                                                      const hf_wait_options *options);
 /* The address as bound, with the real port; lives as long as the listener. */
 HF_API const char *hf_listener_address(const hf_listener *listener);
-/* Stops listening: who waits in accept gets HF_ERR_CLOSED. Accepts NULL. */
+/* Stops listening: waiters in accept get HF_ERR_CLOSED. Accepts NULL. */
 HF_API hf_status hf_listener_close(hf_listener *listener);
 
 /* Connects; names are looked up on the pool. Fails: HF_ERR_REFUSED, HF_ERR_TIMEOUT, HF_ERR_NOT_FOUND (name), ... */
@@ -68,15 +68,16 @@ HF_API HF_MUST_USE hf_status hf_conn_write_with(hf_conn *conn, const void *buf, 
 /* No more writes: the other side reads the end. */
 HF_API HF_MUST_USE hf_status hf_conn_shutdown(hf_conn *conn);
 HF_API const char *hf_conn_peer(const hf_conn *conn);
-/* Accepts NULL. Who still waits on it gets HF_ERR_CLOSED. */
+/* Waiters on it get HF_ERR_CLOSED. Accepts NULL. */
 HF_API hf_status hf_conn_close(hf_conn *conn);
 
 /* Looks a host name up on the pool; writes up to `count` numeric addresses ("192.0.2.7"). */
 HF_API HF_MUST_USE hf_status hf_resolve(const char *host, char (*ret_addresses)[HF_ADDRESS_LEN_MAX], size_t count,
                                         size_t *ret_count);
 
-/* Files, through the pool. Writes are not durable before hf_file_sync returned HF_OK. After one that failed write the same bytes
- * again and sync again: the system does not try them a second time, and a sync alone would succeed. */
+/* Files, through the pool. Writes are durable once hf_file_sync has returned HF_OK. After a failed sync write the
+ * same bytes again and sync again: the system does not write them a second time, and a second sync alone would
+ * succeed without them. */
 HF_API HF_MUST_USE hf_status hf_file_open_with(const char *path, hf_file_mode mode, hf_file **ret_file,
                                                const hf_io_options *options);
 HF_API HF_MUST_USE hf_status hf_file_read(hf_file *file, void *buf, size_t len, size_t *ret_len); /* 0 = end */
@@ -85,7 +86,7 @@ HF_API HF_MUST_USE hf_status hf_file_sync(hf_file *file);
 HF_API hf_status hf_file_close(hf_file *file);
 
 /* Signals of the operating system, on request: from open to close the listed ones are caught and queue up here.
- * Each signal can be open once per process: HF_ERR_EXISTS, also when workers stop on it. */
+ * A signal can be open only once per process: HF_ERR_EXISTS, also when a worker stops on it. */
 HF_API HF_MUST_USE hf_status hf_os_signals_open_with(const int *numbers, size_t count, hf_os_signals **ret_signals,
                                                      const hf_io_options *options);
 HF_API HF_MUST_USE hf_status hf_os_signals_next_with(hf_os_signals *signals, int *ret_number,
@@ -99,9 +100,12 @@ HF_AUTO_DEFINE(hf_conn_close, hf_conn)
 HF_AUTO_DEFINE(hf_file_close, hf_file)
 HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_fd_wait(...) HF_FD_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_FD_WAIT_(fd, events, ...) hf_fd_wait_with((fd), (events), &(hf_wait_options){__VA_ARGS__})
+#define HF_FD_WAIT_(fd, events, ...) \
+    hf_fd_wait_with((fd), (events), &(hf_wait_options){__VA_ARGS__})
 #define hf_listener_open(...) HF_LISTENER_OPEN_(__VA_ARGS__, .size = sizeof(hf_listen_options))
 #define HF_LISTENER_OPEN_(address, ret_listener, ...) \
     hf_listener_open_with((address), (ret_listener), &(hf_listen_options){__VA_ARGS__})
@@ -115,7 +119,8 @@ HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 #define HF_CONN_READ_(conn, buf, len, ret_len, ...) \
     hf_conn_read_with((conn), (buf), (len), (ret_len), &(hf_wait_options){__VA_ARGS__})
 #define hf_conn_write(...) HF_CONN_WRITE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_CONN_WRITE_(conn, buf, len, ...) hf_conn_write_with((conn), (buf), (len), &(hf_wait_options){__VA_ARGS__})
+#define HF_CONN_WRITE_(conn, buf, len, ...) \
+    hf_conn_write_with((conn), (buf), (len), &(hf_wait_options){__VA_ARGS__})
 #define hf_file_open(...) HF_FILE_OPEN_(__VA_ARGS__, .size = sizeof(hf_io_options))
 #define HF_FILE_OPEN_(path, mode, ret_file, ...) \
     hf_file_open_with((path), (mode), (ret_file), &(hf_io_options){__VA_ARGS__})
@@ -126,59 +131,70 @@ HF_AUTO_DEFINE(hf_os_signals_close, hf_os_signals)
 #define HF_OS_SIGNALS_NEXT_(signals, ret_number, ...) \
     hf_os_signals_next_with((signals), (ret_number), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_fd_wait(int fd, int events, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_fd_wait(int fd, int events,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_fd_wait_with(fd, events, &options);
 }
-static inline HF_MUST_USE hf_status hf_listener_open(const char *address, hf_listener **ret_listener,
-                                                     hf_listen_options options = hf_listen_options())
+static inline HF_MUST_USE hf_status
+hf_listener_open(const char *address, hf_listener **ret_listener,
+    hf_listen_options options = hf_listen_options())
 {
     options.size = sizeof options;
     return hf_listener_open_with(address, ret_listener, &options);
 }
-static inline HF_MUST_USE hf_status hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
-                                                       hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_listener_accept(hf_listener *listener, hf_conn **ret_conn,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_listener_accept_with(listener, ret_conn, &options);
 }
-static inline HF_MUST_USE hf_status hf_conn_open(const char *address, hf_conn **ret_conn,
-                                                 hf_connect_options options = hf_connect_options())
+static inline HF_MUST_USE hf_status
+hf_conn_open(const char *address, hf_conn **ret_conn,
+    hf_connect_options options = hf_connect_options())
 {
     options.size = sizeof options;
     return hf_conn_open_with(address, ret_conn, &options);
 }
-static inline HF_MUST_USE hf_status hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
-                                                 hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_conn_read(hf_conn *conn, void *buf, size_t len, size_t *ret_len,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_read_with(conn, buf, len, ret_len, &options);
 }
-static inline HF_MUST_USE hf_status hf_conn_write(hf_conn *conn, const void *buf, size_t len,
-                                                  hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_conn_write(hf_conn *conn, const void *buf, size_t len,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_conn_write_with(conn, buf, len, &options);
 }
-static inline HF_MUST_USE hf_status hf_file_open(const char *path, hf_file_mode mode, hf_file **ret_file,
-                                                 hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status
+hf_file_open(const char *path, hf_file_mode mode, hf_file **ret_file,
+    hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
     return hf_file_open_with(path, mode, ret_file, &options);
 }
-static inline HF_MUST_USE hf_status hf_os_signals_open(const int *numbers, size_t count, hf_os_signals **ret_signals,
-                                                       hf_io_options options = hf_io_options())
+static inline HF_MUST_USE hf_status
+hf_os_signals_open(const int *numbers, size_t count, hf_os_signals **ret_signals,
+    hf_io_options options = hf_io_options())
 {
     options.size = sizeof options;
     return hf_os_signals_open_with(numbers, count, ret_signals, &options);
 }
-static inline HF_MUST_USE hf_status hf_os_signals_next(hf_os_signals *signals, int *ret_number,
-                                                       hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_os_signals_next(hf_os_signals *signals, int *ret_number,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_os_signals_next_with(signals, ret_number, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -2,7 +2,8 @@
 #ifndef HOLDFAST_KEYED_H
 #define HOLDFAST_KEYED_H
 
-#include <holdfast/sync.h>
+#include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
 /* A shared result: bytes or an object with a count of its holders. */
 typedef struct hf_value hf_value;
@@ -15,7 +16,7 @@ typedef struct hf_keylock_options {
     size_t size; /* set by the macro */
     const char *name;
     hf_runtime *runtime; /* needed on a plain thread only */
-    int64_t idle_max;    /* entries kept though nobody uses them, oldest go first; 1000, HF_OFF = none */
+    int64_t idle_max;    /* unused entries that are kept, the oldest go first; 1000, HF_OFF = none, HF_UNLIMITED */
 } hf_keylock_options;
 
 /* Single-flight: concurrent calls for one key share one run of the work. */
@@ -39,19 +40,25 @@ typedef struct hf_cache_options {
     hf_runtime *runtime; /* needed on a plain thread only */
     int64_t count_max;   /* entries; 100, HF_UNLIMITED */
     int64_t bytes_max;   /* sum of the entries' lengths plus keys; HF_UNLIMITED */
-    /* An entry leaves the cache by eviction (not when replaced or removed); called without locks held, must not wait. May be NULL. */
+    /* Called when an entry is evicted, but not when it is replaced or removed. No locks are held; it must not wait. May
+     * be NULL. */
     void (*on_evict)(void *state, const void *key, size_t key_len, hf_value *value);
     void *state;
 } hf_cache_options;
 
-typedef struct hf_cache_stats {
-    uint64_t count, bytes, pinned, hits, misses, evictions;
-} hf_cache_stats;
+typedef struct hf_cache_counts {
+    uint64_t count;     /* entries now */
+    uint64_t bytes;     /* of their keys and values */
+    uint64_t pinned;    /* entries that are pinned now */
+    uint64_t hits;      /* since the cache was made: calls of get and pin that found the entry */
+    uint64_t misses;    /* calls that did not */
+    uint64_t evictions; /* entries that left to make room */
+} hf_cache_counts;
 
 HF_BEGIN_DECLS
 
-/* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last holder lets go. One reference is
- * the caller's. */
+/* Takes `data`, also on failure; `release` (may be NULL) is called with it when the last reference is released. One
+ * reference is the caller's. */
 HF_API HF_MUST_USE hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_value **ret_value);
 /* The same with a copy of the bytes. */
 HF_API HF_MUST_USE hf_status hf_value_copy(const void *data, size_t len, hf_value **ret_value);
@@ -73,10 +80,10 @@ HF_API size_t hf_keylock_count(hf_keylock *keylock); /* entries now: held, waite
 
 HF_API HF_MUST_USE hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *options);
 HF_API hf_status hf_flight_free(hf_flight *flight);
-/* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or cancellation.
- * A waiter that is canceled leaves alone; when the last one leaves, the work is canceled and the key is free at once.
- * `arg` must stay valid until the work has ended: put it where the flight's scope keeps it, or wait uncanceled.
- * `*ret_value` (may be NULL) holds a reference. */
+/* Joins the flight of `key`, or starts one that runs body(arg). All waiters get the same value, failure or
+ * cancellation. A canceled waiter leaves and the others go on waiting. When the last one leaves, the work is
+ * canceled and the key is free at once. `arg` must stay valid until the work has ended, which may be after a
+ * canceled caller has left: let it live as long as the flight's scope. `*ret_value` (may be NULL) holds a reference. */
 HF_API HF_MUST_USE hf_status hf_flight_run_with(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body,
                                                 void *arg, hf_value **ret_value, const hf_wait_options *options);
 HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
@@ -84,7 +91,8 @@ HF_API size_t hf_flight_count(hf_flight *flight); /* keys in flight now */
 HF_API HF_MUST_USE hf_status hf_cache_new_with(hf_cache **ret_cache, const hf_cache_options *options);
 HF_API hf_status hf_cache_free(hf_cache *cache);
 /* Puts a value (takes its own reference) under key. `*ret_is_new` (may be NULL) is true only for a new entry.
- * A value over the byte bound is HF_ERR_TOO_BIG; one that only fits by dropping a pinned entry HF_ERR_LIMIT. */
+ * Fails: HF_ERR_TOO_BIG: the value is larger than bytes_max; HF_ERR_LIMIT: there is room only if a pinned entry is
+ * dropped; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value,
                                           bool *ret_is_new);
 /* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
@@ -93,7 +101,8 @@ HF_API HF_MUST_USE hf_status hf_cache_get(hf_cache *cache, const void *key, size
 HF_API HF_MUST_USE hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 HF_API hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len);
 HF_API HF_MUST_USE hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len);
-HF_API hf_cache_stats hf_cache_stat(hf_cache *cache);
+/* As hf_runtime_stats. Fails: HF_ERR_MISUSE without a cache or a place for the counts. */
+HF_API HF_MUST_USE hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts);
 
 HF_END_DECLS
 
@@ -103,51 +112,61 @@ HF_AUTO_DEFINE(hf_key_unlock, hf_key_guard)
 HF_AUTO_DEFINE(hf_flight_free, hf_flight)
 HF_AUTO_DEFINE(hf_cache_free, hf_cache)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_keylock_new(...) HF_KEYLOCK_NEW_(__VA_ARGS__, .size = sizeof(hf_keylock_options))
-#define HF_KEYLOCK_NEW_(ret_keylock, ...) hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
+#define HF_KEYLOCK_NEW_(ret_keylock, ...) \
+    hf_keylock_new_with((ret_keylock), &(hf_keylock_options){__VA_ARGS__})
 #define hf_keylock_lock(...) HF_KEYLOCK_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_KEYLOCK_LOCK_(keylock, key, key_len, ret_guard, ...) \
     hf_keylock_lock_with((keylock), (key), (key_len), (ret_guard), &(hf_wait_options){__VA_ARGS__})
 #define hf_flight_new(...) HF_FLIGHT_NEW_(__VA_ARGS__, .size = sizeof(hf_flight_options))
-#define HF_FLIGHT_NEW_(ret_flight, ...) hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
+#define HF_FLIGHT_NEW_(ret_flight, ...) \
+    hf_flight_new_with((ret_flight), &(hf_flight_options){__VA_ARGS__})
 #define hf_flight_run(...) HF_FLIGHT_RUN_(__VA_ARGS__, .size = sizeof(hf_wait_options))
 #define HF_FLIGHT_RUN_(flight, key, key_len, body, arg, ret_value, ...) \
     hf_flight_run_with((flight), (key), (key_len), (body), (arg), (ret_value), &(hf_wait_options){__VA_ARGS__})
 #define hf_cache_new(...) HF_CACHE_NEW_(__VA_ARGS__, .size = sizeof(hf_cache_options))
-#define HF_CACHE_NEW_(ret_cache, ...) hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
+#define HF_CACHE_NEW_(ret_cache, ...) \
+    hf_cache_new_with((ret_cache), &(hf_cache_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_keylock_new(hf_keylock **ret_keylock,
-                                                   hf_keylock_options options = hf_keylock_options())
+static inline HF_MUST_USE hf_status
+hf_keylock_new(hf_keylock **ret_keylock,
+    hf_keylock_options options = hf_keylock_options())
 {
     options.size = sizeof options;
     return hf_keylock_new_with(ret_keylock, &options);
 }
-static inline HF_MUST_USE hf_status hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len,
-                                                    hf_key_guard **ret_guard,
-                                                    hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_keylock_lock(hf_keylock *keylock, const void *key, size_t key_len, hf_key_guard **ret_guard,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_keylock_lock_with(keylock, key, key_len, ret_guard, &options);
 }
-static inline HF_MUST_USE hf_status hf_flight_new(hf_flight **ret_flight,
-                                                  hf_flight_options options = hf_flight_options())
+static inline HF_MUST_USE hf_status
+hf_flight_new(hf_flight **ret_flight,
+    hf_flight_options options = hf_flight_options())
 {
     options.size = sizeof options;
     return hf_flight_new_with(ret_flight, &options);
 }
-static inline HF_MUST_USE hf_status hf_flight_run(hf_flight *flight, const void *key, size_t key_len,
-                                                  hf_flight_body body, void *arg, hf_value **ret_value,
-                                                  hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_flight_run(hf_flight *flight, const void *key, size_t key_len, hf_flight_body body, void *arg, hf_value **ret_value,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_flight_run_with(flight, key, key_len, body, arg, ret_value, &options);
 }
-static inline HF_MUST_USE hf_status hf_cache_new(hf_cache **ret_cache, hf_cache_options options = hf_cache_options())
+static inline HF_MUST_USE hf_status
+hf_cache_new(hf_cache **ret_cache,
+    hf_cache_options options = hf_cache_options())
 {
     options.size = sizeof options;
     return hf_cache_new_with(ret_cache, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -2,13 +2,14 @@
  *
  * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an
  * activity or workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static
- * variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such as a
- * buffer on the stack or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the library returns
- * is freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
+ * variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such
+ * as a buffer on the stack or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the
+ * library returns is freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
  *
- * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check or escape
- * JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has
- * at most 2 MiB: the call that takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
+ * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check
+ * or escape JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be
+ * escaped before. A payload has at most 2 MiB: the call that takes a longer one fails with HF_ERR_TOO_BIG, and so
+ * does a result. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 
@@ -27,9 +28,9 @@ typedef struct hf_payload {
 
 HF_BEGIN_DECLS
 
-/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE: `from` has a
- * length and no data, which every call that takes a payload refuses; an activity or workflow that returns such a result
- * fails. */
+/* A copy that the caller owns. Fails: HF_ERR_NOMEM; HF_ERR_TOO_BIG: `from` has more than 1 GiB; HF_ERR_MISUSE:
+ * `from.len` is not 0 but `from.data` is NULL. Every call that takes a payload refuses such a one, and an activity
+ * or workflow that returns it fails. */
 HF_API HF_MUST_USE hf_status hf_payload_copy(hf_payload from, hf_payload *ret_payload);
 /* A JSON text that the caller owns: return hf_payload_printf(ret_out, "{\"receipt\": %d}", number);
  * Fails: HF_ERR_NOMEM, HF_ERR_INVALID when the format cannot be followed. */

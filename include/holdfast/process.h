@@ -1,6 +1,6 @@
-/* Child processes: argv, never a shell. They live in a group of their own under one small helper process per runtime;
- * when a child ends, the helper kills what is left of its group; when the host dies, even by kill -9, it kills them all and
- * all their descendants. */
+/* Child processes: argv, never a shell. Each child has a process group of its own, under one small helper process
+ * per runtime. When a child ends, the helper kills the rest of its group. When the program dies, even by kill -9,
+ * the helper kills all children and their descendants. */
 #ifndef HOLDFAST_PROCESS_H
 #define HOLDFAST_PROCESS_H
 
@@ -30,7 +30,8 @@ HF_BEGIN_DECLS
 HF_API HF_MUST_USE hf_status hf_process_start_with(const char *const *argv, hf_process **ret_process,
                                                    const hf_process_options *options);
 HF_API int64_t hf_process_pid(const hf_process *process);
-/* Its pipes, owned by the process; NULL unless asked for. What the child writes waits in the pipe: back-pressure. */
+/* Its pipes, owned by the process; NULL unless asked for. A child that writes more than the pipe holds waits until
+ * it is read. */
 HF_API hf_conn *hf_process_in(hf_process *process);
 HF_API hf_conn *hf_process_out(hf_process *process);
 HF_API hf_conn *hf_process_err(hf_process *process);
@@ -48,6 +49,8 @@ HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_process_close, hf_process)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_process_start(...) HF_PROCESS_START_(__VA_ARGS__, .size = sizeof(hf_process_options))
 #define HF_PROCESS_START_(argv, ret_process, ...) \
@@ -56,18 +59,21 @@ HF_AUTO_DEFINE(hf_process_close, hf_process)
 #define HF_PROCESS_WAIT_(process, ret_exit, ...) \
     hf_process_wait_with((process), (ret_exit), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_process_start(const char *const *argv, hf_process **ret_process,
-                                                     hf_process_options options = hf_process_options())
+static inline HF_MUST_USE hf_status
+hf_process_start(const char *const *argv, hf_process **ret_process,
+    hf_process_options options = hf_process_options())
 {
     options.size = sizeof options;
     return hf_process_start_with(argv, ret_process, &options);
 }
-static inline HF_MUST_USE hf_status hf_process_wait(hf_process *process, hf_exit *ret_exit,
-                                                    hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_process_wait(hf_process *process, hf_exit *ret_exit,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_process_wait_with(process, ret_exit, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

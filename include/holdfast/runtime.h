@@ -1,4 +1,4 @@
-/* hf_runtime: threads that run fibers. An object; several may live in one process. */
+/* hf_runtime: threads that run fibers. A process may have several runtimes. */
 #ifndef HOLDFAST_RUNTIME_H
 #define HOLDFAST_RUNTIME_H
 
@@ -21,41 +21,47 @@ typedef struct hf_allocator {
 
 typedef enum hf_log_level { HF_LOG_DEBUG, HF_LOG_INFO, HF_LOG_WARN, HF_LOG_ERROR } hf_log_level;
 
-/* One event: a constant name, and `fields` as "key=value" pairs with a space between them. A value that is empty or has a space,
- * quote, backslash or equals sign in it stands in double quotes, and there a quote and a backslash follow a backslash. Control
- * characters and bytes that are not UTF-8 are written as "\n", "\t", "\x9b", "\u202e": the fields are one line of text. */
+/* One event: a constant name, and `fields` as "key=value" pairs with a space between them. A value that is empty or
+ * has a space, quote, backslash or equals sign in it stands in double quotes, and there a quote and a backslash
+ * follow a backslash. Control characters and bytes that are not UTF-8 are written as "\n", "\t", "\x9b", "\u202e":
+ * the fields are one line of text. */
 typedef void (*hf_log_sink)(void *state, hf_log_level level, const char *event, const char *fields);
 
-/* Called when the library must not go on: a broken invariant, an overflowed stack, too many zombies. It may return
- * only after too many zombies; the runtime then stays stopped. The default prints `message` and aborts; `exit_code` is what a
- * program that owns its process should exit with. */
+/* Called when the library must not continue: an invariant is broken, a stack has overflowed, or there are too many
+ * zombies. It may return only after too many zombies; the runtime then stays stopped. The default prints `message`
+ * and aborts. `exit_code` is for programs that exit instead. */
 typedef void (*hf_fatal_hook)(void *state, const char *message, int exit_code);
 
-/* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off.
- * It looks after fibers that do not yield and activities that do not end after a cancel (activity.h). Other work on pools is not
- * watched: a call of hf_block cannot be interrupted, and a branch of hf_fork may take any time for its cleanup; both have their
- * thread until they return. With a signal granted, blocking system calls of an activity that is to end fail with EINTR. */
+/* Figures of the watchdog (T13-T20 in docs/promises.md). 0 = default, HF_SPAN_OFF / HF_OFF switch a part off. It
+ * watches fibers that do not yield and activities that do not end after a cancel (activity.h). It does not watch
+ * other work on pools: a call of hf_block cannot be interrupted, and a branch of hf_fork may take any time for its
+ * cleanup; both keep their thread until they return. If .signal is set, blocking system calls of a canceled activity
+ * fail with EINTR. */
 typedef struct hf_watchdog_options {
     hf_span stuck_after;     /* time without a yield after which a fiber is reported; 2 s */
     hf_span zombie_after;    /* grace before a stuck fiber or canceled activity counts as a zombie; 10 s */
     hf_span interrupt_first; /* first retry of the interrupt, then doubled; 1 s */
     hf_span interrupt_max;   /* longest pause between interrupts; 60 s */
-    hf_span give_up_after;   /* no more interrupts, stays counted; 1 h */
+    hf_span give_up_after;   /* time after which it is no longer interrupted, but still counted; 1 h */
     int zombies_max;         /* number of zombies at which the runtime shuts down; 10, HF_OFF = never */
     hf_span shutdown_grace;  /* shutdown: time to finish before cancel; 10 s */
     hf_span shutdown_force;  /* shutdown: time after cancel before stuck fibers are given up; 5 s */
-    hf_span fatal_after;     /* after the threshold: the fatal hook is called at the latest; 60 s */
+    hf_span fatal_after;     /* longest time from zombies_max to the fatal hook; 60 s */
     int signal;              /* a signal the library may use to interrupt its own threads, such as SIGURG;
                                  0 = none granted: stuck fibers and activities are only reported and counted */
 } hf_watchdog_options;
 
 typedef struct hf_runtime_options {
-    size_t size;            /* set by the macro */
-    const char *name;       /* in dumps and thread names; "holdfast" */
-    int threads;            /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
-    hf_env *env;            /* NULL = the operating system; see holdfast/sim.h */
-    hf_allocator allocator; /* {0} = malloc */
-    hf_log_sink log;        /* NULL = warnings and errors to stderr */
+    size_t size;      /* set by the macro */
+    const char *name; /* in dumps and thread names; "holdfast" */
+    int threads;      /* fiber threads; 0 = one per core, HF_OFF = none: driven by hf_runtime_turn */
+    hf_env *env;      /* NULL = the operating system; see holdfast/sim.h */
+    /* {0} = malloc. Used for the objects of this runtime: fibers, scopes, branches, channels, locks, flows, caches,
+     * connections, processes. Not used for stacks and threads (mmap), for texts that the caller frees, hf_value and
+     * hf_payload, nor for services, executions, workers and engines: those use malloc. SQLite has its own memory (mem=
+     * of hf_open). */
+    hf_allocator allocator;
+    hf_log_sink log; /* NULL = warnings and errors to stderr */
     void *log_state;
     hf_fatal_hook fatal; /* NULL = print and abort */
     void *fatal_state;
@@ -69,8 +75,7 @@ typedef struct hf_runtime_options {
     hf_watchdog_options watchdog;
 } hf_runtime_options;
 
-/* Counters since the runtime was made. Histograms have powers of two of microseconds as their classes. */
-#define HF_HISTOGRAM_COUNT 32
+/* Counters since the runtime was made. */
 typedef struct hf_stats {
     uint64_t forks;        /* branches made */
     uint64_t joins;        /* hf_join calls that returned */
@@ -81,7 +86,7 @@ typedef struct hf_stats {
     uint64_t pool_depth;   /* waiting in pools now */
     uint64_t pool_threads; /* pool threads now */
     uint64_t fibers;       /* fibers that hold a stack now */
-    uint64_t jobs;         /* branches not finished now */
+    uint64_t branches;     /* branches not finished now */
     uint64_t scopes;       /* scopes open now */
     uint64_t stack_bytes;  /* address space carved into stacks */
     uint64_t stuck;        /* fibers reported stuck so far */
@@ -101,9 +106,9 @@ HF_API hf_status hf_runtime_free(hf_runtime *runtime);
 HF_API HF_MUST_USE hf_status hf_runtime_stop(hf_runtime *runtime);
 
 /* Makes a runtime, runs `body` as its first fiber, waits for it and frees the runtime. Returns what body returned.
- * The runtime stays when something in it has not ended: then a body's HF_OK becomes HF_ERR_TIMEOUT if hf_worker_run has left an
- * activity or workflow behind, which nothing but the end of the program ends, and HF_ERR_MISUSE if another thread has a scope
- * open in it. */
+ * If something is still running, the runtime is not freed, and an HF_OK of the body is replaced: by HF_ERR_TIMEOUT
+ * if hf_worker_run has left an activity or workflow behind (only the end of the process ends it), by HF_ERR_MISUSE
+ * if another thread has a scope open in the runtime. */
 HF_API HF_MUST_USE hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options);
 
 /* The runtime of the running fiber, or NULL on a plain thread. */
@@ -111,15 +116,17 @@ HF_API hf_runtime *hf_runtime_current(void);
 
 /* For a runtime without threads: becomes readable when there is something to do; poll it in the host's loop. */
 HF_API int hf_runtime_fd(hf_runtime *runtime);
-/* Runs ready fibers, for a bounded number of switches (the descriptor stays readable when there is more); waits up to
- * `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is one). Returns HF_OK when something
- * ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a host turns its runtime, fibers run on that thread only;
- * before, a plain thread that waits for something of the runtime drives it meanwhile. */
+/* Runs ready fibers, for a bounded number of switches (the descriptor stays readable when there is more); waits up
+ * to `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is one). Returns HF_OK when
+ * something ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a thread has called this, fibers run on
+ * that thread only. Before, a plain thread that waits for something of the runtime runs its fibers while it waits. */
 HF_API HF_MUST_USE hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
 
+/* The counters now. runtime may be NULL on a fiber. */
 HF_API HF_MUST_USE hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats);
 
-/* The runtime's clocks: virtual ones in a simulated environment. On a plain thread pass the runtime, on a fiber NULL. */
+/* The runtime's clocks: virtual ones in a simulated environment. On a plain thread pass the runtime, on a fiber
+ * NULL. */
 HF_API hf_instant hf_now(hf_runtime *runtime);
 HF_API hf_time hf_wall_now(hf_runtime *runtime);
 /* Random bytes from the environment: seeded in a simulation. */
@@ -131,47 +138,72 @@ typedef struct hf_dump_options {
     bool no_stacks; /* leave the call stacks out */
 } hf_dump_options;
 
-/* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks, and how much of its stack each has used
- * so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much); and activities that are zombies, by type,
- * workflow, attempt and the time since their cancel. Works while all threads are busy.
- * `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
+/* The whole tree: threads, scopes, fibers, what each waits for, their ages and stacks, and how much of its stack
+ * each has used so far (in pages of 4 KiB; a fiber before it on the same stack may have used as much); and
+ * activities that are zombies, by type, workflow, attempt and the time since their cancel. Works while all threads
+ * are busy. `*ret_text` is freed with hf_text_free. runtime may be NULL on a fiber. */
 HF_API HF_MUST_USE hf_status hf_dump_with(hf_runtime *runtime, char **ret_text, const hf_dump_options *options);
 HF_API void hf_text_free(char *text); /* accepts NULL */
 
-/* Counters, histograms and scope durations by name, and activities that are zombies, as text (key value per line) or JSON.
- * Freed with hf_text_free. */
-HF_API HF_MUST_USE hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text);
+typedef struct hf_metrics_options {
+    size_t size; /* set by the macro */
+    bool json;   /* JSON instead of text, a key and its value per line */
+} hf_metrics_options;
+
+/* Counters, histograms and scope durations by name, and activities that are zombies. `*ret_text` is freed with
+ * hf_text_free. runtime may be NULL on a fiber. */
+HF_API HF_MUST_USE hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics_options *options);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_runtime_free, hf_runtime)
 HF_AUTO_DEFINE(hf_text_free, char)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_runtime_new(...) HF_RUNTIME_NEW_(__VA_ARGS__, .size = sizeof(hf_runtime_options))
-#define HF_RUNTIME_NEW_(ret_runtime, ...) hf_runtime_new_with((ret_runtime), &(hf_runtime_options){__VA_ARGS__})
+#define HF_RUNTIME_NEW_(ret_runtime, ...) \
+    hf_runtime_new_with((ret_runtime), &(hf_runtime_options){__VA_ARGS__})
 #define hf_run(...) HF_RUN_(__VA_ARGS__, .size = sizeof(hf_runtime_options))
-#define HF_RUN_(body, arg, ...) hf_run_with((body), (arg), &(hf_runtime_options){__VA_ARGS__})
+#define HF_RUN_(body, arg, ...) \
+    hf_run_with((body), (arg), &(hf_runtime_options){__VA_ARGS__})
 #define hf_dump(...) HF_DUMP_(__VA_ARGS__, .size = sizeof(hf_dump_options))
-#define HF_DUMP_(runtime, ret_text, ...) hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
+#define HF_DUMP_(runtime, ret_text, ...) \
+    hf_dump_with((runtime), (ret_text), &(hf_dump_options){__VA_ARGS__})
+#define hf_metrics(...) HF_METRICS_(__VA_ARGS__, .size = sizeof(hf_metrics_options))
+#define HF_METRICS_(runtime, ret_text, ...) \
+    hf_metrics_with((runtime), (ret_text), &(hf_metrics_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_runtime_new(hf_runtime **ret_runtime,
-                                                   hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status
+hf_runtime_new(hf_runtime **ret_runtime,
+    hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_runtime_new_with(ret_runtime, &options);
 }
-static inline HF_MUST_USE hf_status hf_run(hf_body body, void *arg, hf_runtime_options options = hf_runtime_options())
+static inline HF_MUST_USE hf_status
+hf_run(hf_body body, void *arg,
+    hf_runtime_options options = hf_runtime_options())
 {
     options.size = sizeof options;
     return hf_run_with(body, arg, &options);
 }
-static inline HF_MUST_USE hf_status hf_dump(hf_runtime *runtime, char **ret_text,
-                                            hf_dump_options options = hf_dump_options())
+static inline HF_MUST_USE hf_status
+hf_dump(hf_runtime *runtime, char **ret_text,
+    hf_dump_options options = hf_dump_options())
 {
     options.size = sizeof options;
     return hf_dump_with(runtime, ret_text, &options);
 }
+static inline HF_MUST_USE hf_status
+hf_metrics(hf_runtime *runtime, char **ret_text,
+    hf_metrics_options options = hf_metrics_options())
+{
+    options.size = sizeof options;
+    return hf_metrics_with(runtime, ret_text, &options);
+}
 #endif
+/* clang-format on */
 
 #endif

@@ -10,23 +10,25 @@
  *     HF_TRY(hf_join(batch));
  *
  * From open to close the owner is inside the scope: its waits return HF_ERR_CANCELED once the scope is canceled or its
- * deadline has passed. Only hf_join returns the children's outcome; it also ends the scope's own hold over the owner,
- * so that code after it can wait again. A cancel that came from further out stays pending.
+ * deadline has passed. Only hf_join returns the children's outcome. After hf_join the owner can wait again, even if the
+ * scope was canceled; a cancel that came from an outer scope stays pending.
  *
  * Cancellation is level-triggered: every wait fails until the scope is left. Cleanup that must wait opens a shield.
  *
- * A fiber stays on its thread, with one exception: when the watchdog takes the thread from a fiber that does not yield, the
- * other fibers of that thread go on elsewhere. So keep no address of errno or of a thread-local, and no pthread_self(), over
- * a call that may wait.
+ * A fiber stays on its thread, with one exception: when the watchdog takes the thread from a fiber that does not yield,
+ * the other fibers of that thread continue on another one. So do not keep the address of errno or of a thread-local
+ * variable, or the result of pthread_self(), over a call that may wait.
  *
- * In C++ a body catches its own exceptions: one that leaves it ends the process, with a sentence. A catch block may wait, and so may
- * a destructor while an exception is on its way: what `throw;`, std::current_exception and std::uncaught_exceptions see is the
- * fiber's own, and goes with it to another thread. A runtime looks for the process's C++ runtime (libstdc++, libc++abi)
- * when it is made. If the first code in C++ is loaded by dlopen after that, this holds for runtimes that are made later; on
- * earlier ones a fiber must not wait while it handles an exception. The same is true of a C++ runtime that the
- * library cannot see, such as a second one that is linked into a plugin.
+ * In C++ a body catches its own exceptions: one that leaves it ends the process, with a sentence. A catch block may
+ * wait, and so may a destructor that runs because of an exception: `throw;`, std::current_exception and
+ * std::uncaught_exceptions see the exceptions of their own fiber, also after it has moved to another thread. A runtime
+ * looks for the process's C++ runtime (libstdc++, libc++abi) when it is made. If the first code in C++ is loaded by
+ * dlopen after that, this holds for runtimes that are made later; on earlier ones a fiber must not wait while it
+ * handles an exception. The same is true if the library cannot see the C++ runtime, such as a second one that is linked
+ * into a plugin.
  *
- * Options are macro arguments: put a compound literal with commas into parentheses, hf_fork(scope, body, (&(T){1, 2})). */
+ * Options are macro arguments: put a compound literal with commas into parentheses, hf_fork(scope, body, (&(T){1,
+ * 2})). */
 #ifndef HOLDFAST_SCOPE_H
 #define HOLDFAST_SCOPE_H
 
@@ -44,7 +46,7 @@ typedef struct hf_tally {
     uint64_t forked;   /* children so far */
     uint64_t running;  /* not finished yet */
     uint64_t ok;       /* returned HF_OK */
-    uint64_t failed;   /* returned anything else but HF_ERR_CANCELED after being canceled */
+    uint64_t failed;   /* returned an error; HF_ERR_CANCELED of a canceled child counts as canceled instead */
     uint64_t canceled; /* ended canceled */
     bool joining;      /* the owner is in hf_join: no more forks from it */
 } hf_tally;
@@ -63,13 +65,13 @@ typedef enum hf_verdict { HF_GO_ON, HF_STOP } hf_verdict;
  * (then: accept, go on, HF_ERR_TIMEOUT, first failure). */
 typedef struct hf_join_hooks {
     const char *name;
-    /* A child is about to be added; anything but HF_OK refuses it and is what hf_fork returns. */
+    /* A child is about to be added. Any status but HF_OK refuses it, and hf_fork returns that status. */
     hf_status (*on_fork)(const hf_tally *tally);
     /* A child ended, or the owner starts to join (outcome is NULL). HF_STOP cancels the rest. */
     hf_verdict (*on_done)(const hf_tally *tally, const hf_outcome *outcome);
-    /* The scope's deadline passed and everybody has ended: HF_OK accepts what there is. */
+    /* The scope's deadline has passed and all children have ended. HF_OK accepts the results that there are. */
     hf_status (*on_deadline)(const hf_tally *tally);
-    /* Everybody has ended: what hf_join returns. `first_failure` is HF_OK when no child failed. */
+    /* All children have ended. Returns the status for hf_join. `first_failure` is HF_OK when no child failed. */
     hf_status (*result)(const hf_tally *tally, hf_status first_failure);
     bool discard;       /* keep no failures: they go to the log */
     bool failures_only; /* on_done is not called for children that succeeded: it would only say HF_GO_ON */
@@ -86,7 +88,7 @@ extern HF_API const hf_join_hooks hf_join_all_hooks;      /* all must succeed; t
 extern HF_API const hf_join_hooks hf_join_any_hooks;      /* the first success wins and cancels the rest */
 extern HF_API const hf_join_hooks hf_join_quorum_hooks;   /* n successes win; stops as soon as n became impossible */
 extern HF_API const hf_join_hooks hf_join_tolerate_hooks; /* up to n failures are fine, one more cancels the rest */
-extern HF_API const hf_join_hooks hf_join_collect_hooks;  /* supervisor: nobody is canceled, every failure is kept */
+extern HF_API const hf_join_hooks hf_join_collect_hooks;  /* supervisor: no child is canceled, every failure is kept */
 extern HF_API const hf_join_hooks hf_join_discard_hooks;  /* endless services: results are dropped, failures logged */
 extern HF_API const hf_join_hooks hf_join_partial_hooks;  /* as all, but at the deadline what is done is accepted */
 HF_END_DECLS
@@ -115,21 +117,22 @@ static inline hf_join_policy hf_join_policy_of(const hf_join_hooks *hooks, int64
 /* ---- Verbs ------------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_scope_options {
-    size_t size;         /* set by the macro */
-    const char *name;    /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
-    hf_join_policy join; /* {0} = HF_JOIN_ALL */
-    hf_span timeout;     /* deadline from now for the whole scope, inherited by everything inside as a minimum; 0 or
+    size_t size;          /* set by the macro */
+    const char *name;     /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
+    hf_join_policy join;  /* {0} = HF_JOIN_ALL */
+    hf_span timeout;      /* deadline from now for the whole scope, inherited by everything inside as a minimum; 0 or
                              HF_SPAN_UNLIMITED = none of its own; a negative span has passed already */
-    hf_runtime *runtime; /* on a plain thread: where the children run; on a fiber: NULL */
-    int64_t jobs_max;    /* children running or waiting at once, more is HF_ERR_LIMIT; 0 or HF_UNLIMITED = no bound */
-    hf_dispatcher *on;   /* default dispatcher of the children; NULL = the fiber threads */
+    hf_runtime *runtime;  /* on a plain thread: where the children run; on a fiber: NULL */
+    int64_t branches_max; /* children running or waiting at once, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
+    hf_dispatcher *on;    /* default dispatcher of the children; NULL = the fiber threads */
 } hf_scope_options;
 
-/* Stacks. A fiber has its stack for itself, and it does not grow: the 64 K of the default class are about 60,000 bytes to use, those
- * of 16 K about 11,000. That is room for ordinary C and for printf, but not for deep recursion or for large local arrays: these go
- * to the heap, or to a thread of a pool (hf_block), which has 1 MiB. Behind each stack lies a guard: a fiber that touches
- * it ends the process, under hf_run with a sentence that names the fiber. Once a fiber has used three quarters of its stack, the
- * log has a warning, stack_nearly_full, once for each name (not on a runtime without threads). */
+/* Stacks. A fiber has its stack for itself, and it does not grow: the 64 K of the default class are about 60,000
+ * bytes to use, those of 16 K about 11,000. That is enough for ordinary C and for printf, but not for deep recursion
+ * or large local arrays: put arrays on the heap, and recursion on a thread of a pool (hf_block), which has 1 MiB.
+ * Behind each stack lies a guard: a fiber that touches it ends the process, under hf_run with a sentence that names
+ * the fiber. When a fiber has used three quarters of its stack, the log has a warning, stack_nearly_full, once for
+ * each name (not on a runtime without threads). */
 typedef struct hf_fork_options {
     size_t size;             /* set by the macro */
     const char *name;        /* in dumps; must outlive the branch (a literal) */
@@ -137,7 +140,7 @@ typedef struct hf_fork_options {
     void (*drop)(void *arg); /* called instead of the body when the body will never run: the fork failed, or the branch
                                 was canceled before it started. Without it a canceled branch still runs its body, with
                                 the cancel pending, so that the body can release what `arg` owns. */
-    hf_span delay;           /* delay before the job starts; it has no stack until then */
+    hf_span delay;           /* delay before the branch starts; it has no stack until then */
     size_t stack_size;       /* class of the stack: 16 K, 64 K, 256 K; 0 = the runtime's default */
     hf_dispatcher *on;       /* where to run: a pool (a plain thread, may block), a serial one; NULL = the scope's */
 } hf_fork_options;
@@ -156,12 +159,13 @@ HF_API HF_MUST_USE hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_s
 HF_API hf_status hf_scope_close(hf_scope *scope);
 
 /* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
- * In a canceled scope the child is born canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork returned. */
+ * In a canceled scope the child starts canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork
+ * returned. */
 HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
-/* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first failure
- * itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any; children that all
- * succeeded are a success, however late. Only the owner may join. */
+/* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first
+ * failure itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any;
+ * children that all succeeded are a success, however late. Only the owner may join. */
 HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. Any thread may call it. The first cause is kept. */
@@ -186,12 +190,13 @@ HF_API HF_MUST_USE hf_status hf_branch_cancel(hf_branch *branch);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
-/* Waits; 0 and less only lets others run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as everything with a timeout, when the deadline
- * cannot be kept; HF_ERR_INVALID, as every wait and bound of a workflow, when it is less than a millisecond. */
+/* Waits; 0 or a negative span only lets other fibers run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as every call with a
+ * timeout, when there is no memory for the deadline; HF_ERR_INVALID in a workflow, as every wait and bound there,
+ * when the span is less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
 HF_API HF_MUST_USE hf_status hf_yield(void);
-/* For loops that compute: yields every `every` calls with the same counter. Keep `unsigned counter = 0;` beside. */
+/* For loops that compute: yields at every `every`-th call with the same counter, which starts at 0. */
 static inline hf_status hf_pace(unsigned *counter, unsigned every)
 {
     if (++*counter < every) {
@@ -203,16 +208,17 @@ static inline hf_status hf_pace(unsigned *counter, unsigned every)
 
 /* HF_OK, or HF_ERR_CANCELED when the next wait would fail with it. Never waits. */
 HF_API HF_MUST_USE hf_status hf_canceled(void);
-/* Returns why the caller is canceled, or HF_CAUSE_NONE. `*ret_reason` is a phrase, never NULL; `ret_reason` may be NULL. */
+/* Returns why the caller is canceled, or HF_CAUSE_NONE. `*ret_reason` is a phrase, never NULL; `ret_reason` may be
+ * NULL. */
 HF_API hf_cause hf_cancel_cause(const char **ret_reason);
-/* Time left until the nearest deadline around: a span that can be waited for, so never 0, and negative when it has passed.
- * HF_SPAN_UNLIMITED when there is none. */
+/* Time left until the nearest deadline of the scopes around the caller. It can be passed on as a timeout: it is
+ * never 0, negative when the deadline has passed, and HF_SPAN_UNLIMITED when there is none. */
 HF_API hf_span hf_time_left(void);
 
-/* A shield: inside it waits are not canceled from outside. For cleanup; its bound is a deadline of its own: when it has
- * passed, waits inside fail with HF_ERR_CANCELED, whether or not anybody canceled from outside.
+/* A shield is for cleanup: inside it, waits are not canceled from outside. Its bound is a deadline of its own; after
+ * it, waits inside fail with HF_ERR_CANCELED.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
- *     HF_TRY(hf_shield_open(hf_seconds(2), &shield));  */
+ *     HF_TRY(hf_shield_open(hf_seconds(2), &shield)); */
 typedef struct hf_shield hf_shield;
 HF_API HF_MUST_USE hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield);
 HF_API hf_status hf_shield_close(hf_shield *shield); /* accepts NULL */
@@ -234,31 +240,41 @@ HF_END_DECLS
 HF_AUTO_DEFINE(hf_scope_close, hf_scope)
 HF_AUTO_DEFINE(hf_shield_close, hf_shield)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_scope_open(...) HF_SCOPE_OPEN_(__VA_ARGS__, .size = sizeof(hf_scope_options))
-#define HF_SCOPE_OPEN_(ret_scope, ...) hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
+#define HF_SCOPE_OPEN_(ret_scope, ...) \
+    hf_scope_open_with((ret_scope), &(hf_scope_options){__VA_ARGS__})
 #define hf_fork(...) HF_FORK_(__VA_ARGS__, .size = sizeof(hf_fork_options))
-#define HF_FORK_(scope, body, arg, ...) hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
+#define HF_FORK_(scope, body, arg, ...) \
+    hf_fork_with((scope), (body), (arg), &(hf_fork_options){__VA_ARGS__})
 #define hf_scope_cancel(...) HF_SCOPE_CANCEL_(__VA_ARGS__, .size = sizeof(hf_scope_cancel_options))
-#define HF_SCOPE_CANCEL_(scope, ...) hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
+#define HF_SCOPE_CANCEL_(scope, ...) \
+    hf_scope_cancel_with((scope), &(hf_scope_cancel_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_scope_open(hf_scope **ret_scope, hf_scope_options options = hf_scope_options())
+static inline HF_MUST_USE hf_status
+hf_scope_open(hf_scope **ret_scope,
+    hf_scope_options options = hf_scope_options())
 {
     options.size = sizeof options;
     return hf_scope_open_with(ret_scope, &options);
 }
-static inline HF_MUST_USE hf_status hf_fork(hf_scope *scope, hf_body body, void *arg,
-                                            hf_fork_options options = hf_fork_options())
+static inline HF_MUST_USE hf_status
+hf_fork(hf_scope *scope, hf_body body, void *arg,
+    hf_fork_options options = hf_fork_options())
 {
     options.size = sizeof options;
     return hf_fork_with(scope, body, arg, &options);
 }
-static inline HF_MUST_USE hf_status hf_scope_cancel(hf_scope *scope,
-                                                    hf_scope_cancel_options options = hf_scope_cancel_options())
+static inline HF_MUST_USE hf_status
+hf_scope_cancel(hf_scope *scope,
+    hf_scope_cancel_options options = hf_scope_cancel_options())
 {
     options.size = sizeof options;
     return hf_scope_cancel_with(scope, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -3,7 +3,8 @@
  *     HF_AUTO(hf_close) hf_service *service = NULL;
  *     HF_AUTO(hf_execution_free) hf_execution *order = NULL;
  *     HF_TRY(hf_open("sqlite:orders.db", &service));
- *     HF_TRY(hf_start(service, "order", hf_payload_of_json("{\"item\": 7}"), &order, .id = "order-1", .task_queue = "orders"));
+ *     hf_payload in = hf_payload_of_json("{\"item\": 7}");
+ *     HF_TRY(hf_start(service, "order", in, &order, .id = "order-1", .task_queue = "orders"));
  *     HF_TRY(hf_result(order, &out));
  *
  * A call that waits parks a fiber or blocks a plain thread. Workflows must not use these calls (HF_ERR_MISUSE); they
@@ -11,16 +12,17 @@
 #ifndef HOLDFAST_SERVICE_H
 #define HOLDFAST_SERVICE_H
 
-#include <holdfast/chan.h>
 #include <holdfast/payload.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_service hf_service;
 typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id of one of its runs */
 
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
-    /* Runtime whose pool, log and environment the service uses; NULL = the caller's, if it is a fiber. The service may outlive the
-     * runtime; it then still calls the program's log function. */
+    /* Runtime whose pool, log and environment the service uses; NULL = the caller's, if it is a fiber. The service may
+     * outlive the runtime; it then still calls the program's log function. */
     hf_runtime *runtime;
 } hf_open_options;
 
@@ -50,24 +52,29 @@ typedef struct hf_start_options {
     hf_span task_timeout;      /* time limit of one workflow task; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
-    int attempts_max;      /* runs of a workflow that fails; 0 or HF_OFF = one. More, and HF_UNLIMITED: see hf_start */
-    hf_span retry_initial; /* pause before the second attempt; 1 s */
-    double retry_coefficient; /* factor by which each pause is longer than the last; 2 */
-    hf_span retry_max;        /* longest pause; 100 times the first */
     const char *request_id; /* idempotency key: calls with the same key start the workflow once; NULL = a random one */
 } hf_start_options;
 
 typedef struct hf_execution_options {
     size_t size;            /* set by the macro */
-    const char *run_id;     /* NULL = the current run, whichever it is when asked */
+    const char *run_id;     /* NULL = the run that is current at each call */
     const char *namespace_; /* "default" */
 } hf_execution_options;
 
-typedef struct hf_request_options {
+typedef struct hf_signal_options {
     size_t size;            /* set by the macro */
-    const char *reason;     /* in the history, at most 1,000 bytes; NULL = none */
-    const char *request_id; /* idempotency key: calls with the same key count once; NULL = a random one */
-} hf_request_options;
+    const char *request_id; /* idempotency key: calls with the same key send the signal once; NULL = a random one */
+} hf_signal_options;
+
+typedef struct hf_cancel_options {
+    size_t size;        /* set by the macro */
+    const char *reason; /* in the history, at most 1,000 bytes; NULL = none */
+} hf_cancel_options;
+
+typedef struct hf_terminate_options {
+    size_t size;        /* set by the macro */
+    const char *reason; /* in the history, at most 1,000 bytes; NULL = none */
+} hf_terminate_options;
 
 HF_BEGIN_DECLS
 
@@ -76,39 +83,37 @@ HF_BEGIN_DECLS
  *     sqlite:PATH[?key=value&...]   runs the engine in this process, on this file, which is made (mode 0600) if need be
  *     memory:                       the same on a store that forgets, for tests
  *
- *     mem=48M            memory that it may use, at least 16M. A sixth holds pages of SQLite, half holds runs and queues, and
- *                        the rest is for requests and commits under way. Without mem= it is 8M for pages and 64M for runs
- *                        and queues. At most a quarter of the memory for runs may be changes that are not in their rows
- *                        yet: after a crash these are read again
+ *     mem=48M            memory that it may use, at least 16M. A sixth holds pages of SQLite, half holds runs and
+ *                        queues, and the rest is for requests and commits under way. Without mem= it is 8M for pages
+ *                        and 64M for runs and queues. At most a quarter of the memory for runs may be changes that are
+ *                        not in their rows yet: after a crash these are read again
  *     durability=full    a call that was answered survives a power cut (the default)
- *     durability=normal  faster; it survives the end of the process, while a power cut, or a disk that fails to write, may
+ *     durability=normal  faster; it survives the end of the process. A power cut, or a disk that fails to write, may
  *                        cost the last moments, but never leaves anything half done
  *     log=8M             the write-ahead log is moved into the file when it is longer
  *
- * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it is) and
- * PATH-sock (where the program `holdfast` asks about it, mode 0600; left out, with a line in the log, where the path is too
- * long for a socket, or where something that is not a socket lies there already).
- * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or no database of ours), HF_ERR_EXISTS
- * (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer version), HF_ERR_NOT_FOUND (no
- * such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name), HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A
- * file that cannot be opened is left as it is. */
+ * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it
+ * is) and PATH-sock (where the program `holdfast` asks about it, mode 0600; omitted, with a line in the log, if the
+ * path is too long for a socket or another kind of file has that name).
+ * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or is not a Holdfast database),
+ * HF_ERR_EXISTS (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer
+ * version), HF_ERR_NOT_FOUND (no such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name),
+ * HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A file that cannot be opened is left as it is. */
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
 /* Waits until everything accepted is stored. Free its executions and workers first. HF_AUTO releases variables in
  * reverse order, so declare the service before them. Accepts NULL.
- * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a process that
- * fork() made, where every call with it is misuse: it goes on in the parent; HF_ERR_IO and others: the last changes
- * could not be stored. */
+ * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a
+ * process that fork() made, which cannot use the service of its parent; HF_ERR_IO and others: the last changes could
+ * not be stored. */
 HF_API hf_status hf_close(hf_service *service);
 
-/* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution` may be
- * NULL. A program that is run again, and must not begin again what has ended, says HF_ID_CONFLICT_USE_EXISTING and
- * HF_ID_REUSE_REJECT, and goes on with hf_execution_new after HF_ERR_EXISTS.
+/* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution`
+ * may be NULL. A program that may be started again and must not repeat an ended workflow passes
+ * HF_ID_CONFLICT_USE_EXISTING and HF_ID_REUSE_REJECT, and calls hf_execution_new after HF_ERR_EXISTS.
  * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
- * bytes, a time is negative or less than a millisecond),
- * HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED, HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine
- * restarts after running out of memory; HF_ERR_UNSUPPORTED: .attempts_max asks for more than one run, and
- * the engine of this process does not try workflows again yet. */
+ * bytes, a time is negative or less than a millisecond), HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED,
+ * HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine restarts after running out of memory. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
 /* Makes a handle for a workflow that was started elsewhere. Does not check that the workflow exists. */
@@ -118,40 +123,45 @@ HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the wor
 HF_API const char *hf_execution_id(const hf_execution *execution);
 HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). Follows retries to the run that ends them. A timeout or a
- * canceled scope ends the wait before that; hf_close does not, for it refuses while there are executions.
- * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes; its type
- * is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow returned a status of the
- * program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still runs.
- * HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE.
- * To make a waiting thread return when the program stops, cancel a scope around the call. A plain
- * thread opens one for that (hf_scope_open with .runtime); hf_runtime_stop cancels all scopes of its runtime. Without a scope
- * around it, only .timeout ends the wait of a plain thread. */
+/* Waits for the end and gives the result (`ret_out` may be NULL). A timeout or a canceled scope ends the wait before
+ * that; hf_close does not, because it refuses while there are executions.
+ * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes;
+ * its type is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow
+ * returned a status of the program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still
+ * runs. HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE. To make a waiting thread return when the
+ * program stops, cancel a scope around the call. A plain thread opens one for that (hf_scope_open with .runtime);
+ * hf_runtime_stop cancels all scopes of its runtime. Without a scope around it, only .timeout ends the wait of a
+ * plain thread. */
 HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out,
                                             const hf_wait_options *options);
-/* Sends a signal; it is kept until the workflow asks for it.
- * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: its run has had 10,000 signals, and gets no more; or 100
- * events, or 2 MiB of them, wait for the end of its running workflow task: try again in a moment; the sentence says which.
- * HF_ERR_INVALID: the name is empty or has more than 1,000 bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED,
- * HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for hf_start. */
+/* Sends a signal; it is stored until the workflow takes it.
+ * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals
+ * and takes no more, ever; or 100 events, or 2 MiB of them, wait for the end of its running workflow task, which
+ * passes: try again in a moment. The sentence says which. HF_ERR_INVALID: the name is empty or has more than 1,000
+ * bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for
+ * hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
-                                            const hf_request_options *options);
-/* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. `.reason` is what it hears, from hf_error_text() and
- * hf_cancel_cause, and what hf_result tells of a run that ended canceled. A second request, or one for a workflow
- * that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was
- * never such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
-HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options);
-/* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. */
-HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options);
+                                            const hf_signal_options *options);
+/* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from
+ * hf_error_text() and hf_cancel_cause, and hf_result reports it for a run that ended canceled. A second request, or
+ * one for a workflow that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was never
+ * such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
+HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *options);
+/* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has
+ * ended. */
+HF_API HF_MUST_USE hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options *options);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_close, hf_service)
 HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_open(...) HF_OPEN_(__VA_ARGS__, .size = sizeof(hf_open_options))
-#define HF_OPEN_(address, ret_service, ...) hf_open_with((address), (ret_service), &(hf_open_options){__VA_ARGS__})
+#define HF_OPEN_(address, ret_service, ...) \
+    hf_open_with((address), (ret_service), &(hf_open_options){__VA_ARGS__})
 #define hf_start(...) HF_START_(__VA_ARGS__, .size = sizeof(hf_start_options))
 #define HF_START_(service, type, in, ret_execution, ...) \
     hf_start_with((service), (type), (in), (ret_execution), &(hf_start_options){__VA_ARGS__})
@@ -159,58 +169,68 @@ HF_AUTO_DEFINE(hf_execution_free, hf_execution)
 #define HF_EXECUTION_NEW_(service, id, ret_execution, ...) \
     hf_execution_new_with((service), (id), (ret_execution), &(hf_execution_options){__VA_ARGS__})
 #define hf_result(...) HF_RESULT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_RESULT_(execution, ret_out, ...) hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
-#define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_request_options))
+#define HF_RESULT_(execution, ret_out, ...) \
+    hf_result_with((execution), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define hf_signal(...) HF_SIGNAL_(__VA_ARGS__, .size = sizeof(hf_signal_options))
 #define HF_SIGNAL_(execution, name, in, ...) \
-    hf_signal_with((execution), (name), (in), &(hf_request_options){__VA_ARGS__})
-#define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_request_options))
-#define HF_CANCEL_(execution, ...) hf_cancel_with((execution), &(hf_request_options){__VA_ARGS__})
-#define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_request_options))
-#define HF_TERMINATE_(execution, ...) hf_terminate_with((execution), &(hf_request_options){__VA_ARGS__})
+    hf_signal_with((execution), (name), (in), &(hf_signal_options){__VA_ARGS__})
+#define hf_cancel(...) HF_CANCEL_(__VA_ARGS__, .size = sizeof(hf_cancel_options))
+#define HF_CANCEL_(execution, ...) \
+    hf_cancel_with((execution), &(hf_cancel_options){__VA_ARGS__})
+#define hf_terminate(...) HF_TERMINATE_(__VA_ARGS__, .size = sizeof(hf_terminate_options))
+#define HF_TERMINATE_(execution, ...) \
+    hf_terminate_with((execution), &(hf_terminate_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_open(const char *address, hf_service **ret_service,
-                                            hf_open_options options = hf_open_options())
+static inline HF_MUST_USE hf_status
+hf_open(const char *address, hf_service **ret_service,
+    hf_open_options options = hf_open_options())
 {
     options.size = sizeof options;
     return hf_open_with(address, ret_service, &options);
 }
-static inline HF_MUST_USE hf_status hf_start(hf_service *service, const char *type, hf_payload in,
-                                             hf_execution **ret_execution,
-                                             hf_start_options options = hf_start_options())
+static inline HF_MUST_USE hf_status
+hf_start(hf_service *service, const char *type, hf_payload in, hf_execution **ret_execution,
+    hf_start_options options = hf_start_options())
 {
     options.size = sizeof options;
     return hf_start_with(service, type, in, ret_execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
-                                                     hf_execution_options options = hf_execution_options())
+static inline HF_MUST_USE hf_status
+hf_execution_new(hf_service *service, const char *id, hf_execution **ret_execution,
+    hf_execution_options options = hf_execution_options())
 {
     options.size = sizeof options;
     return hf_execution_new_with(service, id, ret_execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_result(hf_execution *execution, hf_payload *ret_out,
-                                              hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_result(hf_execution *execution, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_result_with(execution, ret_out, &options);
 }
-static inline HF_MUST_USE hf_status hf_signal(hf_execution *execution, const char *name, hf_payload in,
-                                              hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status
+hf_signal(hf_execution *execution, const char *name, hf_payload in,
+    hf_signal_options options = hf_signal_options())
 {
     options.size = sizeof options;
     return hf_signal_with(execution, name, in, &options);
 }
-static inline HF_MUST_USE hf_status hf_cancel(hf_execution *execution,
-                                              hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status
+hf_cancel(hf_execution *execution,
+    hf_cancel_options options = hf_cancel_options())
 {
     options.size = sizeof options;
     return hf_cancel_with(execution, &options);
 }
-static inline HF_MUST_USE hf_status hf_terminate(hf_execution *execution,
-                                                 hf_request_options options = hf_request_options())
+static inline HF_MUST_USE hf_status
+hf_terminate(hf_execution *execution,
+    hf_terminate_options options = hf_terminate_options())
 {
     options.size = sizeof options;
     return hf_terminate_with(execution, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -29,9 +29,9 @@ typedef struct hf_sim_options {
     int eio_permille;      /* files: operations that fail with HF_ERR_IO; a failed sync drops what it should have
                                 written, as on Linux: reads still show it, and a power cut takes it */
     int64_t disk_len_max;  /* files: bytes in all before HF_ERR_FULL; 0 = HF_UNLIMITED */
-    int64_t
-        crash_after; /* files: number of operations after which every one fails with HF_ERR_IO, as if the power was cut:
-                                what was not synced is lost or torn at the next hf_sim_restart; 0 = never */
+    /* files: number of operations after which every one fails with HF_ERR_IO, as if the power was cut: data that was
+     * not synced is lost or torn at the next hf_sim_restart; 0 = never */
+    int64_t crash_after;
     int64_t steps_max; /* scheduling points before the run is called endless; 100 million */
 } hf_sim_options;
 
@@ -45,25 +45,31 @@ HF_API uint64_t hf_sim_steps(const hf_env *env);
 /* Puts a file on the simulated disk, or reads one back (freed with hf_text_free). */
 HF_API HF_MUST_USE hf_status hf_sim_file_put(hf_env *env, const char *path, const void *bytes, size_t len);
 HF_API HF_MUST_USE hf_status hf_sim_file_get(hf_env *env, const char *path, char **ret_bytes, size_t *ret_len);
-/* After a run ended by crash_after: the disk as the next boot finds it. Faults stay off from here. */
+/* After a run that crash_after ended: makes the disk as the next boot finds it. From here on there are no faults. */
 HF_API HF_MUST_USE hf_status hf_sim_restart(hf_env *env);
 /* Delivers a POSIX signal to every hf_os_signals that is open for it and to workers that stop on it. Fails:
- * HF_ERR_NOT_FOUND when nothing receives it, HF_ERR_LIMIT when too many wait there to be read. */
+ * HF_ERR_NOT_FOUND when nothing receives it, HF_ERR_LIMIT when too many signals wait to be read. */
 HF_API HF_MUST_USE hf_status hf_sim_raise(hf_env *env, int number);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_sim_free, hf_env)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_sim_new(...) HF_SIM_NEW_(__VA_ARGS__, .size = sizeof(hf_sim_options))
-#define HF_SIM_NEW_(ret_env, ...) hf_sim_new_with((ret_env), &(hf_sim_options){__VA_ARGS__})
+#define HF_SIM_NEW_(ret_env, ...) \
+    hf_sim_new_with((ret_env), &(hf_sim_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_sim_new(hf_env **ret_env, hf_sim_options options = hf_sim_options())
+static inline HF_MUST_USE hf_status
+hf_sim_new(hf_env **ret_env,
+    hf_sim_options options = hf_sim_options())
 {
     options.size = sizeof options;
     return hf_sim_new_with(ret_env, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -4,8 +4,10 @@
 
 #include <holdfast/base.h>
 
-/* Whether the same call may succeed later by itself: "passes" (a full disk, no memory, a server
- * that is starting), or "stays". A loop that tries again does so for the former alone.
+/* Whether the same call may succeed later by itself: "passes" (a full disk, no memory, a server that is starting), or
+ * "stays". The library tries again only after statuses that may pass. HF_ERR_LIMIT mostly passes, when something is
+ * released or ends; but some limits count over a whole life, such as the 10,000 signals of a run. Functions that have
+ * such a limit say so, and hf_error_text() names the limit.
  *
  *        name, number, whether it may pass by itself, what it means as a phrase */
 #define HF_STATUS_MAP(X)                                                                     \
@@ -36,9 +38,9 @@ typedef enum hf_status {
 #define HF_STATUS_ENUM(name, number, passing, text) name = number,
     HF_STATUS_MAP(HF_STATUS_ENUM)
 #undef HF_STATUS_ENUM
-        HF_ERR_USER =
-            1000 /* a program's own statuses start here: (hf_status)(HF_ERR_USER + 7). The status of an activity or workflow
-                              arrives where it is waited for: in the hf_failure, whose type is "HF_ERR_USER+7" */
+    /* A program's own statuses start here: (hf_status)(HF_ERR_USER + 7). Whoever waits for the activity or workflow
+     * that returned one finds it in the hf_failure, with the type "HF_ERR_USER+7". */
+    HF_ERR_USER = 1000
 } hf_status;
 
 HF_BEGIN_DECLS

@@ -2,7 +2,8 @@
 #ifndef HOLDFAST_SYNC_H
 #define HOLDFAST_SYNC_H
 
-#include <holdfast/chan.h>
+#include <holdfast/runtime.h>
+#include <holdfast/wait.h>
 
 typedef struct hf_mutex hf_mutex;
 typedef struct hf_sem hf_sem;
@@ -28,11 +29,11 @@ HF_API HF_MUST_USE hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, 
 HF_API hf_status hf_sem_free(hf_sem *sem);
 HF_API HF_MUST_USE hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits);
-HF_API hf_status hf_sem_release(hf_sem *sem, int64_t permits); /* also from who did not acquire */
+HF_API hf_status hf_sem_release(hf_sem *sem, int64_t permits); /* the caller need not be the one that acquired */
 
 HF_API HF_MUST_USE hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options);
 HF_API hf_status hf_cond_free(hf_cond *cond);
-/* Releases the mutex, waits, and holds the mutex again whatever it returns, so test the condition in a loop.
+/* Releases the mutex, waits, and holds the mutex again when it returns, also on failure. Test the condition in a loop.
  * Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_MISUSE (mutex not held by the caller). */
 HF_API HF_MUST_USE hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_cond_signal(hf_cond *cond);
@@ -40,8 +41,8 @@ HF_API HF_MUST_USE hf_status hf_cond_broadcast(hf_cond *cond);
 
 HF_API HF_MUST_USE hf_status hf_once_new_with(hf_once **ret_once, const hf_sync_options *options);
 HF_API hf_status hf_once_free(hf_once *once);
-/* The first caller runs body; the others wait for it; after it returned HF_OK nobody runs it again. When it failed the
- * next caller tries. Returns what body returned to who ran it, HF_OK to the others. */
+/* The first caller runs body, and the others wait for it. Once body has returned HF_OK it is not run again. If it
+ * failed, the next caller runs it. Returns the status of body to the caller that ran it, HF_OK to the others. */
 HF_API HF_MUST_USE hf_status hf_once_run(hf_once *once, hf_body body, void *arg);
 
 HF_END_DECLS
@@ -52,60 +53,81 @@ HF_AUTO_DEFINE(hf_sem_free, hf_sem)
 HF_AUTO_DEFINE(hf_cond_free, hf_cond)
 HF_AUTO_DEFINE(hf_once_free, hf_once)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_mutex_new(...) HF_MUTEX_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
-#define HF_MUTEX_NEW_(ret_mutex, ...) hf_mutex_new_with((ret_mutex), &(hf_sync_options){__VA_ARGS__})
+#define HF_MUTEX_NEW_(ret_mutex, ...) \
+    hf_mutex_new_with((ret_mutex), &(hf_sync_options){__VA_ARGS__})
 #define hf_mutex_lock(...) HF_MUTEX_LOCK_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_MUTEX_LOCK_(mutex, ...) hf_mutex_lock_with((mutex), &(hf_wait_options){__VA_ARGS__})
+#define HF_MUTEX_LOCK_(mutex, ...) \
+    hf_mutex_lock_with((mutex), &(hf_wait_options){__VA_ARGS__})
 #define hf_sem_new(...) HF_SEM_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
-#define HF_SEM_NEW_(permits, ret_sem, ...) hf_sem_new_with((permits), (ret_sem), &(hf_sync_options){__VA_ARGS__})
+#define HF_SEM_NEW_(permits, ret_sem, ...) \
+    hf_sem_new_with((permits), (ret_sem), &(hf_sync_options){__VA_ARGS__})
 #define hf_sem_acquire(...) HF_SEM_ACQUIRE_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_SEM_ACQUIRE_(sem, permits, ...) hf_sem_acquire_with((sem), (permits), &(hf_wait_options){__VA_ARGS__})
+#define HF_SEM_ACQUIRE_(sem, permits, ...) \
+    hf_sem_acquire_with((sem), (permits), &(hf_wait_options){__VA_ARGS__})
 #define hf_cond_new(...) HF_COND_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
-#define HF_COND_NEW_(ret_cond, ...) hf_cond_new_with((ret_cond), &(hf_sync_options){__VA_ARGS__})
+#define HF_COND_NEW_(ret_cond, ...) \
+    hf_cond_new_with((ret_cond), &(hf_sync_options){__VA_ARGS__})
 #define hf_cond_wait(...) HF_COND_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_COND_WAIT_(cond, mutex, ...) hf_cond_wait_with((cond), (mutex), &(hf_wait_options){__VA_ARGS__})
+#define HF_COND_WAIT_(cond, mutex, ...) \
+    hf_cond_wait_with((cond), (mutex), &(hf_wait_options){__VA_ARGS__})
 #define hf_once_new(...) HF_ONCE_NEW_(__VA_ARGS__, .size = sizeof(hf_sync_options))
-#define HF_ONCE_NEW_(ret_once, ...) hf_once_new_with((ret_once), &(hf_sync_options){__VA_ARGS__})
+#define HF_ONCE_NEW_(ret_once, ...) \
+    hf_once_new_with((ret_once), &(hf_sync_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_mutex_new(hf_mutex **ret_mutex, hf_sync_options options = hf_sync_options())
+static inline HF_MUST_USE hf_status
+hf_mutex_new(hf_mutex **ret_mutex,
+    hf_sync_options options = hf_sync_options())
 {
     options.size = sizeof options;
     return hf_mutex_new_with(ret_mutex, &options);
 }
-static inline HF_MUST_USE hf_status hf_mutex_lock(hf_mutex *mutex, hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_mutex_lock(hf_mutex *mutex,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_mutex_lock_with(mutex, &options);
 }
-static inline HF_MUST_USE hf_status hf_sem_new(int64_t permits, hf_sem **ret_sem,
-                                               hf_sync_options options = hf_sync_options())
+static inline HF_MUST_USE hf_status
+hf_sem_new(int64_t permits, hf_sem **ret_sem,
+    hf_sync_options options = hf_sync_options())
 {
     options.size = sizeof options;
     return hf_sem_new_with(permits, ret_sem, &options);
 }
-static inline HF_MUST_USE hf_status hf_sem_acquire(hf_sem *sem, int64_t permits,
-                                                   hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_sem_acquire(hf_sem *sem, int64_t permits,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_sem_acquire_with(sem, permits, &options);
 }
-static inline HF_MUST_USE hf_status hf_cond_new(hf_cond **ret_cond, hf_sync_options options = hf_sync_options())
+static inline HF_MUST_USE hf_status
+hf_cond_new(hf_cond **ret_cond,
+    hf_sync_options options = hf_sync_options())
 {
     options.size = sizeof options;
     return hf_cond_new_with(ret_cond, &options);
 }
-static inline HF_MUST_USE hf_status hf_cond_wait(hf_cond *cond, hf_mutex *mutex,
-                                                 hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_cond_wait(hf_cond *cond, hf_mutex *mutex,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_cond_wait_with(cond, mutex, &options);
 }
-static inline HF_MUST_USE hf_status hf_once_new(hf_once **ret_once, hf_sync_options options = hf_sync_options())
+static inline HF_MUST_USE hf_status
+hf_once_new(hf_once **ret_once,
+    hf_sync_options options = hf_sync_options())
 {
     options.size = sizeof options;
     return hf_once_new_with(ret_once, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -1,14 +1,15 @@
-/* Spans and points in time. Three types, so that they cannot be mixed, nor be numbers without a unit. */
+/* Spans and points in time. They are three types, so that they cannot be mixed up with each other or with plain
+ * numbers. */
 #ifndef HOLDFAST_TIME_H
 #define HOLDFAST_TIME_H
 
 #include <holdfast/base.h>
 
-/* A length of time: hf_seconds(30). The first member makes the compiler warn of a number without a unit, .timeout = 30, which
- * would be 30 nanoseconds; it is never used. */
+/* A length of time: hf_seconds(30). The first member makes the compiler warn of a number without a unit, .timeout =
+ * 30, which would be 30 nanoseconds; it is never used. */
 typedef union hf_span {
     const struct hf_number_without_a_unit_use_hf_seconds *unit_;
-    int64_t ns; /* nanoseconds; in options 0 = the default, HF_SPAN_OFF and HF_SPAN_UNLIMITED are explicit */
+    int64_t ns; /* nanoseconds; base.h says what 0 and negative spans mean in options */
 } hf_span;
 
 typedef struct hf_time {
@@ -68,7 +69,7 @@ static inline hf_span hf_days(int64_t count)
     return hf_span_times_(count, INT64_C(86400) * 1000000000);
 }
 
-/* Of the two below: stays at the bounds instead of wrapping. */
+/* Helper of the two functions below. Stays at the bounds instead of wrapping. */
 static inline hf_span hf_span_until_(int64_t now_ns, int64_t then_ns)
 {
     int64_t left = 0;
@@ -86,8 +87,9 @@ static inline hf_span hf_span_until_(int64_t now_ns, int64_t then_ns)
 }
 
 /* The time from `now` until `then`, for a timeout: .timeout = hf_time_until(hf_wall_now(NULL), due). Never 0,
- * because 0 means no timeout. If `then` has passed, the span is negative: such a wait returns at once. If it is near it is a millisecond, the
- * shortest that a workflow can wait for. Of the last possible point in time it is HF_SPAN_UNLIMITED. */
+ * because 0 means no timeout. If `then` has passed, the span is negative: such a wait returns at once. If `then` is
+ * less than a millisecond away, the span is a millisecond, the shortest wait of a workflow. Until the last possible
+ * point in time it is HF_SPAN_UNLIMITED. */
 static inline hf_span hf_time_until(hf_time now, hf_time then)
 {
     return hf_span_until_(now.ns, then.ns);

@@ -6,17 +6,18 @@
  *     HF_TRY(hf_worker_add_activity(worker, "charge", charge));
  *     return hf_worker_run(worker);
  *
- * Workflows run on fibers and stay in memory between their steps, as many as fit; the others are read again when something
- * happens to them. Activities run on threads of their own, one each, or on fibers if they never block. One that does not end
- * when it should is a zombie after a while (activity.h), and does not count for activities_max any more.
- * There are at most 1,024 threads: a larger activities_max is for workers whose activities all run on fibers, and HF_UNLIMITED
- * means 1,024 with one that does not.
+ * Workflows run on fibers. Between their steps they stay in memory, as many as fit; the others are replayed when
+ * something happens to them. Activities run on threads of their own, one each, or on fibers if they never block. An
+ * activity that does not end after its cancel becomes a zombie (activity.h) and no longer counts for activities_max.
+ * There are at most 1,024 threads. So a larger activities_max needs activities that all run on fibers, and HF_UNLIMITED
+ * means 1,024 if one of them does not.
  *
- * The tasks of a queue are handed out in the order in which they came. Work that must not wait behind the rest, such as a charge
- * behind thousands of mails, gets a queue and a worker of its own: .task_queue of hf_activity_run names the queue.
+ * The tasks of a queue are handed out in the order in which they came. Work that must not wait behind the rest, such as
+ * a charge behind thousands of mails, gets a queue and a worker of its own: .task_queue of hf_activity_run names the
+ * queue.
  *
- * A workflow, and an activity on a fiber, has a stack of the runtime's default class: about 60,000 bytes unless .stack_size of hf_run
- * or hf_runtime_new says otherwise. An activity on a thread has 1 MiB. */
+ * A workflow, and an activity on a fiber, has a stack of the runtime's default class: about 60,000 bytes unless
+ * .stack_size of hf_run or hf_runtime_new says otherwise. An activity on a thread has 1 MiB. */
 #ifndef HOLDFAST_WORKER_H
 #define HOLDFAST_WORKER_H
 
@@ -27,102 +28,111 @@
 typedef struct hf_worker hf_worker;
 
 typedef struct hf_worker_options {
-    size_t size;             /* set by the macro */
-    hf_runtime *runtime;     /* runtime to run on; NULL = the caller's, if it is a fiber, else a new one */
-    int stop_on;             /* POSIX signal that stops this worker, such as SIGTERM; several may share one; 0 = none */
-    const char *namespace_;  /* "default" */
-    const char *identity;    /* name of this worker in histories; "PID@HOST@QUEUE" */
-    int workflows_max;       /* steps of workflows at once; 200, HF_UNLIMITED */
-    int activities_max;      /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
-    int cached_max;          /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
-    size_t cached_bytes_max; /* the same in bytes, roughly; 256 MiB */
-    int pollers_max;         /* polls for workflow steps under way; 64 */
+    size_t size;            /* set by the macro */
+    hf_runtime *runtime;    /* runtime to run on; NULL = the caller's, if it is a fiber, else a new one */
+    int stop_on;            /* POSIX signal that stops this worker, such as SIGTERM; several may share one; 0 = none */
+    const char *namespace_; /* "default" */
+    const char *identity;   /* name of this worker in histories; "PID@HOST@QUEUE" */
+    int workflows_max;      /* steps of workflows at once; 200, HF_UNLIMITED */
+    int activities_max;     /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
+    int cached_max;         /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
+    int64_t cached_bytes_max; /* the same in bytes, roughly; 256 MiB, HF_UNLIMITED */
+    int pollers_max;          /* polls for workflow steps under way; 64 */
     int activity_pollers_max; /* polls for activities under way; 64 */
-    hf_span sticky_timeout;   /* a step of a cached workflow that waits for longer goes to any worker; 10 s */
-    hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s */
-    hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
+    hf_span sticky_timeout; /* a step of a cached workflow waits this long for its own worker, then goes to any; 10 s */
+    hf_span shutdown_grace; /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
+    hf_span shutdown_force; /* time for them to end after they were canceled; then they are left behind; 5 s */
 } hf_worker_options;
 
-typedef struct hf_add_activity_options {
+typedef struct hf_worker_add_activity_options {
     size_t size; /* set by the macro */
-    bool
-        on_fiber; /* it waits by the library's verbs alone, and never blocks: it runs on a fiber, without a thread of its
-                      own. Cheaper, and thousands may run at once; one that does block holds up others. */
-} hf_add_activity_options;
+    /* Run it on a fiber instead of a thread. It must wait only through the library: an activity that blocks holds up
+     * other fibers. Cheaper, and thousands may run at once. */
+    bool on_fiber;
+} hf_worker_add_activity_options;
 
 HF_BEGIN_DECLS
 
-/* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID; HF_ERR_MISUSE in a process that
- * fork() made, with the service of its parent. */
+/* The name of a task queue has 1 to 963 bytes. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID; HF_ERR_MISUSE in a
+ * process that fork() made, with the service of its parent. */
 HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                                 const hf_worker_options *options);
 /* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID (also an activity that needs a thread, when
  * activities_max is more than 1,024), HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
 HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
 HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
-                                                         const hf_add_activity_options *options);
-/* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then takes
- * nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last has ended.
- * Workflows are left where they are: another worker goes on.
+                                                         const hf_worker_add_activity_options *options);
+/* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then
+ * takes nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last
+ * has ended. Workflows stay where they are: another worker continues them.
  *
  * It also stops when the runtime takes no new work because of too many zombies (watchdog.zombies_max).
  *
- * HF_ERR_TIMEOUT: some activities did not end when they were canceled, or some workflows do not yield. The log names them, and they
- * are left behind: the service may be closed and the worker freed, but they keep their threads and the runtime, and
- * hf_runtime_free fails until they have ended. A program that has nothing else to do can simply end.
+ * HF_ERR_TIMEOUT: some activities did not end when they were canceled, or some workflows do not yield. The log names
+ * them, and they are left behind: the service may be closed and the worker freed, but they keep their threads and the
+ * runtime, and hf_runtime_free fails until they have ended. A program that has nothing else to do can simply end.
  *
- * Workflows that do not yield: a workflow that runs for longer than watchdog.stuck_after without waiting is logged. Its workflow task
- * is answered as failed and tried again, by another worker if there is one; this worker drops tasks of that run until the
- * workflow has returned to the library. What happens to its thread depends on the runtime:
+ * Workflows that do not yield: a workflow that runs for longer than watchdog.stuck_after without waiting is logged. Its
+ * workflow task is answered as failed and tried again, by another worker if there is one; this worker drops tasks of
+ * that run until the workflow has returned to the library. What happens to its thread depends on the runtime:
  *
  *   - with watchdog.signal set, the thread is replaced, and everything else goes on;
- *   - without it, the workflow keeps the thread and what belongs to it. If a fiber of that thread called hf_worker_run, that call
- *     returns only after the workflow has yielded; the log then has worker_cannot_return. A plain thread in hf_worker_run,
- *     hf_worker_stop and .stop_on are not affected;
- *   - on a runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced. If that thread
- *     called hf_worker_run, the call returns when the workflow does.
+ *   - without it, the workflow keeps the thread and what belongs to it. If a fiber of that thread called hf_worker_run,
+ *     that call returns only after the workflow has yielded; the log then has worker_cannot_return. A plain thread in
+ *     hf_worker_run, hf_worker_stop and .stop_on are not affected;
+ *   - on a runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced. If
+ *     that thread called hf_worker_run, the call returns when the workflow does.
  *
- * On a runtime without threads, a plain thread that calls hf_worker_run turns the runtime meanwhile, unless a host has begun to turn
- * it. A fiber of another runtime cannot turn it: hf_worker_run then waits until somebody calls hf_runtime_turn.
+ * On a runtime without threads, a plain thread that calls hf_worker_run turns the runtime meanwhile, unless a host has
+ * begun to turn it. A fiber of another runtime cannot turn it: hf_worker_run then waits until somebody calls
+ * hf_runtime_turn.
  *
- * What the service refuses for a reason that may pass by itself (status.h: a full disk, no memory) is tried again: polls with
- * growing pauses, answers of activities for ten seconds, but not when shutdown_force is over. Then the worker returns the status of
- * the last refusal, such as HF_ERR_FULL, and hf_error_text() says how many answers are missing. Nothing is left behind, but the
- * service does not know that these activities have ended: to it they were lost with the worker. Any other refusal of a poll ends the worker with that status:
- * HF_ERR_CLOSED or HF_ERR_STORE when the service has stopped, HF_ERR_INVALID for a name that it does not take.
+ * A call that the service refuses with a status that may pass (status.h: a full disk, no memory) is tried again: polls
+ * with growing pauses, results of activities for ten seconds, but not after shutdown_force. If results could not be
+ * delivered, the worker returns the status of the last refusal, such as HF_ERR_FULL, and hf_error_text() says how many
+ * results are missing. To the service these activities were lost with the worker. Any other refusal of a poll ends the
+ * worker with that status: HF_ERR_CLOSED or HF_ERR_STORE when the service has stopped, HF_ERR_INVALID for a name that
+ * it refuses.
  *
- * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open or a watchdog
- * has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
+ * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open
+ * or a watchdog has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
 HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
-/* Makes hf_worker_run return, soon. From anywhere but a signal handler; also before it runs. */
+/* Makes hf_worker_run return soon. May be called from any thread, but not from a signal handler; also before
+ * hf_worker_run. */
 HF_API HF_MUST_USE hf_status hf_worker_stop(hf_worker *worker);
-/* When hf_worker_run has returned, or was never called, and no other thread is in hf_worker_stop with it. Accepts NULL. */
+/* Call it when hf_worker_run has returned or was never called, and no other thread is in hf_worker_stop with this
+ * worker. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
 HF_END_DECLS
 
 HF_AUTO_DEFINE(hf_worker_free, hf_worker)
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_worker_new(...) HF_WORKER_NEW_(__VA_ARGS__, .size = sizeof(hf_worker_options))
 #define HF_WORKER_NEW_(service, task_queue, ret_worker, ...) \
     hf_worker_new_with((service), (task_queue), (ret_worker), &(hf_worker_options){__VA_ARGS__})
-#define hf_worker_add_activity(...) HF_WORKER_ADD_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_add_activity_options))
+#define hf_worker_add_activity(...) HF_WORKER_ADD_ACTIVITY_(__VA_ARGS__, .size = sizeof(hf_worker_add_activity_options))
 #define HF_WORKER_ADD_ACTIVITY_(worker, name, activity, ...) \
-    hf_worker_add_activity_with((worker), (name), (activity), &(hf_add_activity_options){__VA_ARGS__})
+    hf_worker_add_activity_with((worker), (name), (activity), &(hf_worker_add_activity_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
-                                                  hf_worker_options options = hf_worker_options())
+static inline HF_MUST_USE hf_status
+hf_worker_new(hf_service *service, const char *task_queue, hf_worker **ret_worker,
+    hf_worker_options options = hf_worker_options())
 {
     options.size = sizeof options;
     return hf_worker_new_with(service, task_queue, ret_worker, &options);
 }
-static inline HF_MUST_USE hf_status hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
-                                                           hf_add_activity_options options = hf_add_activity_options())
+static inline HF_MUST_USE hf_status
+hf_worker_add_activity(hf_worker *worker, const char *name, hf_function activity,
+    hf_worker_add_activity_options options = hf_worker_add_activity_options())
 {
     options.size = sizeof options;
     return hf_worker_add_activity_with(worker, name, activity, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -1,47 +1,53 @@
 /* Inside a workflow: waits that survive the process.
  *
- * A workflow is an ordinary C function. It runs on fibers of its own, and what it does is decided by its arguments and by
- * what the calls below, and hf_sleep, scopes, channels and locks, returned: after a crash, or when it was released from
- * memory, the library runs it again from its start, and each call returns its recorded result. So:
+ * A workflow is an ordinary C function. It runs on fibers of its own. After a crash, or when it was released from
+ * memory, the library runs it again from its start, and each call returns its recorded result. So what it does must
+ * depend only on its input and on the results of the calls below, hf_sleep, scopes, channels and locks:
  *
- *   - time, chance and results come from the library: hf_wall_now, hf_random, hf_activity_run; nothing else from outside;
- *   - no globals that change, no I/O, no threads: an activity does that (the library's own verbs refuse: docs/verbs.md);
+ *   - time, random numbers and data from outside come from the library: hf_wall_now, hf_random, hf_activity_run;
+ *   - no global variables that change, no I/O, no threads: activities do that. docs/verbs.md lists which functions of
+ *     the library are refused in a workflow;
  *   - waits, sleeps, bounds of scopes and delays of forks are at least a millisecond long, else they are refused with
- *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it only looks;
- *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop that tries
- *     again until a call succeeds would go on for ever: after 1,000 calls the next one does not return, and nothing of that
- *     fiber runs any more, no cleanup either. The log says where it was (workflow_did_not_return), and the run goes on from its
- *     history. What the library gave the run is freed; what its code allocated itself is lost, each time. docs/verbs.md lists the
- *     calls that count; those that close, unlock or free do not.
+ *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it
+ *     only looks;
+ *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop
+ *     that repeats a call until it succeeds would never end. So an evicted fiber may make 1,000 more calls that wait,
+ *     fork or look (docs/verbs.md lists them; calls that close, unlock or free do not count). The next one does not
+ *     return: no code of that fiber runs any more, not even cleanup. The log says where it was
+ *     (workflow_did_not_return), and the run goes on from its history. Memory that the library gave the run is freed;
+ *     memory that its code allocated is lost, each time.
  *
- * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of waits and
- * scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at most 51,200 events and
- * 50 MiB of history: a run that reaches either limit is terminated, and its code does not hear of it, so nothing is cleaned up. An
- * activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile; what is passed to and from them counts
- * as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run has used a fifth of its events, bytes or
- * signals the log has a warning, workflow_nears_limit. Work that goes on for longer than that is done by several runs: let the
- * workflow return what is left to do, and start the next run with it.
+ * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of
+ * waits and scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at
+ * most 51,200 events and 50 MiB of history: a run that reaches either limit is terminated without telling its code, so
+ * it cannot clean up. An activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile;
+ * their inputs and results count as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run
+ * has used a fifth of its events, bytes or signals the log has a warning, workflow_nears_limit. Split longer work into
+ * several runs: let the workflow return the work that is left, and start the next run with it.
  *
- * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h): keep large
- * arrays and deep recursion out of it, or give hf_run, or the runtime of the worker, a larger .stack_size.
+ * Stack. A workflow runs on a fiber's stack, about 60,000 bytes by default, and does not grow (see Stacks in scope.h):
+ * keep large arrays and deep recursion out of it, or give hf_run, or the runtime of the worker, a larger .stack_size.
  *
- * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set back by an
- * hour delays them by an hour; one that is set forward makes them due within ten seconds.
+ * Time. Timers and timeouts of workflows follow the wall clock, so that they survive the process. A clock that is set
+ * back by an hour delays them by an hour; one that is set forward makes them due within ten seconds.
  *
- * If you change a workflow's code, runs that are under way are replayed with the new code. Another
- * activity or timer, another order or span, and the run stops where its history differs: the log has workflow_task_failed with
- * "not deterministic" and both sides, and the run is tried again, with growing pauses, until it agrees. Nothing is lost. Either
- * start the program with the code that the run began with, or end the run (hf_terminate) and start another. To have both, give
- * the new code a name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have
- * ended; `holdfast show FILE` lists them. What an activity does may change at any time; its input and options may, too, for
- * those that are not scheduled yet. */
+ * If you change a workflow's code, runs that are under way are replayed with the new code. If the new code makes
+ * other calls than the history has (another activity or timer, another order or span), the run stops at the first
+ * difference. The log has workflow_task_failed with "not deterministic" and both sides, and the run is tried again,
+ * with growing pauses, until the code agrees with the history. Nothing is lost. Either start the program with the
+ * code that the run began with, or end the run (hf_terminate) and start another. To keep both, give the new code a
+ * name of its own ("order-2"), start new runs with that, and keep the old one registered until its runs have ended;
+ * `holdfast show FILE` lists them. The code of an activity may change at any time, and so may the input and options
+ * of activities that are not scheduled yet. */
 #ifndef HOLDFAST_WORKFLOW_H
 #define HOLDFAST_WORKFLOW_H
 
-#include <holdfast/chan.h>
 #include <holdfast/payload.h>
+#include <holdfast/scope.h>
+#include <holdfast/wait.h>
 
-/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty, and stays so for a function that returns no result. */
+/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty, and stays so for a function that
+ * returns no result. */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
@@ -50,40 +56,41 @@ typedef struct hf_activity_options {
     hf_span schedule_to_close;      /* time limit of all attempts together; 0 = none */
     hf_span schedule_to_start;      /* time limit until a worker takes it; 0 = none */
     hf_span heartbeat;              /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
-    int attempts_max;               /* 0 = HF_UNLIMITED; HF_OFF = one, it is not tried again */
+    int attempts_max;               /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
     hf_span retry_initial;          /* pause before the second attempt; 1 s */
     double retry_coefficient;       /* factor by which each pause is longer than the last; 2 */
     hf_span retry_max;              /* longest pause; 100 times the first */
     const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
     const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
-    hf_payload *
-        ret_details; /* receives the details of a failed activity, or the result of a canceled one; NULL = ignore them */
+    hf_payload *ret_details; /* receives details of a failure, or the result of a canceled activity; NULL = ignore */
 } hf_activity_options;
 
 HF_BEGIN_DECLS
 
 /* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
- * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() is of type "ActivityFailed" and its cause what the
- * activity said: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the name of the status
- * that it returned. A status of the program's own, HF_ERR_USER + 7, is hf_error()->cause->status, too, unless the activity gave
- * a type; its name, also in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT: one of its bounds passed; "ActivityTimedOut".
- * HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end; or it ended canceled. HF_ERR_EVICTED.
+ * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() has the type "ActivityFailed", and its cause is
+ * the failure of the activity: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the
+ * name of the status that it returned. A status of the program's own, HF_ERR_USER + 7, is hf_error()->cause->status,
+ * too, unless the activity gave a type; its name, also in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT: one of its
+ * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end;
+ * or it ended canceled. HF_ERR_EVICTED.
  *
- * A cancel does not wait for the activity: it may go on, and succeed, and the workflow never hears of it. Where that matters,
- * as before a payment is undone, call it inside a shield (hf_shield_open), which keeps the cancel out until it has ended.
+ * A cancel does not wait for the activity: the activity may go on and succeed, and the workflow does not learn of it.
+ * Where that matters, such as before a payment is undone, run the activity inside a shield (hf_shield_open), which
+ * holds the cancel back until the activity has ended.
  *
  * A result, details or a heartbeat of more than 2 MiB fail the activity for good; the type of the cause is "TooBig".
- * The activity was not started, and the history does not mention it: HF_ERR_INVALID: a name, bound or retry option makes no sense,
- * such as a bound that is negative or less than a millisecond;
- * HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: an activity with this `.id` has not ended;
- * HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` is not 0 but `in.data` is NULL, or the caller is not a
- * workflow. */
+ * With these statuses the activity was not started, and the history does not mention it: HF_ERR_INVALID: a name,
+ * bound or retry option makes no sense, such as a bound that is negative or less than a millisecond, or 0.5 as the
+ * coefficient; HF_ERR_TOO_BIG: `in` or `.final_types` has more than 2 MiB; HF_ERR_EXISTS: an activity with this
+ * `.id` has not ended; HF_ERR_LIMIT: 2,000 activities are pending; HF_ERR_MISUSE: `in.len` is not 0 but `in.data` is
+ * NULL, or the caller is not a workflow. */
 HF_API HF_MUST_USE hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out,
                                                   const hf_activity_options *options);
-/* Takes the next signal of this name, which may have come long ago, or waits for one. `ret_out` may be NULL.
- * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: the name is empty or too long, HF_ERR_MISUSE outside a
- * workflow. */
+/* Takes the oldest stored signal of this name, or waits for one. `ret_out` may be NULL.
+ * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED, HF_ERR_EVICTED, HF_ERR_INVALID: the name is empty or too long,
+ * HF_ERR_MISUSE outside a workflow. */
 HF_API HF_MUST_USE hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options);
 
 /* Of the running workflow; NULL outside. */
@@ -92,25 +99,31 @@ HF_API const char *hf_workflow_run_id(void);
 
 HF_END_DECLS
 
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
 #ifndef __cplusplus
 #define hf_activity_run(...) HF_ACTIVITY_RUN_(__VA_ARGS__, .size = sizeof(hf_activity_options))
 #define HF_ACTIVITY_RUN_(name, in, ret_out, ...) \
     hf_activity_run_with((name), (in), (ret_out), &(hf_activity_options){__VA_ARGS__})
 #define hf_signal_wait(...) HF_SIGNAL_WAIT_(__VA_ARGS__, .size = sizeof(hf_wait_options))
-#define HF_SIGNAL_WAIT_(name, ret_out, ...) hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
+#define HF_SIGNAL_WAIT_(name, ret_out, ...) \
+    hf_signal_wait_with((name), (ret_out), &(hf_wait_options){__VA_ARGS__})
 #else
-static inline HF_MUST_USE hf_status hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
-                                                    hf_activity_options options = hf_activity_options())
+static inline HF_MUST_USE hf_status
+hf_activity_run(const char *name, hf_payload in, hf_payload *ret_out,
+    hf_activity_options options = hf_activity_options())
 {
     options.size = sizeof options;
     return hf_activity_run_with(name, in, ret_out, &options);
 }
-static inline HF_MUST_USE hf_status hf_signal_wait(const char *name, hf_payload *ret_out,
-                                                   hf_wait_options options = hf_wait_options())
+static inline HF_MUST_USE hf_status
+hf_signal_wait(const char *name, hf_payload *ret_out,
+    hf_wait_options options = hf_wait_options())
 {
     options.size = sizeof options;
     return hf_signal_wait_with(name, ret_out, &options);
 }
 #endif
+/* clang-format on */
 
 #endif

@@ -1,4 +1,5 @@
-/* Spans that a caller gave, before they are used. */
+/* Spans and numbers that a caller gave in options, before they are used: what <holdfast/base.h> says that they mean is
+ * checked here and nowhere else. */
 #ifndef HF_BASE_SPAN_H
 #define HF_BASE_SPAN_H
 
@@ -6,15 +7,24 @@
 
 #include <holdfast/time.h>
 
-/* Refuses a span above 0 and under a millisecond, which is a number without its unit: `whose` and `what` name it in the
- * sentence, "activity 'charge'" and ".start_to_close". Decided by the span alone. Fails: HF_ERR_INVALID. */
-hf_status hf_span_check_unit(hf_op *op, const char *whose, const char *what, hf_span span);
-/* Whether the next one has nothing to refuse. */
+/* What an option takes beside 0 and values above 0. */
+enum {
+    HF_MAY_BE_OFF = 1,       /* HF_OFF, HF_SPAN_OFF */
+    HF_MAY_BE_UNLIMITED = 2, /* HF_UNLIMITED; every span may be HF_SPAN_UNLIMITED */
+    HF_MAY_BE_PAST = 4,      /* spans: any negative one, as a timeout that was computed from a point in time */
+    HF_MAY_BE_SHORT = 8      /* spans: less than a millisecond, which elsewhere is a number without its unit */
+};
+
+/* Refuses a span that the option does not take. `whose` and `what` name it in the sentence: "activity 'charge'" and
+ * ".start_to_close". Decided by the span alone, so that a replay decides the same. Fails: HF_ERR_INVALID. */
+hf_status hf_span_check(hf_op *op, const char *whose, const char *what, hf_span span, int may_be);
+/* The same for a number. Fails: HF_ERR_INVALID. */
+hf_status hf_number_check(hf_op *op, const char *whose, const char *what, int64_t number, int may_be);
+
+/* Whether hf_span_check has nothing to refuse, if it takes no negative and no short span. */
 static inline bool hf_span_is_bound(hf_span span)
 {
     return span.ns == 0 || span.ns >= HF_SPAN_NS_MIN;
 }
-/* The same for a bound for which 0 means the default or none: a negative one is refused, too. */
-hf_status hf_span_check_bound(hf_op *op, const char *whose, const char *what, hf_span span);
 
 #endif

@@ -1,21 +1,14 @@
-/* What a program asks of a service: start, signal, cancel, terminate; each is one call. The result: result.c. */
+/* The client's verbs: start, signal, cancel, terminate. Each is one call of the service. hf_result is in result.c. */
 #include "base/env.h"
 #include "base/span.h"
-#include "history/limits.h"
 #include "client/errand.h"
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
+#include "history/limits.h"
 
 static hf_str text_or(const char *text, const char *by_default)
 {
     return hf_str_of(text != NULL ? text : by_default);
-}
-
-/* What every call with options of this kind looks at before it asks. */
-static hf_status check_request(hf_op *op, const char *verb, const hf_request_options *o)
-{
-    HF_TRY(hf_text_check(op, verb, ".request_id", o->request_id, 1, HF_ERRAND_TEXT_LEN_MAX));
-    return hf_text_check(op, verb, ".reason", o->reason, 0, HF_ERRAND_TEXT_LEN_MAX);
 }
 
 /* The caller's word, or a random one in `room`. */
@@ -32,16 +25,16 @@ static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
     return hf_str_of(room);
 }
 
-/* ---- Executions ------------------------------------------------------------------------------------------------------------ */
+/* ---- Executions -------------------------------------------------------------------------------------------------- */
 
-static hf_status execution_make(hf_op *op, hf_service *service, hf_str name_space, hf_str id, hf_str run_id,
+static hf_status execution_make(hf_op *op, hf_service *service, hf_str namespace_, hf_str id, hf_str run_id,
                                 hf_execution **ret_execution)
 {
     hf_arena arena;
     hf_assert(service != NULL && id.len > 0);
     hf_arena_init(&arena, hf_env_memory(hf_env_posix()));
     hf_execution *execution = HF_ARENA_NEW(&arena, hf_execution);
-    hf_str texts[] = {hf_arena_copy(&arena, name_space), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
+    hf_str texts[] = {hf_arena_copy(&arena, namespace_), hf_arena_copy(&arena, id), hf_arena_copy(&arena, run_id)};
     if (arena.status != HF_OK) {
         hf_arena_deinit(&arena);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an execution");
@@ -98,27 +91,7 @@ const char *hf_execution_run_id(const hf_execution *execution)
     return execution != NULL ? execution->run_id.data : "";
 }
 
-/* ---- Start ----------------------------------------------------------------------------------------------------------------- */
-
-static hf_pb_duration duration_of(hf_span span)
-{
-    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
-}
-
-static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_start_options *o)
-{
-    if (o->attempts_max <= 1 && o->attempts_max != HF_UNLIMITED) {
-        return NULL; /* workflows are not tried again unless asked for */
-    }
-    hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
-    if (retry != NULL) {
-        retry->initial_interval = hf_pb_duration_of(o->retry_initial.ns > 0 ? o->retry_initial : hf_seconds(1));
-        retry->backoff_coefficient = o->retry_coefficient > 0 ? o->retry_coefficient : 2.0;
-        retry->maximum_interval = duration_of(o->retry_max);
-        retry->maximum_attempts = o->attempts_max > 0 ? o->attempts_max : 0;
-    }
-    return retry;
-}
+/* ---- Start ------------------------------------------------------------------------------------------------------- */
 
 static int32_t reuse_of(hf_id_reuse reuse)
 {
@@ -154,8 +127,6 @@ static hf_status check_start(hf_op *op, const char *type, hf_payload in, const h
         {".execution_timeout", o->execution_timeout},
         {".run_timeout", o->run_timeout},
         {".task_timeout", o->task_timeout},
-        {".retry_initial", o->retry_initial},
-        {".retry_max", o->retry_max},
     };
     HF_TRY(hf_text_check(op, VERB, "the type", type != NULL ? type : "", 1, HF_ERRAND_TEXT_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".id", o->id, 1, HF_ERRAND_TEXT_LEN_MAX));
@@ -163,12 +134,7 @@ static hf_status check_start(hf_op *op, const char *type, hf_payload in, const h
     HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, HF_ERRAND_TEXT_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".request_id", o->request_id, 1, HF_ERRAND_TEXT_LEN_MAX));
     for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
-        HF_TRY(hf_span_check_bound(op, VERB, spans[i].what, spans[i].span));
-    }
-    if (o->attempts_max < HF_UNLIMITED) {
-        return hf_fail_at(op, HF_ERR_INVALID, VERB,
-                          "hf_start: .attempts_max is a number of runs, HF_OFF or HF_UNLIMITED, not %d",
-                          o->attempts_max);
+        HF_TRY(hf_span_check(op, VERB, spans[i].what, spans[i].span, 0));
     }
     return hf_payload_check(op, "the input of the workflow", in);
 }
@@ -185,15 +151,14 @@ static hf_status start(hf_errand *e, hf_service *service, const char *type, hf_p
         .workflow_type = &workflow_type,
         .task_queue = &queue,
         .input = hf_payload_encode(&e->arena, in),
-        .workflow_execution_timeout = duration_of(o->execution_timeout),
-        .workflow_run_timeout = duration_of(o->run_timeout),
-        .workflow_task_timeout = duration_of(o->task_timeout),
+        .workflow_execution_timeout = hf_duration_of_bound(o->execution_timeout),
+        .workflow_run_timeout = hf_duration_of_bound(o->run_timeout),
+        .workflow_task_timeout = hf_duration_of_bound(o->task_timeout),
         .identity = HF_STR("client"),
         .workflow_id_reuse_policy = reuse_of(o->id_reuse),
         .workflow_id_conflict_policy = conflict_of(o->id_conflict),
-        .retry_policy = retry_of(&e->arena, o),
     };
-    char request_id[HF_UUID_LEN]; /* an id that nobody else has says as well that it is the same request */
+    char request_id[HF_UUID_LEN]; /* a random workflow id can serve as the request id, too */
     request.request_id =
         o->id == NULL && o->request_id == NULL ? request.workflow_id : id_or_random(&e->op, o->request_id, request_id);
     HF_TRY(e->op.status);
@@ -222,12 +187,12 @@ hf_status hf_start_with(hf_service *service, const char *type, hf_payload in, hf
     return hf_errand_end(&e);
 }
 
-/* ---- Signal, cancel, terminate ------------------------------------------------------------------------------------------------ */
+/* ---- Signal, cancel, terminate ----------------------------------------------------------------------------------- */
 
-hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_request_options *options)
+hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in, const hf_signal_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_signal));
-    HF_OPTIONS(hf_request_options, options, hf_signal);
+    HF_OPTIONS(hf_signal_options, options, hf_signal);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_signal needs an execution");
     }
@@ -235,13 +200,13 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     char request_id[HF_UUID_LEN];
     hf_errand_begin(&e, "hf_signal", execution->id);
     if (hf_text_check(&e.op, "hf_signal", "the name", name != NULL ? name : "", 1, HF_ERRAND_TEXT_LEN_MAX) != HF_OK ||
-        check_request(&e.op, "hf_signal", options) != HF_OK ||
+        hf_text_check(&e.op, "hf_signal", ".request_id", options->request_id, 1, HF_ERRAND_TEXT_LEN_MAX) != HF_OK ||
         hf_payload_check(&e.op, "the input of the signal", in) != HF_OK) {
         return hf_errand_end(&e);
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_signal_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .signal_name = hf_str_of(name),
         .input = hf_payload_encode(&e.arena, in),
@@ -254,25 +219,25 @@ hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload i
     return hf_errand_end(&e);
 }
 
-hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *options)
+hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_cancel));
-    HF_OPTIONS(hf_request_options, options, hf_cancel);
+    HF_OPTIONS(hf_cancel_options, options, hf_cancel);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_cancel needs an execution");
     }
     hf_errand e;
     char request_id[HF_UUID_LEN];
     hf_errand_begin(&e, "hf_cancel", execution->id);
-    if (check_request(&e.op, "hf_cancel", options) != HF_OK) {
+    if (hf_text_check(&e.op, "hf_cancel", ".reason", options->reason, 0, HF_ERRAND_TEXT_LEN_MAX) != HF_OK) {
         return hf_errand_end(&e);
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_request_cancel_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
-        .request_id = id_or_random(&e.op, options->request_id, request_id),
+        .request_id = id_or_random(&e.op, NULL, request_id),
         .reason = text_or(options->reason, ""),
     };
     if (e.op.status == HF_OK) {
@@ -281,21 +246,21 @@ hf_status hf_cancel_with(hf_execution *execution, const hf_request_options *opti
     return hf_errand_end(&e);
 }
 
-hf_status hf_terminate_with(hf_execution *execution, const hf_request_options *options)
+hf_status hf_terminate_with(hf_execution *execution, const hf_terminate_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_terminate));
-    HF_OPTIONS(hf_request_options, options, hf_terminate);
+    HF_OPTIONS(hf_terminate_options, options, hf_terminate);
     if (execution == NULL) {
         return hf_raise(HF_ERR_MISUSE, "hf_terminate needs an execution");
     }
     hf_errand e;
     hf_errand_begin(&e, "hf_terminate", execution->id);
-    if (check_request(&e.op, "hf_terminate", options) != HF_OK) {
+    if (hf_text_check(&e.op, "hf_terminate", ".reason", options->reason, 0, HF_ERRAND_TEXT_LEN_MAX) != HF_OK) {
         return hf_errand_end(&e);
     }
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = execution->run_id};
     hf_pb_terminate_workflow_execution_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .workflow_execution = &which,
         .identity = HF_STR("client"),
         .reason = text_or(options->reason, ""),

@@ -1,4 +1,4 @@
-/* What users' data becomes on its way: hf_payload and hf_failure on one side, the structs of the wire on the other. */
+/* Converts the users' data: hf_payload and hf_failure on one side, the structs of the wire on the other. */
 #ifndef HF_CLIENT_DATA_H
 #define HF_CLIENT_DATA_H
 
@@ -15,23 +15,25 @@ typedef struct hf_payload_bag {
     hf_list boxes;
     size_t bytes; /* of all of them */
 } hf_payload_bag;
-/* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the fiber itself.
- * There is one such function in a process, the worker's; any thread, any number of times. */
+/* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the
+ * fiber itself. There is one such function in a process, the worker's; any thread, any number of times. */
 void hf_payload_bag_find_with(hf_payload_bag *(*find)(void));
-/* Frees what was kept. */
+/* Frees all payloads of the bag. */
 void hf_payload_bag_free(hf_payload_bag *kept);
 
-/* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the sentence.
+/* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the
+ * sentence.
  * Fails: HF_ERR_INVALID. */
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max);
 /* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes
- * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow may rely on
- * it. `what` it is, for the sentence. */
+ * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow
+ * may rely on it. `what` it is, for the sentence. */
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload);
-/* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it is the library's, static, or part of
- * the function's input. A buffer on a stack that was left, or memory of somebody else's, is not looked at. */
+/* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it must be the library's,
+ * static, or part of the function's input. A buffer on the stack or from malloc is refused without reading it. */
 hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result, hf_payload in);
-/* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory (arena->status). */
+/* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory
+ * (arena->status). */
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
 /* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
  * Fails: HF_ERR_NOMEM. */
@@ -44,12 +46,18 @@ hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_
 /* Makes this the last failure of the running fiber or thread: `type` and `message`, because of `cause` (may be NULL).
  * Returns status. */
 hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
-/* The same for a failure of a workflow: its own type and message, and, if it is one of the program's own, its own status, which
- * hf_error() then has in place of the one that is returned. */
+/* The same for a failure of a workflow: its own type and message, and, if it is one of the program's own, its own
+ * status, which hf_error() then has in place of the one that is returned. */
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
 /* Hands an operation's record to the running fiber or thread. */
 hf_status hf_failure_raise_op(const hf_op *op);
+
+/* A bound as the wire has it: no field for 0, which is the default, and for HF_SPAN_UNLIMITED. */
+static inline hf_pb_duration hf_duration_of_bound(hf_span span)
+{
+    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
+}
 
 /* A random id in the form of a UUID, HF_UUID_LEN bytes. Fails: HF_ERR_IO. */
 hf_status hf_uuid_make(hf_runtime *rt, char *ret_text);

@@ -12,7 +12,7 @@ enum { HF_ERRAND_TEXT_LEN_MAX = HF_KEY_LEN_MAX };
 struct hf_execution {
     hf_service *service;
     hf_arena arena; /* the texts below; this struct, too */
-    hf_str name_space;
+    hf_str namespace_;
     hf_str id;
     hf_str run_id; /* may be empty */
 };

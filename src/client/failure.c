@@ -1,7 +1,7 @@
-/* Failures on their way: a chain of hf_failure becomes a chain of Failure messages and back.
+/* Converts a chain of hf_failure into a chain of Failure messages and back.
  *
- * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of links
- * that others made (timeouts, cancelations, failed children) the kind is the type word. */
+ * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of
+ * links that others made (timeouts, cancelations, failed children) the kind is the type word. */
 #include "client/data.h"
 #include "fiber/sched/wait.h"
 #include "history/payload.h"
@@ -74,7 +74,8 @@ static void text_of(hf_str from, char *text, size_t capacity)
     text[len] = '\0';
 }
 
-/* A status of the program's own travels in the type word. Of others, ours and those of other SDKs, only the word is kept. */
+/* A status of the program's own travels in the type word. Of others, ours and those of other SDKs, only the word is
+ * kept. */
 static hf_status status_of(const hf_pb_failure *failure)
 {
     hf_status status = HF_ERR_FAILED;
@@ -92,7 +93,7 @@ static hf_status status_of(const hf_pb_failure *failure)
     }
 }
 
-/* The chain as boxes, innermost first; what is deeper than a chain of ours may be is left out. */
+/* The chain as boxes, innermost first; links beyond the longest chain of ours are left out. */
 static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
 {
     const hf_pb_failure *links[HF_CAUSE_DEPTH_MAX];
@@ -152,7 +153,7 @@ hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
 {
     char type[HF_TYPE_LEN_MAX];
     if (failure == NULL) {
-        return hf_failure_raise(status, "Failure", HF_STR("it failed, and said nothing more"), NULL);
+        return hf_failure_raise(status, "Failure", HF_STR("the service reported a failure without a message"), NULL);
     }
     text_of(type_of(failure), type, sizeof type);
     hf_status own = status_of(failure);

@@ -1,5 +1,5 @@
-/* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was made on a
- * workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
+/* Payloads as users see them. A payload of the library's own is a box: a header, the bytes, a NUL. A box that was
+ * made on a workflow's fiber is linked to its run, because an evicted workflow may return without freeing anything. */
 #include "history/payload.h"
 #include "client/data.h"
 #include "env/symbols.h"
@@ -18,7 +18,7 @@ typedef struct box {
     char data[];
 } box;
 
-/* Payloads know nothing of workflows: whoever runs them says where their payloads go. */
+/* Payloads know nothing of workflows: the worker sets a function that finds the bag of the running workflow. */
 static _Atomic(hf_payload_bag *(*)(void)) find_bag;
 
 void hf_payload_bag_find_with(hf_payload_bag *(*find)(void))
@@ -33,11 +33,11 @@ static hf_payload_bag *bag_of_self(void)
     return find != NULL ? find() : NULL;
 }
 
-/* ---- Boxes ------------------------------------------------------------------------------------------------------------- */
+/* ---- Boxes ------------------------------------------------------------------------------------------------------- */
 
 static const char *const KNOWN[] = {HF_ENCODING_JSON_TEXT, HF_ENCODING_BYTES_TEXT, HF_ENCODING_NONE_TEXT};
 
-/* What payloads of the library's point to: no need to read it. */
+/* The encodings of the library's own payloads point to these words, so that an address is enough. */
 _Static_assert(HF_COUNT_OF(KNOWN) == 3, "is_known_word compares each");
 static bool is_known_word(const char *word)
 {
@@ -115,7 +115,7 @@ void hf_payload_free(hf_payload *payload)
     }
 }
 
-/* Bytes without a word for them are bytes. NULL = nothing at all. */
+/* The encoding of a payload: bytes if it has bytes and names none. NULL = no payload at all. */
 static const char *encoding_of(hf_payload payload)
 {
     return payload.encoding == NULL && payload.data != NULL ? HF_ENCODING_BYTES_TEXT : payload.encoding;
@@ -160,7 +160,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     int len = vsnprintf(NULL, 0, format, args);
     va_end(args);
     if (len < 0) {
-        return hf_raise(HF_ERR_INVALID, "a payload cannot be made by this format");
+        return hf_raise(HF_ERR_INVALID, "hf_payload_printf cannot use this format");
     }
     box *b = box_new(ret_payload, (size_t)len, HF_ENCODING_JSON, bag_of_self());
     if (b == NULL) {
@@ -172,7 +172,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
     return HF_OK;
 }
 
-/* ---- To and from the wire -------------------------------------------------------------------------------------------- */
+/* ---- To and from the wire ---------------------------------------------------------------------------------------- */
 
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max)
 {
@@ -226,7 +226,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
 {
     const char *word = result.encoding;
     bool is_there = word == NULL || is_known_word(word) || word == in.encoding || outlives(result.owned, word, 1, in);
-    if (is_there) { /* what has a sensible length may be looked for */
+    if (is_there) { /* only a result with a valid length is looked for */
         HF_TRY(hf_payload_check(op, what, result));
         is_there = result.len == 0 || outlives(result.owned, result.data, result.len, in);
     }

@@ -1,4 +1,4 @@
-/* hf_result: a row of long polls for the event that closes the run, and what that event says. */
+/* hf_result: long polls for the event that closes the run, and the result that this event holds. */
 #include "base/env.h"
 #include "client/errand.h"
 #include "fiber/sched/wait.h"
@@ -16,7 +16,7 @@ static hf_status closed_as(const char *type, const char *what, hf_str reason)
     return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
 }
 
-/* A run that passed its own bound might be followed by another one; the bound of all runs is the end. */
+/* A run that has passed its own timeout may be followed by another one; the timeout of all runs is final. */
 static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attributes *attrs)
 {
     bool is_last = attrs->retry_state == HF_RETRY_STATE_TIMEOUT;
@@ -49,11 +49,11 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
         return closed_as("WorkflowTerminated", "the workflow was terminated",
                          event->workflow_execution_terminated_event_attributes->reason);
     default:
-        return hf_raise(HF_ERR_INVALID, "the service gave an event that closes nothing");
+        return hf_raise(HF_ERR_INVALID, "the service answered with an event that does not close a run");
     }
 }
 
-/* A look that does not wait is given the last event, whatever it is. */
+/* A poll that does not wait returns the last event, whatever its type. */
 static bool closes(const hf_pb_history_event *event)
 {
     switch (event->attributes_case) {
@@ -75,7 +75,7 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
 {
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
     hf_pb_get_workflow_execution_history_request request = {
-        .namespace = execution->name_space,
+        .namespace = execution->namespace_,
         .execution = &which,
         .next_page_token = *token,
         .wait_new_event = timeout.ns > 0,
@@ -97,7 +97,8 @@ static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str 
     return HF_OK;
 }
 
-/* A workflow may take months, and every look leaves something behind: only the two texts are taken along. */
+/* A workflow may take months, and each poll uses memory of the arena. So it is freed, and only the two texts are
+ * kept. */
 static void begin_look(hf_errand *e, hf_str *run_id, hf_str *token)
 {
     hf_arena arena;
@@ -127,7 +128,7 @@ static bool read_page(hf_errand *e, const hf_execution *execution, hf_str run_id
     bool is_end = false;
     hf_pb_workflow_execution which = {.workflow_id = execution->id, .run_id = run_id};
     hf_pb_get_workflow_execution_history_request request = {
-        .namespace = execution->name_space, .execution = &which, .next_page_token = *token};
+        .namespace = execution->namespace_, .execution = &which, .next_page_token = *token};
     hf_pb_history history = {.events = {NULL, 0}};
     *token = (hf_str){NULL, 0};
     if (hf_errand_ask(e, execution->service, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request) != HF_OK) {
@@ -151,8 +152,8 @@ static bool read_page(hf_errand *e, const hf_execution *execution, hf_str run_id
     return is_end;
 }
 
-/* The event that closed the run does not say why it was to cancel; its history does. Without one, or when it cannot be read,
- * the outcome is told without the reason. */
+/* The event that closed the run does not have the reason of the cancel; its history has. If there is no reason, or
+ * it cannot be read, the outcome is reported without it. */
 static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str run_id, mark end_of_run)
 {
     char reason[HF_MESSAGE_LEN_MAX] = "";

@@ -96,9 +96,13 @@ void hf_notice_gather(hf_core *core, hf_commit_batch *batch, hf_run *run)
     const hf_count signals = {"signals", run->signal_count, limits->signals};
     unsigned notices = core->options.log != NULL ? HF_SLOT(run)->notices : 0;
     HF_SLOT(run)->notices = 0;
-    if ((notices & HF_BIT(HF_NOTICE_ENDED)) != 0) { /* the events include the last one */
-        bool is_count = events.is > events.limit;
-        add(core, batch, run, HF_LOG_ERROR, "workflow_over_limit", is_count ? events : bytes, "the run was terminated");
+    if ((notices & HF_BIT(HF_NOTICE_ENDED)) !=
+        0) { /* the numbers of hf_notice_sentence, without the events that ended it */
+        const hf_count over_events = {"events", HF_SLOT(run)->over_count, limits->history_count};
+        const hf_count over_bytes = {"history_bytes", HF_SLOT(run)->over_len, limits->history_len};
+        bool is_count = over_events.is >= over_events.limit;
+        add(core, batch, run, HF_LOG_ERROR, "workflow_over_limit", is_count ? over_events : over_bytes,
+            "the run was terminated");
         return;
     }
     if ((notices & HF_BIT(HF_NOTICE_EVENTS)) != 0) {

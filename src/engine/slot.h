@@ -52,7 +52,9 @@ typedef struct hf_slot {
     size_t batch_start;    /* of the log: where the open batch begins */
     uint64_t commit_dirty; /* the first commit that is not in its rows */
     bool spill_now;        /* closed: its rows are written with the open batch */
-    unsigned notices; /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
+    unsigned notices;   /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
+    int64_t over_count; /* with HF_NOTICE_ENDED: events of the run when a limit ended it, as its last event says */
+    int64_t over_len;   /* the same of its history's bytes */
 } hf_slot;
 
 static inline hf_slot *hf_slot_of(hf_run *run)

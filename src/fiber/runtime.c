@@ -9,6 +9,7 @@
 
 #include "base/fields.h"
 #include "base/glyph.h"
+#include "base/span.h"
 #include "fiber/verbs.h"
 
 #include <stdarg.h>
@@ -211,8 +212,27 @@ static bool on_fault(void *state, void *address)
     return true;
 }
 
+static hf_status check_watchdog(hf_op *op, const hf_watchdog_options *w)
+{
+    const struct {
+        const char *what;
+        hf_span span;
+    } spans[] = {
+        {".watchdog.stuck_after", w->stuck_after},         {".watchdog.zombie_after", w->zombie_after},
+        {".watchdog.interrupt_first", w->interrupt_first}, {".watchdog.interrupt_max", w->interrupt_max},
+        {".watchdog.give_up_after", w->give_up_after},     {".watchdog.shutdown_grace", w->shutdown_grace},
+        {".watchdog.shutdown_force", w->shutdown_force},   {".watchdog.fatal_after", w->fatal_after},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
+        HF_TRY(hf_span_check(op, "hf_runtime_new", spans[i].what, spans[i].span, HF_MAY_BE_OFF | HF_MAY_BE_SHORT));
+    }
+    return hf_number_check(op, "hf_runtime_new", ".watchdog.zombies_max", w->zombies_max, HF_MAY_BE_OFF);
+}
+
 static hf_status check_options(hf_op *op, const hf_runtime_options *options)
 {
+    HF_TRY(check_watchdog(op, &options->watchdog));
+    HF_TRY(hf_number_check(op, "hf_runtime_new", ".fibers_max", options->fibers_max, HF_MAY_BE_UNLIMITED));
     if (options->threads > HF_THREADS_MAX || options->threads < HF_OFF) {
         return hf_fail(op, HF_ERR_INVALID, "threads must be 1 to %d, 0 for one per core, or HF_OFF", HF_THREADS_MAX);
     }
@@ -595,11 +615,11 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
         stats.switches += __atomic_load_n(&c->switches, __ATOMIC_RELAXED);
         stats.steals += __atomic_load_n(&c->steals, __ATOMIC_RELAXED);
         stats.wakes_remote += __atomic_load_n(&c->wakes_remote, __ATOMIC_RELAXED);
-        stats.jobs -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
+        stats.branches -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
         stats.scopes += __atomic_load_n(&c->scopes_opened, __ATOMIC_RELAXED);
         stats.scopes -= __atomic_load_n(&c->scopes_closed, __ATOMIC_RELAXED);
     }
-    stats.jobs += stats.forks;
+    stats.branches += stats.forks;
     stats.scopes += atomic_load(&rt->ids);
     stats.fibers = (uint64_t)hf_stacks_used(rt);
     stats.stack_bytes = hf_stacks_bytes(rt);

@@ -1,13 +1,13 @@
-/* A call that somebody waits for. The call is on the waiter's stack and the service writes to it until `done`, so a
- * cancel does not end the wait: it asks the service to hurry, and `done` ends it.
+/* A call and its waiter. The call is on the waiter's stack and the service writes to it until `done`. So a cancel does
+ * not end the wait: it asks the service to finish soon, and `done` ends the wait.
  *
  *     waiter:  submit ---- park -------------------------------------> goes on
  *     cancel:                abort_ask: told once, claims nothing          ^
  *     service:                        ... done: claims, wakes -------------+    (a service thread, or inside submit)
  *
- * The service may be closed meanwhile, by a thread that waits for its last call only. So the thread that tells it of a cancel is its
- * guest from a moment on at which the call is not done (service-V4), and names the call by its number: the call may be done before the
- * service hears of it. */
+ * Meanwhile another thread may close the service, which waits only for its last call. So a thread that reports a
+ * cancel becomes a guest of the service while the call is not done yet (service-V4). It names the call by its
+ * number, because the call may be done before the service gets the cancel. */
 #include "service/call.h"
 
 #include "fiber/sched/wait.h"

@@ -10,8 +10,8 @@
  * Fails: HF_ERR_CANCELED without asking when the caller is canceled already, HF_ERR_MISUSE on a workflow's fiber. */
 hf_status hf_service_ask(hf_op *op, hf_service *service, hf_call *call);
 
-/* Writes the sentence of a failed call, "hf_signal of workflow 'order-1': it has ended": the verb, the workflow if the call names one,
- * then `link` and `text`. Returns status. */
+/* Writes the sentence of a failed call, "hf_signal of workflow 'order-1': it has ended": the verb, the workflow if
+ * the call names one, then `link` and `text`. Returns status. */
 hf_status hf_call_report(hf_op *op, const hf_call *call, hf_status status, const char *link, const char *text);
 
 #endif

@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-#define FORKED_TEXT \
-    "this process is a fork() of the one that opened the service, which goes on there: leave it alone here"
+#define FORKED_TEXT "this process is a fork() of the one that opened the service: only the parent can use and close it"
 
 static hf_guard *guard_of(hf_service *service)
 {
@@ -45,7 +44,8 @@ static void guard_cancel(hf_service *service, uint64_t number)
     }
 }
 
-/* Calls are inside the library when they pass (service-G2); a message like this one has to enter it first. */
+/* Calls pass the guard inside the library (service-G2). A cancel may come from outside, so it enters the library
+ * first. */
 static void guard_unwanted(hf_service *service, hf_str task_token)
 {
     const hf_guard *guard = guard_of(service);
@@ -59,7 +59,7 @@ static void guard_unwanted(hf_service *service, hf_str task_token)
     hf_leave(self);
 }
 
-/* A child must not wait for threads that it does not have; and what it closed would be the log and the lock of its parent. */
+/* A child process must not wait for threads that it does not have, nor close the log and the lock of its parent. */
 static hf_status guard_close(hf_op *op, hf_service *service)
 {
     hf_guard *guard = guard_of(service);

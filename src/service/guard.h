@@ -1,18 +1,20 @@
-/* hf_guard: a service in front of another one that answers a single question, "may this caller still pass?", and passes the call on.
+/* hf_guard: a service in front of another one that answers a single question, "may this caller still pass?", and passes
+ * the call on.
  *
  *     client -> the guard that hf_open gave it --+
  *                                                +--> engine
  *     worker -> a guard of its own --------------+
  *
- * A guard says no in a process that fork() made: the threads that would answer are its parent's. A worker's guard also says no once
- * it was shut, because hf_worker_run has left that worker behind and the service may be closed.
+ * A guard says no in a process that fork() made: the threads that would answer are its parent's. A worker's guard also
+ * says no once it was shut, because hf_worker_run has left that worker behind and the service may be closed.
  *
- * A guard that is put in front of another guard asks the other one's question as well and passes calls to the service behind it. So
- * a call goes through one guard, whoever makes it.
+ * A guard that is put in front of another guard asks the other one's question as well and passes calls to the service
+ * behind it. So a call goes through one guard, whoever makes it.
  *
  * service-G1  `behind` is not a guard.
- * service-G2  A guard that was shut stays shut, and touches neither `behind` nor `marker` for a new call. Whoever shuts it may close the
- *     service once every thread was seen outside the library: calls pass a guard inside the library. */
+ * service-G2  A guard that was shut stays shut, and touches neither `behind` nor `marker` for a new call. Whoever
+ *     shuts it may close the service once every thread was seen outside the library: calls pass a guard inside the
+ *     library. */
 #ifndef HF_SERVICE_GUARD_H
 #define HF_SERVICE_GUARD_H
 

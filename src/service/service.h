@@ -1,8 +1,8 @@
-/* hf_service: everything a client or a worker can ask, whoever answers.
+/* hf_service: the interface between clients and workers on one side and an engine on the other.
  *
- * One interface, many doors (docs/adr/0006): the engine in this process implements it; a gRPC server, an HTTP API and the
- * C worker are callers; a gRPC client will be a second implementation. Requests and responses are the structs generated
- * from proto/, with Temporal's names and field numbers: there is no second type system.
+ * One interface, many doors (docs/adr/0006): the engine in this process implements it; a gRPC server, an HTTP API and
+ * the C worker are callers; a gRPC client will be a second implementation. Requests and responses are the structs
+ * generated from proto/, with Temporal's names and field numbers: there is no second type system.
  *
  * A call is an object of the caller's, usually on the stack of the fiber that waits for it or inside a poller. It is
  * submitted once and done once:
@@ -13,12 +13,14 @@
  *     hf_service_submit(service, &call);           never waits
  *     ... done(&call) runs on a thread of the service: it must be short and must not wait
  *
- * service-V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE, HF_ERR_CLOSED).
- * service-V2  What a response says is durable before done is called. One exception: a workflow task for a worker of this process
- *     (run_ahead) may be given out before the commit that started it, because workflow code has no effects of its own.
+ * service-V1  done is called exactly once for every submitted call, also when the service stops (HF_ERR_STORE,
+ *     HF_ERR_CLOSED).
+ * service-V2  The facts in a response are durable before done is called. One exception: a workflow task for a worker of
+ *     this process (run_ahead) may be given out before the commit that started it, because workflow code has no effects
+ *     of its own.
  * service-V3  request is borrowed until done; response and everything it points to live in the caller's arena.
- * service-V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends all calls and then waits
- *     for the guests, so that the service is there until the last of them has left. */
+ * service-V4  A thread that cancels a call becomes a guest of the service while that call is not done. close ends
+ *     all calls and then waits for the guests, so that the service is there until the last of them has left. */
 #ifndef HF_SERVICE_SERVICE_H
 #define HF_SERVICE_SERVICE_H
 
@@ -82,12 +84,12 @@ struct hf_call {
     void *state;                 /* the caller's own */
     const char *verb;            /* what a program called, in failures; a constant; NULL = the method's name */
     hf_str workflow_id;          /* named behind the verb in failures; empty = none; borrowed until done */
-    hf_span timeout;             /* long polls: answer without a task after so long; 0 = the method's default */
-    bool in_process;             /* the caller dies with this process: what it holds is handed out again at open */
-    bool run_ahead;              /* a workflow task may be given out before its commit; only with in_process */
+    hf_span timeout; /* long polls: time after which they are answered without a task; 0 = the method's default */
+    bool in_process; /* the caller dies with this process: its tasks are handed out again at the next opening */
+    bool run_ahead;  /* a workflow task may be given out before its commit; only with in_process */
 
     /* Set by the service before done. */
-    hf_status status;          /* HF_OK and `response`, or why not */
+    hf_status status;          /* HF_OK: `response` is set; else the reason */
     void *response;            /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
     hf_str existing_run_id;    /* with HF_ERR_EXISTS from a start: the run that is in the way */
     int32_t task_failed_cause; /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
@@ -100,34 +102,36 @@ struct hf_call {
     hf_heap_node deadline; /* of a parked poll ... */
     hf_node deadline_link; /* ... or, when it waits as long as all others, its place behind them */
     uint64_t number;       /* order of arrival, from 1; set by submit; names the call in a cancel */
-    void *parked;          /* what it waits for: a queue, a watch */
+    void *parked;          /* the object it waits for: a queue, a watch */
     int place;             /* which of them */
-    int holds;             /* what must happen before done: its commit, a read */
+    int holds;             /* events that must come before done: its commit, a read */
     bool internal;         /* a message from one run to another */
 };
 
 typedef struct hf_service_ops {
     void (*submit)(hf_service *service, hf_call *call);
-    /* The caller of that call has lost interest (a stream is gone, a worker stops). done still comes, soon: with HF_ERR_CANCELED, or
-     * with what was decided already; the service then gives an unwanted task to somebody else when `unwanted` is called. The call
-     * may be done by now: its number is never used again, so that nothing happens then. The caller is a guest (service-V4). */
+    /* The caller no longer needs the answer (a stream is gone, a worker stops). done still comes, soon: with
+     * HF_ERR_CANCELED, or with an answer that was decided before. A task in such an answer goes to another poller when
+     * `unwanted` is called. If the call is done by now, nothing happens: numbers are never used again. The caller is a
+     * guest (service-V4). */
     void (*cancel)(hf_service *service, uint64_t number);
     /* A poll's answer could not be handed on: the same task (attempt, event, token) goes to the next poller. */
     void (*unwanted)(hf_service *service, hf_str task_token);
     /* Refuses new calls, ends all others, frees the service. Waits for the store, never for callers' code. */
     hf_status (*close)(hf_op *op, hf_service *service);
-    /* HF_OK, or why this process cannot ask it at all: HF_ERR_MISUSE after a fork(). Asks nobody. NULL = it always can. */
+    /* HF_OK, or HF_ERR_MISUSE in a process that fork() made, which cannot call the service. Makes no call. NULL =
+     * always HF_OK. */
     hf_status (*check)(hf_op *op, const hf_service *service);
 } hf_service_ops;
 
 /* Implementations embed this as their first member. */
 struct hf_service {
     const hf_service_ops *ops;
-    atomic_int workers;    /* that run on it: it is not closed under them */
-    atomic_int executions; /* handles of it that were not freed: the same */
+    atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
+    atomic_int executions; /* handles that are not freed: the same */
     hf_guests guests;      /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
-    hf_witness *witnesses; /* who knows runs by more than their histories: witness.h */
+    hf_witness *witnesses; /* see witness.h */
 };
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));

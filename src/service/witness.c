@@ -40,12 +40,12 @@ void hf_witness_remove(hf_service *service, hf_witness *witness)
     hf_spin_unlock(&service->witness_lock);
 }
 
-void hf_service_look(hf_service *service, hf_str name_space, hf_str run_id, hf_insight *ret_insight)
+void hf_service_look(hf_service *service, hf_str namespace_, hf_str run_id, hf_insight *ret_insight)
 {
     *ret_insight = (hf_insight){.is_known = false};
     hf_spin_lock(&service->witness_lock);
     for (hf_witness *at = service->witnesses; at != NULL && !ret_insight->is_known; at = at->next) {
-        at->look(at, name_space, run_id, ret_insight);
+        at->look(at, namespace_, run_id, ret_insight);
     }
     hf_spin_unlock(&service->witness_lock);
 }

@@ -1,8 +1,8 @@
-/* Witnesses: who in this process knows more of a run than its history says.
+/* Witnesses: objects of this process that know more about a run than its history says.
  *
- * A history tells what a run has asked for. Which signal its code waits for, and which ones it has not taken, is known only where
- * that code is in memory. A worker is a witness while it runs; a tool asks all of them (open/admin.c). Nobody waits for an answer:
- * a run that is not in memory, or that is busy, is not known. */
+ * A history tells what a run has asked for. Which signal its code waits for, and which ones it has not taken, is
+ * known only where that code is in memory. A worker is a witness while it runs; a tool asks all of them
+ * (open/admin.c). They answer at once: a run that is not in memory, or is in a step, is not known. */
 #ifndef HF_SERVICE_WITNESS_H
 #define HF_SERVICE_WITNESS_H
 
@@ -27,13 +27,13 @@ void hf_insight_add(hf_insight_names *names, hf_str name);
 struct hf_witness {
     hf_witness *next;
     /* Called with a lock held, from any thread: must not wait, allocate or call back. */
-    void (*look)(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight);
+    void (*look)(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 };
 
-/* From its addition to its removal a witness may be asked; never after. */
+/* A witness may be asked from its addition until its removal has returned. */
 void hf_witness_add(hf_service *service, hf_witness *witness);
 void hf_witness_remove(hf_service *service, hf_witness *witness);
-/* What is known of this run; `ret_insight->is_known` is false if nobody knows it. */
-void hf_service_look(hf_service *service, hf_str name_space, hf_str run_id, hf_insight *ret_insight);
+/* Asks all witnesses about this run; `ret_insight->is_known` is false if none knows it. */
+void hf_service_look(hf_service *service, hf_str namespace_, hf_str run_id, hf_insight *ret_insight);
 
 #endif

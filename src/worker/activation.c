@@ -1,17 +1,17 @@
-/* From events to a run that goes on.
+/* Applies events to a run.
  *
- * A history is cut at each WorkflowTaskStarted whose task was completed, or is the one at hand; tasks that failed or timed
- * out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
+ * A history is cut at each WorkflowTaskStarted whose task was completed, and at that of the current task; tasks that
+ * failed or timed out left no trace in the workflow. Each piece is one activation, in a fixed order (worker-K3):
  *
- *     1  the events that the last activation's commands became: compared with them, one by one; and what has ended is noted:
- *        code that gives it up in 3, 4 or 5, before it hears of the end, has nothing to cancel
+ *     1  the events of the last activation's commands are compared with them, one by one; ends are noted: code
+ *        that gives up such an activity or timer in 3, 4 or 5 has nothing to cancel
  *     2  the clock: the time of the WorkflowTaskStarted
- *     3  the start: the first fiber begins                          turn
- *     4  signals, as they came: given to who waits, else kept       turn
- *     5  ends of activities, fired timers, a cancel, as they came   turn
+ *     3  the start: the first fiber begins                             turn
+ *     4  signals in order: given to a waiting fiber, else kept         turn
+ *     5  ends of activities, fired timers, a cancel, in order          turn
  *
- * In a turn every fiber runs that has something to do. The order of 3, 4 and 5 is part of what a replay relies on, whatever
- * order the events had among each other. */
+ * In a turn every fiber runs that has something to do. Replay relies on the order of 3, 4 and 5, whatever the order
+ * of the events was. */
 #include "worker/wf.h"
 
 #include "base/rng.h"
@@ -26,34 +26,38 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
-static bool has_rule(const hf_pb_workflow_task_completed_metadata *sdk, uint32_t rule)
+/* The rules that a completion names, as far as this version knows them. */
+static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
 {
+    uint32_t rules = 0;
     for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
-        if (sdk->lang_used_flags.items[i] == rule) {
-            return true;
-        }
+        uint32_t rule = sdk->lang_used_flags.items[i];
+        rules |= rule <= HF_WF_RULE_LAST ? UINT32_C(1) << rule : 0;
     }
-    return false;
+    return rules & HF_WF_RULES_ALL;
 }
 
 /* By which rules the step that ends with the WorkflowTaskStarted at `i` was played, or is to be: see wf.h. */
 static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
 {
     hf_assert(i < events->count);
-    if (wf->is_strict) {
+    if (wf->rules == HF_WF_RULES_ALL) {
         return;
     }
-    wf->is_strict = events->items[i]->event_id == started_event_id;
-    if (!wf->is_strict) {
+    if (events->items[i]->event_id == started_event_id) {
+        wf->rules = HF_WF_RULES_ALL;
+    } else {
         const hf_pb_history_event *completed = events->items[i + 1];
-        wf->is_strict = completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES &&
-                        has_rule(completed->workflow_task_completed_event_attributes->sdk_metadata, HF_WF_RULE_SPANS);
+        wf->rules |= completed->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
+                         ? rules_of(completed->workflow_task_completed_event_attributes->sdk_metadata)
+                         : 0;
     }
-    hf_crew_set_strict(wf->crew, wf->is_strict);
+    hf_assert((wf->rules & ~HF_WF_RULES_ALL) == 0);
+    hf_crew_set_strict(wf->crew, hf_wf_plays_by(wf, HF_WF_RULE_SPANS));
 }
 
-/* What the end of an earlier task tells beside its commands: who did it; and that the run goes on as another one from
- * there, by a reset, with chance of its own. */
+/* Reads what the end of an earlier task says beside its commands: the library and rules that ran it; or that a reset
+ * made a new run from there, with random numbers of its own. */
 static void note_task(hf_wf *wf, const hf_pb_history_event *event)
 {
     if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES) {
@@ -62,7 +66,7 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
         if (sdk != NULL && sdk->sdk_name.len > 0) {
             wf->is_sdk_known = hf_str_equal(sdk->sdk_name, HF_STR(HF_WF_SDK_NAME)) &&
                                hf_str_equal(sdk->sdk_version, HF_STR(HF_VERSION_TEXT)) &&
-                               has_rule(sdk, HF_WF_RULE_SPANS);
+                               rules_of(sdk) == HF_WF_RULES_ALL;
         }
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_FAILED_EVENT_ATTRIBUTES) {
         const hf_pb_workflow_task_failed_event_attributes *failed = event->workflow_task_failed_event_attributes;
@@ -97,7 +101,7 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
 static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
 {
     if (wf->has_begun) {
-        return hf_fail(op, HF_ERR_INVALID, "a history begins once");
+        return hf_fail(op, HF_ERR_INVALID, "the history has a second WorkflowExecutionStarted");
     }
     if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
@@ -188,7 +192,7 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     return HF_OK;
 }
 
-/* Lost: nothing of the run may be looked at any more, but by who closes its crew. */
+/* The run is lost: only hf_crew_close may touch it from now on. */
 static hf_status turn(hf_op *op, hf_wf *wf)
 {
     hf_assert(!wf->is_lost);                   /* worker-K1 */
@@ -238,7 +242,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
 {
     size_t from = 0;
     if (wf->event_id_next > started_event_id) {
-        return hf_fail(op, HF_ERR_EVICTED, "the task is of a step that was played before");
+        return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
     for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
         if (!is_cut(events, i, started_event_id)) {

@@ -4,9 +4,10 @@
  *       scope "heartbeats" -- fiber: sends the latest     made with the first heartbeat
  *       scope "activity"   -- job on the pool: the user's function; one that never blocks is called right here
  *
- * The inner scope is what gets canceled: by the workflow (learned from a heartbeat's answer), by the deadline of the attempt,
- * by the worker when it stops. The function sees it by hf_canceled, returns, and the fiber tells the service what came of it.
- * The fiber binds itself as a local value, so that whatever the function forks finds its activity, too. */
+ * A cancel reaches the inner scope: from the workflow (by the answer to a heartbeat), from the deadline of the
+ * attempt, or from the worker when it stops. The function learns of it by hf_canceled and returns, and the fiber
+ * sends the result to the service. The fiber binds itself as a local value, so that fibers that the function forks
+ * find their activity, too. */
 #include "worker/activity_private.h"
 
 #include "base/fields.h"
@@ -25,7 +26,7 @@ typedef struct hf_activity_own_failure verdict;
 
 const hf_local hf_activity_local = {"activity"};
 
-/* ---- What the function calls ----------------------------------------------------------------------------------------------- */
+/* ---- What the function calls ------------------------------------------------------------------------------------- */
 
 const hf_activity_facts *hf_activity_info(void)
 {
@@ -51,7 +52,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     hf_op op;
     hf_op_init(&op);
     if (hf_payload_check(&op, "hf_activity_fail: .details", options->details) != HF_OK ||
-        hf_span_check_bound(&op, "hf_activity_fail", ".retry_after", options->retry_after) != HF_OK) {
+        hf_span_check(&op, "hf_activity_fail", ".retry_after", options->retry_after, 0) != HF_OK) {
         return hf_failure_raise_op(&op);
     }
     hf_allocator memory = act->worker->memory;
@@ -79,9 +80,9 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     return hf_raise_typed(HF_ERR_FAILED, type, "%s", message);
 }
 
-/* ---- The answer ------------------------------------------------------------------------------------------------------------ */
+/* ---- The answer -------------------------------------------------------------------------------------------------- */
 
-/* Why the service does not take an answer now; `is_given_up`: it is not tried again. */
+/* Notes why the service does not take a result now. `is_given_up`: it is not sent again. */
 static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
 {
     _Static_assert(sizeof worker->unsaid_why == sizeof op->message, "it is copied as it is");
@@ -93,7 +94,7 @@ static void note_unsaid(hf_worker *worker, const hf_op *op, bool is_given_up)
     hf_spin_unlock(&worker->busy_lock);
 }
 
-/* The pause before it is tried again; false: it is not. */
+/* Pauses before the result is sent again. False: it must not be sent again. */
 static bool may_try_again(hf_worker *worker, int64_t pause)
 {
     char token = 0;
@@ -101,8 +102,8 @@ static bool may_try_again(hf_worker *worker, int64_t pause)
     return hf_chan_recv(worker->hush, &token, .timeout = hf_nanoseconds(pause)) == HF_ERR_TIMEOUT;
 }
 
-/* A full disk, no memory, a commit that failed: the service comes back, and the work was done. Without its answer it would be
- * done again. So the answer is given again, for a while, and until a worker that stops must have stopped. */
+/* After a full disk, no memory or a failed commit the service recovers. The work was done, and without its result it
+ * would be done again. So the result is sent again for a while, but not longer than a stopping worker may take. */
 static void answer(activity *act, hf_method method, const void *request)
 {
     hf_worker *worker = act->worker;
@@ -134,7 +135,7 @@ static void answer(activity *act, hf_method method, const void *request)
     }
 }
 
-/* The failure as hf_activity_fail told it; its causes stay. */
+/* Makes it the failure that hf_activity_fail recorded, and keeps its causes. */
 static void apply_verdict(activity *act, hf_pb_failure *failure)
 {
     const verdict *said = act->verdict;
@@ -153,7 +154,7 @@ static void apply_verdict(activity *act, hf_pb_failure *failure)
 
 static void answer_failed(activity *act, hf_pb_failure *failure)
 {
-    hf_pb_respond_activity_task_failed_request request = {.namespace = act->worker->name_space,
+    hf_pb_respond_activity_task_failed_request request = {.namespace = act->worker->namespace_,
                                                           .identity = act->worker->identity,
                                                           .task_token = act->task->task_token,
                                                           .failure = failure};
@@ -165,8 +166,8 @@ static void answer_failed(activity *act, hf_pb_failure *failure)
     answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, &request);
 }
 
-/* A result that cannot be sent is a failure, and ends the activity for good: the work is done, and another attempt would do it again
- * and make the same result. */
+/* A result that cannot be sent is a final failure: the work is done, and another attempt would do it again and make
+ * the same result. */
 static hf_status check_result(activity *act, hf_status status, hf_pb_failure **failure)
 {
     hf_op op;
@@ -181,13 +182,13 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
     return op.status;
 }
 
-/* Its time is over, which the service sees as well: it says so to the workflow (HF_ERR_TIMEOUT). A failure that arrived just
- * before that would be another outcome, by chance. Only what the last heartbeat said may be news. */
+/* The time of the attempt is over. The service sees that, too, and the workflow gets HF_ERR_TIMEOUT. A failure that
+ * arrived just before would give another outcome by chance. So only the details of the last heartbeat are sent. */
 static void leave_to_timeout(activity *act)
 {
     if (act->is_dirty) {
         hf_payload details = hf_activity_take_details(act);
-        hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->name_space,
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = act->worker->namespace_,
                                                                 .identity = act->worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, details)};
@@ -205,13 +206,13 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     }
     status = check_result(act, status, &failure);
     if (status == HF_OK) {
-        hf_pb_respond_activity_task_completed_request request = {.namespace = worker->name_space,
+        hf_pb_respond_activity_task_completed_request request = {.namespace = worker->namespace_,
                                                                  .identity = worker->identity,
                                                                  .task_token = act->task->task_token,
                                                                  .result = hf_payload_encode(&act->arena, act->out)};
         answer(act, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, &request);
     } else if (status == HF_ERR_CANCELED && atomic_load(&act->is_cancel_requested)) {
-        hf_pb_respond_activity_task_canceled_request request = {.namespace = worker->name_space,
+        hf_pb_respond_activity_task_canceled_request request = {.namespace = worker->namespace_,
                                                                 .identity = worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&act->arena, act->out)};
@@ -226,7 +227,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     }
 }
 
-/* ---- The life of one --------------------------------------------------------------------------------------------------------- */
+/* ---- The life of one --------------------------------------------------------------------------------------------- */
 
 static hf_status call_function(void *arg)
 {
@@ -234,7 +235,7 @@ static hf_status call_function(void *arg)
     return act->entry->function(act->in, &act->out);
 }
 
-/* How long this attempt may take, and whose bound that is; 0 = no bound. */
+/* How long this attempt may take, and which option bounds it; 0 = no bound. */
 static hf_span timeout_of(const activity *act, const char **ret_reason)
 {
     hf_span one = hf_pb_duration_span(act->task->start_to_close_timeout);
@@ -267,8 +268,8 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
     return status;
 }
 
-/* What the function left open inside its scope goes before anything else does: children in there may still use the activity.
- * The same is done for jobs of a pool, and said of them. */
+/* Scopes that the function left open are closed first, because their fibers may still use the activity. Branches on
+ * a pool are treated the same way, with a line in the log. */
 static hf_status close_inner(activity *act, hf_status status)
 {
     hf_fiber *self = hf_enter(NULL);

@@ -1,11 +1,11 @@
-/* One activity at work: what activity.c (its life), heartbeat.c (what it says meanwhile) and hung.c (when it does not end)
- * share. */
+/* One running activity: shared by activity.c (its life), heartbeat.c (its progress) and hung.c (when it does not
+ * end). */
 #ifndef HF_WORKER_ACTIVITY_PRIVATE_H
 #define HF_WORKER_ACTIVITY_PRIVATE_H
 
 #include "worker/worker_private.h"
 
-/* What hf_activity_fail said. */
+/* The failure that hf_activity_fail recorded. */
 typedef struct hf_activity_own_failure {
     bool is_final;
     hf_span retry_after;
@@ -17,7 +17,7 @@ typedef struct hf_activity_own_failure {
 struct hf_activity_work {
     hf_worker *worker;
     hf_node busy;             /* in worker->busy */
-    atomic_bool has_returned; /* the function has: what is left is the answer */
+    atomic_bool has_returned; /* the function has returned, and its result is being sent */
     int64_t started_ns;       /* mono */
     int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
     hf_arena arena;           /* the task, and what is said about it */
@@ -33,7 +33,7 @@ struct hf_activity_work {
     _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
     atomic_bool is_beating;          /* the fiber that sends was forked */
     int64_t lapse_ns;   /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
-    bool has_lapsed;    /* none was; of that fiber, and of who has joined it */
+    bool has_lapsed;    /* no heartbeat was taken in time; of that fiber, and of the fiber that has joined it */
     hf_spin lock;       /* of the next three */
     hf_payload details; /* of the last heartbeat; owned */
     bool is_dirty;      /* it was not sent yet */
@@ -53,14 +53,14 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
     return __builtin_add_overflow(ns, span.ns, &sum) ? INT64_MAX : sum;
 }
 
-/* ---- heartbeat.c ----------------------------------------------------------------------------------------------------- */
+/* ---- heartbeat.c ------------------------------------------------------------------------------------------------- */
 /* The details of the last heartbeat, which were not sent; the caller's. */
 hf_payload hf_activity_take_details(hf_activity_work *act);
-/* Whoever has a heartbeat timeout must be heard from the beginning. */
+/* Starts the fiber that sends heartbeats, if the activity has a heartbeat timeout. */
 void hf_activity_expect_beats(hf_activity_work *act);
 
-/* ---- hung.c ---------------------------------------------------------------------------------------------------------- */
-/* Its slot is free for another one, now or before. From any thread. */
+/* ---- hung.c ------------------------------------------------------------------------------------------------------ */
+/* Frees its slot, once. Any thread may call it. */
 void hf_activity_free_slot(hf_activity_work *act);
 
 #endif

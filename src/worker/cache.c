@@ -1,5 +1,6 @@
-/* Runs in memory, by run id. A run that is over the bounds, and has nothing to do, is taken out of the table and told to
- * end; its driver evicts the workflow's fibers. The next task for it makes it again from its history. */
+/* Runs in memory, by run id. When the cache is over its bounds, runs that have nothing to do are taken out of the
+ * table and told to end; their drivers evict the fibers. The next task of such a run makes it again from its
+ * history. */
 #include "worker/wf.h"
 
 #include "base/fields.h"
@@ -91,8 +92,8 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     }
 }
 
-/* Gives the task to the run if it is there. A run that does not yield would do the same again, on one more thread: its
- * tasks are kept until they time out, and others may try. */
+/* Gives the task to the run if it is there. A run that does not yield would block one more thread: its tasks are
+ * kept until they time out, and another worker may try. */
 static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 {
     hf_wf_cache *cache = &worker->cache;
@@ -122,7 +123,7 @@ hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
     if (post_to_known(worker, task, task->task->workflow_execution->run_id)) {
         return HF_OK;
     }
-    /* Two tasks of one run are never out at once, and a late one is refused by the service: no second look is needed. */
+    /* A run never has two tasks out at once, and the service refuses a late one: no second look is needed. */
     hf_wf *wf = NULL;
     HF_TRY(hf_wf_new(worker, task, &wf));
     hf_spin_lock(&cache->lock);
@@ -150,7 +151,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     size_t count_max = cache->is_closed ? 0 : (size_t)options->cached_max;
     HF_LIST_EACH(node, &cache->lru)
     {
-        if (cache->count <= count_max && cache->bytes <= options->cached_bytes_max) {
+        if (cache->count <= count_max && cache->bytes <= (uint64_t)options->cached_bytes_max) {
             break;
         }
         end_if_idle(cache, HF_CONTAINER(node, hf_wf, lru), &ended);
@@ -159,7 +160,7 @@ void hf_wf_cache_touch(hf_wf *wf, size_t bytes)
     wake_all(ended);
 }
 
-/* ---- Steps that do not end -------------------------------------------------------------------------------------------- */
+/* ---- Steps that do not end --------------------------------------------------------------------------------------- */
 
 void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task)
 {
@@ -207,13 +208,13 @@ bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, 
     return is_found;
 }
 
-/* While its driver waits for the next task nobody touches the run, and whoever wakes the driver needs the lock for that. */
-void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight)
+/* While the driver waits for the next task, the run does not change, and waking the driver needs the lock. */
+void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight)
 {
     hf_worker *worker = HF_CONTAINER(witness, hf_worker, witness);
     hf_wf_cache *cache = &worker->cache;
     hf_spin_lock(&cache->lock);
-    const hf_wf *wf = hf_str_equal(name_space, worker->name_space) ? find(cache, run_id) : NULL;
+    const hf_wf *wf = hf_str_equal(namespace_, worker->namespace_) ? find(cache, run_id) : NULL;
     if (wf != NULL && wf->waiter != NULL && !wf->is_given_up) {
         insight->is_known = true;
         HF_LIST_EACH(node, &wf->signal_waits)

@@ -1,7 +1,9 @@
-/* Heartbeats: the function says how far it is, a fiber of the activity sends the latest and hears whether it is still wanted.
+/* Heartbeats: the function reports its progress, and a fiber of the activity sends the latest report. The answer says
+ * whether the activity was canceled.
  *
- * With a heartbeat timeout that fiber is there from the beginning, and cancels the function when no heartbeat was taken in time:
- * the service does the same then, but whoever does not send hears nothing. */
+ * With a heartbeat timeout that fiber exists from the beginning and cancels the function when the service has taken
+ * no heartbeat in time. The service ends the attempt then, too, but an activity that sends nothing gets no answer
+ * that says so. */
 #include "worker/activity_private.h"
 
 #include "base/status.h"
@@ -30,7 +32,7 @@ hf_payload hf_activity_take_details(activity *act)
     return details;
 }
 
-/* It was not sent: the next heartbeat, or the answer, takes it along, unless there is something newer. */
+/* It was not sent. The next heartbeat or the result sends it, unless there is a newer one. */
 static void give_back(activity *act, hf_payload details)
 {
     hf_spin_lock(&act->lock);
@@ -47,7 +49,7 @@ static void give_back(activity *act, hf_payload details)
     }
 }
 
-/* Nothing was heard from it for as long as its workflow allows, and the service sees that as well: it has timed out. */
+/* The service has taken no heartbeat within the timeout, so to the service the attempt has timed out. */
 static void lapse(activity *act)
 {
     act->lapse_ns = INT64_MAX;
@@ -75,7 +77,7 @@ static void hear(activity *act, hf_status status, const hf_pb_record_activity_ta
     }
 }
 
-/* What does not pass by itself is not sent again; the next heartbeat may have other details. */
+/* A heartbeat that was refused with a status that stays is not sent again; the next one may have other details. */
 static void tell_refused_beat(const activity *act, hf_status status, const hf_op *op)
 {
     if (status != HF_OK && status != HF_ERR_NOT_FOUND && !hf_guard_is_shut(&act->worker->guard)) {
@@ -84,7 +86,7 @@ static void tell_refused_beat(const activity *act, hf_status status, const hf_op
     }
 }
 
-/* Until there is something to send. */
+/* Waits until there is something to send. */
 static hf_status await_beat(activity *act, hf_chan *beat)
 {
     char token = 0;
@@ -105,8 +107,8 @@ static hf_status sleep_until(int64_t ns)
     return left > 0 ? hf_sleep(hf_nanoseconds(left)) : HF_OK;
 }
 
-/* Between two heartbeats. While it waits here it may turn out that the last one which was taken is too old. One that was refused for a
- * reason that may pass is tried again sooner: a whole throttle later the timeout would be over. */
+/* Waits between two heartbeats. Meanwhile the last one that was taken may become too old. A heartbeat that was
+ * refused with a status that may pass is sent again sooner, because after a whole pause the timeout would be over. */
 static hf_status pause_beats(activity *act, bool is_refused)
 {
     hf_span span = throttle_of(act);
@@ -131,7 +133,7 @@ static hf_status send_beats(void *arg)
         hf_arena arena;
         hf_arena_init(&arena, worker->memory);
         hf_payload details = hf_activity_take_details(act);
-        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->name_space,
+        hf_pb_record_activity_task_heartbeat_request request = {.namespace = worker->namespace_,
                                                                 .identity = worker->identity,
                                                                 .task_token = act->task->task_token,
                                                                 .details = hf_payload_encode(&arena, details)};
@@ -152,7 +154,8 @@ static hf_status send_beats(void *arg)
     }
 }
 
-/* By one at a time, who has set is_beating. What was made stays when the rest fails: others may have seen it. */
+/* Called by one fiber at a time, which has set is_beating. If the rest fails, the channel stays, because others may
+ * have seen it. */
 static hf_status start_beats(activity *act)
 {
     hf_status status = HF_OK;
@@ -204,7 +207,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
         HF_TRY(start_beats(act));
     }
     hf_chan *beat = atomic_load(&act->beat);
-    if (beat != NULL) {                        /* else somebody is just about to send the first */
+    if (beat != NULL) {                        /* else another fiber is about to send the first */
         HF_IGNORE(hf_chan_try_send(beat, "")); /* full: one is about to be sent, and will take this */
     }
     return hf_canceled();

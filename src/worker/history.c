@@ -1,5 +1,6 @@
-/* The events of a task. A poll brings the first page, for a run that is in memory only what is new to it; the rest is asked
- * for page by page, and everything, from the start, when what the poll brought does not fit to what the run has seen. */
+/* The events of a task. A poll brings the first page; for a run that is in memory it has only the new events. The
+ * other pages are read one by one, and the whole history from its start if the first page does not follow the last
+ * event of the run. */
 #include "worker/wf.h"
 
 #include <inttypes.h>
@@ -62,7 +63,7 @@ static hf_status fetch(hf_op *op, pages *p, hf_str token, int64_t until)
     do {
         hf_pb_workflow_execution execution = {.workflow_id = p->wf->id, .run_id = p->wf->run_id};
         hf_pb_get_workflow_execution_history_request request = {
-            .namespace = worker->name_space, .execution = &execution, .next_page_token = token};
+            .namespace = worker->namespace_, .execution = &execution, .next_page_token = token};
         hf_call call;
         hf_worker_call_init(worker, &call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, p->arena);
         HF_TRY(hf_service_ask(op, worker->service, &call));

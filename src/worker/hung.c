@@ -1,8 +1,9 @@
 /* Activities that do not end: they ignore a cancel, their timeout, the worker's stop.
  *
- * One on a thread of the pool is watched by the runtime from its cancel on (fiber/watch/watch_jobs.c): interrupted again and again, and
- * a zombie after the grace. One on a fiber (.on_fiber) is a zombie when its fiber is (fiber/watch/watch.c). Either way its slot goes to
- * another activity then, and does not come back a second time when the zombie ends. */
+ * The runtime watches an activity on a thread of the pool from its cancel on (fiber/watch/watch_jobs.c): it
+ * interrupts the activity repeatedly and counts it as a zombie after the grace. An activity on a fiber (.on_fiber)
+ * is a zombie when its fiber is (fiber/watch/watch.c). In both cases its slot goes to another activity then, and is
+ * not given back a second time when the zombie ends. */
 #include "worker/activity_private.h"
 
 #include "base/fields.h"
@@ -21,7 +22,7 @@ static void describe(const activity *act, int64_t now_ns, char text[REPORT_LEN])
                      (long long)((now_ns - act->started_ns) / 1000000));
 }
 
-/* ---- Slots ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Slots ------------------------------------------------------------------------------------------------------- */
 
 void hf_activity_free_slot(activity *act)
 {
@@ -88,7 +89,7 @@ void hf_activity_see_zombies(hf_worker *worker)
     }
 }
 
-/* ---- Reports ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Reports ----------------------------------------------------------------------------------------------------- */
 
 void hf_activity_report(hf_worker *worker, const char *event)
 {

@@ -1,21 +1,22 @@
 /* How a worker runs and how it stops.
  *
  *     hf_worker_run -- starts the keeper, a thread, and waits for it
- *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait when patience is over
+ *     keeper        -- owns the scope "worker"; answers for workflows that do not yield; ends the wait in the end
  *       fiber "worker": scopes "workflows" and "activities", inside them scope "pollers"; waits for a reason to stop
  *
  *     the ladder (its states are in life.h):
  *                    1  pollers are canceled: nothing new comes in; the service forgets the sticky queue
  *                    2  cached workflows are evicted, each after the step it is at; activities may finish (grace)
  *                    3  activities are canceled (force)
- *                    4  answers that the service does not take are given up; what still runs is reported by name and left
- *                       behind: hf_worker_run returns HF_ERR_TIMEOUT
+ *                    4  results that the service does not take are given up; activities and workflows that still run
+ *                       are logged by name and left behind: hf_worker_run returns HF_ERR_TIMEOUT
  *
- * Steps 1 to 3 are the fiber's, step 4 is the keeper's: it is a plain thread, so that neither a workflow that keeps the fiber
- * threads busy nor an activity that ignores its cancel can make it wait. What is left behind still uses the worker, the runtime
- * and its own thread, and nothing of C can take these away: so the keeper stays with it, in its scope, and frees the worker
- * when the last of it has ended. Until then hf_runtime_free refuses. The service may go: worker-K4. */
-#include "worker/wf.h"
+ * The fiber (serve.c) does steps 1 to 3, the keeper does step 4. The keeper is a plain thread, so that neither a
+ * workflow that keeps the fiber threads busy nor an activity that ignores its cancel can make it wait. Work that is
+ * left behind still uses the worker, the runtime and a thread, and C has no way to take these away. So the keeper
+ * waits for it, in its scope, and frees the worker when the last of it has ended. Until then hf_runtime_free
+ * refuses. The service may be closed: worker-K4. */
+#include "worker/keeper_private.h"
 
 #include "fiber/crew/crew_private.h"
 #include "fiber/io/signals.h"
@@ -26,28 +27,14 @@
 
 #include <stdio.h>
 
-enum {
-    STICKY_SHARE = 5, /* of so many workflow polls one is for new runs */
-    KEEPER_STACK_LEN = 256 * 1024
-};
+enum { KEEPER_STACK_LEN = 256 * 1024 };
 
 static const int64_t NAP_NS = 10 * INT64_C(1000000);
 static const int64_t LAST_WORD_NS =
-    INT64_C(1000000000); /* for the service to refuse the last answers, when time is over */
+    INT64_C(1000000000); /* how long the service may take to refuse the last results, once time is over */
 static const int64_t LISTEN_NS = 100 * INT64_C(1000000); /* how often the keeper looks for a signal, once it has to */
 
-/* ---- The fiber ----------------------------------------------------------------------------------------------------------------- */
-
-/* A shield without a bound: what it covers has bounds of its own. */
-static hf_status shield_open(hf_runtime *rt, hf_shield **ret_shield)
-{
-    hf_fiber *self = hf_enter(rt);
-    hf_scope_options options = {.size = sizeof options};
-    hf_scope *scope = NULL;
-    hf_status status = hf_scope_open_on(self, rt, &scope, &options, true);
-    *ret_shield = (hf_shield *)(void *)scope;
-    HF_LEAVE(self, status);
-}
+/* ---- From any thread --------------------------------------------------------------------------------------------- */
 
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta)
 {
@@ -103,208 +90,9 @@ hf_status hf_worker_stop(hf_worker *worker)
     return status == HF_ERR_AGAIN ? HF_OK : status; /* full: it was told before */
 }
 
-static hf_status stop_on_signal(void *arg)
-{
-    hf_worker *worker = arg;
-    int number = 0;
-    HF_TRY(hf_os_signals_next(worker->signals, &number));
-    return hf_worker_stop(worker);
-}
+/* ---- The keeper -------------------------------------------------------------------------------------------------- */
 
-static hf_status start_pollers(hf_worker *worker, hf_scope *scope, hf_poller_seat seats[2])
-{
-    const hf_worker_options *o = &worker->options;
-    seats[0] = (hf_poller_seat){worker, false};
-    seats[1] = (hf_poller_seat){worker, true};
-    bool has_cache = worker->sticky_queue.len > 0;
-    int sticky = has_cache ? o->pollers_max - o->pollers_max / STICKY_SHARE : 0;
-    sticky = has_cache && sticky >= o->pollers_max ? o->pollers_max - 1 : sticky;
-    sticky = has_cache && sticky == 0 ? 1 : sticky; /* at least one of each */
-    int normal = o->pollers_max - sticky > 0 ? o->pollers_max - sticky : 1;
-    hf_assert(normal > 0 && sticky >= 0);
-    for (int i = 0; i < normal + sticky && !hf_list_is_empty(&worker->workflows); i++) {
-        HF_TRY(hf_fork(scope, hf_poll_workflows, &seats[i < normal ? 0 : 1], .name = "workflow poller"));
-    }
-    for (int i = 0; i < o->activity_pollers_max && o->activities_max > 0; i++) {
-        if (!hf_list_is_empty(&worker->activities)) {
-            HF_TRY(hf_fork(scope, hf_poll_activities, &seats[0], .name = "activity poller"));
-        }
-    }
-    return o->stop_on != 0 ? hf_fork(scope, stop_on_signal, worker, .name = "signals") : HF_OK;
-}
-
-static int left_of(hf_worker *worker)
-{
-    return atomic_load(&worker->runs_count) + atomic_load(&worker->jobs_count);
-}
-
-/* Waits until nobody is left, at most for so long (HF_SPAN_UNLIMITED). */
-static bool wait_for_end(hf_worker *worker, hf_span span)
-{
-    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* canceling the activities cancels the waits around them, too */
-    int64_t until = span.ns == INT64_MAX ? INT64_MAX : hf_instant_after(hf_now(NULL), span).ns;
-    hf_status status = shield_open(worker->rt, &shield);
-    while (left_of(worker) > 0 && status == HF_OK) {
-        int64_t left = until == INT64_MAX ? INT64_MAX : until - hf_now(NULL).ns;
-        char token = 0;
-        status = left > 0 ? hf_chan_recv(worker->ended, &token, .timeout = hf_nanoseconds(left)) : HF_ERR_TIMEOUT;
-    }
-    return left_of(worker) == 0;
-}
-
-/* The tasks of the sticky queue go to everybody again, at once. */
-static void sign_off(hf_worker *worker)
-{
-    hf_arena arena;
-    hf_arena_init(&arena, worker->memory);
-    hf_pb_shutdown_worker_request request = {.namespace = worker->name_space,
-                                             .identity = worker->identity,
-                                             .sticky_task_queue = worker->sticky_queue,
-                                             .task_queue = worker->queue,
-                                             .reason = HF_STR("the worker stops")};
-    hf_op op;
-    hf_op_init(&op);
-    hf_call call;
-    hf_worker_call_init(worker, &call, HF_METHOD_SHUTDOWN_WORKER, &request, &arena);
-    (void)hf_service_ask(&op, worker->service, &call); /* a courtesy */
-    hf_arena_deinit(&arena);
-}
-
-static void evict(hf_worker *worker)
-{
-    hf_wf_cache_close(worker);
-    if (worker->sticky_queue.len > 0) {
-        sign_off(worker);
-    }
-}
-
-static void cancel_activities(hf_worker *worker)
-{
-    int count = atomic_load(&worker->jobs_count); /* none: what does not end is a workflow, and has its own line */
-    if (count > 0) {
-        hf_log(worker->rt, HF_LOG_WARN, "worker_cancels_activities", "queue=%.*s count=%d", HF_STR_ARGS(worker->queue),
-               count);
-    }
-    HF_IGNORE(hf_scope_cancel(worker->jobs, .reason = "the worker stops"));
-}
-
-static void descend(hf_worker *worker)
-{
-    if ((hf_worker_tell(worker, HF_LIFE_TOLD) & HF_LIFE_DO_EVICT) != 0) {
-        evict(worker);
-    }
-    if (wait_for_end(worker, worker->options.shutdown_grace)) {
-        return;
-    }
-    if ((hf_worker_tell(worker, HF_LIFE_GRACE_OVER) & HF_LIFE_DO_CANCEL) != 0) {
-        cancel_activities(worker);
-    }
-    (void)wait_for_end(worker, HF_SPAN_UNLIMITED); /* the keeper's patience ends, not ours */
-}
-
-static void set_signals(hf_worker *worker, hf_os_signals *signals)
-{
-    hf_fiber *self = hf_enter(worker->rt);
-    hf_spin_lock(&worker->signals_lock);
-    worker->signals = signals;
-    hf_spin_unlock(&worker->signals_lock);
-    hf_leave(self);
-}
-
-/* The workers of a process share it. A signal that cannot be heard is a reason not to begin. */
-static hf_status open_signals(hf_worker *worker, hf_os_signals **ret_signals)
-{
-    int number = worker->options.stop_on;
-    hf_status status = hf_os_signals_share(ret_signals, number);
-    if (status == HF_ERR_EXISTS) {
-        return hf_raise(
-            status,
-            "signal %d has another use in this process (hf_os_signals_open, or the watchdog): let that one have "
-            "it, and stop the worker with hf_worker_stop",
-            number);
-    }
-    HF_TRY(status);
-    set_signals(worker, *ret_signals);
-    return HF_OK;
-}
-
-/* Until somebody wants it to stop. */
-static hf_status poll_until_stop(hf_worker *worker)
-{
-    hf_poller_seat seats[2];
-    HF_AUTO(hf_scope_close) hf_scope *pollers = NULL; /* leaving it cancels the polls */
-    HF_TRY(hf_scope_open(&pollers, .name = "pollers", .join = HF_JOIN_COLLECT));
-    HF_TRY(start_pollers(worker, pollers, seats));
-    const char *reason = "canceled";
-    HF_IGNORE(hf_chan_recv(worker->stop, &reason));
-    hf_log(worker->rt, HF_LOG_INFO, "worker_stops", "queue=%.*s reason=%s", HF_STR_ARGS(worker->queue), reason);
-    return HF_OK;
-}
-
-static hf_status serve(hf_worker *worker)
-{
-    HF_AUTO(hf_os_signals_close) hf_os_signals *signals = NULL;
-    if (worker->options.stop_on != 0) {
-        HF_TRY(open_signals(worker, &signals));
-    }
-    hf_status status = poll_until_stop(worker);
-    set_signals(worker, NULL); /* before they are closed: the keeper may look */
-    return status;
-}
-
-static hf_status work(hf_worker *worker)
-{
-    HF_AUTO(hf_shield_close) hf_shield *shield = NULL; /* the ladder waits on its own terms, canceled or not */
-    HF_AUTO(hf_scope_close) hf_scope *runs = NULL;
-    HF_AUTO(hf_scope_close) hf_scope *jobs = NULL;
-    hf_assert(worker->runs == NULL && worker->jobs == NULL); /* it runs once */
-    HF_TRY(shield_open(worker->rt, &shield));
-    HF_TRY(hf_scope_open(&runs, .name = "workflows", .join = HF_JOIN_COLLECT));
-    HF_TRY(hf_scope_open(&jobs, .name = "activities", .join = HF_JOIN_COLLECT));
-    worker->runs = runs;
-    worker->jobs = jobs;
-    hf_status status = serve(worker);
-    descend(worker);
-    return status != HF_OK ? status : __atomic_load_n(&worker->status, __ATOMIC_RELAXED);
-}
-
-/* Activities that have ended, and the service could not be told. */
-static void say_unsaid(hf_worker *worker, int count, char *text, size_t capacity)
-{
-    char why[HF_MESSAGE_LEN_MAX];
-    hf_assert(count > 0 && capacity > 0);
-    hf_spin_lock(&worker->busy_lock);
-    memcpy(why, worker->unsaid_why, sizeof why);
-    hf_spin_unlock(&worker->busy_lock);
-    (void)snprintf(text, capacity,
-                   count == 1 ? "%d activity had ended, and its answer could not be given to the service: %.300s"
-                              : "%d activities had ended, and their answers could not be given to the service: %.300s",
-                   count, why[0] != '\0' ? why : "it does not answer");
-}
-
-static hf_status worker_main(void *arg)
-{
-    hf_worker *worker = arg;
-    worker->result = work(worker);
-    hf_assert(left_of(worker) == 0); /* its scopes are closed */
-    if (worker->result != HF_OK && worker->why[0] == '\0') {
-        const hf_failure *failure = hf_error_as(worker->result);
-        (void)snprintf(worker->why, sizeof worker->why, "the worker ended: %s",
-                       failure != NULL ? failure->message : hf_status_text(worker->result));
-    }
-    if (worker->result == HF_OK && worker->unsaid_count > 0) { /* nobody changes it any more */
-        worker->result = worker->unsaid_status;
-        say_unsaid(worker, worker->unsaid_count, worker->why, sizeof worker->why);
-    }
-    if ((hf_worker_tell(worker, HF_LIFE_ENDED) & HF_LIFE_DO_RING) != 0) {
-        hf_worker_ring(worker);
-    }
-    return HF_OK;
-}
-
-/* ---- The keeper ---------------------------------------------------------------------------------------------------------------- */
-
-/* A fiber was reported: if it is one of a workflow, its step is answered. */
+/* The watchdog has reported a fiber. If it belongs to a workflow, its step is answered as failed. */
 static void answer_stuck(hf_worker *worker)
 {
     int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
@@ -324,7 +112,7 @@ static void answer_stuck(hf_worker *worker)
     hf_arena_deinit(&arena);
 }
 
-/* The thread that a workflow keeps may be the one that hears .stop_on. */
+/* The thread that a workflow keeps may be the one that waits for the signal .stop_on. */
 static void hear_signal(hf_worker *worker)
 {
     int number = 0;
@@ -338,7 +126,7 @@ static void hear_signal(hf_worker *worker)
     }
 }
 
-/* When it is to have stopped. */
+/* When the worker must have stopped. */
 static hf_instant last_moment(hf_worker *worker)
 {
     const hf_worker_options *o = &worker->options;
@@ -355,8 +143,9 @@ static void let_go(hf_worker *worker)
     HF_IGNORE(hf_chan_try_send(worker->over, ""));
 }
 
-/* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a runtime without
- * threads, or that of the fiber which called, unless the watchdog may take it away. Nothing here can help. */
+/* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a
+ * runtime without threads, or that of the fiber which called, unless the watchdog may take it away. Nothing here can
+ * help. */
 static void warn_of_caller(hf_worker *worker)
 {
     hf_runtime *rt = worker->rt;
@@ -391,7 +180,7 @@ static void say_what_is_left(hf_worker *worker, int jobs, int runs)
                    who);
 }
 
-/* What is not an activity's fault comes after what is. */
+/* Results that could not be delivered are named after work that does not end. */
 static void add_unsaid(hf_worker *worker, int count, bool is_first)
 {
     size_t len = is_first ? 0 : strlen(worker->left);
@@ -400,10 +189,10 @@ static void add_unsaid(hf_worker *worker, int count, bool is_first)
         memcpy(worker->left + len, "; ", 3);
         len += 2;
     }
-    say_unsaid(worker, count, worker->left + len, sizeof worker->left - len);
+    hf_worker_say_unsaid(worker, count, worker->left + len, sizeof worker->left - len);
 }
 
-/* worker-K4: what runs goes on, but the worker is no longer waited for. */
+/* worker-K4: work that still runs goes on, but hf_worker_run no longer waits for it. */
 static void leave_behind(hf_worker *worker)
 {
     hf_assert(hf_worker_life(worker) == HF_LIFE_LEFT); /* worker-K4 */
@@ -431,8 +220,8 @@ static void leave_behind(hf_worker *worker)
     let_go(worker);
 }
 
-/* Its time is over. Answers that the service does not take are not given again; if nothing else is left, it ends by itself,
- * unless the service does not even refuse. True: it is waited for, until `*ret_until`. */
+/* Time is over. Results that the service does not take are not sent again. If nothing else is left, the worker then
+ * ends by itself, unless the service does not even refuse. True: the keeper waits for that, until `*ret_until`. */
 static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_until)
 {
     if ((hf_worker_tell(worker, HF_LIFE_TIME_OVER) & HF_LIFE_DO_HUSH) != 0) {
@@ -445,7 +234,8 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
     return is_quiet && now.ns < ret_until->ns;
 }
 
-/* When to look again if nobody rings: a runtime without threads has no watchdog that would, and a signal does not ring. */
+/* When the keeper looks again if nobody rings: a runtime without threads has no watchdog that would ring, and a
+ * signal does not ring. */
 static hf_instant next_look(hf_worker *worker, hf_instant now)
 {
     hf_instant last = last_moment(worker);
@@ -458,8 +248,8 @@ static hf_instant next_look(hf_worker *worker, hf_instant now)
     return look.ns < last.ns ? look : last;
 }
 
-/* Until everything has ended, or was left behind: whoever is on a runtime without threads then gets them from the keeper, who
- * waits for the scope, unless a host turns it. */
+/* Runs until everything has ended or was left behind. On a runtime without threads the keeper then runs its fibers
+ * while it waits for the scope, unless a host turns the runtime. */
 static void keep(hf_worker *worker)
 {
     hf_env *env = worker->rt->env;
@@ -474,7 +264,7 @@ static void keep(hf_worker *worker)
             hear_signal(worker);
         }
         if (atomic_load(&worker->rt->is_draining) && atomic_load(&worker->stop_ns) == 0) {
-            HF_IGNORE(hf_worker_stop(worker)); /* too many zombies: nothing new is to be taken (T16) */
+            HF_IGNORE(hf_worker_stop(worker)); /* too many zombies: the worker takes no new work (T16) */
         }
         hf_instant now = env->ops->now(env);
         hf_instant until = HF_INSTANT_NEVER;
@@ -497,7 +287,7 @@ static void keeper_main(void *arg)
     hf_scope *scope = NULL;
     hf_self_set(&me.fiber.self);
     hf_status status = hf_scope_open(&scope, .name = "worker", .runtime = worker->rt, .join = HF_JOIN_COLLECT);
-    status = status == HF_OK ? hf_fork(scope, worker_main, worker, .name = "worker") : status;
+    status = status == HF_OK ? hf_fork(scope, hf_worker_main, worker, .name = "worker") : status;
     if (status == HF_OK) {
         hf_watch_listen(worker->rt, &listener);
         keep(worker);
@@ -505,7 +295,7 @@ static void keeper_main(void *arg)
         HF_IGNORE(hf_join(scope));
     } else {
         worker->result = status;
-        (void)hf_worker_tell(worker, HF_LIFE_ENDED); /* nobody else is there to hear of it */
+        (void)hf_worker_tell(worker, HF_LIFE_ENDED); /* the keeper itself is the only listener */
         (void)snprintf(worker->why, sizeof worker->why, "the worker could not begin: %s", hf_error_text());
     }
     if (hf_guard_is_shut(&worker->guard) && !worker->owns_runtime) { /* with its scope the runtime may go, too */
@@ -513,13 +303,13 @@ static void keeper_main(void *arg)
         (void)hf_scope_close(scope);
     } else {
         (void)hf_scope_close(scope);
-        let_go(worker); /* who waits does so for the end of this thread */
+        let_go(worker); /* the waiting caller then joins this thread */
         (void)hf_worker_release(worker);
     }
     hf_self_set(NULL);
 }
 
-/* Until the keeper lets go. A cancel from outside is a wish to stop. */
+/* Waits until the keeper lets go. A cancel from outside means that the worker should stop. */
 static void wait_for_keeper(hf_worker *worker)
 {
     char token = 0;
@@ -528,7 +318,7 @@ static void wait_for_keeper(hf_worker *worker)
     }
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
     HF_IGNORE(hf_worker_stop(worker));
-    hf_status status = shield_open(worker->rt, &shield);
+    hf_status status = hf_worker_shield_open(worker->rt, &shield);
     while (status != HF_OK || hf_chan_recv(worker->over, &token) != HF_OK) {
         hf_env *env = worker->rt->env; /* out of memory: without a shield a wait fails at once, so it is made of naps */
         hf_word never = 0;

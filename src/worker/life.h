@@ -1,16 +1,18 @@
-/* The life of a worker as a machine: a state and an event give the next state and the actions of whoever told of the event. Pure: the
- * threads and clocks are in keeper.c, which tells of events and carries the actions out.
+/* The life of a worker as a machine: a state and an event give the next state and actions, which the code that reported
+ * the event must do. It is pure: serve.c and keeper.c have the threads and clocks, report the events and do the
+ * actions.
  *
  *     new --> polling --> grace --> force --> last word --> left --> done
  *                |          |         |          ^            the keeper no longer waits for what does not end
  *                +----------+---------+----------+            its time is over
  *                +----------+---------+----------+--> over --> done      everything has ended
  *
- * Two tell of events: the worker's fiber (told, grace over, ended) and the keeper (time over, patience over). A fiber that does not get
- * a thread may be late with its events: what they ask for is then still done, and the state stays.
+ * Two tell of events: the worker's fiber (told, grace over, ended) and the keeper (time over, patience over). If the
+ * fiber does not get a thread, its events may come late. Their actions are then still done, and the state does not
+ * change.
  *
  * worker-L1  A worker never goes back: each arrow leads to a later state in the order of hf_life_state, or stays.
- * worker-L2  Only `done` may be freed, and `new`: nobody runs it. */
+ * worker-L2  A worker may be freed only in the states `new` and `done`, in which nothing of it runs. */
 #ifndef HF_WORKER_LIFE_H
 #define HF_WORKER_LIFE_H
 

@@ -1,12 +1,12 @@
 /* Pollers: fibers that wait for tasks and hand them on. Their polls are long; a cancel ends them.
  *
  * Workflow pollers take a slot after a task came: a step is short, and cached runs must not wait behind polls. Activity
- * pollers take one before they ask: an activity may last for hours, and whoever has room is to get it. */
+ * pollers take one before they ask: an activity may last for hours, and should go to a worker that has a free slot. */
 #include "worker/worker_private.h"
 
 enum { PAUSE_FIRST_MS = 100, PAUSE_MAX_MS = 5000 };
 
-/* What one poller hears all of them do: it is said once in as long as the pause of who says it. */
+/* When one poll fails, all fail. So the failure is logged once per pause, not once per poller. */
 static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
 {
     int64_t now = hf_now(worker->rt).ns;
@@ -18,7 +18,8 @@ static void tell(hf_worker *worker, const hf_op *op, int64_t pause_ms)
     }
 }
 
-/* After a failed poll. HF_OK: try again. What does not pass by itself ends the worker: nothing would ever come. */
+/* Decides after a failed poll. HF_OK: try again. A status that does not pass by itself ends the worker, because no
+ * later poll would succeed. */
 static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_ms)
 {
     hf_assert(op->status != HF_OK);
@@ -35,7 +36,7 @@ static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_
     return status;
 }
 
-/* ---- Workflow tasks -------------------------------------------------------------------------------------------------------- */
+/* ---- Workflow tasks ---------------------------------------------------------------------------------------------- */
 
 static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *task)
 {
@@ -47,7 +48,7 @@ static hf_status poll_workflow(hf_op *op, const hf_poller_seat *seat, hf_wtask *
             .name = worker->sticky_queue, .kind = HF_TASK_QUEUE_KIND_STICKY, .normal_name = worker->queue};
     }
     hf_pb_poll_workflow_task_queue_request request = {
-        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, &request, &task->arena);
     HF_TRY(hf_service_ask(op, worker->service, &call));
@@ -78,7 +79,7 @@ hf_status hf_poll_workflows(void *arg)
         pause_ms = PAUSE_FIRST_MS;
         hf_assert(task->task->workflow_execution != NULL); /* poll_workflow has looked */
         status = hf_sem_acquire(worker->workflow_slots, 1);
-        if (status != HF_OK) { /* stopping: somebody else is to have it */
+        if (status != HF_OK) { /* the worker stops: another one gets the task */
             worker->service->ops->unwanted(worker->service, task->task->task_token);
             hf_wtask_free(worker, task);
         } else if (hf_wf_cache_post(worker, task) != HF_OK) {
@@ -88,14 +89,14 @@ hf_status hf_poll_workflows(void *arg)
     return HF_OK;
 }
 
-/* ---- Activity tasks -------------------------------------------------------------------------------------------------------- */
+/* ---- Activity tasks ---------------------------------------------------------------------------------------------- */
 
 static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
                                hf_pb_poll_activity_task_queue_response **ret_task)
 {
     hf_pb_task_queue queue = {.name = worker->queue, .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_poll_activity_task_queue_request request = {
-        .namespace = worker->name_space, .task_queue = &queue, .identity = worker->identity};
+        .namespace = worker->namespace_, .task_queue = &queue, .identity = worker->identity};
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, &request, arena);
     HF_TRY(hf_service_ask(op, worker->service, &call));

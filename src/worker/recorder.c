@@ -1,10 +1,11 @@
 /* The commands of one activation, and whether the history agrees with them.
  *
  *     activation n: the fibers run, records are added ----> sent (when it is the newest) or expected (in a replay)
- *     activation n + 1 begins with the events that the commands became, in the same order: each is compared with its record
+ *     activation n + 1 begins with the events of these commands, in order: each is compared with its record
  *
- * The first difference ends it: what follows would be a guess. A record that became needless before it was sent, such as
- * the timer of a scope that was left in time, is withdrawn: neither it nor its cancelation is ever seen outside. */
+ * The first difference ends the replay: everything after it would be a guess. A record that is not needed any more
+ * before it was sent, such as the timer of a scope that was left in time, is withdrawn: neither the command nor its
+ * cancelation is sent. */
 #include "worker/wf.h"
 
 #include <inttypes.h>
@@ -114,7 +115,7 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
     return status;
 }
 
-/* ---- Comparing ------------------------------------------------------------------------------------------------------- */
+/* ---- Comparing --------------------------------------------------------------------------------------------------- */
 
 /* What an event says of the command that it came from. */
 typedef struct claim {

@@ -6,21 +6,22 @@
  *                                                            v       v
  *                                   RespondWorkflowTaskFailed, and the run is evicted; the next task makes it again
  *
- * What the run is in memory and what the service believes must agree, so whenever an answer was not taken the run goes. It also
- * goes when a task comes that it has played: one that lay with a poller until it had timed out, while another went ahead.
+ * The run in memory and the history must agree. So when the service does not take an answer, the run is evicted. It is
+ * also evicted when a task arrives that it has played already: that task lay with a poller until it timed out, and
+ * another attempt was played meanwhile.
  *
- * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c): it answers
- * for it, and what the step comes to later is dropped. Where the watchdog may take a thread away, the driver gets its turn
- * back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. */
+ * A step that does not end, because a fiber of the workflow loops or blocks, is given up by the keeper (keeper.c),
+ * which answers it as failed; a later result of the step is dropped. Where the watchdog may take a thread away, the
+ * driver gets its turn back at once (hf_crew_turn), and waits in hf_crew_close until the fiber has returned. */
 #include "worker/wf.h"
 
 #include <inttypes.h>
 
 enum { RUN_BYTES = 12 * 1024 }; /* the driver's stack and this struct: what a run in memory costs beside its fibers */
 
-/* ---- Making and freeing -------------------------------------------------------------------------------------------------- */
+/* ---- Making and freeing ------------------------------------------------------------------------------------------ */
 
-/* Whoever polls next gets it. */
+/* Gives the task back: the next poll gets it. */
 static void give_back(hf_worker *worker, hf_wtask *task)
 {
     worker->service->ops->unwanted(worker->service, task->task->task_token);
@@ -101,7 +102,7 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     return HF_OK;
 }
 
-/* ---- The mailbox --------------------------------------------------------------------------------------------------------- */
+/* ---- The mailbox ------------------------------------------------------------------------------------------------- */
 
 static const hf_wait_kind NEXT = {"next task", NULL};
 
@@ -115,7 +116,7 @@ hf_wait *hf_wf_claim_driver(hf_wf *wf)
     return driver;
 }
 
-/* NULL: the run is to end. */
+/* NULL: the run must end. */
 static hf_wtask *next_task(hf_wf *wf)
 {
     hf_wf_cache *cache = &wf->worker->cache;
@@ -136,11 +137,10 @@ static hf_wtask *next_task(hf_wf *wf)
     return node != NULL ? HF_CONTAINER(node, hf_wtask, node) : NULL;
 }
 
-/* ---- Answering ----------------------------------------------------------------------------------------------------------- */
+/* ---- Answering --------------------------------------------------------------------------------------------------- */
 
 const char hf_wf_stuck_text[] = "the workflow's code does not yield: it loops or blocks, and keeps its thread; "
-                                "activities may, workflows wait by the "
-                                "library's verbs alone";
+                                "only activities may block, a workflow waits through the library";
 
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why)
 {
@@ -152,7 +152,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_pb_respond_workflow_task_failed_request request = {
-        .namespace = worker->name_space,
+        .namespace = worker->namespace_,
         .identity = worker->identity,
         .task_token = step->token,
         .cause = why->status == HF_ERR_CONFLICT ? HF_WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
@@ -164,7 +164,7 @@ void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_
     hf_op_init(&op);
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED, &request, &arena);
-    (void)hf_service_ask(&op, worker->service, &call); /* what cannot be told times out */
+    (void)hf_service_ask(&op, worker->service, &call); /* if this fails, the task times out */
     hf_arena_deinit(&arena);
 }
 
@@ -183,7 +183,7 @@ static void set_sticky(hf_worker *worker, hf_pb_respond_workflow_task_completed_
     request->return_new_workflow_task = true;
 }
 
-/* Not where nobody has done anything wrong: something happened meanwhile, or the task is no longer ours. */
+/* Does not log refusals that are not errors: new events arrived meanwhile, or the task went to another worker. */
 static void log_refusal(const hf_wf *wf, const hf_op *op, int32_t cause)
 {
     bool is_quiet = op->status == HF_ERR_NOT_FOUND || op->status == HF_ERR_CANCELED || op->status == HF_ERR_CLOSED ||
@@ -201,7 +201,7 @@ static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *wha
     return status;
 }
 
-/* The commands go out; what comes back may be the next task. */
+/* Sends the commands. The answer may have the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
 {
     hf_worker *worker = wf->worker;
@@ -213,13 +213,14 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     hf_pb_sticky_execution_attributes sticky = {0};
     hf_pb_task_queue queue = {0};
     hf_pb_respond_workflow_task_completed_request request = {
-        .namespace = worker->name_space,
+        .namespace = worker->namespace_,
         .identity = worker->identity,
         .task_token = task->task->task_token,
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    uint32_t rules[] = {HF_WF_RULE_SPANS};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS};
+    _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
                                                   .sdk_version = HF_STR(HF_VERSION_TEXT)};
@@ -244,7 +245,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     return status;
 }
 
-/* ---- A step ---------------------------------------------------------------------------------------------------------------- */
+/* ---- A step ------------------------------------------------------------------------------------------------------ */
 
 static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
 {
@@ -319,10 +320,10 @@ static hf_status drive(void *arg)
             hf_wf_cache_touch(wf, bytes_of(wf));
         }
     }
-    if (task != NULL) { /* it came with an answer behind which there was no memory left */
+    if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
         give_back(worker, task);
     }
-    if (wf->is_lost) { /* it stays in the table until it is back, lest its tasks take one thread after another */
+    if (wf->is_lost) { /* it stays in the table until its fiber returns: its next task would block a thread, too */
         hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {

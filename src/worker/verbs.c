@@ -1,5 +1,6 @@
-/* What a workflow calls, and what becomes of it: timers, signals, its own end. Activities: verbs_activity.c. Runs on the crew's
- * fibers, inside turns; what events call (wf.h) runs on the driver, between them. Both on one thread: no locks. */
+/* The verbs of a workflow and the events that answer them: timers, signals, the end of the run. Activities are in
+ * verbs_activity.c. Verbs run on the crew's fibers, inside turns; the functions for events (wf.h) run on the driver,
+ * between turns. Both run on one thread, so there are no locks. */
 #include "worker/wf.h"
 
 #include "fiber/crew/crew_private.h"
@@ -45,7 +46,7 @@ bool hf_wf_is_too_long(const char *text)
     return text != NULL && strnlen(text, HF_ID_LEN_MAX + 1) > HF_ID_LEN_MAX;
 }
 
-/* ---- Timers ------------------------------------------------------------------------------------------------------------ */
+/* ---- Timers ------------------------------------------------------------------------------------------------------ */
 
 _Static_assert(HF_CREW_TIMERS_MAX == HF_PENDING_MAX, "a crew may have as many timers as the service allows");
 
@@ -122,7 +123,7 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
     hf_wf *wf = state;
     hf_wf_timer *timer = find_timer(wf, crew_timer->id);
     hf_assert(timer != NULL && timer->crew_timer == crew_timer);
-    if (timer->record != NULL) { /* started and given up in one step: nobody needs to know */
+    if (timer->record != NULL) { /* started and given up in one step: the command is not sent */
         timer->record->is_withdrawn = true;
         timer->record->timer = NULL;
     } else if (!timer->has_fired) {
@@ -161,7 +162,7 @@ void hf_wf_fired(hf_wf *wf, hf_str timer_id)
     }
 }
 
-/* ---- Signals ----------------------------------------------------------------------------------------------------------- */
+/* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
 static bool abort_signal(hf_wait *wait)
 {
@@ -214,7 +215,7 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     if (HF_UNLIKELY(self->is_evicted)) {
         HF_LEAVE(self, hf_not_evicted(self, "hf_signal_wait"));
     }
-    if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* none such can come */
+    if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* no signal can have this name */
         HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX));
     }
     hf_status status = hf_may_wait_for(self, "hf_signal_wait", options);
@@ -232,7 +233,7 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     HF_LEAVE(self, status);
 }
 
-/* Gives it to the first who waits for one of its name, else keeps it. */
+/* Gives the signal to the first fiber that waits for its name, else keeps it. */
 static void deliver(hf_wf *wf, hf_wf_signal *signal)
 {
     hf_str name = hf_str_of_len(signal->name, signal->name_len);
@@ -273,7 +274,7 @@ hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_even
     return HF_OK;
 }
 
-/* ---- The first fiber ----------------------------------------------------------------------------------------------------- */
+/* ---- The first fiber --------------------------------------------------------------------------------------------- */
 
 static bool record_complete(hf_wf *wf, hf_payload out)
 {
@@ -318,15 +319,15 @@ static bool record_fail(hf_wf *wf, hf_status status)
     return record_failure(wf, hf_error_as(status), status);
 }
 
-/* A result that the service does not take: the code that made it has returned, so the run fails. */
+/* The service does not take the result. The code that made it has returned, so the run fails. */
 static bool record_refused(hf_wf *wf, const hf_op *why)
 {
     return record_failure(wf, &(hf_failure){why->status, hf_status_name(why->status), why->message, "", NULL},
                           why->status);
 }
 
-/* What the function left open is closed before the command that closes the run: giving up what runs in there takes commands,
- * and may take steps. */
+/* Scopes that the function left open are closed before the command that ends the run: canceling their activities
+ * takes commands, and may take steps. */
 static hf_status close_leftovers(hf_status status)
 {
     hf_fiber *self = hf_enter(NULL);
@@ -347,7 +348,7 @@ hf_status hf_wf_main(void *arg)
     hf_payload out = hf_payload_none();
     hf_status status = close_leftovers(wf->entry->function(wf->input, &out));
     if (hf_crew_self_is_evicted()) {
-        return HF_ERR_EVICTED; /* whatever it says: it was not told the truth */
+        return HF_ERR_EVICTED; /* its status does not matter: its calls were refused */
     }
     bool is_recorded = false;
     bool is_canceled = status == HF_ERR_CANCELED && wf->is_cancel_requested;

@@ -1,4 +1,5 @@
-/* Activities as a workflow sees them. Like verbs.c: on the crew's fibers, and what events call on the driver, between turns.
+/* Activities as a workflow sees them. Like verbs.c: on the crew's fibers, and what events call on the driver, between
+ * turns.
  *
  *     scheduling --> a bucket of activities --> gone: its end was seen, and its fiber woken
  *         |                 |
@@ -6,15 +7,13 @@
  *         +--> gone: nobody was told of it      (the fiber was canceled, has run, and has asked for the cancel) */
 #include "worker/wf.h"
 
-#include "base/span.h"
 #include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
-#include "history/limits.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- The command --------------------------------------------------------------------------------------------------------- */
+/* ---- The command ------------------------------------------------------------------------------------------------- */
 
 static bool abort_activity(hf_wait *wait)
 {
@@ -33,11 +32,6 @@ static bool abort_activity(hf_wait *wait)
 
 static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
 
-static hf_pb_duration duration_of(hf_span span)
-{
-    return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};
-}
-
 static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
 {
     size_t count = 0;
@@ -52,12 +46,7 @@ static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
     return list;
 }
 
-static hf_span first_pause_of(const hf_activity_options *options)
-{
-    return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
-}
-
-/* 0 = as often as need be. */
+/* 0 = without end, as the service counts. */
 static int attempts_of(const hf_activity_options *options)
 {
     if (options->attempts_max == HF_OFF) {
@@ -70,9 +59,9 @@ static hf_pb_retry_policy *retry_of(hf_arena *arena, const hf_activity_options *
 {
     hf_pb_retry_policy *retry = HF_ARENA_NEW(arena, hf_pb_retry_policy);
     if (retry != NULL) {
-        retry->initial_interval = hf_pb_duration_of(first_pause_of(options));
+        retry->initial_interval = hf_pb_duration_of(hf_wf_first_pause(options));
         retry->backoff_coefficient = options->retry_coefficient > 0 ? options->retry_coefficient : 2.0;
-        retry->maximum_interval = duration_of(options->retry_max);
+        retry->maximum_interval = hf_duration_of_bound(options->retry_max);
         retry->maximum_attempts = attempts_of(options);
         retry->non_retryable_error_types = final_types_of(arena, options->final_types);
     }
@@ -106,10 +95,10 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     a->activity_type = type;
     a->task_queue = queue;
     a->input = hf_payload_encode(arena, in);
-    a->schedule_to_close_timeout = duration_of(options->schedule_to_close);
-    a->schedule_to_start_timeout = duration_of(options->schedule_to_start);
-    a->start_to_close_timeout = duration_of(options->start_to_close);
-    a->heartbeat_timeout = duration_of(options->heartbeat);
+    a->schedule_to_close_timeout = hf_duration_of_bound(options->schedule_to_close);
+    a->schedule_to_start_timeout = hf_duration_of_bound(options->schedule_to_start);
+    a->start_to_close_timeout = hf_duration_of_bound(options->start_to_close);
+    a->heartbeat_timeout = hf_duration_of_bound(options->heartbeat);
     a->retry_policy = retry_of(arena, options);
     return arena->status == HF_OK ? record : NULL;
 }
@@ -139,7 +128,7 @@ void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
     wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
 }
 
-/* The waiting fiber was canceled: the activity is not wanted any more. */
+/* The waiting fiber was canceled: cancels the activity. */
 static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
 {
     hf_assert(wf->activities_count > 0);
@@ -150,7 +139,7 @@ static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
         wf->activities_count--;
         return;
     }
-    if (activity->has_ended) { /* the service knows it no more, and would refuse the step */
+    if (activity->has_ended) { /* the service no longer knows it, and would refuse the step */
         wf->activities_count--;
         return;
     }
@@ -167,7 +156,7 @@ static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
     record->scheduled_event_id = activity->scheduled_event_id;
 }
 
-/* What a failure came with: of the failure itself, or of the one that the server wrapped. */
+/* The details of a failure, or of the failure that the server wrapped in it. */
 static const hf_pb_payloads *details_of(const hf_pb_failure *failure)
 {
     for (; failure != NULL; failure = failure->cause) {
@@ -195,7 +184,7 @@ static const hf_pb_payloads *details_of_end(const hf_pb_history_event *end)
     }
 }
 
-/* What the end of an activity means for who waited. */
+/* Translates the end of an activity into the status and outputs of hf_activity_run. */
 static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_event *end, hf_payload *ret_out,
                             hf_payload *ret_details)
 {
@@ -224,7 +213,7 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
     }
 }
 
-/* `name` is the caller's, who waits here: what the record says goes before the wait does. */
+/* `name` is the caller's, which waits here. The name in the record is freed before the wait ends. */
 static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_command_record *record,
                               const char *name)
 {
@@ -243,160 +232,7 @@ static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activit
     return status;
 }
 
-/* ---- What the service would refuse ---------------------------------------------------------------------------------------
- *
- * A command that the service does not take fails the whole workflow task, which is then tried again and fails again: so it is
- * refused here, to the code that can do something about it. Only by what the code itself said, the events it has seen, and
- * constants: a replay decides the same. And only what the service refuses: what it takes is in histories. */
-
-static hf_status check_names(hf_op *op, const hf_wf *wf, const char *name, const hf_activity_options *options)
-{
-    if (name == NULL || name[0] == '\0' || hf_wf_is_too_long(name)) {
-        return hf_fail(op, HF_ERR_INVALID, "an activity's name has 1 to %d bytes", HF_ID_LEN_MAX);
-    }
-    if (options->id != NULL && (options->id[0] == '\0' || hf_wf_is_too_long(options->id))) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .id has 1 to %d bytes", name, HF_ID_LEN_MAX);
-    }
-    size_t queue_len = options->task_queue != NULL ? strnlen(options->task_queue, HF_ID_LEN_MAX + 1) : 1;
-    if (queue_len > HF_ID_LEN_MAX || (wf->is_strict && (queue_len == 0 || queue_len > HF_QUEUE_LEN_MAX))) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .task_queue has 1 to %d bytes", name, HF_QUEUE_LEN_MAX);
-    }
-    return HF_OK;
-}
-
-static hf_status check_spans(hf_op *op, const char *name, const hf_activity_options *options)
-{
-    const struct {
-        const char *what;
-        hf_span span;
-    } spans[] = {
-        {".start_to_close", options->start_to_close},       {".schedule_to_close", options->schedule_to_close},
-        {".schedule_to_start", options->schedule_to_start}, {".heartbeat", options->heartbeat},
-        {".retry_initial", options->retry_initial},         {".retry_max", options->retry_max},
-    };
-    for (size_t i = 0; i < HF_COUNT_OF(spans); i++) {
-        if (HF_UNLIKELY(!hf_span_is_bound(spans[i].span))) {
-            char whose[128];
-            (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
-            return hf_span_check_bound(op, whose, spans[i].what, spans[i].span);
-        }
-    }
-    return HF_OK;
-}
-
-static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_options *options)
-{
-    if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
-        return hf_fail(op, HF_ERR_INVALID,
-                       "activity '%.100s' needs .start_to_close or .schedule_to_close: how long it may take", name);
-    }
-    bool is_endless = duration_of(options->start_to_close).has == 0 && duration_of(options->schedule_to_close).has == 0;
-    if (is_endless) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s' may take for ever: it needs a bound that passes one day",
-                       name);
-    }
-    if (options->retry_coefficient > 0 &&
-        !(options->retry_coefficient >= 1 && options->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_coefficient is %g, not 1 to %d: pauses grow",
-                       name, options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
-    }
-    hf_span first = first_pause_of(options);
-    if (duration_of(options->retry_max).has && options->retry_max.ns < first.ns) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_max is %g s, below .retry_initial of %g s%s",
-                       name, (double)options->retry_max.ns / 1e9, (double)first.ns / 1e9,
-                       options->retry_initial.ns > 0 ? "" : ", the default");
-    }
-    return HF_OK;
-}
-
-/* The words of a retry policy, all together. */
-static hf_status check_types(hf_op *op, const char *name, const char *const *types)
-{
-    size_t len = 0;
-    for (size_t i = 0; types != NULL && types[i] != NULL && len <= HF_PAYLOAD_LEN_MAX; i++) {
-        len += strlen(types[i]) + 1;
-    }
-    return len <= HF_PAYLOAD_LEN_MAX
-               ? HF_OK
-               : hf_fail(op, HF_ERR_TOO_BIG, "activity '%.100s': .final_types has more than %u bytes", name,
-                         HF_PAYLOAD_LEN_MAX);
-}
-
-/* Whether an activity that has not ended, as far as the history tells, has this id. */
-static bool has_id(const hf_wf_activity *activity, hf_str id)
-{
-    char number[24];
-    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
-    return hf_str_equal(id, hf_str_of(activity->id != NULL ? activity->id : number));
-}
-
-static bool is_among(const hf_list *activities, hf_str id)
-{
-    HF_LIST_EACH(node, activities)
-    {
-        if (has_id(HF_CONTAINER(node, hf_wf_activity, node), id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool is_in_use(const hf_wf *wf, hf_str id)
-{
-    for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
-        if (is_among(&wf->activities[i], id)) {
-            return true;
-        }
-    }
-    if (is_among(&wf->scheduling, id) || is_among(&wf->given_up, id)) {
-        return true;
-    }
-    HF_LIST_EACH(node, &wf->leftovers)
-    {
-        const hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
-        if (hf_str_equal(id, hf_str_of_len(leftover->id, leftover->id_len))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Against the others; `seq` is its number. */
-static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char *id, uint64_t seq)
-{
-    if (wf->activities_count >= HF_PENDING_MAX) {
-        return hf_fail(op, HF_ERR_LIMIT, "activity '%.100s': a workflow has at most %d activities at once", name,
-                       HF_PENDING_MAX);
-    }
-    char number[24];
-    (void)snprintf(number, sizeof number, "%" PRIu64, seq);
-    wf->has_names |= id != NULL;
-    if (wf->has_names && is_in_use(wf, hf_str_of(id != NULL ? id : number))) {
-        return hf_fail(op, HF_ERR_EXISTS, "activity '%.100s': another one with the id '%.100s' has not ended", name,
-                       id != NULL ? id : number);
-    }
-    return HF_OK;
-}
-
-static hf_status check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
-                                const hf_activity_options *options)
-{
-    char what[HF_MESSAGE_LEN_MAX];
-    HF_TRY(check_names(op, wf, name, options));
-    if (wf->is_strict) {
-        HF_TRY(check_spans(op, name, options));
-    }
-    HF_TRY(check_bounds(op, name, options));
-    HF_TRY(check_types(op, name, options->final_types));
-    (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
-    if (wf->is_strict || in.encoding != NULL ||
-        in.data == NULL) { /* bytes without a word for them were dropped before */
-        HF_TRY(hf_payload_check(op, what, in));
-    }
-    return check_others(op, wf, name, options->id, wf->activity_seq + 1);
-}
-
-/* ---- hf_activity_run ----------------------------------------------------------------------------------------------------- */
+/* ---- hf_activity_run --------------------------------------------------------------------------------------------- */
 
 static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_payload in,
                                 const hf_activity_options *options, hf_wf_activity *activity)
@@ -404,7 +240,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
     hf_op op;
     hf_op_init(&op);
     HF_TRY(hf_not_evicted(self, "hf_activity_run"));
-    if (check_activity(&op, wf, name, in, options) != HF_OK) {
+    if (hf_wf_check_activity(&op, wf, name, in, options) != HF_OK) {
         return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
     }
     HF_TRY(hf_may_wait(self, "hf_activity_run"));
@@ -424,7 +260,8 @@ hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_
     HF_VERB_ENTER(self, hf_activity_run, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_activity_run is for workflows; elsewhere just call it"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_activity_run is for workflows; elsewhere call the function itself"));
     }
     hf_wf_activity activity = {.wf = wf};
     hf_status status = start_activity(self, wf, name, in, options, &activity);
@@ -472,7 +309,7 @@ void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_ev
         hf_leave(self);
         return;
     }
-    HF_LIST_EACH(node, &wf->leftovers) /* nobody waits for it any more */
+    HF_LIST_EACH(node, &wf->leftovers) /* its fiber has given it up */
     {
         hf_wf_leftover *leftover = HF_CONTAINER(node, hf_wf_leftover, node);
         if (leftover->scheduled_event_id == scheduled_event_id) {

@@ -1,33 +1,38 @@
-/* hf_wf: one run of a workflow in memory. See worker_private.h for who may touch it. */
+/* hf_wf: one run of a workflow in memory. worker-K1 in worker_private.h says which threads may touch it. */
 #ifndef HF_WORKER_WF_H
 #define HF_WORKER_WF_H
 
 #include "worker/worker_private.h"
 
-/* What histories say about who ran a workflow, and by which rules (lang_used_flags of a WorkflowTaskCompleted).
+/* The name of this library in histories, and the rules by which it ran a workflow (lang_used_flags of a
+ * WorkflowTaskCompleted).
  *
- * A rule that changes what workflow code asks for gets a number here, for ever. It holds for a step if the
- * WorkflowTaskCompleted of that step, or of an earlier one, names it; and for the step at hand, which has no such event yet:
- * its answer names the rule. So each step is replayed by the rules it was first played by, whoever replays it and however
- * much of the history there is. */
+ * A rule that changes the commands of workflow code gets a number here, for ever. It holds for a step if the
+ * WorkflowTaskCompleted of that step, or of an earlier one, names it. It also holds for the current step, which has
+ * no such event yet: its answer names the rule. So each step is replayed by the rules by which it first ran, also if
+ * only a part of the history is there. */
 #define HF_WF_SDK_NAME "holdfast-c"
 enum {
-    HF_WF_RULE_SPANS = 1 /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
+    HF_WF_RULE_SPANS =
+        1, /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
+    HF_WF_RULE_ATTEMPTS = 2, /* numbers of attempts and coefficients that make no sense are refused */
+    HF_WF_RULE_LAST = HF_WF_RULE_ATTEMPTS
 };
+#define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
 enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
 
 typedef struct hf_command_record hf_command_record;
 
-/* A command that the workflow made, until the history has shown what became of it. In the recorder's arena. */
+/* A command that the workflow made, until the history shows its event. In the recorder's arena. */
 struct hf_command_record {
     hf_node node;
     int32_t type;                    /* hf_pb_command_type */
     hf_str id;                       /* of the activity or timer */
     hf_str name;                     /* type of the activity */
     hf_span span;                    /* of the timer */
-    int64_t scheduled_event_id;      /* of the activity that is to be canceled */
-    struct hf_wf_activity *activity; /* who waits for it, or NULL */
+    int64_t scheduled_event_id;      /* of the activity to cancel */
+    struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
     bool is_withdrawn; /* not needed any more before it was sent: it is not */
     hf_pb_command *pb; /* what is sent; gone afterwards */
@@ -53,7 +58,7 @@ typedef struct hf_wf_activity {
     const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
 } hf_wf_activity;
 
-/* An activity that was asked to cancel, until the history shows its end: nobody waits, but its id is in use. */
+/* A canceled activity, until the history shows its end: no fiber waits for it, but its id is in use. */
 typedef struct hf_wf_leftover {
     hf_node node;
     int64_t scheduled_event_id;
@@ -70,7 +75,7 @@ typedef struct hf_wf_timer {
     bool has_fired;            /* in the activation at hand: there is nothing left to cancel */
 } hf_wf_timer;
 
-/* A signal that came, and nobody has taken. */
+/* A signal that has arrived and was not taken yet. */
 typedef struct hf_wf_signal {
     hf_node node;
     hf_payload payload; /* kept by the run */
@@ -92,11 +97,11 @@ struct hf_wf {
     unsigned posted;         /* tasks in the mailbox or at work */
     hf_list tasks;           /* the mailbox */
     bool is_told;            /* to end */
-    bool is_given_up;        /* it does not yield: somebody else answers for its step, and its tasks are dropped */
+    bool is_given_up;        /* it does not yield: the keeper answers its step, and its tasks are dropped */
     const hf_wtask *at_work; /* the step that is being played */
     hf_wait *waiter;         /* the driver, when it waits for one of the two */
 
-    _Atomic(int64_t) turn_ns; /* mono: since when its fibers have their turn; 0 = they have not */
+    _Atomic(int64_t) turn_ns; /* mono: when the turn of its fibers began; 0 = it is not their turn */
 
     /* The driver's, and its crew's in turns. */
     hf_crew *crew;
@@ -112,23 +117,29 @@ struct hf_wf {
     int activities_count;                      /* in all three lists: as many as the service knows, or more */
     int timers_count;
     hf_list signals;         /* not taken, in order */
-    hf_list signal_waits;    /* hf_wait.node of who waits for one, in order */
+    hf_list signal_waits;    /* hf_wait.node of waiting fibers, in order */
     hf_payload_bag payloads; /* what its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
-    bool is_strict;    /* HF_WF_RULE_SPANS holds */
-    bool is_lost;      /* a fiber of it kept its thread: nothing of it may be touched but by hf_crew_close */
+    uint32_t rules;    /* that hold, a bit for each: see hf_wf_plays_by */
+    bool is_lost;      /* a fiber of it kept its thread: only hf_crew_close may touch the run */
     bool has_begun;
     bool is_cancel_requested;
-    char *cancel_reason; /* what its client said of it; NULL = nothing. Its fibers point to it */
+    char *cancel_reason; /* .reason of hf_cancel; NULL = none. Its fibers point to it */
     size_t cancel_reason_len;
     bool has_closed; /* the closing command was made */
-    bool is_nomem;   /* something could not be written down: the step must not count */
+    bool is_nomem;   /* out of memory: the step must not count */
 };
 
-/* run.c: says that a workflow task cannot be done. Later attempts stay silent: they would only spin, so the task times
- * out instead. */
+/* Whether the step at hand is played by this rule. */
+static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
+{
+    return (wf->rules & (UINT32_C(1) << rule)) != 0;
+}
+
+/* run.c: answers that a workflow task failed. Later attempts are not answered: they would fail again at once, so the
+ * task times out instead. */
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
 /* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
@@ -145,12 +156,12 @@ typedef struct hf_events {
 } hf_events;
 hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
 
-/* What is said of a run that does not yield. */
+/* The sentence about a run that does not yield. */
 extern const char hf_wf_stuck_text[];
 
 /* activation.c: applies the events; in the recorder are then the commands of the last activation.
- * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED: the run is
- * further than this task, which is late; HF_ERR_NOMEM, HF_ERR_INVALID. */
+ * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
+ * the run is further than this task, which is late; HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
 
 /* recorder.c */
@@ -173,8 +184,18 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
 /* Nothing may be left once a completed task's events are over. Fails: HF_ERR_CONFLICT. */
 hf_status hf_recorder_check_end(hf_op *op, const hf_recorder *recorder, int64_t event_id);
 
+/* check_activity.c: refuses an activity that the service would refuse. Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG,
+ * HF_ERR_LIMIT, HF_ERR_EXISTS, HF_ERR_MISUSE. */
+hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
+                               const hf_activity_options *options);
+/* The pause before the second attempt, with the default filled in. */
+static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
+{
+    return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
+}
+
 /* verbs.c, verbs_activity.c: what workflows call, and what events do to it. */
-hf_wf *hf_wf_self(void); /* of the running fiber; NULL = it is no workflow's */
+hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */
 hf_str hf_wf_number_text(hf_arena *arena, uint64_t number);
 bool hf_wf_is_too_long(const char *text); /* for an id or a name; NULL is not */
 static inline hf_list *hf_wf_bucket(hf_list *buckets, uint64_t key)
@@ -184,7 +205,8 @@ static inline hf_list *hf_wf_bucket(hf_list *buckets, uint64_t key)
 extern const hf_crew_ops hf_wf_crew_ops;
 hf_status hf_wf_main(void *wf); /* body of the first fiber */
 void hf_wf_scheduled(hf_wf *wf, hf_wf_activity *activity, int64_t event_id);
-/* What the activation at hand will tell of: whoever gives it up before that has nothing to cancel. */
+/* The current activation will resolve this activity, or fire this timer. If its fiber gives up before that, there is
+ * nothing left to cancel. */
 void hf_wf_will_resolve(hf_wf *wf, int64_t scheduled_event_id);
 void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);

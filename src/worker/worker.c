@@ -12,6 +12,7 @@ enum {
     WORKFLOWS_MAX = 200,
     ACTIVITIES_MAX = 200,
     CACHED_MAX = 1000,
+    CACHED_BYTES_MAX = 256 << 20,
     POLLERS_MAX = 64, /* polls cost little in this process; over a network fewer would do */
     NAME_LEN_MAX = HF_KEY_LEN_MAX
 };
@@ -23,7 +24,7 @@ hf_status hf_worker_may_ask(const hf_service *service)
     return hf_service_check(&op, service) == HF_OK ? HF_OK : hf_raise(op.status, "%s", op.message);
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 static int or_default(int number, int by_default)
 {
@@ -33,44 +34,38 @@ static int or_default(int number, int by_default)
     return number == 0 ? by_default : (number < 0 ? 0 : number);
 }
 
-/* Beside positive numbers each may be HF_OFF, HF_UNLIMITED, or both. */
-static hf_status check_numbers(const hf_worker_options *o)
+static const char VERB[] = "hf_worker_new";
+
+static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
 {
     const struct {
-        const char *name;
-        int number;
-        bool may_be_off;
-        bool may_be_unlimited;
         const char *what;
+        int64_t number;
+        int may_be;
     } numbers[] = {
-        {"workflows_max", o->workflows_max, false, true, "steps, or HF_UNLIMITED"},
-        {"activities_max", o->activities_max, true, true, "activities, HF_OFF or HF_UNLIMITED"},
-        {"cached_max", o->cached_max, true, true, "workflows, HF_OFF or HF_UNLIMITED"},
-        {"pollers_max", o->pollers_max, true, false, "polls, or HF_OFF"},
-        {"activity_pollers_max", o->activity_pollers_max, true, false, "polls, or HF_OFF"},
+        {".workflows_max", o->workflows_max, HF_MAY_BE_UNLIMITED},
+        {".activities_max", o->activities_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
+        {".cached_max", o->cached_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
+        {".pollers_max", o->pollers_max, HF_MAY_BE_OFF},
+        {".activity_pollers_max", o->activity_pollers_max, HF_MAY_BE_OFF},
+        {".cached_bytes_max", o->cached_bytes_max, HF_MAY_BE_UNLIMITED},
     };
     for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {
-        int number = numbers[i].number;
-        bool is_known = number >= 0 || (number == HF_OFF && numbers[i].may_be_off) ||
-                        (number == HF_UNLIMITED && numbers[i].may_be_unlimited);
-        if (!is_known) {
-            return hf_raise(HF_ERR_INVALID, "a worker's .%s is a number of %s, not %d", numbers[i].name,
-                            numbers[i].what, number);
-        }
+        HF_TRY(hf_number_check(op, VERB, numbers[i].what, numbers[i].number, numbers[i].may_be));
     }
     return HF_OK;
 }
 
-/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be in. */
+/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be
+ * in. */
 static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_options *o)
 {
-    static const char VERB[] = "hf_worker_new";
     HF_TRY(hf_text_check(op, VERB, "the task queue", task_queue, 1, HF_QUEUE_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".namespace_", o->namespace_, 1, NAME_LEN_MAX));
     HF_TRY(hf_text_check(op, VERB, ".identity", o->identity, 0, HF_ID_LEN_MAX));
-    HF_TRY(hf_span_check_unit(op, VERB, ".sticky_timeout", o->sticky_timeout));
-    HF_TRY(hf_span_check_unit(op, VERB, ".shutdown_grace", o->shutdown_grace));
-    return hf_span_check_unit(op, VERB, ".shutdown_force", o->shutdown_force);
+    HF_TRY(hf_span_check(op, VERB, ".sticky_timeout", o->sticky_timeout, HF_MAY_BE_OFF));
+    HF_TRY(hf_span_check(op, VERB, ".shutdown_grace", o->shutdown_grace, HF_MAY_BE_OFF));
+    return hf_span_check(op, VERB, ".shutdown_force", o->shutdown_force, HF_MAY_BE_OFF);
 }
 
 static hf_span span_or(hf_span span, hf_span by_default)
@@ -84,7 +79,8 @@ static hf_worker_options with_defaults(const hf_worker_options *given)
     o.workflows_max = or_default(o.workflows_max, WORKFLOWS_MAX);
     o.activities_max = or_default(o.activities_max, ACTIVITIES_MAX);
     o.cached_max = or_default(o.cached_max, CACHED_MAX);
-    o.cached_bytes_max = o.cached_bytes_max > 0 ? o.cached_bytes_max : (size_t)256 << 20;
+    o.cached_bytes_max = o.cached_bytes_max == 0 ? CACHED_BYTES_MAX : o.cached_bytes_max;
+    o.cached_bytes_max = o.cached_bytes_max == HF_UNLIMITED ? INT64_MAX : o.cached_bytes_max;
     o.pollers_max = or_default(o.pollers_max, POLLERS_MAX);
     o.activity_pollers_max = or_default(o.activity_pollers_max, POLLERS_MAX);
     o.sticky_timeout = span_or(o.sticky_timeout, hf_seconds(10));
@@ -102,7 +98,7 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     hf_arena *names = &worker->names;
     HF_TRY(hf_uuid_make(worker->rt, uuid));
     worker->queue = hf_arena_copy(names, hf_str_of(task_queue));
-    worker->name_space = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
+    worker->namespace_ = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
     char me[300];
     worker->rt->env->ops->whoami(worker->rt->env, me, sizeof me);
     (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me, task_queue); /* as others say it; or the beginning of it */
@@ -153,10 +149,9 @@ hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_wor
     }
     hf_op op;
     hf_op_init(&op);
-    if (check_words(&op, task_queue, options) != HF_OK) {
+    if (check_words(&op, task_queue, options) != HF_OK || check_numbers(&op, options) != HF_OK) {
         return hf_failure_raise_op(&op);
     }
-    HF_TRY(check_numbers(options));
     HF_TRY(hf_worker_may_ask(service));
     hf_allocator memory = hf_env_memory(hf_env_posix());
     hf_worker *worker = memory.allocate(memory.state, sizeof *worker, _Alignof(hf_worker));
@@ -233,7 +228,7 @@ hf_status hf_worker_release(hf_worker *worker)
     return HF_OK;
 }
 
-/* ---- The registry ---------------------------------------------------------------------------------------------------------- */
+/* ---- The registry ------------------------------------------------------------------------------------------------ */
 
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name)
 {
@@ -260,7 +255,7 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
     }
     if (hf_function_find(entries, hf_str_of(name)) != NULL) {
-        return hf_raise(HF_ERR_EXISTS, "%s: '%s' is there already", verb, name);
+        return hf_raise(HF_ERR_EXISTS, "%s: '%s' was added before", verb, name);
     }
     hf_function_entry *entry = HF_ARENA_NEW(&worker->names, hf_function_entry);
     hf_str copy = hf_arena_copy(&worker->names, hf_str_of(name));
@@ -281,10 +276,10 @@ hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_functio
 }
 
 hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
-                                      const hf_add_activity_options *options)
+                                      const hf_worker_add_activity_options *options)
 {
     HF_TRY(HF_VERB_ALLOWED(hf_worker_add_activity));
-    HF_OPTIONS(hf_add_activity_options, options, hf_worker_add_activity);
+    HF_OPTIONS(hf_worker_add_activity_options, options, hf_worker_add_activity);
     bool on_fiber = options->on_fiber;
     int count = worker != NULL ? worker->options.activities_max : 0;
     bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;

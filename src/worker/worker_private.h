@@ -6,13 +6,15 @@
  *       +-- cache: runs by run id, least recently used first
  *       +-- keeper: the thread that owns all of this while it runs (keeper.c)
  *
- * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the cache's lock
- *     and only to put something into its mailbox.
- * worker-K2  A run is in the cache's table from its first task until somebody takes it out, and is told to end by the same who
- *     took it out. So what finds it in the table may post to it.
- * worker-K3  Whatever a workflow's fibers do is decided by the events that were applied, in their order, and nothing else.
- * worker-K4  What hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory, and may not ask the
- *     service any more: that may be gone. Everybody asks through `guard`, which says no from then on. */
+ * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the
+ *     cache's lock, and only to put something into its mailbox.
+ * worker-K2  A run is in the cache's table from its first task until it is taken out, and whoever takes it out tells it
+ *     to end. So code that finds it in the table may post to it.
+ * worker-K3  What the fibers of a workflow do depends on the events that were applied, in their order, and on nothing
+ *     else.
+ * worker-K4  Work that hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory. It
+ *     may not call the service any more, which may be closed by then: all calls go through `guard`, which refuses them
+ *     from then on. */
 #ifndef HF_WORKER_WORKER_PRIVATE_H
 #define HF_WORKER_WORKER_PRIVATE_H
 
@@ -31,7 +33,7 @@
 typedef struct hf_wf hf_wf;
 typedef struct hf_activity_work hf_activity_work;
 
-/* ---- The worker ------------------------------------------------------------------------------------------------------ */
+/* ---- The worker -------------------------------------------------------------------------------------------------- */
 
 /* A function by its name. */
 typedef struct hf_function_entry {
@@ -56,14 +58,15 @@ typedef struct hf_wf_cache {
 struct hf_worker {
     hf_service *service; /* the guard's: everything asks this */
     hf_guard guard;      /* worker-K4 */
-    hf_service *given;   /* what hf_worker_new was given: it counts its workers and knows its witnesses */
+    hf_service
+        *given; /* the service that hf_worker_new was given; it counts its workers and has a list of its witnesses */
     hf_runtime *rt;
     bool owns_runtime;
     hf_allocator memory;
     hf_arenas arenas; /* for tasks and steps */
     hf_arena names;   /* what follows, and the entries */
     hf_str queue;
-    hf_str name_space;
+    hf_str namespace_;
     hf_str identity;
     hf_str sticky_queue; /* where the steps of cached runs come by; empty without a cache */
     hf_list workflows;
@@ -72,7 +75,7 @@ struct hf_worker {
     hf_wf_cache cache;
     hf_witness witness; /* of its runs, while it runs */
     atomic_uint life;   /* hf_life_state; changed by hf_worker_tell alone */
-    hf_chan *stop;      /* somebody wants it to stop: a reason, const char * */
+    hf_chan *stop;      /* it should stop: a reason, const char * */
     hf_sem *workflow_slots;
     hf_sem *activity_slots;
     hf_dispatcher *pool;                 /* activities' threads */
@@ -90,20 +93,19 @@ struct hf_worker {
 
     /* keeper.c */
     hf_thread *keeper;
-    hf_spin signals_lock;   /* held by the keeper while it looks, and by who closes them */
+    hf_spin signals_lock;   /* held by the keeper while it looks, and by the fiber that closes the signals */
     hf_os_signals *signals; /* .stop_on arrives here; NULL = none was asked for, or the worker stops */
-    bool listens;           /* the keeper: a workflow keeps a thread, maybe the one that listens */
-    hf_sched
-        *near; /* of who called hf_worker_run: it begins there, and what is idle steals; NULL = a plain thread did */
-    atomic_int owners;             /* the caller, and the keeper while there is one: the last frees the worker */
-    hf_word word;                  /* the keeper sleeps on it: it is to stop, or is over, or a fiber is stuck */
-    _Atomic(int64_t) stop_ns;      /* mono: since when it is to stop; 0 = it is not */
+    bool listens;      /* the keeper looks for the signal, too: a workflow keeps a thread, maybe the one that waits */
+    hf_sched *near;    /* of the fiber that called hf_worker_run, where work begins; NULL = a plain thread called */
+    atomic_int owners; /* the caller, and the keeper while there is one: the last frees the worker */
+    hf_word word; /* the keeper sleeps on it and is woken when the worker should stop, is over, or a fiber is stuck */
+    _Atomic(int64_t) stop_ns;      /* mono: when it was told to stop; 0 = it was not */
     int64_t started_ns;            /* mono */
     int64_t hushed_ns;             /* the keeper: since when `hush` is closed; 0 = it is not */
     hf_chan *over;                 /* hf_worker_run may return */
     hf_status status;              /* why it stopped by itself */
     atomic_bool has_given_up;      /* that was logged */
-    _Atomic(int64_t) quiet_ns;     /* mono: until then a poll that fails is no news */
+    _Atomic(int64_t) quiet_ns;     /* mono: until then failing polls are not logged again */
     hf_status result;              /* what hf_worker_run returns */
     char why[HF_MESSAGE_LEN_MAX];  /* its sentence */
     char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */
@@ -120,12 +122,12 @@ static inline hf_life_state hf_worker_life(const hf_worker *worker)
 hf_status hf_worker_release(hf_worker *worker);
 /* Something has happened that the keeper is to look at. */
 void hf_worker_ring(hf_worker *worker);
-/* Whether this process can ask it at all: a worker would poll in vain. Fails: HF_ERR_MISUSE. */
+/* Whether this process may call the service: a process that fork() made may not. Fails: HF_ERR_MISUSE. */
 hf_status hf_worker_may_ask(const hf_service *service);
 const hf_function_entry *hf_function_find(const hf_list *entries, hf_str name);
-/* Counts drivers and activities, and tells who waits for their end. */
+/* Changes the number of drivers or activities, and wakes the fiber that waits for their end. */
 void hf_worker_count(hf_worker *worker, atomic_int *which, int delta);
-/* The worker cannot go on. From any of its fibers. */
+/* The worker cannot continue and stops with this status. Any of its fibers may call it. */
 void hf_worker_give_up(hf_worker *worker, hf_status status, const char *why);
 static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_method method, const void *request,
                                        hf_arena *arena)
@@ -139,7 +141,7 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
 /* verbs.c: what a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
 hf_payload_bag *hf_wf_self_payloads(void);
 
-/* ---- poller.c, activity.c -------------------------------------------------------------------------------------------- */
+/* ---- poller.c, activity.c ---------------------------------------------------------------------------------------- */
 
 /* The body of a poller; it ends when it is canceled. */
 typedef struct hf_poller_seat {
@@ -149,26 +151,26 @@ typedef struct hf_poller_seat {
 hf_status hf_poll_workflows(void *seat);
 hf_status hf_poll_activities(void *seat);
 
-/* Activities that have not ended: those whose function runs, and those that it has returned from, whose answer is being
- * given. */
+/* Activities that have not ended: those whose function runs, and those whose function has returned and whose result
+ * is being sent. */
 typedef struct hf_activity_counts {
     int running;
     int answering;
-    int unsaid; /* and those that have ended without an answer, while the worker stopped */
+    int unsaid; /* those that have ended while the worker stopped, and whose result the service did not take */
 } hf_activity_counts;
 hf_activity_counts hf_activity_count(hf_worker *worker);
 /* Logs each activity whose function still runs, by name. */
 void hf_activity_report(hf_worker *worker, const char *event);
 /* The watchdog looks after the worker's pool. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT. */
 hf_status hf_activity_watch_pool(hf_worker *worker);
-/* By the keeper, when a fiber may have become a zombie: the slot of an activity on it is free. */
+/* Called by the keeper when a fiber may have become a zombie: frees the slot of an activity on it. */
 void hf_activity_see_zombies(hf_worker *worker);
-/* Starts an activity, which gives its slot back in the end. Takes the task that lies in `arena`, the arena and the slot,
- * also on failure. Fails: HF_ERR_NOMEM. */
+/* Starts an activity. Takes the task, the arena it lies in and a slot, also on failure; the slot is free again when
+ * the activity has ended. Fails: HF_ERR_NOMEM. */
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
                             hf_pb_poll_activity_task_queue_response *task);
 
-/* ---- A workflow task: what a poll brought ------------------------------------------------------------------------------ */
+/* ---- A workflow task: what a poll brought ------------------------------------------------------------------------ */
 
 typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
@@ -179,10 +181,10 @@ typedef struct hf_wtask {
 hf_wtask *hf_wtask_new(hf_worker *worker); /* NULL = out of memory */
 void hf_wtask_free(hf_worker *worker, hf_wtask *task);
 
-/* ---- cache.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- cache.c ----------------------------------------------------------------------------------------------------- */
 
 void hf_wf_cache_init(hf_wf_cache *cache);
-/* Gives the task to its run, which is made if it is not there. Takes `task`. Fails: HF_ERR_NOMEM. */
+/* Gives the task to its run, and makes the run if it is not in the cache. Takes `task`. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task);
 /* A step of a run that does not yield: enough to answer for it. In the arena it was asked for with. */
 typedef struct hf_stuck_step {
@@ -192,22 +194,23 @@ typedef struct hf_stuck_step {
     int attempt;
     int64_t since_ns; /* mono */
 } hf_stuck_step;
-/* One whose turn began before `before_ns`; from now on it is given up: its answer is the caller's to give, and further
- * tasks of the run are dropped until it has come back. False: there is none, or no memory to tell. */
+/* Finds a run whose turn began before `before_ns` and gives it up: the caller must answer its step, and further
+ * tasks of the run are dropped until its fiber returns. False: there is none, or no memory. */
 bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step);
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
-/* A witness's look: of a run that is here and at rest. */
-void hf_wf_cache_look(hf_witness *witness, hf_str name_space, hf_str run_id, hf_insight *insight);
-/* By the driver, around a step. hf_wf_cache_leave_step says whether the step is still its own to answer; a lost run is given
- * up from then on. */
+/* Tells a witness about a run that is in memory and not in a step. */
+void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
+/* Called by the driver around a step. hf_wf_cache_leave_step returns whether the driver must still answer the step;
+ * a lost run is given up from then on. */
 void hf_wf_cache_enter_step(hf_wf *wf, const hf_wtask *task);
 bool hf_wf_cache_leave_step(hf_wf *wf, bool is_lost);
-/* By the driver, after a step: it was used just now, and uses so many bytes. What is over the bounds is told to end. */
+/* Called by the driver after a step: the run was used just now, and uses `bytes` of memory. Runs beyond the bounds
+ * of the cache are told to end. */
 void hf_wf_cache_touch(hf_wf *wf, size_t bytes);
-/* By the driver, before it ends; also when somebody took it out already. */
+/* Called by the driver before it ends, also if the run was taken out before. */
 void hf_wf_cache_remove(hf_wf *wf);
-/* Tells all runs to end, also those to come, after the step they are at. */
+/* Tells all runs to end after the step they are at, and runs that come later, too. */
 void hf_wf_cache_close(hf_worker *worker);
 
 #endif

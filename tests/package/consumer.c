@@ -396,6 +396,10 @@ static hf_status use_dumps(void)
     HF_AUTO(hf_text_free) char *json = NULL;
     HF_TRY(hf_dump(NULL, &text));
     HF_TRY(hf_dump(NULL, &json, .json = true, .no_stacks = true));
+    HF_AUTO(hf_text_free) char *metrics = NULL;
+    HF_AUTO(hf_text_free) char *metrics_json = NULL;
+    HF_TRY(hf_metrics(NULL, &metrics));
+    HF_TRY(hf_metrics(NULL, &metrics_json, .json = true));
     EXPECT(strlen(text) > 0 && json[0] == '{');
     return HF_OK;
 }

@@ -284,7 +284,7 @@ hf_status use_flows()
     int sum = 0;
     hf_flow_options flow_options = hf_flow_options();
     flow_options.source = count_to_three;
-    hf_collect_options collect_options = hf_collect_options();
+    hf_flow_collect_options collect_options = hf_flow_collect_options();
     collect_options.capacity = 4;
     HF_AUTO(hf_flow_free) hf_flow *cold = nullptr;
     HF_TRY(hf_flow_new(sizeof(int), &cold, flow_options));
@@ -303,7 +303,7 @@ hf_status use_flows()
 hf_status use_collectors()
 {
     int value = 5;
-    hf_collect_options collect_options = hf_collect_options();
+    hf_collector_options collect_options = hf_collector_options();
     collect_options.mode = HF_FLOW_CONFLATE;
     HF_AUTO(hf_flow_free) hf_flow *hot = nullptr;
     HF_TRY(hf_flow_new(sizeof(int), &hot));
@@ -513,10 +513,18 @@ hf_status use_dumps()
     HF_AUTO(hf_text_free) char *json = nullptr;
     HF_TRY(hf_dump(nullptr, &text));
     HF_TRY(hf_dump(nullptr, &json, dump_options));
+    hf_metrics_options metrics_options = hf_metrics_options();
+    metrics_options.json = true;
+    HF_AUTO(hf_text_free) char *metrics = nullptr;
+    HF_AUTO(hf_text_free) char *metrics_json = nullptr;
+    HF_TRY(hf_metrics(nullptr, &metrics));
+    HF_TRY(hf_metrics(nullptr, &metrics_json, metrics_options));
     EXPECT(json[0] == '{');
 #if __cplusplus >= 202002L
     HF_AUTO(hf_text_free) char *third = nullptr;
     HF_TRY(hf_dump(nullptr, &third, {.no_stacks = true}));
+    HF_AUTO(hf_text_free) char *fourth = nullptr;
+    HF_TRY(hf_metrics(nullptr, &fourth, {.json = true}));
 #endif
     return HF_OK;
 }
@@ -531,7 +539,9 @@ hf_status use_services()
     hf_start_options start_options = hf_start_options();
     start_options.id = "id";
     hf_execution_options execution_options = hf_execution_options();
-    hf_request_options request_options = hf_request_options();
+    hf_signal_options signal_options = hf_signal_options();
+    hf_cancel_options cancel_options = hf_cancel_options();
+    hf_terminate_options terminate_options = hf_terminate_options();
     EXPECT(hf_open("nowhere:", &none) == HF_ERR_INVALID);
     EXPECT(hf_open("nowhere:", &none, open_options) == HF_ERR_INVALID);
     EXPECT(hf_start(none, "type", in, &run) == HF_ERR_MISUSE);
@@ -541,11 +551,11 @@ hf_status use_services()
     EXPECT(hf_result(run, nullptr) == HF_ERR_MISUSE);
     EXPECT(hf_result(run, nullptr, patient_options) == HF_ERR_MISUSE);
     EXPECT(hf_signal(run, "name", in) == HF_ERR_MISUSE);
-    EXPECT(hf_signal(run, "name", in, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_signal(run, "name", in, signal_options) == HF_ERR_MISUSE);
     EXPECT(hf_cancel(run) == HF_ERR_MISUSE);
-    EXPECT(hf_cancel(run, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_cancel(run, cancel_options) == HF_ERR_MISUSE);
     EXPECT(hf_terminate(run) == HF_ERR_MISUSE);
-    EXPECT(hf_terminate(run, request_options) == HF_ERR_MISUSE);
+    EXPECT(hf_terminate(run, terminate_options) == HF_ERR_MISUSE);
 #if __cplusplus >= 202002L
     EXPECT(hf_open("nowhere:", &none, {.runtime = hf_runtime_current()}) == HF_ERR_INVALID);
     EXPECT(hf_start(none, "type", in, &run, {.id = "id", .task_queue = "queue"}) == HF_ERR_MISUSE);
@@ -566,7 +576,7 @@ hf_status use_workers()
     hf_activity_options activity_options = hf_activity_options();
     activity_options.start_to_close = hf_seconds(1);
     EXPECT(hf_worker_new(nullptr, "queue", &worker) == HF_ERR_MISUSE);
-    hf_add_activity_options add_options = hf_add_activity_options();
+    hf_worker_add_activity_options add_options = hf_worker_add_activity_options();
     add_options.on_fiber = true;
     hf_activity_fail_options fail_options = hf_activity_fail_options();
     fail_options.is_final = true;

@@ -25,6 +25,19 @@ static void heap_release(void *state, void *ptr, size_t len)
 
 static const hf_allocator HEAP = {heap_allocate, heap_release, NULL};
 
+/* One event per line. */
+static void print_lines(const char *text, size_t len)
+{
+    static const char EVENT[] = "{\"eventId\"";
+    for (size_t i = 0; i < len; i++) {
+        if (i + 2 == len || (len - i >= sizeof EVENT && memcmp(text + i, EVENT, sizeof EVENT - 1) == 0)) {
+            (void)putchar('\n');
+        }
+        (void)putchar(text[i]);
+    }
+    (void)putchar('\n');
+}
+
 static hf_status write_history(hf_service *service)
 {
     hf_op op;
@@ -40,8 +53,8 @@ static hf_status write_history(hf_service *service)
     hf_status status = hf_service_ask(&op, service, &call);
     if (status == HF_OK) {
         const hf_pb_get_workflow_execution_history_response *response = call.response;
-        status = hf_history_to_json(&op, response->history, &text);
-        (void)printf("%.*s\n", (int)text.len, text.data);
+        status = hf_history_to_json(&op, response->history, false, &text);
+        print_lines(text.data, text.len);
     }
     hf_buf_deinit(&text);
     hf_arena_deinit(&arena);
@@ -60,7 +73,9 @@ static hf_status record(void *arg)
     HF_TRY(hf_open("memory:", &service));
     HF_TRY(hf_worker_new(service, "q", &worker));
     HF_TRY(hf_worker_add_workflow(worker, "spans", replay_spans));
+    HF_TRY(hf_worker_add_workflow(worker, "attempts", replay_attempts));
     HF_TRY(hf_worker_add_activity(worker, "echo", replay_echo, .on_fiber = true));
+    HF_TRY(hf_worker_add_activity(worker, "flaky", attempts_flaky, .on_fiber = true));
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope));

@@ -35,6 +35,16 @@ static const recording RECORDINGS[] = {
      "w: StartTimer 40 5s;\n"
      "w: StartTimer 41 6s;\n"
      "w: CompleteWorkflowExecution;\n"},
+    /* Before, -7 and -3 attempts were without end, and a coefficient below 0 was the default. */
+    {"0.1.0-attempts.json",
+     "HF_OK HF_OK HF_OK FAILED FAILED HF_OK HF_OK HF_OK\n"
+     "INVALID INVALID HF_OK FAILED FAILED HF_OK INVALID HF_OK",
+     "w: ScheduleActivityTask 9 flaky;\n"
+     "w: ScheduleActivityTask 10 flaky;\n"
+     "w: ScheduleActivityTask 11 flaky;\n"
+     "w: ScheduleActivityTask 12 flaky;\n"
+     "w: ScheduleActivityTask 13 flaky;\n"
+     "w: CompleteWorkflowExecution;\n"},
 };
 
 static const recording *current;
@@ -44,6 +54,8 @@ static size_t events_seen;
 static hf_status add_all(hf_worker *worker)
 {
     HF_TRY(hf_worker_add_workflow(worker, "spans", replay_spans));
+    HF_TRY(hf_worker_add_workflow(worker, "attempts", replay_attempts));
+    HF_TRY(hf_worker_add_activity(worker, "flaky", attempts_flaky, .on_fiber = true));
     return hf_worker_add_activity(worker, "echo", replay_echo, .on_fiber = true);
 }
 

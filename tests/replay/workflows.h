@@ -188,4 +188,34 @@ static inline hf_status replay_spans(hf_payload in, hf_payload *ret_out)
     return hf_payload_printf(ret_out, "%s\n%s", before.text, after.text);
 }
 
+/* ---- attempts: what numbers of a retry policy that make no sense did before they were refused ----------------------------- */
+
+static inline hf_status attempts_flaky(hf_payload in, hf_payload *ret_out)
+{
+    return hf_activity_info()->attempt < 3 ? hf_raise(HF_ERR_FAILED, "not yet") : hf_payload_copy(in, ret_out);
+}
+
+static inline hf_status attempts_round(told *t, hf_payload in)
+{
+    hf_span s = hf_seconds(5);
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .attempts_max = -7)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .attempts_max = -3)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .attempts_max = HF_UNLIMITED)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .attempts_max = HF_OFF)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .attempts_max = 2)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s)));
+    HF_TRY(tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .retry_coefficient = -1)));
+    return tell(t, hf_activity_run("flaky", in, NULL, .start_to_close = s, .retry_coefficient = 1.5));
+}
+
+static inline hf_status replay_attempts(hf_payload in, hf_payload *ret_out)
+{
+    told before = {.len = 0};
+    told after = {.len = 0};
+    HF_TRY(attempts_round(&before, in));
+    HF_TRY(hf_signal_wait("go", NULL));
+    HF_TRY(attempts_round(&after, in));
+    return hf_payload_printf(ret_out, "%s\n%s", before.text, after.text);
+}
+
 #endif

@@ -15,7 +15,6 @@ typedef struct scene {
     hf_status (*client)(void); /* beside it; NULL = nothing */
     hf_status status;          /* of hf_result */
     const char *result;        /* or the beginning of its sentence */
-    int attempts_max;          /* of hf_start */
 } scene;
 
 typedef struct play {
@@ -33,7 +32,7 @@ static hf_status check_metrics(const char *id)
 {
     char *text = NULL;
     HF_TRY(hf_sleep(hf_seconds(1))); /* the run is gone by then */
-    HF_TRY(hf_metrics(NULL, false, &text));
+    HF_TRY(hf_metrics(NULL, &text));
     HF_CHECK(strstr(text, id) == NULL);
     hf_text_free(text);
     return HF_OK;
@@ -43,8 +42,7 @@ static hf_status watch(const scene *s, hf_service *service)
 {
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    HF_TRY(
-        hf_start(service, "scene", hf_payload_none(), &execution, .task_queue = "q", .attempts_max = s->attempts_max));
+    HF_TRY(hf_start(service, "scene", hf_payload_none(), &execution, .task_queue = "q"));
     HF_TRY(s->client != NULL ? s->client() : HF_OK);
     hf_status status = hf_result(execution, &out, .timeout = hf_minutes(10));
     const char *text = status == HF_OK ? out.data : hf_error_text();
@@ -119,7 +117,7 @@ static void a_dump_names_the_activity_that_a_workflow_waits_for(void **state)
 {
     (void)state;
     seen = 0;
-    play_scene((scene){run_act, nap, true, dump_often, HF_OK, "1", 0});
+    play_scene((scene){run_act, nap, true, dump_often, HF_OK, "1"});
     assert_int_equal(seen, 8); /* once it is kept in memory */
 }
 
@@ -161,8 +159,8 @@ static hf_status leave_open_and_fail(hf_payload in, hf_payload *ret_out)
 static void a_scope_left_open_is_closed_before_the_run_is(void **state)
 {
     (void)state;
-    play_scene((scene){leave_open, nap, true, NULL, HF_ERR_FAILED, "the workflow returned with a scope still open", 0});
-    play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence", 0});
+    play_scene((scene){leave_open, nap, true, NULL, HF_ERR_FAILED, "the workflow returned with a scope still open"});
+    play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence"});
 }
 
 /* A child that does not care about its cancel, and tells that it is alive. */
@@ -194,8 +192,8 @@ static hf_status try_act(hf_payload in, hf_payload *ret_out)
 static void a_scope_left_open_fails_an_activity_wherever_it_runs(void **state)
 {
     (void)state;
-    play_scene((scene){try_act, leave_open_in_activity, false, NULL, HF_ERR_FAILED, "activity 'act' failed", 0});
-    play_scene((scene){try_act, leave_open_in_activity, true, NULL, HF_ERR_FAILED, "activity 'act' failed", 0});
+    play_scene((scene){try_act, leave_open_in_activity, false, NULL, HF_ERR_FAILED, "activity 'act' failed"});
+    play_scene((scene){try_act, leave_open_in_activity, true, NULL, HF_ERR_FAILED, "activity 'act' failed"});
 }
 
 /* ---- Bounds that no clock reaches ----------------------------------------------------------------------------------------- */
@@ -220,7 +218,7 @@ static hf_status wait_for_centuries(hf_payload in, hf_payload *ret_out)
 static void an_activity_may_take_as_long_as_can_be_said(void **state)
 {
     (void)state;
-    play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1", 0});
+    play_scene((scene){wait_for_centuries, is_in_time, true, NULL, HF_OK, "1"});
 }
 
 /* ---- The last heartbeat --------------------------------------------------------------------------------------------------- */
@@ -241,8 +239,8 @@ static hf_status beat_and_fail(hf_payload in, hf_payload *ret_out)
 static void the_next_attempt_sees_the_last_heartbeat(void **state)
 {
     (void)state;
-    play_scene((scene){run_act, beat_and_fail, false, NULL, HF_OK, "2", 0});
-    play_scene((scene){run_act, beat_and_fail, true, NULL, HF_OK, "2", 0});
+    play_scene((scene){run_act, beat_and_fail, false, NULL, HF_OK, "2"});
+    play_scene((scene){run_act, beat_and_fail, true, NULL, HF_OK, "2"});
 }
 
 /* ---- Runs of a workflow that fails ------------------------------------------------------------------------------------------ */
@@ -255,14 +253,10 @@ static hf_status fail_late(hf_payload in, hf_payload *ret_out)
     return hf_raise(HF_ERR_FAILED, "at %d minutes", (int)(hf_wall_now(NULL).ns / hf_minutes(1).ns % 1000));
 }
 
-static void a_workflow_that_fails_runs_once_if_that_was_said(void **state)
+static void a_workflow_that_fails_runs_once(void **state)
 {
     (void)state;
-    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", 0});
-    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", HF_OFF});
-    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes", 1});
-    hf_service *none = (hf_service *)(void *)state; /* it is not asked */
-    assert_int_equal(hf_start(none, "scene", hf_payload_none(), NULL, .attempts_max = -3), HF_ERR_INVALID);
+    play_scene((scene){fail_late, nap, true, NULL, HF_ERR_FAILED, "at 337 minutes"});
 }
 
 /* ---- Attempts of an activity ------------------------------------------------------------------------------------------------ */
@@ -286,7 +280,7 @@ static hf_status try_once(hf_payload in, hf_payload *ret_out)
 static void an_activity_whose_retries_are_off_is_tried_once(void **state)
 {
     (void)state;
-    play_scene((scene){try_once, fail_each_time, true, NULL, HF_OK, "\"attempt 1\"", 0});
+    play_scene((scene){try_once, fail_each_time, true, NULL, HF_OK, "\"attempt 1\""});
 }
 
 /* ---- Its own bound, and the service's ----------------------------------------------------------------------------------------- */
@@ -317,8 +311,8 @@ static hf_status bound_all_attempts(hf_payload in, hf_payload *ret_out)
 static void late(uint64_t seed)
 {
     static const char WANTED[] = "\"HF_ERR_TIMEOUT\"";
-    play_seed(&(scene){bound_attempt, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED, 0}, seed);
-    play_seed(&(scene){bound_all_attempts, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED, 0}, seed);
+    play_seed(&(scene){bound_attempt, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED}, seed);
+    play_seed(&(scene){bound_all_attempts, sleep_long, seed % 2 == 0, NULL, HF_OK, WANTED}, seed);
 }
 
 static void an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first(void **state)
@@ -351,7 +345,7 @@ static hf_status use_id_again(hf_payload in, hf_payload *ret_out)
 static void the_id_of_an_activity_that_was_just_given_up_is_in_use(void **state)
 {
     (void)state;
-    play_scene((scene){use_id_again, nap, true, NULL, HF_OK, "\"HF_ERR_EXISTS\"", 0});
+    play_scene((scene){use_id_again, nap, true, NULL, HF_OK, "\"HF_ERR_EXISTS\""});
 }
 
 /* ---- Flows -------------------------------------------------------------------------------------------------------------------- */
@@ -410,13 +404,13 @@ static hf_status leave_flow_late(hf_payload in, hf_payload *ret_out)
 static void a_workflow_leaves_a_flow_before_its_end(void **state)
 {
     (void)state;
-    play_scene((scene){leave_flow, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
+    play_scene((scene){leave_flow, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\""});
 }
 
 static void a_workflows_deadline_may_be_over_before_the_wait(void **state)
 {
     (void)state;
-    play_scene((scene){leave_flow_late, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\"", 0});
+    play_scene((scene){leave_flow_late, nap, true, NULL, HF_OK, "\"HF_ERR_TIMEOUT\""});
 }
 
 /* ---- Evicted at a limit ---------------------------------------------------------------------------------------------- */
@@ -450,7 +444,7 @@ static hf_status ask_for_too_many(hf_payload in, hf_payload *ret_out)
 static void a_run_at_its_limit_of_activities_can_be_evicted(void **state)
 {
     (void)state;
-    play_scene((scene){ask_for_too_many, nap, true, NULL, HF_OK, "1", 0});
+    play_scene((scene){ask_for_too_many, nap, true, NULL, HF_OK, "1"});
 }
 
 static const struct CMUnitTest TESTS[] = {
@@ -459,7 +453,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(a_scope_left_open_fails_an_activity_wherever_it_runs),
     cmocka_unit_test(an_activity_may_take_as_long_as_can_be_said),
     cmocka_unit_test(the_next_attempt_sees_the_last_heartbeat),
-    cmocka_unit_test(a_workflow_that_fails_runs_once_if_that_was_said),
+    cmocka_unit_test(a_workflow_that_fails_runs_once),
     cmocka_unit_test(an_activity_whose_retries_are_off_is_tried_once),
     cmocka_unit_test(an_activity_that_takes_too_long_has_timed_out_whoever_sees_it_first),
     cmocka_unit_test(the_id_of_an_activity_that_was_just_given_up_is_in_use),

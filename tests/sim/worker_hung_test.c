@@ -535,7 +535,7 @@ static hf_status look_at_texts(hf_service *service)
         HF_TRY(sleep_until(hungs[0].canceled_ns + (is_zombie ? 10250 : 8000) * MS));
         for (int i = 0; i < 4; i++) {
             char *text = NULL;
-            HF_TRY(i < 2 ? hf_dump(NULL, &text, .json = i == 1) : hf_metrics(NULL, i == 3, &text));
+            HF_TRY(i < 2 ? hf_dump(NULL, &text, .json = i == 1) : hf_metrics(NULL, &text, .json = i == 3));
             HF_CHECK_SAY((strstr(text, WANTED[i]) != NULL) == is_zombie && (strstr(text, AGES[i]) != NULL) == is_zombie,
                          "%s", text);
             hf_text_free(text);

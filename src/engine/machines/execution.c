@@ -220,6 +220,8 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run)
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
     char why[HF_MESSAGE_LEN_MAX];
     hf_notice_sentence(core, run, why);
+    HF_SLOT(run)->over_count = run->event_count;
+    HF_SLOT(run)->over_len = run->history_len;
     hf_execution_terminate(core, run, hf_str_of(why), NULL, HF_STR("history-service"));
     HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_ENDED);
     return true;

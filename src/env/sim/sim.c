@@ -2,6 +2,8 @@
  * (threads and time), poller.c, delivery.c, stream.c, listen.c (network), disk.c, crash.c (files), memory.c. */
 #include "env/sim/sim_private.h"
 
+#include "base/span.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +243,8 @@ static hf_status options_fill(hf_op *op, const hf_sim_options *given, hf_sim_opt
     HF_TRY(number_fill(op, "latency_max", &options.latency_max.ns, 1000000, 0));
     HF_TRY(number_fill(op, "disk_len_max", &options.disk_len_max, HF_UNLIMITED, 0));
     HF_TRY(number_fill(op, "crash_after", &options.crash_after, 0, 0));
-    HF_TRY(number_fill(op, "steps_max", &options.steps_max, INT64_C(100000000), INT64_MAX));
+    HF_TRY(hf_number_check(op, "hf_sim_new", ".steps_max", options.steps_max, HF_MAY_BE_UNLIMITED));
+    HF_TRY(number_fill(op, "steps_max", &options.steps_max, INT64_C(100000000), 0));
     HF_TRY(bounds_check(op, &options));
     options.steps_max = options.steps_max < 0 ? INT64_MAX : options.steps_max;
     options.buffer_len = options.buffer_len == 0 ? 4096 : options.buffer_len;

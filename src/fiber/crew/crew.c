@@ -246,7 +246,7 @@ hf_status hf_crew_check_span(hf_fiber *self, const char *verb, const char *what,
 {
     hf_op op;
     hf_op_init(&op);
-    if (!self->crew->is_strict || hf_span_check_unit(&op, verb, what, span) == HF_OK) {
+    if (!self->crew->is_strict || hf_span_check(&op, verb, what, span, HF_MAY_BE_PAST) == HF_OK) {
         return HF_OK;
     }
     return hf_refuse_at(self, op.status, verb, "%s", op.message);

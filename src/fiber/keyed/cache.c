@@ -405,25 +405,21 @@ hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
     return HF_OK;
 }
 
-hf_cache_stats hf_cache_stat(hf_cache *cache)
+hf_status hf_cache_stats(hf_cache *cache, hf_cache_counts *ret_counts)
 {
-    hf_cache_stats stats;
-    memset(&stats, 0, sizeof stats);
-    if (cache == NULL) {
-        return stats;
+    if (cache == NULL || ret_counts == NULL) {
+        return hf_raise(HF_ERR_MISUSE, "hf_cache_stats needs a cache and a place for the counts");
     }
-    hf_fiber *self = hf_enter(cache->rt);
-    if (self == NULL) {
-        return stats;
-    }
+    HF_VERB_ENTER(self, hf_cache_stats, cache->rt);
     hf_spin_lock(&cache->lock);
-    stats.count = cache->keys.count;
-    stats.bytes = cache->bytes;
-    stats.pinned = cache->pinned_count;
-    stats.hits = cache->hits;
-    stats.misses = cache->misses;
-    stats.evictions = cache->evictions;
+    *ret_counts = (hf_cache_counts){
+        .count = cache->keys.count,
+        .bytes = cache->bytes,
+        .pinned = cache->pinned_count,
+        .hits = cache->hits,
+        .misses = cache->misses,
+        .evictions = cache->evictions,
+    };
     hf_spin_unlock(&cache->lock);
-    hf_leave(self);
-    return stats;
+    HF_LEAVE(self, HF_OK);
 }

@@ -1,6 +1,7 @@
 /* Dispatchers as users see them: pools, views, serial ones; forking onto them; hf_block. */
 #include "fiber/sched/dispatch.h"
 
+#include "base/span.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/watch.h"
@@ -38,6 +39,10 @@ static hf_status make_public(hf_fiber *self, hf_dispatcher **ret, hf_dispatcher 
     }
     if (options->limit < 0 || options->limit > HF_POOL_THREADS_MAX) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, verb, "limit must be 1 to %d", HF_POOL_THREADS_MAX));
+    }
+    if (hf_number_check(&op, verb, ".queue_max", options->queue_max, HF_MAY_BE_UNLIMITED) != HF_OK ||
+        hf_span_check(&op, verb, ".idle", options->idle, HF_MAY_BE_OFF | HF_MAY_BE_SHORT) != HF_OK) {
+        HF_LEAVE(self, hf_op_end(self, &op));
     }
     if (pool != NULL && pool->kind == HF_DISPATCH_SERIAL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, verb, "a view is of a pool or of another view"));

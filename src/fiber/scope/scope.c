@@ -115,7 +115,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
         scope->policy.hooks = &hf_join_all_hooks;
     }
     scope->tally = (hf_tally){.n = scope->policy.n, .state = scope->policy.state};
-    scope->jobs_max = options->jobs_max > 0 ? options->jobs_max : INT64_MAX;
+    scope->jobs_max = options->branches_max > 0 ? options->branches_max : INT64_MAX;
     scope->on = self->crew != NULL ? hf_crew_dispatcher(self->crew) : options->on;
     scope->locals = self->locals;
     hf_list_init(&scope->children);
@@ -240,10 +240,10 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
         hf_crew_check_span(self, "hf_scope_open", ".timeout", options->timeout) != HF_OK) {
         HF_LEAVE(self, HF_ERR_INVALID);
     }
-    if (options->jobs_max < 0 && options->jobs_max != HF_UNLIMITED) {
+    if (options->branches_max < 0 && options->branches_max != HF_UNLIMITED) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_INVALID, "hf_scope_open",
-                                    "jobs_max is a number of children or HF_UNLIMITED, not %lld",
-                                    (long long)options->jobs_max));
+                                    "branches_max is a number of children or HF_UNLIMITED, not %lld",
+                                    (long long)options->branches_max));
     }
     hf_op op;
     hf_op_init(&op);

@@ -11,7 +11,7 @@ enum { ON_STACK = 256 };
 
 /* ---- Open -------------------------------------------------------------------------------------------------------- */
 
-static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collect_options *options, hf_status *ret_status)
+static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_options *options, hf_status *ret_status)
 {
     size_t capacity = options->capacity == 0 || options->mode == HF_FLOW_CONFLATE ? 1 : options->capacity;
     if (capacity > HF_CHAN_LEN_MAX || (flow->value_len > 0 && capacity > HF_CHAN_LEN_MAX / flow->value_len)) {
@@ -136,9 +136,9 @@ static hf_status open_on(hf_flow *flow, hf_collector *collector)
     return starts ? hf_work_start(&collector->run->work) : HF_OK;
 }
 
-hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector, const hf_collect_options *options)
+hf_status hf_collector_open_with(hf_flow *flow, hf_collector **ret_collector, const hf_collector_options *options)
 {
-    HF_OPTIONS(hf_collect_options, options, hf_collector_open);
+    HF_OPTIONS(hf_collector_options, options, hf_collector_open);
     HF_VERB_ENTER(self, hf_collector_open, flow != NULL ? flow->rt : NULL);
     if (flow == NULL || ret_collector == NULL) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_collector_open",
@@ -360,9 +360,9 @@ static void free_room(room *large)
     }
 }
 
-hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_collect_options *options)
+hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, const hf_flow_collect_options *options)
 {
-    HF_OPTIONS(hf_collect_options, options, hf_flow_collect);
+    HF_OPTIONS(hf_flow_collect_options, options, hf_flow_collect);
     HF_VERB_ENTER(self, hf_flow_collect, flow != NULL ? flow->rt : NULL);
     if (flow == NULL || item == NULL) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_flow_collect needs a flow and a function for its values"));
@@ -383,7 +383,7 @@ hf_status hf_flow_collect_with(hf_flow *flow, hf_flow_item item, void *ctx, cons
     hf_instant deadline = hf_self_deadline(self, flow->rt, options->timeout);
     hf_leave(self);
     hf_collector *collector = NULL;
-    hf_status status = hf_collector_open_with(flow, &collector, options);
+    hf_status status = hf_collector_open(flow, &collector, .mode = options->mode, .capacity = options->capacity);
     if (status == HF_OK) {
         status = collect_into(collector, large != NULL ? large->value : small, item, ctx, deadline);
         (void)hf_collector_close(collector);

@@ -25,12 +25,14 @@ const char hf_unnamed_shield[] = "shield";
 
 enum { SLOTS_FIRST = 16, NAME_LEN_MAX = 128 };
 
+enum { HISTOGRAM_COUNT = 32 }; /* classes of a histogram: powers of two of microseconds */
+
 typedef struct figures {
     uint64_t count; /* scopes closed */
     uint64_t forks; /* children they had */
     uint64_t sum_us;
     uint64_t max_us;
-    uint64_t classes[HF_HISTOGRAM_COUNT]; /* class 0: below 1 us; class k: from 2^(k-1) to 2^k us; the last: the rest */
+    uint64_t classes[HISTOGRAM_COUNT]; /* class 0: below 1 us; class k: from 2^(k-1) to 2^k us; the last: the rest */
 } figures;
 
 typedef struct entry {
@@ -134,7 +136,7 @@ static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
 static unsigned class_of(uint64_t us)
 {
     unsigned class = us == 0 ? 0 : 64 - (unsigned)__builtin_clzll(us);
-    return class < HF_HISTOGRAM_COUNT ? class : HF_HISTOGRAM_COUNT - 1;
+    return class < HISTOGRAM_COUNT ? class : HISTOGRAM_COUNT - 1;
 }
 
 void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
@@ -176,7 +178,7 @@ static void add(figures *into, const figures *from)
     into->forks += from->forks;
     into->sum_us += from->sum_us;
     into->max_us = from->max_us > into->max_us ? from->max_us : into->max_us;
-    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
         into->classes[i] += from->classes[i];
     }
 }
@@ -207,7 +209,7 @@ static void add_up(hf_runtime *rt, hf_names *total)
     X(steals)       \
     X(wakes_remote) \
     X(pool_calls)   \
-    X(pool_depth) X(pool_threads) X(fibers) X(jobs) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
+    X(pool_depth) X(pool_threads) X(fibers) X(branches) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {
@@ -223,13 +225,13 @@ static void text_figures(hf_buf *buf, const char *name, const figures *from)
     text_line(buf, "scope.duration.count", name, from->count);
     text_line(buf, "scope.duration.sum_us", name, from->sum_us);
     text_line(buf, "scope.duration.max_us", name, from->max_us);
-    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
         if (from->classes[i] == 0) {
             continue;
         }
         hf_buf_puts(buf, "scope.duration.class{name=");
         hf_json_quote(buf, name, strlen(name));
-        if (i < HF_HISTOGRAM_COUNT - 1) {
+        if (i < HISTOGRAM_COUNT - 1) {
             hf_buf_putf(buf, ",below_us=\"%llu\"", 1ULL << i);
         } else {
             hf_buf_puts(buf, ",below_us=\"inf\"");
@@ -268,12 +270,12 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_key_uint(json, "max_us", from->max_us);
     hf_json_key(json, "classes");
     hf_json_array(json);
-    for (int i = 0; i < HF_HISTOGRAM_COUNT; i++) {
+    for (int i = 0; i < HISTOGRAM_COUNT; i++) {
         if (from->classes[i] == 0) {
             continue;
         }
         hf_json_object(json);
-        if (i < HF_HISTOGRAM_COUNT - 1) {
+        if (i < HISTOGRAM_COUNT - 1) {
             hf_json_key_uint(json, "below_us", UINT64_C(1) << i);
         } else {
             hf_json_key_string(json, "below_us", NULL);
@@ -318,8 +320,9 @@ static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names
     hf_buf_putc(buf, '\n');
 }
 
-hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
+hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics_options *options)
 {
+    HF_OPTIONS(hf_metrics_options, options, hf_metrics);
     HF_TRY(HF_VERB_ALLOWED(hf_metrics));
     hf_runtime *rt = runtime != NULL ? runtime : hf_runtime_current();
     hf_stats stats;
@@ -342,7 +345,7 @@ hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
     add_up(rt, &total);
     hf_buf buf;
     hf_buf_init(&buf, rt->allocator, HF_TEXT_LEN_MAX);
-    if (json) {
+    if (options->json) {
         write_json(&buf, &stats, &total, &zombies);
     } else {
         write_text(&buf, &stats, &total, &zombies);

@@ -115,7 +115,7 @@ static void a_run_that_is_ended_by_a_limit_says_which(void **state)
     told[0] = '\0';
     hf_rig_do(&rig, "signal wf c; signal wf d => not_found");
     assert_told(
-        "error workflow_over_limit workflow=wf type=type events=6 limit=5 message=\"the run was terminated\"\n");
+        "error workflow_over_limit workflow=wf type=type events=5 limit=5 message=\"the run was terminated\"\n");
     hf_rig_history(
         &rig, "wf",
         "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1\n3 WorkflowExecutionSignaled a\n"

@@ -27,6 +27,7 @@ static void options_are_checked(void **state)
         {"below off", {.size = sizeof(hf_sim_options), .eio_permille = -3}, HF_ERR_INVALID},
         {"unlimited disk", {.size = sizeof(hf_sim_options), .disk_len_max = HF_UNLIMITED}, HF_OK},
         {"unlimited steps", {.size = sizeof(hf_sim_options), .steps_max = HF_UNLIMITED}, HF_OK},
+        {"no steps", {.size = sizeof(hf_sim_options), .steps_max = HF_OFF}, HF_ERR_INVALID},
         {"negative crash", {.size = sizeof(hf_sim_options), .crash_after = -7}, HF_ERR_INVALID},
         {"endless latency", {.size = sizeof(hf_sim_options), .latency_max = {.ns = INT64_MAX}}, HF_ERR_INVALID},
         {"huge buffer", {.size = sizeof(hf_sim_options), .buffer_len = SIZE_MAX}, HF_ERR_INVALID},

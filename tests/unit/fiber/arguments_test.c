@@ -43,7 +43,7 @@ static hf_status make_nowhere(void *arg)
     REFUSED(hf_random(NULL, NULL, 8), HF_ERR_MISUSE, "a place for 8 bytes");
     REFUSED(hf_runtime_stats(NULL, NULL), HF_ERR_MISUSE, "a place for the numbers");
     REFUSED(hf_dump(NULL, NULL), HF_ERR_MISUSE, "a place for the text");
-    REFUSED(hf_metrics(NULL, true, NULL), HF_ERR_MISUSE, "a place for the text");
+    REFUSED(hf_metrics(NULL, NULL, .json = true), HF_ERR_MISUSE, "a place for the text");
     REFUSED(hf_listener_open("tcp:127.0.0.1:0", NULL), HF_ERR_MISUSE, "a place for the listener");
     REFUSED(hf_conn_open("tcp:127.0.0.1:1", NULL), HF_ERR_MISUSE, "a place for the connection");
     REFUSED(hf_file_open("x", HF_FILE_READ, NULL), HF_ERR_MISUSE, "a place for the file");
@@ -92,8 +92,8 @@ static hf_status look_at_nothing(void *arg)
     HF_CHECK(tally.forked == 0 && tally.running == 0 && tally.ok == 0 && tally.failed == 0 && tally.canceled == 0);
     HF_CHECK(strcmp(hf_scope_name(NULL), "") == 0 && hf_scope_is_idle(NULL) && hf_scope_failure(NULL, 0) == NULL);
     HF_CHECK(hf_chan_count(NULL) == 0 && hf_keylock_count(NULL) == 0 && hf_flight_count(NULL) == 0);
-    hf_cache_stats stats = hf_cache_stat(NULL);
-    HF_CHECK(stats.count == 0 && stats.hits == 0 && stats.misses == 0);
+    hf_cache_counts counts;
+    REFUSED(hf_cache_stats(NULL, &counts), HF_ERR_MISUSE, "needs a cache");
     HF_CHECK(hf_collector_dropped(NULL) == 0 && hf_value_data(NULL) == NULL && hf_value_len(NULL) == 0);
     HF_CHECK(strcmp(hf_conn_peer(NULL), "") == 0 && strcmp(hf_listener_address(NULL), "") == 0);
     HF_CHECK(hf_process_pid(NULL) == -1 && hf_process_in(NULL) == NULL);
@@ -137,10 +137,32 @@ static hf_status negative_jobs(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    REFUSED(hf_scope_open(&scope, .jobs_max = -7), HF_ERR_INVALID, "jobs_max");
-    REFUSED(hf_scope_open(&scope, .jobs_max = HF_OFF), HF_ERR_INVALID, "jobs_max");
+    REFUSED(hf_scope_open(&scope, .branches_max = -7), HF_ERR_INVALID, "branches_max");
+    REFUSED(hf_scope_open(&scope, .branches_max = HF_OFF), HF_ERR_INVALID, "branches_max");
     HF_CHECK(scope == NULL);
-    return hf_scope_open(&scope, .jobs_max = HF_UNLIMITED);
+    return hf_scope_open(&scope, .branches_max = HF_UNLIMITED);
+}
+
+static hf_status negative_figures(void *arg)
+{
+    (void)arg;
+    hf_dispatcher *pool = NULL;
+    hf_runtime *runtime = NULL;
+    REFUSED(hf_pool_new(&pool, .idle = hf_nanoseconds(-2)), HF_ERR_INVALID, ".idle is negative");
+    REFUSED(hf_pool_new(&pool, .queue_max = HF_OFF), HF_ERR_INVALID, ".queue_max is -1");
+    REFUSED(hf_runtime_new(&runtime, .fibers_max = -7), HF_ERR_INVALID, ".fibers_max is -7");
+    REFUSED(hf_runtime_new(&runtime, .watchdog = {.zombies_max = -7}), HF_ERR_INVALID, ".watchdog.zombies_max is -7");
+    REFUSED(hf_runtime_new(&runtime, .watchdog = {.stuck_after = hf_seconds(-7)}), HF_ERR_INVALID,
+            ".watchdog.stuck_after is negative: give a time, or HF_SPAN_OFF");
+    HF_CHECK(pool == NULL && runtime == NULL);
+    HF_TRY(hf_pool_new(&pool, .idle = HF_SPAN_OFF, .queue_max = HF_UNLIMITED));
+    return hf_dispatcher_free(pool);
+}
+
+static void negative_figures_are_refused(void **state)
+{
+    (void)state;
+    simulated_and_on_threads("negative figures", 10, negative_figures);
 }
 
 static void a_negative_bound_of_children_is_refused(void **state)
@@ -227,6 +249,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(accessors_take_no_object_for_nothing),
         cmocka_unit_test(a_stack_over_256_k_is_refused),
         cmocka_unit_test(a_negative_bound_of_children_is_refused),
+        cmocka_unit_test(negative_figures_are_refused),
         cmocka_unit_test(a_port_over_65535_is_named),
         cmocka_unit_test(the_simulator_refuses_in_sentences),
         cmocka_unit_test(a_raised_signal_arrives_where_it_is_open),

@@ -256,7 +256,7 @@ static void dump_of_ten_thousand_fibers_while_all_threads_are_busy(void **state)
         hf_text_free(text);
     }
     char *metrics = NULL;
-    HF_CHECK(hf_metrics(rt, false, &metrics) == HF_OK && line_of(metrics, "steals ") != NULL);
+    HF_CHECK(hf_metrics(rt, &metrics) == HF_OK && line_of(metrics, "steals ") != NULL);
     hf_text_free(metrics);
     atomic_store(&c.stop, true);
     for (int i = THREADS - 1; i >= 0; i--) {
@@ -432,7 +432,7 @@ static hf_status dump_often(void *arg)
         char *text = NULL;
         HF_TRY(hf_dump(NULL, &text, .json = atomic_load(&c->dumps) % 2 == 1));
         hf_text_free(text);
-        HF_TRY(hf_metrics(NULL, true, &text));
+        HF_TRY(hf_metrics(NULL, &text, .json = true));
         HF_CHECK(json_is_valid(text));
         hf_text_free(text);
         if (atomic_fetch_add(&c->dumps, 1) + 1 >= c->dumps_max) {
@@ -525,7 +525,7 @@ static hf_verdict dump_in_hook(const hf_tally *tally, const hf_outcome *outcome)
     char *text = NULL;
     if (outcome != NULL) {
         HF_CHECK(hf_dump(NULL, &text) == HF_ERR_MISUSE);
-        HF_CHECK(hf_metrics(NULL, false, &text) == HF_ERR_MISUSE);
+        HF_CHECK(hf_metrics(NULL, &text) == HF_ERR_MISUSE);
         *(int *)tally->state += 1;
     }
     return HF_GO_ON;
@@ -538,9 +538,9 @@ static hf_status misuse_in_fiber(void *arg)
     char *text = NULL;
     int hooked = 0;
     HF_CHECK(hf_dump(NULL, NULL) == HF_ERR_MISUSE);
-    HF_CHECK(hf_metrics(NULL, true, NULL) == HF_ERR_MISUSE);
+    HF_CHECK(hf_metrics(NULL, NULL, .json = true) == HF_ERR_MISUSE);
     HF_CHECK(hf_dump(other, &text) == HF_ERR_MISUSE); /* two that did this to each other would wait for ever */
-    HF_CHECK(hf_metrics(other, true, &text) == HF_ERR_MISUSE);
+    HF_CHECK(hf_metrics(other, &text, .json = true) == HF_ERR_MISUSE);
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .join = hf_join_policy_of(&HOOKS, 0, &hooked)));
     HF_TRY(hf_fork(scope, nothing, NULL));
@@ -554,7 +554,7 @@ static void dump_and_metrics_refuse_misuse(void **state)
     (void)state;
     char *text = NULL;
     assert_int_equal(hf_dump(NULL, &text), HF_ERR_MISUSE);
-    assert_int_equal(hf_metrics(NULL, true, &text), HF_ERR_MISUSE);
+    assert_int_equal(hf_metrics(NULL, &text, .json = true), HF_ERR_MISUSE);
     hf_runtime *other = NULL;
     assert_int_equal(hf_runtime_new(&other, .threads = HF_OFF), HF_OK);
     assert_int_equal(hf_dump(other, &text), HF_OK); /* an empty one that nobody drives */
@@ -610,7 +610,7 @@ static hf_status dump_with_little_memory(void *arg)
             char *text = NULL;
             int live = atomic_load(&s->live);
             atomic_store(&s->left, n);
-            status = form < 2 ? hf_dump(NULL, &text, .json = form == 1) : hf_metrics(NULL, form == 3, &text);
+            status = form < 2 ? hf_dump(NULL, &text, .json = form == 1) : hf_metrics(NULL, &text, .json = form == 3);
             atomic_store(&s->left, -1);
             HF_CHECK((status == HF_OK) == (text != NULL));
             HF_CHECK(status == HF_OK || status == HF_ERR_NOMEM);
@@ -661,8 +661,8 @@ static hf_status measure(void *arg)
         HF_AUTO(hf_scope_close) hf_scope *unnamed = NULL;
         HF_TRY(hf_scope_open(&unnamed));
     }
-    HF_TRY(hf_metrics(NULL, false, &m->text));
-    return hf_metrics(NULL, true, &m->json);
+    HF_TRY(hf_metrics(NULL, &m->text));
+    return hf_metrics(NULL, &m->json, .json = true);
 }
 
 static uint64_t number_after(const char *text, const char *key)
@@ -709,7 +709,7 @@ static hf_status use_many_names(void *arg)
         HF_TRY(hf_scope_open(&scope, .name = name));
         HF_TRY(hf_scope_close(scope));
     }
-    return hf_metrics(NULL, false, &m->text);
+    return hf_metrics(NULL, &m->text);
 }
 
 static void metrics_of_too_many_names_share_one(void **state)

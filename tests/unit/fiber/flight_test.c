@@ -428,7 +428,7 @@ static hf_status refused_flight(void *arg)
     HF_TRY(hf_chan_new(sizeof(int), &gate));
     s.gate = gate;
     HF_AUTO(hf_scope_close) hf_scope *work = NULL;
-    HF_TRY(hf_scope_open(&work, .jobs_max = 1));
+    HF_TRY(hf_scope_open(&work, .branches_max = 1));
     HF_AUTO(hf_flight_free) hf_flight *flight = NULL;
     HF_TRY(hf_flight_new(&flight, .scope = work, .detach = true));
     HF_CHECK(hf_flight_run(flight, "a", 1, fetch, &s, NULL, .timeout = hf_milliseconds(1)) == HF_ERR_TIMEOUT);

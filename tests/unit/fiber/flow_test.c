@@ -619,7 +619,7 @@ static hf_status shared_failure(void *arg)
     HF_CHECK(hf_canceled() == HF_OK);
     HF_TRY(hf_join(store)); /* told to the collector, so not a failure of the store */
     HF_AUTO(hf_scope_close) hf_scope *small = NULL;
-    HF_TRY(hf_scope_open(&small, .jobs_max = 1));
+    HF_TRY(hf_scope_open(&small, .branches_max = 1));
     atomic_int ended = 0;
     HF_AUTO(hf_flow_free) hf_flow *first = NULL;
     HF_AUTO(hf_flow_free) hf_flow *second = NULL;

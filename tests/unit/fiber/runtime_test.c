@@ -595,7 +595,7 @@ static hf_status counted(void *arg)
     HF_CHECK(after.forks - before.forks == 10 && after.scopes - before.scopes == 1);
     HF_TRY(hf_join(scope));
     HF_TRY(hf_runtime_stats(NULL, &after));
-    HF_CHECK(after.joins - before.joins >= 1 && after.jobs == 1 && after.switches > 0);
+    HF_CHECK(after.joins - before.joins >= 1 && after.branches == 1 && after.switches > 0);
     HF_CHECK(after.fibers >= 1 && after.stack_bytes > 0 && after.threads >= 1 && after.zombies == 0);
     return HF_OK;
 }

@@ -113,7 +113,7 @@ static hf_status leaving_cleans_up(void *arg)
     HF_CHECK(hf_canceled() == HF_OK);
     hf_stats stats;
     HF_TRY(hf_runtime_stats(NULL, &stats));
-    HF_CHECK(stats.jobs == 1); /* this one */
+    HF_CHECK(stats.branches == 1); /* this one */
     return HF_OK;
 }
 
@@ -665,7 +665,7 @@ static hf_status whole_zoo(void *arg)
         HF_TRY(hf_yield());
         HF_TRY(hf_runtime_stats(NULL, &stats));
     } while (stats.fibers != 1);
-    HF_CHECK(stats.jobs == 1 && stats.pool_depth == 0);
+    HF_CHECK(stats.branches == 1 && stats.pool_depth == 0);
     return HF_OK;
 }
 
@@ -747,7 +747,7 @@ static hf_status delayed(void *arg)
     HF_TRY(hf_sleep(hf_seconds(30)));
     hf_stats stats;
     HF_TRY(hf_runtime_stats(NULL, &stats));
-    HF_CHECK(ran == 0 && stats.fibers == 1 && stats.jobs == 1001);
+    HF_CHECK(ran == 0 && stats.fibers == 1 && stats.branches == 1001);
     HF_TRY(hf_join(scope));
     HF_CHECK(ran == 1000 && ms_since(start) >= 60000);
     return HF_OK;
@@ -763,7 +763,7 @@ static hf_status at_most_three(void *arg)
 {
     (void)arg;
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
-    HF_TRY(hf_scope_open(&scope, .jobs_max = 3));
+    HF_TRY(hf_scope_open(&scope, .branches_max = 3));
     for (int i = 0; i < 3; i++) {
         HF_TRY(hf_fork(scope, sleep_long, NULL));
     }

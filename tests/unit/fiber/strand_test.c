@@ -287,9 +287,9 @@ static hf_status evict_family(const family *f)
     HF_TRY(hf_runtime_stats(NULL, &after));
     HF_CHECK_SAY(after.stranded - before.stranded == (uint64_t)f->stranded, "%s: %d were stranded, not %d", f->name,
                  (int)(after.stranded - before.stranded), f->stranded);
-    HF_CHECK_SAY(after.fibers == before.fibers && after.jobs == before.jobs && after.scopes == before.scopes,
+    HF_CHECK_SAY(after.fibers == before.fibers && after.branches == before.branches && after.scopes == before.scopes,
                  "%s: fibers %d, jobs %d, scopes %d more", f->name, (int)(after.fibers - before.fibers),
-                 (int)(after.jobs - before.jobs), (int)(after.scopes - before.scopes));
+                 (int)(after.branches - before.branches), (int)(after.scopes - before.scopes));
     HF_CHECK(f->note == NULL || strstr(o.notes, f->note) != NULL); /* the others had their cleanup */
     return HF_OK;
 }
@@ -380,7 +380,7 @@ static hf_status drive_talk(void *arg)
         HF_TRY(evict_family(&FAMILIES[0]));
     }
     char *text = NULL;
-    HF_TRY(hf_metrics(NULL, false, &text));
+    HF_TRY(hf_metrics(NULL, &text));
     HF_CHECK(strstr(text, "\nstranded 15\n") != NULL);
     hf_text_free(text);
     HF_TRY(hf_dump(NULL, &text, .no_stacks = true));

@@ -274,7 +274,7 @@ static hf_status call_hf_dump(things *t)
 static hf_status call_hf_metrics(things *t)
 {
     char *text = NULL;
-    hf_status status = hf_metrics(t->rt, false, &text);
+    hf_status status = hf_metrics(t->rt, &text);
     hf_text_free(text);
     return status;
 }
@@ -414,7 +414,11 @@ static hf_status call_hf_cache_pin(things *t)
 }
 #define call_hf_cache_unpin call_hf_cache_pin
 CALL(hf_cache_remove, hf_cache_remove(t->cache, "k", 1))
-LOOK(hf_cache_stat, hf_cache_stat(t->cache))
+static hf_status call_hf_cache_stats(things *t)
+{
+    hf_cache_counts counts;
+    return hf_cache_stats(t->cache, &counts);
+}
 
 CALL_NEW(hf_flow_new, hf_flow, hf_flow_free, 1, &made, .runtime = t->rt)
 static hf_status call_hf_flow_free(things *t)

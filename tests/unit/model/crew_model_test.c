@@ -372,9 +372,9 @@ static hf_status play(uint64_t seed)
     HF_TRY(hf_runtime_stats(NULL, &after));
     HF_CHECK_SAY((int)(after.stranded - before.stranded) == stranded, "M3: %d were stranded, %d counted", stranded,
                  (int)(after.stranded - before.stranded));
-    HF_CHECK_SAY(after.fibers == before.fibers && after.jobs == before.jobs && after.scopes == before.scopes,
+    HF_CHECK_SAY(after.fibers == before.fibers && after.branches == before.branches && after.scopes == before.scopes,
                  "M4: fibers %d, jobs %d, scopes %d more", (int)(after.fibers - before.fibers),
-                 (int)(after.jobs - before.jobs), (int)(after.scopes - before.scopes));
+                 (int)(after.branches - before.branches), (int)(after.scopes - before.scopes));
     return HF_OK;
 }
 

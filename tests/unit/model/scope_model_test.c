@@ -32,7 +32,7 @@ static level *open_scope(node *me)
     hf_scope_options options = {.size = sizeof options};
     options.join =
         hf_join_policy_of(at->has_hooks ? &listening[at->policy][chance(me, 200)] : HOOKS[at->policy], at->n, at);
-    options.jobs_max = at->jobs_max == NEVER ? 0 : at->jobs_max;
+    options.branches_max = at->jobs_max == NEVER ? 0 : at->jobs_max;
     options.runtime = me->on_main ? world.rt : NULL;
     at->nearest = nearest_of(me);
     if (chance(me, 300)) {

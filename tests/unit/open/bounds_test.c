@@ -183,7 +183,7 @@ static void a_workflow_is_told_of_options_that_make_no_sense(void **state)
          "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
          "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
          "HF_ERR_INVALID: activity 'echo' needs .start_to_close or .schedule_to_close: how long it may take\n"
-         "HF_ERR_INVALID: activity 'echo' may take for ever: it needs a bound that passes one day\n"
+         "HF_ERR_INVALID: activity 'echo' has no time limit: .start_to_close or .schedule_to_close must be one\n"
          "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 0.5, not 1 to 1000000: pauses grow\n"
          "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 1e+07, not 1 to 1000000: pauses grow\n"
          "HF_ERR_INVALID: activity 'echo': .retry_coefficient is inf, not 1 to 1000000: pauses grow\n"

@@ -29,10 +29,10 @@ static hf_status add_picky(hf_worker *worker)
     return hf_worker_add_workflow(worker, "picky", picky);
 }
 
-static void note_look(play *p, const char *run_id, const char *name_space)
+static void note_look(play *p, const char *run_id, const char *namespace_)
 {
     hf_insight insight;
-    hf_service_look(p->service, hf_str_of(name_space), hf_str_of(run_id), &insight);
+    hf_service_look(p->service, hf_str_of(namespace_), hf_str_of(run_id), &insight);
     play_note(p, insight.is_known ? "waits" : "not known");
     for (int i = 0; i < insight.waits.count; i++) {
         play_note(p, " %s", insight.waits.items[i]);

@@ -574,8 +574,14 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
 {
     (void)state;
     static const hf_worker_options BAD[] = {
-        {.workflows_max = HF_OFF}, {.workflows_max = -3},         {.activities_max = -3},
-        {.cached_max = -3},        {.pollers_max = HF_UNLIMITED}, {.activity_pollers_max = HF_UNLIMITED},
+        {.workflows_max = HF_OFF},    {.workflows_max = -3},         {.activities_max = -3},
+        {.cached_max = -3},           {.pollers_max = HF_UNLIMITED}, {.activity_pollers_max = HF_UNLIMITED},
+        {.cached_bytes_max = HF_OFF},
+    };
+    static const hf_worker_options PAST[] = {
+        {.sticky_timeout = {.ns = -2}},
+        {.shutdown_grace = {.ns = -2}},
+        {.shutdown_force = {.ns = INT64_MIN}},
     };
     fake_service *fake = fake_new(&(fake_options){0});
     for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
@@ -583,7 +589,14 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
         hf_worker_options options = BAD[i];
         options.size = sizeof options;
         assert_int_equal(hf_worker_new_with(fake_as_service(fake), "orders", &worker, &options), HF_ERR_INVALID);
-        assert_non_null(strstr(hf_error_text(), "_max is a number"));
+        assert_non_null(strstr(hf_error_text(), ": give a number above 0"));
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(PAST); i++) {
+        hf_worker *worker = NULL;
+        hf_worker_options options = PAST[i];
+        options.size = sizeof options;
+        assert_int_equal(hf_worker_new_with(fake_as_service(fake), "orders", &worker, &options), HF_ERR_INVALID);
+        assert_non_null(strstr(hf_error_text(), "is negative: give a time, or HF_SPAN_OFF"));
     }
     fake_free(fake);
 }
