@@ -16,6 +16,7 @@ static hf_failure_box no_memory = {
                 .type = "HF_ERR_NOMEM",
                 .message = "out of memory, also for the details of this failure",
                 .where = "allocator"},
+    .as = HF_ERR_NOMEM,
 };
 
 static void copy_text(char *to, size_t capacity, const char *text)
