@@ -33,6 +33,7 @@ hf_status hf_forked(void)
 
 hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
 {
+    hf_assert(self->kind == HF_FIBER_MEMBER && self->crew != NULL);
     bool was_in_lib = self->in_lib != 0;
     (void)hf_enter(NULL);
     (void)hf_refuse_at(self, HF_ERR_MISUSE, verb,
@@ -91,7 +92,8 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
     }
     for (;;) {
         if (self->lost != 0) {
-            hf_watch_carry(self); /* returns on the new thread of its scheduler */
+            hf_watch_carry(self);                            /* returns on the new thread of its scheduler */
+            hf_assert(self->lost == 0 && self->in_lib != 0); /* L3 */
         }
         hf_sched *sched = self->sched;
         hf_runtime *own = sched->rt;

@@ -28,6 +28,7 @@ static void copy_text(char *to, size_t capacity, const char *text)
 
 static void fill(hf_failure_box *box, hf_status status, const char *type, const char *where, const char *message)
 {
+    hf_assert(status != HF_OK);
     if (type != NULL) {
         copy_text(box->type, sizeof box->type, type);
     } else {
@@ -61,6 +62,7 @@ static void drop_text(hf_failure_box *box)
 {
     char *text = atomic_load_explicit(&box->text, memory_order_relaxed);
     if (HF_UNLIKELY(text != NULL)) {
+        hf_assert(text_memory(box) != NULL);
         atomic_store_explicit(&box->text, NULL, memory_order_relaxed);
         hf_rt_free(text_memory(box), text, HF_CHAIN_LEN_MAX);
     }
@@ -90,7 +92,8 @@ hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, c
 hf_failure_box *hf_box_ref(hf_failure_box *box)
 {
     if (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
-        atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+        unsigned before = atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+        hf_assert(before > 0);
     }
     return box;
 }
@@ -98,7 +101,9 @@ hf_failure_box *hf_box_ref(hf_failure_box *box)
 void hf_box_unref(hf_failure_box *box)
 {
     while (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
-        if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1) {
+        unsigned before = atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel);
+        hf_assert(before > 0);
+        if (before != 1) {
             return;
         }
         hf_failure_box *cause = box->cause;
@@ -132,6 +137,7 @@ static void keep_aside(hf_fiber *self)
 void hf_hook_restore(hf_fiber *self)
 {
     hf_hook_kept *kept = &self->sched->hook_kept;
+    hf_assert(kept->is_kept);
     hf_box_unref(self->failure);
     self->failure = kept->failure;
     self->last_status = kept->last_status;
@@ -141,6 +147,7 @@ void hf_hook_restore(hf_fiber *self)
 
 void hf_self_drop_cause(hf_fiber *self)
 {
+    hf_assert(self->kind == HF_FIBER_THREAD);
     hf_failure_box *own = &HF_CONTAINER(self, hf_thread_fiber, fiber)->box;
     hf_failure_box *cause = own->cause;
     drop_text(own);
@@ -151,6 +158,7 @@ void hf_self_drop_cause(hf_fiber *self)
 
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 {
+    hf_assert(box != NULL && box->as != HF_OK);
     keep_aside(self);
     self->last_status = box->as;
     self->last_where = NULL;
@@ -233,6 +241,7 @@ static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 
 hf_status hf_self_return(hf_fiber *self, hf_status status)
 {
+    hf_assert(self->failure != NULL && status != HF_OK);
     (void)return_as(self->failure, status);
     self->last_status = status;
     return status;
@@ -267,6 +276,7 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
 
 void hf_self_tell(hf_fiber *self)
 {
+    hf_assert(self->last_status != HF_OK && self->last_where != NULL);
     char text[HF_MESSAGE_LEN_MAX];
     describe_note(self, text, sizeof text);
     (void)hf_refuse_at(self, self->last_status, self->last_where, "%s", text);

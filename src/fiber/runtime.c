@@ -145,6 +145,7 @@ static void choose_guard(hf_runtime *rt)
     rt->guard_kind = rt->env->ops->pages_guard(rt->env, page, 4096, HF_GUARD_MARKER) == HF_GUARD_MARKER
                          ? HF_GUARD_MARKER
                          : HF_GUARD_PROTECT;
+    hf_assert(rt->guard_kind != HF_GUARD_BEST);
     rt->env->ops->pages_release(rt->env, page, 4096);
 }
 
@@ -169,6 +170,7 @@ static hf_status make_scheds(hf_runtime *rt, hf_op *op)
 
 hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched)
 {
+    hf_assert(sched->thread == NULL && !sched->rt->hosted);
     char name[16];
     (void)snprintf(name, sizeof name, "hf-fiber-%d", sched->index % 1000);
     return sched->env->ops->thread_start(sched->env, op, name, 256 * 1024, hf_sched_thread_main, sched, &sched->thread);
@@ -326,9 +328,13 @@ static void destroy(hf_runtime *rt)
     hf_watch_close(rt);
     hf_processes_deinit(rt);
     hf_pool_shutdown(rt);
+    hf_assert(rt->pool == NULL && hf_list_is_empty(&rt->pools) && atomic_load(&rt->pool_threads) == 0);
     stop_threads(rt);
     hf_guests_await(env, &rt->guests);
+    hf_assert(atomic_load(&rt->guests.word) == HF_GUESTS_AWAITED); /* F5 */
     drain_all(rt);
+    hf_assert(hf_list_is_empty(&rt->roots) && atomic_load(&rt->closing) == 0); /* F5 */
+    hf_assert(atomic_load(&rt->idlers) == 0 && atomic_load(&rt->searchers) == 0);
     hf_watch_deinit(rt);
     if (rt->reports_overflow) {
         env->ops->overflow_close(env, rt);
@@ -365,6 +371,7 @@ static void cancel_roots(hf_runtime *rt)
     HF_LIST_EACH(node, &rt->roots)
     {
         hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
+        hf_assert(scope->by_thread && scope->rt == rt);
         if (hf_scope_is_outermost(scope)) {
             hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime", true);
         }
@@ -482,6 +489,7 @@ int hf_runtime_fd(hf_runtime *runtime)
 /* False: another thread is in hf_runtime_turn. One that only drives while it waits makes room. */
 static bool begin_turn(hf_runtime *rt)
 {
+    hf_assert(rt->hosted);
     hf_env *env = rt->env;
     atomic_store(&rt->driver, env->ops->thread_id(env));
     for (;;) {

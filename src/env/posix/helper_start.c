@@ -237,6 +237,7 @@ hf_status hf_posix_helper_start(hf_op *op, hf_image_place first, hf_helper_start
     if (error != 0) {
         return hf_fail_errno(op, error, "cannot start the helper process for children");
     }
+    hf_assert(launch.pid > 0);
     start->pid = (pid_t)launch.pid;
     start->pid_fd = launch.pid_fd;
     return HF_OK;

@@ -103,6 +103,7 @@ hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_b
 void hf_posix_lock_close(hf_env *env, const char *path, int fd)
 {
     (void)env;
+    hf_assert(fd >= 0);
     if (is_named(fd, path)) {
         (void)unlink(path);
     }

@@ -33,6 +33,7 @@ static void set_no_delay(int fd)
 /* Removes the file of a unix socket that nobody accepts on. False: it is something else, or somebody does. */
 static bool remove_stale(const hf_address *address)
 {
+    hf_assert(address->as.any.sa_family == AF_UNIX);
     const char *path = address->as.local.sun_path;
     struct stat info;
     if (lstat(path, &info) != 0 || !S_ISSOCK(info.st_mode)) {
@@ -198,6 +199,7 @@ hf_status hf_posix_resolve(hf_env *env, hf_op *op, const char *host, char (*ret_
     if (used == 0 && count > 0) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "the host \"%.200s\" has no internet address", host);
     }
+    hf_assert(used <= count);
     *ret_count = used;
     return HF_OK;
 }

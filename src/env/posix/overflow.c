@@ -125,6 +125,7 @@ hf_status hf_posix_overflow_open(hf_env *env, hf_op *op, bool (*on_fault)(void *
         while (atomic_load(&entries[idx].on_fault) != NULL) {
             idx++;
         }
+        hf_assert(idx < RUNTIMES_MAX); /* the count says that one is free */
         atomic_store(&entries[idx].state, state);
         atomic_store(&entries[idx].on_fault, on_fault);
         entry_count++;
@@ -140,6 +141,7 @@ void hf_posix_overflow_close(hf_env *env, void *state)
     for (size_t i = 0; i < RUNTIMES_MAX; i++) {
         if (atomic_load(&entries[i].on_fault) != NULL && atomic_load(&entries[i].state) == state) {
             atomic_store(&entries[i].on_fault, NULL);
+            hf_assert(entry_count > 0);
             entry_count--;
             if (entry_count == 0) {
                 put_back(SIGSEGV, &before_segv);

@@ -80,6 +80,7 @@ static hf_status fail_watch(hf_op *op, int error, int fd)
 hf_status hf_posix_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd, int events, bool is_new, void *cookie)
 {
     (void)env;
+    hf_assert((events & ~(HF_READABLE | HF_WRITABLE)) == 0);
     struct epoll_event event = {.events = EPOLLET, .data.ptr = cookie};
     if (events == 0) {
         /* Closing a descriptor takes it out of the set too: not finding it is success. */
@@ -146,6 +147,7 @@ static int translate(uint32_t events)
 /* Hands the caller's events over and keeps the bell and the timer to itself. */
 static int take(hf_poller *poller, const struct epoll_event *batch, int batch_count, hf_event *ret_events)
 {
+    hf_assert(batch_count <= HF_EVENTS_PER_POLL);
     int count = 0;
     for (int i = 0; i < batch_count; i++) {
         void *cookie = batch[i].data.ptr;
@@ -198,6 +200,7 @@ int hf_posix_poller_fd(hf_env *env, hf_poller *poller)
 
 static bool open_timer(hf_poller *poller)
 {
+    hf_assert(poller->timer_fd < 0);
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0 || watch(poller->epoll_fd, fd, EPOLLIN, &poller->timer_fd) != 0) {
         hf_posix_close(NULL, fd);

@@ -98,6 +98,7 @@ static hf_status check_number(hf_op *op, int number)
 /* Puts the old action back, unless somebody else has replaced ours meanwhile. */
 static void put_back(int number)
 {
+    hf_assert(slots[number].role != HF_SIGNAL_FREE); /* env-E6 */
     struct sigaction now;
     if (sigaction(number, NULL, &now) != 0) {
         return;
@@ -125,6 +126,7 @@ static hf_signal_ear *ear_of(hf_signal_slot *slot, int read_fd)
 static hf_status receive_first(hf_op *op, int number)
 {
     hf_signal_slot *slot = &slots[number];
+    hf_assert(slot->role == HF_SIGNAL_FREE);
     if (sigaction(number, NULL, &slot->before) != 0) {
         return hf_fail_errno(op, errno, "cannot read the action of signal %d", number);
     }
@@ -151,6 +153,7 @@ static hf_status receive(hf_op *op, int number, hf_signal_role role, const int e
         return hf_fail(op, HF_ERR_LIMIT, "signal %d is shared by %d in this process, and more cannot be", number,
                        EARS_MAX);
     }
+    hf_assert(slot->role != HF_SIGNAL_RECEIVED && ends[0] >= 0 && ends[1] >= 0); /* one receiver, or all share it */
     ear->read_fd = ends[0];
     atomic_store(&ear->write_end, ends[1] + 1);
     hf_status status = is_joined ? HF_OK : receive_first(op, number);
@@ -170,6 +173,7 @@ static int receive_no_more(int number, int read_fd)
     if (ear == NULL) {
         return -1;
     }
+    hf_assert(slot->role == HF_SIGNAL_RECEIVED || slot->role == HF_SIGNAL_SHARED);
     int others = 0;
     for (int i = 0; i < EARS_MAX; i++) {
         others += &slot->ears[i] != ear && atomic_load(&slot->ears[i].write_end) != 0 ? 1 : 0;
@@ -181,6 +185,7 @@ static int receive_no_more(int number, int read_fd)
     while (atomic_load(&slot->running_count) != 0) {
         (void)sched_yield();
     }
+    hf_assert(end > 0 && (others == 0 || slot->role == HF_SIGNAL_SHARED));
     slot->role = others == 0 ? HF_SIGNAL_FREE : slot->role;
     return end - 1;
 }
@@ -300,6 +305,7 @@ void hf_posix_interrupt_close(hf_env *env, int number)
     (void)pthread_mutex_lock(&slots_lock);
     hf_signal_slot *slot = &slots[number];
     if (slot->role == HF_SIGNAL_INTERRUPT) {
+        hf_assert(slot->use_count > 0);
         slot->use_count--;
         if (slot->use_count == 0) {
             put_back(number);

@@ -40,7 +40,9 @@ int hf_posix_core_count(hf_env *env)
 
 static void let_go(hf_thread *thread)
 {
-    if (atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel) == 1) {
+    int before = atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel);
+    hf_assert(before == 1 || before == 2); /* the thread itself, and whoever joins or forgets it */
+    if (before == 1) {
         free(thread);
     }
 }

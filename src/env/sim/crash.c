@@ -33,6 +33,7 @@ static size_t first_change(const hf_sim_image *a, const hf_sim_image *b)
 static void keep_prefix(hf_rng *rng, hf_sim_file *file, size_t start)
 {
     hf_sim_image *now = &file->now;
+    hf_assert(start <= now->len && start % BLOCK_LEN == 0);
     size_t blocks = (now->len - start) / BLOCK_LEN;
     size_t cut = start + BLOCK_LEN * (size_t)hf_rng_below(rng, blocks + 1);
     if (cut < file->synced.len) {
@@ -49,6 +50,7 @@ static void keep_prefix(hf_rng *rng, hf_sim_file *file, size_t start)
 static void tear(hf_rng *rng, hf_sim_file *file, size_t start)
 {
     hf_sim_image *now = &file->now;
+    hf_assert(start % BLOCK_LEN == 0);
     for (size_t at = start; at < now->len; at += BLOCK_LEN) {
         if (hf_rng_below(rng, 2) == 0) {
             continue;
@@ -129,6 +131,7 @@ hf_status hf_sim_boot(hf_env *env, hf_op *op)
         if (!restart_file(sim, file)) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
         }
+        hf_assert(file->errors == 0); /* a boot reads the disk, not the cache */
         sim->disk_len += (int64_t)file->now.len;
     }
     return HF_OK;

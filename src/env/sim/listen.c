@@ -171,6 +171,7 @@ hf_status hf_sim_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_p
     HF_TRY(hf_sim_desc_new(sim, op, HF_SIM_STREAM, &desc)); /* nothing is lost: it stays queued */
     hf_sim_link *link = HF_CONTAINER(node, hf_sim_link, node);
     hf_list_remove(node);
+    hf_assert(listener->as.listener.queue_count > 0 && link->end[1] == NULL);
     listener->as.listener.queue_count--;
     desc->as.stream.link = link; /* takes the queue's reference */
     desc->as.stream.side = 1;

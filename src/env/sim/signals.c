@@ -58,6 +58,7 @@ hf_status hf_sim_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
     if (desc->as.signals.count == 0) {
         return hf_fail(op, HF_ERR_AGAIN, "no signal is queued");
     }
+    hf_assert(desc->as.signals.count <= HF_SIM_SIGNALS_MAX && desc->as.signals.first < HF_SIM_SIGNALS_MAX);
     *ret_number = desc->as.signals.numbers[desc->as.signals.first];
     desc->as.signals.first = (desc->as.signals.first + 1) % HF_SIM_SIGNALS_MAX;
     desc->as.signals.count--;

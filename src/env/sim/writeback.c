@@ -53,6 +53,7 @@ static bool is_page_dirty(const hf_sim_file *file, size_t page)
 /* The page of `now` gets to the disk, which is at least as long as the file. */
 static void write_page(hf_sim_file *file, size_t page)
 {
+    hf_assert(page * PAGE_LEN < file->now.len && file->now.len <= file->synced.len);
     size_t at = page * PAGE_LEN;
     size_t end = least(at + PAGE_LEN, file->now.len);
     memcpy(file->synced.bytes + at, file->now.bytes + at, end - at);

@@ -44,6 +44,7 @@ static hf_fiber *pop_ready(hf_crew *crew)
 {
     hf_fiber *member = crew->ready_head;
     if (member != NULL) {
+        hf_assert(member->crew == crew); /* W2 */
         crew->ready_head = member->next;
         if (member->next == NULL) {
             crew->ready_tail = NULL;
@@ -54,6 +55,7 @@ static hf_fiber *pop_ready(hf_crew *crew)
 
 static void push_ready(hf_crew *crew, hf_fiber *member)
 {
+    hf_assert(member->kind == HF_FIBER_MEMBER && member->crew == crew); /* W2 */
     member->next = NULL;
     *(crew->ready_tail != NULL ? &crew->ready_tail->next : &crew->ready_head) = member;
     crew->ready_tail = member;
@@ -88,6 +90,7 @@ static void read_mail(hf_crew *crew)
 {
     while (HF_UNLIKELY(crew->mail_head != NULL)) {
         hf_msg *msg = crew->mail_head;
+        hf_assert(crew->mail_tail != NULL);
         crew->mail_head = msg->next;
         crew->mail_tail = msg->next != NULL ? crew->mail_tail : NULL;
         msg->run(crew->sched, msg);
@@ -102,6 +105,7 @@ static hf_fiber *next_of(hf_crew *crew)
 
 void hf_crew_leave(hf_fiber *self)
 {
+    hf_assert(self->crew->is_turning && self->sched->current == self); /* W1 */
     read_mail(self->crew);
     hf_fiber *next = next_of(self->crew);
     if (next != self) {
@@ -112,6 +116,7 @@ void hf_crew_leave(hf_fiber *self)
 hf_fiber *hf_crew_dismiss(hf_fiber *self)
 {
     hf_crew *crew = self->crew;
+    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->job == NULL); /* W1 */
     read_mail(crew);
     hf_list_remove(&self->members);
     self->crew = NULL;
@@ -125,6 +130,7 @@ bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && !crew->is_turning && !crew->is_lost);
+    hf_assert(crew->root->is_shield); /* W3 */
     read_mail(crew);
     hf_fiber *member = pop_ready(crew);
     if (member != NULL) {
@@ -143,6 +149,7 @@ bool hf_crew_turn(hf_crew *crew)
 void hf_crew_lost(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
+    hf_assert(crew->is_turning && !crew->is_lost); /* W4 */
     crew->is_lost = true;
     hf_sched_ready_push(crew->sched, crew->driver); /* it waits in hf_crew_turn */
 }
@@ -151,6 +158,7 @@ void hf_crew_returned(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
     hf_wait *driver = crew->returning;
+    hf_assert(!crew->is_returned); /* W4; the news of its loss may come after it */
     crew->returning = NULL;
     crew->is_returned = true;
     push_ready(crew, member);
@@ -207,7 +215,8 @@ hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job)
 void hf_crew_start(hf_sched *sched, hf_branch *job)
 {
     hf_crew *crew = hf_crew_of_dispatcher(job->on);
-    if (crew->is_evicted) { /* of a delayed one: it ends without having begun */
+    hf_assert(crew != NULL && crew->sched == sched); /* W2 */
+    if (crew->is_evicted) {                          /* of a delayed one: it ends without having begun */
         job->status = HF_ERR_EVICTED;
         hf_branch_drop(sched, job);
         hf_branch_ended(sched, job);
@@ -290,6 +299,7 @@ static timer *timer_of(const hf_alarm *alarm)
 /* The alarm is not armed any more; the timer goes. */
 static void free_timer(timer *t)
 {
+    hf_assert(timer_of(t->alarm) == t && hf_node_is_linked(&t->node));
     t->alarm->pos = 0;
     hf_list_remove(&t->node);
     hf_rt_free(t->crew->sched->rt, t, sizeof *t);
@@ -297,6 +307,7 @@ static void free_timer(timer *t)
 
 hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
 {
+    hf_assert(alarm->pos == 0 && alarm->fire != NULL);
     if (crew->is_evicted) {
         return HF_OK; /* nobody waits for it any more */
     }
@@ -326,6 +337,7 @@ hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb)
 
 void hf_crew_disarm(hf_alarm *alarm)
 {
+    hf_assert(alarm->pos >= HF_ALARM_OF_CREW);
     timer *t = timer_of(alarm);
     t->crew->ops->timer_cancel(t->crew->state, &t->pub);
     free_timer(t);
@@ -336,6 +348,7 @@ void hf_crew_fire(hf_crew *crew, hf_crew_timer *pub)
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
     timer *t = HF_CONTAINER(pub, timer, pub);
+    hf_assert(t->crew == crew);
     hf_alarm *alarm = t->alarm;
     free_timer(t);
     alarm->fire(crew->sched, alarm);
@@ -433,6 +446,7 @@ bool hf_crew_is_disturbed(const hf_crew *crew)
 /* Wakes whoever can be woken. The others wait for members, in a join or for a lock: they follow. */
 static void release_members(hf_crew *crew)
 {
+    hf_assert(!crew->is_evicted && !crew->is_turning);
     crew->is_evicted = true;
     HF_LIST_EACH(node, &crew->timers)
     {
@@ -443,6 +457,7 @@ static void release_members(hf_crew *crew)
             alarm->fire(crew->sched, alarm);
         }
     }
+    hf_assert(hf_list_is_empty(&crew->timers)); /* X4 */
     HF_LIST_EACH(node, &crew->members)
     {
         hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
@@ -484,6 +499,7 @@ void hf_crew_close(hf_crew *crew)
     hf_crew_evict(crew);
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && self->scope == crew->root && hf_crew_is_over(crew));
+    hf_assert(hf_list_is_empty(&crew->members) && hf_list_is_empty(&crew->timers)); /* W5 */
     hf_crew_drop_owned(crew);
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);

@@ -33,6 +33,7 @@ static const hf_wait_kind STRANDED = {"nothing: it was evicted and did not retur
 
 HF_NOINLINE void hf_evicted_call(hf_fiber *self)
 {
+    hf_assert(self->is_evicted && self->crew != NULL && self->in_lib != 0);
     hf_point_at(self->sched, HF_POINT_PARK, self->id); /* so that a simulation sees a loop of these end at steps_max */
     if (self->evicted_calls < HF_EVICTED_CALLS_MAX) {
         self->evicted_calls++;
@@ -151,6 +152,7 @@ static void report_all(const hf_crew *crew)
 /* X2 */
 static void take_back_wait(hf_fiber *member)
 {
+    hf_assert(member->wait != NULL && member->wait->kind->abort == NULL); /* X2, X3 */
     if (member->wait->kind == &hf_cond_relock) {
         (void)hf_wait_abort_linked(member->wait);
     }
@@ -164,6 +166,7 @@ static void take_back_wait(hf_fiber *member)
 static void end_job(hf_sched *sched, hf_fiber *member)
 {
     hf_branch *job = member->job;
+    hf_assert(job != NULL && job->fiber == member);
     hf_work_strand(job);
     job->status = HF_ERR_EVICTED;
     job->fiber = NULL;
@@ -218,6 +221,7 @@ static void forget_frames(hf_fiber *driver, hf_fiber *member)
 static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 {
     hf_sched *sched = driver->sched;
+    hf_assert(member->job == NULL && member->scope == NULL && member->wait == NULL); /* X1 */
     hf_list_remove(&member->members);
     forget_frames(driver, member);
     hf_context_retire(&member->context);
@@ -249,10 +253,12 @@ static void bury(hf_fiber *driver, hf_crew *crew)
     EACH_MEMBER(end_job(crew->sched, member))
     EACH_MEMBER(close_scopes(member))
     EACH_MEMBER(give_stack_back(driver, member))
+    hf_assert(hf_list_is_empty(&crew->members));
 }
 
 bool hf_strand_rest(hf_fiber *driver, hf_crew *crew)
 {
+    hf_assert(crew->is_evicted && driver == crew->driver && !crew->is_turning); /* W5 */
     if (hf_list_is_empty(&crew->members)) {
         return true;
     }

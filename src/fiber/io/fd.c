@@ -87,6 +87,7 @@ static int take_waiters(fd_slot *slot, int events, hf_wait *taken[2])
         if (slot->waiter[1 - i] == wait) {
             slot->waiter[1 - i] = NULL;
         }
+        hf_assert(count < 2);
         taken[count++] = wait;
     }
     return count;
@@ -193,7 +194,8 @@ static hf_status watch(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
     const int both = HF_READABLE | HF_WRITABLE;
     if (slot->watched && slot->sched != sched) {
         (void)env->ops->poller_set(env, NULL, slot->sched->poller, slot->fd, 0, false, NULL);
-        __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+        int before = __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+        hf_assert(before > 0);
         slot->watched = false;
     }
     if (slot->watched) {
@@ -233,6 +235,7 @@ static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
     slot->is_foreign = user->level;
     for (int i = 0; i < 2; i++) {
         if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
+            hf_assert(slot->waiter[i] == NULL && slot->watched); /* F3 */
             slot->waiter[i] = wait;
         }
     }
@@ -296,7 +299,8 @@ void hf_fd_drop(hf_runtime *rt, int fd)
     if (slot != NULL) {
         if (slot->watched) {
             (void)rt->env->ops->poller_set(rt->env, NULL, slot->sched->poller, fd, 0, false, NULL);
-            __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+            int before = __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+            hf_assert(before > 0);
         }
         hf_rt_free(rt, slot, sizeof *slot);
     }

@@ -4,6 +4,7 @@ enum { STREAK_MAX = 64 }; /* operations without a wait before others get a turn 
 
 void hf_handle_init(hf_handle *handle, hf_runtime *rt, int fd)
 {
+    hf_assert(fd >= 0 && handle->refs == 0);
     handle->rt = rt;
     handle->fd = fd;
     handle->refs = 1;
@@ -40,7 +41,7 @@ bool hf_handle_hold(hf_handle *handle)
 bool hf_handle_done(hf_handle *handle, int direction)
 {
     hf_spin_lock(&handle->lock);
-    hf_assert(handle->refs > 0);
+    hf_assert(handle->refs > 0 && (handle->busy & direction) == direction);
     handle->busy &= ~direction;
     bool is_last = --handle->refs == 0;
     hf_spin_unlock(&handle->lock);
@@ -59,6 +60,9 @@ bool hf_handle_close(hf_handle *handle)
 
 void hf_handle_end(hf_handle *handle)
 {
+    hf_assert(handle->refs == 0 && handle->busy == 0);
+    hf_assert(
+        atomic_load_explicit(&handle->closed, memory_order_relaxed)); /* the opener's reference went with the close */
     hf_fd_drop(handle->rt, handle->fd); /* who looked just after the close left an empty slot behind */
     handle->rt->env->ops->close(handle->rt->env, handle->fd);
 }
@@ -66,6 +70,7 @@ void hf_handle_end(hf_handle *handle)
 hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline,
                          const hf_wait_kind *kind, const char *object)
 {
+    hf_assert(direction == HF_READABLE || direction == HF_WRITABLE);
     hf_fd_user user = {kind, object, &handle->closed, false};
     handle->streak[direction == HF_READABLE ? 0 : 1] = 0;
     return hf_fd_wait_on(self, handle->rt, handle->fd, direction, deadline, &user);

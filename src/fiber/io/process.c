@@ -86,6 +86,7 @@ void hf_processes_deinit(hf_runtime *rt)
         process->refs = 1; /* nobody is left who could be inside */
         hf_process_unref(process);
     }
+    hf_assert(hf_list_is_empty(&all->waiters) && hf_list_is_empty(&all->stalled));
     close_helper(all);
 }
 

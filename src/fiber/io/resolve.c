@@ -71,6 +71,7 @@ hf_status hf_resolve_on(hf_runtime *rt, const char *host, hf_span timeout, char 
     self = hf_enter(rt);
     hf_assert(self != NULL);
     if (call->op.status == HF_OK) {
+        hf_assert(call->found_count <= count);
         memcpy(ret_addresses, call->addresses, call->found_count * sizeof call->addresses[0]);
         *ret_count = call->found_count;
     } else {

@@ -73,6 +73,7 @@ hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *op
 static void flight_unref(hf_flight *flight)
 {
     if (atomic_fetch_sub_explicit(&flight->refs, 1, memory_order_acq_rel) == 1) {
+        hf_assert(flight->keys.count == 0 && flight->users == 0); /* G1 */
         hf_rt_free(flight->rt, flight, sizeof *flight);
     }
 }
@@ -83,6 +84,7 @@ static void flying_unref(flying *one)
     if (one == NULL || atomic_fetch_sub_explicit(&one->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    hf_assert(!one->in_table && one->waiter_count == 0 && hf_list_is_empty(&one->waiters)); /* G2, G3 */
     hf_flight *flight = one->flight;
     hf_value_unref(one->value);
     hf_box_unref(one->failure);
@@ -125,6 +127,7 @@ static hf_status flying_run(hf_work *work)
 static void leave_table(flying *one)
 {
     if (one->in_table) {
+        hf_assert(one->flight->keys.count > 0); /* G2 */
         one->in_table = false;
         hf_keys_remove(&one->flight->keys, &one->key);
     }
@@ -233,6 +236,7 @@ static void get_off(flying *one)
 {
     hf_flight *flight = one->flight;
     hf_spin_lock(&flight->lock);
+    hf_assert(flight->users > 0 && one->waiter_count > 0); /* G3 */
     flight->users--;
     one->waiter_count--;
     bool is_last = one->waiter_count == 0 || HF_CANARY(HF_BUG_FLIGHT_ANY_LEAVES);
@@ -247,6 +251,7 @@ static void get_off(flying *one)
 
 static hf_status result_of(hf_fiber *self, const flying *one, hf_value **ret_value)
 {
+    hf_assert(one->ended && (one->status == HF_OK) == (one->failure == NULL)); /* G4 */
     if (one->status != HF_OK) {
         hf_self_fail(self, hf_box_ref(one->failure));
     } else if (ret_value != NULL) {

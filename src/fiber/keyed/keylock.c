@@ -159,10 +159,12 @@ static hf_key_guard *entry_new(hf_keylock *keylock, shard *home, uint64_t hash, 
 /* Under the shard's lock: makes a free entry the caller's. */
 static bool take(hf_key_guard *entry, hf_fiber *self)
 {
+    hf_assert(entry->owner.fiber != NULL || hf_list_is_empty(&entry->waiters)); /* K1 */
     if (entry->owner.fiber != NULL && !HF_CANARY(HF_BUG_TWO_HOLDERS)) {
         return false;
     }
     if (hf_node_is_linked(&entry->idle) && !HF_CANARY(HF_BUG_EVICT_HELD)) {
+        hf_assert(entry->shard->idle_count > 0);
         hf_list_remove(&entry->idle);
         entry->shard->idle_count--;
         atomic_fetch_sub_explicit(&entry->keylock->idle_count, 1, memory_order_relaxed);
@@ -205,6 +207,7 @@ static hf_status find_or_make(request *want)
             fresh = NULL;
         }
     }
+    hf_assert(home->idle_count <= home->keys.count);
     hf_key_guard *entry = HF_CONTAINER(found, hf_key_guard, key);
     want->entry = entry;
     hf_status status = take(entry, want->self) ? HF_OK : HF_ERR_AGAIN;
@@ -283,6 +286,7 @@ static hf_key_guard *retire(hf_key_guard *entry)
 {
     hf_keylock *keylock = entry->keylock;
     shard *home = entry->shard;
+    hf_assert(hf_list_is_empty(&entry->waiters) && !hf_node_is_linked(&entry->idle)); /* K1 */
     entry->owner = HF_OWNER_NONE;
     hf_list_push_back(&home->idle, &entry->idle);
     home->idle_count++;
@@ -318,6 +322,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
         }
         if (node != NULL) {
             next = HF_CONTAINER(node, hf_wait, node);
+            hf_assert(next->object == home); /* K3 */
             guard->owner = hf_owner_of(next->fiber);
         } else {
             gone = retire(guard);

@@ -51,6 +51,7 @@ static unsigned next_turn(uint64_t *path)
 
 void hf_keys_add(hf_keys *keys, hf_key *key)
 {
+    hf_assert(key->len == 0 || key->bytes != NULL);
     memset(key->child, 0, sizeof key->child);
     hf_key **place = &keys->root;
     uint64_t path = key->hash;
@@ -86,6 +87,7 @@ static hf_key **below(hf_key *key)
 
 void hf_keys_remove(hf_keys *keys, hf_key *key)
 {
+    hf_assert(keys->count > 0);
     hf_key **place = &keys->root;
     uint64_t path = key->hash;
     while (*place != key) {

@@ -20,6 +20,7 @@ hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *o
     made->limit = options->limit > 0 ? options->limit : (kind == HF_DISPATCH_POOL ? 64 : 1);
     made->queue_max = options->queue_max > 0 ? options->queue_max : INT64_MAX;
     made->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
+    hf_assert(made->limit > 0 && made->queue_max > 0);
     hf_list_init(&made->queue);
     return made;
 }
@@ -87,6 +88,7 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     hf_spin_lock(&dispatcher->pool->lock);
     bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
                    atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
+    hf_assert(is_used || hf_list_is_empty(&dispatcher->queue)); /* P2 */
     hf_spin_unlock(&dispatcher->pool->lock);
     if (is_used) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
@@ -140,6 +142,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
     hf_runtime *rt = job->scope->rt;
+    hf_assert(thread->kind == HF_FIBER_THREAD && thread->job == NULL && thread->scope == NULL);
     thread->rt = rt; /* an earlier call may have talked to another one */
     thread->job = job;
     thread->locals = job->scope->locals;
@@ -148,6 +151,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     thread->cx = &job->cx;
     hf_spin_unlock(&thread->lock);
     hf_spin_lock(&pool->lock);
+    hf_assert(job->fiber == NULL); /* P2: one thread runs it */
     job->fiber = thread;
     __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     hf_spin_unlock(&pool->lock);
@@ -174,6 +178,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     }
     hf_self_drop_cause(thread);
     hf_spin_lock(&pool->lock);
+    hf_assert(job->fiber == thread); /* P3 */
     job->fiber = NULL;
     hf_spin_unlock(&pool->lock);
     hf_pool_thread_settle(thread);
@@ -190,6 +195,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
 /* A pool that takes no more: the job ends without having run. */
 static void refuse_job(hf_sched *sched, hf_branch *job)
 {
+    hf_assert(job->fiber == NULL && job->scope->home == sched); /* F1 */
     job->status = HF_ERR_LIMIT;
     job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
                               "the pool takes no more work: its queue is full, or no thread could be started", NULL);
@@ -199,6 +205,7 @@ static void refuse_job(hf_sched *sched, hf_branch *job)
 
 void hf_dispatch_job(hf_sched *sched, hf_branch *job)
 {
+    hf_assert(job->scope->home == sched); /* F1 */
     if (job->on->kind == HF_DISPATCH_SERIAL) {
         hf_serial_start(sched, job);
         return;
@@ -238,9 +245,12 @@ hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job)
 
 void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job)
 {
+    hf_assert(job->fiber == NULL);
+    hf_assert(job->extra == NULL || !hf_node_is_linked(&job->extra->task.node)); /* P2 */
     hf_rt_free(rt, job->extra, sizeof *job->extra);
     job->extra = NULL;
-    atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
+    int before = atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
+    hf_assert(before > 0);
     job->on = NULL;
 }
 
@@ -254,6 +264,7 @@ void hf_dispatch_ended(hf_sched *sched, hf_branch *job)
 static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
+    hf_assert(job->status == HF_ERR_CANCELED && job->fiber == NULL); /* P2 */
     hf_branch_drop(sched, job);
     hf_scope_child_done(sched, job->scope, job);
 }
@@ -261,6 +272,8 @@ static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *on = job->on;
+    hf_assert(job->scope->home == sched); /* F1 */
+    hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed));
     if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
         __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
         return false;
@@ -274,6 +287,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
     hf_spin_lock(&on->pool->lock);
     hf_fiber *thread = job->fiber;
     if (thread != NULL) {
+        hf_assert(thread->kind == HF_FIBER_THREAD); /* P3 */
         hf_pool_thread_pin(thread);
     }
     hf_spin_unlock(&on->pool->lock);
@@ -317,6 +331,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_failure_box *failure = status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
     hf_pool_done(task->via);
     hf_spin_lock(&call->lock);
+    hf_assert(!call->over);
     call->status = status;
     call->failure = failure;
     call->over = true;
@@ -353,6 +368,7 @@ static const hf_wait_kind BLOCK = {"hf_block", abort_call};
 static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline, bool *ret_unused)
 {
     hf_runtime *rt = self->rt;
+    hf_assert(self->kind != HF_FIBER_THREAD && on->kind != HF_DISPATCH_SERIAL);
     hf_list_init(&call->waiters);
     hf_wait wait;
     hf_wait_init(&wait, self, &BLOCK, call, on->name);
@@ -372,6 +388,7 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
     hf_status status = hf_park(self, &wait, deadline);
     bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */
     if (status == HF_OK) {
+        hf_assert(call->over);
         status = call->status;
         if (call->failure != NULL) {
             hf_self_fail(self, call->failure);

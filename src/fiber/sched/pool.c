@@ -81,6 +81,7 @@ static bool start_thread(hf_dispatcher *pool)
     }
     if (!started) {
         hf_spin_lock(&pool->lock);
+        hf_assert(pool->threads > 0);
         pool->threads--;
         pool->standby = false; /* who comes next tries again */
         if (fresh != NULL) {
@@ -105,6 +106,8 @@ static bool start_thread(hf_dispatcher *pool)
 
 static void push_task(hf_dispatcher *pool, hf_task *task)
 {
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* P1 */
+    hf_assert(!hf_node_is_linked(&task->node));                                   /* P2 */
     task->in_pool = true;
     hf_list_push_back(&pool->queue, &task->node);
     pool->queued++;
@@ -115,6 +118,8 @@ static void push_task(hf_dispatcher *pool, hf_task *task)
 
 static void pop_task(hf_dispatcher *pool, hf_task *task)
 {
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* P1 */
+    hf_assert(task->in_pool && pool->queued > 0);                                 /* P2 */
     hf_list_remove(&task->node);
     pool->queued--;
     pool->taken++;
@@ -126,9 +131,11 @@ static void pass_on(hf_dispatcher *via)
 {
     hf_node *node = via->kind == HF_DISPATCH_VIEW ? hf_list_pop_front(&via->queue) : NULL;
     if (node == NULL) {
+        hf_assert(via->running > 0);
         via->running--;
         return;
     }
+    hf_assert(via->queued > 0);
     via->queued--;
     push_task(via->pool, HF_CONTAINER(node, hf_task, node));
 }
@@ -174,6 +181,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
 {
     hf_dispatcher *pool = dispatcher->pool;
     hf_runtime *rt = pool->rt;
+    hf_assert(dispatcher->kind == HF_DISPATCH_POOL || dispatcher->kind == HF_DISPATCH_VIEW);
     task->via = dispatcher;
     task->in_pool = false;
     hf_spin_lock(&pool->lock);
@@ -187,6 +195,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
         dispatcher->queued++;
     } else {
         dispatcher->running++;
+        hf_assert(dispatcher->kind == HF_DISPATCH_POOL || dispatcher->running <= dispatcher->limit);
         push_task(pool, task);
         what = appoint(pool);
     }
@@ -216,6 +225,7 @@ bool hf_pool_withdraw(hf_task *task)
         pass_on(via);
         what = appoint(pool);
     } else if (is_waiting) {
+        hf_assert(via->kind == HF_DISPATCH_VIEW && via->queued > 0); /* P2 */
         hf_list_remove(&task->node);
         via->queued--;
     }
@@ -229,6 +239,7 @@ bool hf_pool_withdraw(hf_task *task)
 /* The standby watches others work, until it should step in or nothing is left. Under the lock on entry and exit. */
 static void stand_by(hf_dispatcher *pool)
 {
+    hf_assert(pool->standby); /* whoever appointed it said so */
     hf_env *env = pool->rt->env;
     uint64_t last = pool->taken;
     uint64_t oldest = pool->pushed;
@@ -258,6 +269,8 @@ static bool sleep_idle(hf_dispatcher *pool)
         in_time = env->ops->word_wait(env, &pool->word, seen, deadline);
         hf_spin_lock(&pool->lock);
     }
+    hf_assert(pool->sleeping > 0);
+    hf_assert(!pool->appointed || pool->standby);
     pool->sleeping--;
     bool is_appointed = pool->appointed;
     pool->appointed = false;
@@ -277,7 +290,9 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
         hf_point_rt(pool->rt, HF_POINT_HANDOFF, 2);
         task->run(task, &me->self.fiber);
         hf_spin_lock(&pool->lock);
+        hf_assert(me->self.fiber.job == NULL && me->self.fiber.scope == NULL); /* it left nothing open */
     }
+    hf_assert(pool->working > 0 && pool->working <= pool->threads);
     pool->working--;
 }
 
@@ -323,6 +338,8 @@ static void pool_thread_main(void *arg)
             work(pool, me);
         } while (linger(pool));
     } while (pool->threads <= pool->limit && sleep_idle(pool)); /* one too many: a zombie came back */
+    hf_assert(pool->threads > 0);
+    hf_assert(atomic_load(&me->pins) == 0); /* P3 */
     pool->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;
@@ -353,7 +370,8 @@ void hf_pool_thread_pin(hf_fiber *thread)
 
 void hf_pool_thread_unpin(hf_fiber *thread)
 {
-    atomic_fetch_sub(&pool_thread_of(thread)->pins, 1);
+    unsigned before = atomic_fetch_sub(&pool_thread_of(thread)->pins, 1); /* from here on the thread may end */
+    hf_assert(before > 0);                                                /* P3 */
 }
 
 void hf_pool_thread_settle(hf_fiber *thread)
@@ -423,5 +441,7 @@ void hf_pool_free(hf_dispatcher *pool)
         hf_word never = 0;
         (void)rt->env->ops->word_wait(rt->env, &never, 0, (hf_instant){hf_rt_now(rt).ns + LOOK_NS});
     }
+    hf_assert(pool->threads == 0 && pool->working == 0 && pool->extra == 0);
+    hf_assert(hf_list_is_empty(&pool->queue)); /* P2 */
     hf_rt_free(rt, pool, sizeof *pool);
 }

@@ -1,6 +1,6 @@
 /* The scheduler: one per fiber thread.
  *
- * Who runs next (hf_sched order, S1-S4):
+ * Who runs next (hf_sched order, S1 to S4):
  *   S1  ready fibers, first in first out;
  *   S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
  *       order): a runner takes it on its own hot stack, without a switch, and the job keeps that stack only if it parks;
@@ -63,6 +63,7 @@ static bool is_outside(const hf_runtime *rt)
  * waited for then. One from outside is its guest until it has rung: it enters while the receiver is still waiting. */
 static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
 {
+    hf_assert(msg->run != NULL);
     hf_runtime *rt = sched->rt;
     hf_env *env = sched->env;
     uint64_t index = (uint64_t)sched->index;
@@ -128,7 +129,8 @@ static inline void push_ready(hf_sched *home, hf_fiber *fiber)
 static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
-    fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
+    hf_assert(fiber->sched == sched); /* F2 */
+    fiber->wait = NULL;               /* claimed long ago: what it waited for may be gone */
     push_ready(sched, fiber);
 }
 
@@ -144,6 +146,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     if (at != NULL) {
         HF_BUMP(at->counters.wakes_remote);
     }
+    hf_assert(home != NULL); /* F2: threads are woken by their word */
     fiber->msg.run = on_wake_msg;
     hf_sched_post(home, &fiber->msg);
 }
@@ -205,6 +208,7 @@ static bool steal(hf_sched *thief)
         unsigned count = stealable(thief, victim);
         unsigned taken = 0;
         for (hf_branch *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
+            hf_assert(atomic_load_explicit(&job->at, memory_order_relaxed) == NULL); /* S4: it has not run */
             hf_runq_push_back(thief, job);
         }
         if (taken > 0) {
@@ -245,6 +249,7 @@ static void finish_job(hf_fiber *self, hf_status status)
     hf_branch *job = self->job;
     if (HF_UNLIKELY(self->scope != NULL)) {
         (void)hf_scope_close_leftovers(self);
+        hf_assert(self->scope == NULL && self->cx == &job->cx); /* C1 */
         if (status == HF_OK) {
             status = hf_refuse_at(self, HF_ERR_MISUSE, job->name != NULL ? job->name : "fiber",
                                   "the body of a fiber returned with a scope still open; close every scope it opens "
@@ -253,6 +258,7 @@ static void finish_job(hf_fiber *self, hf_status status)
     }
     job->status = status;
     if (HF_UNLIKELY(status != HF_OK)) {
+        hf_assert(self->hook_depth == 0 && self->wait == NULL);
         bool is_canceled = status == HF_ERR_CANCELED && atomic_load_explicit(&job->cx.canceled, memory_order_relaxed);
         job->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, job->name);
     }
@@ -317,6 +323,7 @@ static void runner_main(void *arg)
         if (next == NULL) {
             next = &sched->idle;
         }
+        hf_assert(self->job == NULL && self->kind == HF_FIBER_PLAIN);
         HF_DROP(sched->counters.fibers);
         hf_stack_put(sched, self);
         hf_sched_switch(sched, self, next, false); /* resumed here by start_job, bound to its next job */
@@ -326,6 +333,7 @@ static void runner_main(void *arg)
 void hf_branch_drop(hf_sched *sched, hf_branch *job)
 {
     if (job->drop != NULL) {
+        hf_assert(job->fiber == NULL); /* its body has not begun */
         hf_fiber *self = sched->current;
         self->hook_depth += HF_HOOK_AWAY;
         job->drop(job->arg);
@@ -339,6 +347,7 @@ static void fail_start(hf_sched *sched, hf_branch *job, hf_status why)
     static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
                                 "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
     static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
+    hf_assert(why == HF_ERR_LIMIT || why == HF_ERR_NOMEM);
     __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED);
     job->status = why;
     atomic_store(&job->at, sched);
@@ -355,6 +364,8 @@ static hf_fiber *start_job(hf_sched *sched, hf_branch *job)
         fail_start(sched, job, why);
         return NULL;
     }
+    hf_assert(fiber->sched == sched && fiber->kind == HF_FIBER_PLAIN);            /* F2 */
+    hf_assert(fiber->job == NULL && fiber->scope == NULL && fiber->wait == NULL); /* at rest */
     HF_BUMP(sched->counters.fibers);
     if (HF_UNLIKELY(!fiber->is_made)) {
         hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
@@ -449,6 +460,7 @@ void hf_yield_in(hf_fiber *self)
         hf_sched_leave(self->sched, self);
         return;
     }
+    hf_assert(self->rt != NULL);
     hf_env *env = self->rt->env;
     hf_word never = 0;
     (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + 10000});
@@ -501,7 +513,8 @@ static bool search(hf_sched *sched)
             hf_relax();
         }
     }
-    atomic_fetch_sub(&rt->searchers, 1);
+    int searchers = atomic_fetch_sub(&rt->searchers, 1);
+    hf_assert(searchers > 0 && searchers <= rt->sched_count);
     if (found) {
         sched->luck += sched->luck < LUCK_MAX;
     } else {
@@ -514,6 +527,8 @@ static bool search(hf_sched *sched)
  * it after posting: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
+    hf_assert(sched->ready_head == NULL); /* S1 */
+    hf_assert(sched->current == &sched->idle);
     hf_runtime *rt = sched->rt;
     hf_instant alarm = hf_alarms_next(&sched->alarms);
     if (alarm.ns < deadline.ns) {
@@ -528,7 +543,8 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
         sched->coarse_ns = hf_rt_now(rt).ns;
         sched->luck += sched->luck < LUCK_MAX && sched->coarse_ns - slept_from < NAP_NS;
     }
-    atomic_fetch_sub(&rt->idlers, 1);
+    int idlers = atomic_fetch_sub(&rt->idlers, 1);
+    hf_assert(idlers > 0 && idlers <= rt->sched_count);
     atomic_store(&sched->sleeping, 0);
     hf_watch_busy(sched);
 }
@@ -545,6 +561,7 @@ static hf_fiber *enter_idle(hf_sched *sched)
 /* False: a fiber kept this thread and the scheduler went to another one (watch_lost.c). */
 static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
 {
+    hf_assert(next != idle && next->sched == sched); /* F2 */
     HF_BUMP(sched->counters.switches);
     __atomic_store_n(&sched->current, next, __ATOMIC_RELEASE);
 #if HF_ASAN
@@ -565,6 +582,7 @@ static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
 /* Between turns the host's loop sleeps in our place: who posts rings, and the next alarm makes the descriptor readable. */
 static void leave_to_host(hf_sched *sched)
 {
+    hf_assert(sched->rt->hosted);
     sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
     atomic_store(&sched->sleeping, 1);
     if (atomic_load(&sched->inbox) != NULL || sched->ready_head != NULL || hf_runq_count(sched) > 0) {
@@ -575,6 +593,7 @@ static void leave_to_host(hf_sched *sched)
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
 {
     if (sched->rt->hosted) {
+        hf_assert(atomic_load(&sched->rt->turning) != HF_TURNING_NOBODY);
         hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
         sched->exceptions = hf_exceptions_here();
         atomic_store(&sched->sleeping, 0);
@@ -637,6 +656,7 @@ static void sched_fatal(hf_self *self, const char *message, int exit_code)
 
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
 {
+    hf_assert(index >= 0 && index < rt->sched_count);
     sched->rt = rt;
     sched->env = rt->env;
     sched->index = index;
@@ -658,6 +678,9 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
 void hf_sched_deinit(hf_sched *sched)
 {
     hf_assert(sched->ready_head == NULL);
+    hf_assert(sched->current == &sched->idle && sched->interrupt_head == NULL);
+    hf_assert(hf_runq_count(sched) == 0 && atomic_load(&sched->inbox) == NULL); /* F5 */
+    hf_assert(sched->counters.fibers == 0);
     hf_box_unref(sched->idle.failure); /* of a hook that ran for a message */
     while (sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;

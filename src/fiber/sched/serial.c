@@ -6,6 +6,8 @@ void hf_serial_start(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *serial = job->on;
     hf_spin_lock(&serial->lock);
+    hf_assert(serial->kind == HF_DISPATCH_SERIAL && job->fiber == NULL);
+    hf_assert((serial->jobs_head == NULL) == (serial->queued == 0));
     bool is_free = serial->running == 0;
     serial->running = 1;
     if (!is_free) {
@@ -28,8 +30,10 @@ void hf_serial_ended(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *serial = job->on;
     hf_spin_lock(&serial->lock);
+    hf_assert(serial->running == 1);
     hf_branch *next = serial->jobs_head;
     if (next != NULL) {
+        hf_assert(serial->queued > 0);
         serial->jobs_head = next->next;
         if (next->next == NULL) {
             serial->jobs_tail = NULL;

@@ -66,6 +66,7 @@ static bool is_nearly_full(size_t most, size_t size)
 __attribute__((no_sanitize("thread"))) static void see_slot(search *s, char *slot, size_t slot_len,
                                                             const unsigned char *touched)
 {
+    hf_assert(slot_len <= (size_t)SLOT_PAGES_MAX * PAGE && s->count <= FOUND_MAX);
     size_t page_count = slot_len / PAGE - 1; /* without the guard, which is the first */
     if (touched[page_count] == 0) {
         return; /* not in use, or its memory was given back */
@@ -84,6 +85,7 @@ __attribute__((no_sanitize("thread"))) static void see_slot(search *s, char *slo
 
 static void see_stretch(hf_env *env, search *s, const hf_stack_stretch *stretch)
 {
+    hf_assert(stretch->len % stretch->slot_len == 0 && (size_t)PAGES_AT_ONCE * PAGE % stretch->slot_len == 0);
     unsigned char touched[PAGES_AT_ONCE];
     for (size_t at = 0; at < stretch->len;) {
         size_t len = stretch->len - at;

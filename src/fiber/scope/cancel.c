@@ -33,6 +33,7 @@ static unsigned at_once_in(const hf_scope *scope)
 
 static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
 {
+    hf_assert(w->cause != HF_CAUSE_NONE && w->reason != NULL);
     cx->cause = (uint8_t)w->cause;
     cx->reason = w->reason;
     cx->failure = w->failure;
@@ -43,6 +44,7 @@ static void mark_cx(const walk *w, hf_cx *cx, bool inherited)
 void hf_cx_inherit(hf_cx *cx, const hf_cx *parent)
 {
     if (atomic_load_explicit(&parent->canceled, memory_order_acquire)) {
+        hf_assert(parent->cause != HF_CAUSE_NONE && parent->reason != NULL);
         cx->cause = parent->cause;
         cx->reason = parent->reason;
         cx->failure = parent->failure;
@@ -56,6 +58,7 @@ static void push_children(walk *w, hf_scope *scope)
     HF_LIST_EACH(node, &scope->children)
     {
         hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
+        hf_assert(job->scope == scope);
         if (!job->pinned) { /* pinned: its cancel is on the way */
             job->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
             w->head = job;
@@ -66,6 +69,7 @@ static void push_children(walk *w, hf_scope *scope)
 /* Marks one scope; its children go on the work list. */
 static void mark_scope(walk *w, hf_scope *scope, bool inherited)
 {
+    hf_assert(scope->home == w->sched); /* F1, C3 */
     if (atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         scope->cx.inherited |= inherited;
         return;
@@ -77,6 +81,7 @@ static void mark_scope(walk *w, hf_scope *scope, bool inherited)
 /* Cancels what the owner of `until` (NULL: the whole fiber) has open inside it, and wakes the owner, up to a shield. */
 static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
 {
+    hf_assert(fiber->sched == w->sched); /* C3 */
     hf_scope *from = fiber->scope;
     for (hf_scope *scope = fiber->scope; scope != until; scope = scope->outer) {
         if (scope->is_shield && !HF_CANARY(HF_BUG_SHIELD_IGNORED)) {
@@ -87,6 +92,7 @@ static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
         mark_scope(w, scope, true);
     }
     hf_wait *wait = HF_CANARY(HF_BUG_CANCEL_AT_PARK) ? NULL : fiber->wait;
+    hf_assert(wait == NULL || wait->fiber == fiber); /* F3 */
     if (from == fiber->scope && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         hf_wake(wait, HF_ERR_CANCELED);
     }
@@ -95,6 +101,7 @@ static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
 /* The same for a plain or pool thread, whose scopes may have other homes. `cx` is marked under its lock. */
 static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *cx, bool inherited)
 {
+    hf_assert(thread->kind == HF_FIBER_THREAD);
     hf_wait *claimed = NULL;
     hf_spin_lock(&thread->lock);
     if (cx != NULL && !atomic_load_explicit(&cx->canceled, memory_order_relaxed)) {
@@ -116,6 +123,7 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
     }
     /* With a scope inside, the wait is ended by that scope's own cancel: not before it can be seen to be canceled. */
     hf_wait *wait = thread->wait;
+    hf_assert(wait == NULL || wait->fiber == thread); /* F3 */
     if (thread->scope == until && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         claimed = wait;
     }
@@ -128,6 +136,7 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
 static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    hf_assert(job->pinned); /* C3 */
     job->pinned = false;
     if (job->state == HF_BRANCH_DONE && !job->keep) {
         hf_branch_free(sched->rt, sched, job);
@@ -141,6 +150,7 @@ static void interrupt_here(hf_sched *sched, hf_branch *job);
 static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    hf_assert(job->pinned && job->cancel_home != sched); /* C3 */
     interrupt_here(sched, job);
     job->cancel_msg.run = on_cancel_returned;
     hf_sched_post(job->cancel_home, &job->cancel_msg);
@@ -148,6 +158,7 @@ static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 
 static void interrupt_here(hf_sched *sched, hf_branch *job)
 {
+    hf_assert(job->fiber == NULL || job->fiber->sched == sched); /* F2, C3 */
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
         /* Nobody waits for this walk: it may take its time. */
         walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, UINT_MAX};
@@ -171,6 +182,7 @@ static void on_interrupts(hf_sched *sched, hf_msg *msg)
 
 static void interrupt_soon(hf_sched *sched, hf_branch *job)
 {
+    hf_assert(!job->pinned); /* C3 */
     job->pinned = true;
     job->cancel_msg.next = NULL;
     if (sched->interrupt_head != NULL) {
@@ -185,6 +197,7 @@ static void interrupt_soon(hf_sched *sched, hf_branch *job)
 
 static void cancel_job(walk *w, hf_branch *job)
 {
+    hf_assert(job->scope->home == w->sched); /* F1, C3 */
     if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
         job->cx.cause = (uint8_t)w->cause;
         job->cx.reason = w->reason;
@@ -231,6 +244,7 @@ static void run_walk(walk *w)
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited)
 {
+    hf_assert(scope->home == sched); /* F1 */
     walk w = {NULL, cause, reason, failure, sched, at_once_in(scope)};
     bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
     mark_scope(&w, scope, inherited);
@@ -246,6 +260,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 
 void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
+    hf_assert(__atomic_load_n(&job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* L4 */
     walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
     cancel_job(&w, job);
     run_walk(&w);
@@ -261,6 +276,7 @@ void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job)
 
 void hf_branch_start_cx(hf_branch *job)
 {
+    hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)); /* C3 */
     walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
     mark_cx(&w, &job->cx, true);
 }
@@ -268,11 +284,13 @@ void hf_branch_start_cx(hf_branch *job)
 static void on_scope_cancel(hf_sched *sched, hf_msg *msg)
 {
     hf_scope *scope = HF_CONTAINER(msg, hf_scope, cancel_msg);
+    hf_assert(scope->home == sched); /* F1 */
     hf_cause cause = scope->cancel_cause;
     const char *reason = scope->cancel_reason;
     atomic_store(&scope->cancel_posted, false);
     hf_scope_mark(sched, scope, cause, reason, NULL, atomic_load(&scope->cancel_inherited));
-    atomic_fetch_sub(&scope->pending, 1);
+    unsigned before = atomic_fetch_sub(&scope->pending, 1);
+    hf_assert(before > 0); /* J3 */
 }
 
 static void post_cancel(hf_scope *scope, hf_cause cause, const char *reason, bool inherited,

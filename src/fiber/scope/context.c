@@ -25,6 +25,7 @@ static bool is_canceled_by_now(hf_fiber *self)
     }
     hf_instant now = hf_rt_now(self->rt);
     if (now.ns >= deadline.ns) {
+        hf_assert(self->in_lib != 0); /* F4 */
         (void)hf_alarms_run(self->sched, now);
         hf_sched_drain(self->sched);
     }
@@ -100,6 +101,7 @@ hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
     hf_scope *scope = NULL;
     hf_status status = hf_scope_open_on(self, self->rt, &scope, &options, true);
     if (status == HF_OK) {
+        hf_assert(scope->is_shield && self->scope == scope && self->cx == &scope->cx); /* C1 */
         *ret_shield = (hf_shield *)(void *)scope;
     }
     HF_LEAVE(self, status);
@@ -167,6 +169,7 @@ void *hf_local_get(const hf_local *key)
 
 void hf_locals_drop(hf_fiber *self)
 {
+    hf_assert(self->kind != HF_FIBER_THREAD); /* hf_local_set refuses threads */
     while (self->own_locals != NULL) {
         hf_binding *next = self->own_locals->own_next;
         hf_rt_free(self->rt, self->own_locals, sizeof *self->own_locals);

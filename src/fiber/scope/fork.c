@@ -1,4 +1,4 @@
-/* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, J1-J3. */
+/* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, J1 to J3. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
@@ -19,6 +19,7 @@ static void start_child(hf_sched *sched, hf_branch *job)
 
 void hf_delay_end(hf_sched *sched, hf_branch *job)
 {
+    hf_assert(job->state == HF_BRANCH_DELAYED && job->scope->home == sched); /* F1 */
     hf_alarm_disarm(sched, &job->alarm);
     job->state = HF_BRANCH_NEW;
     start_child(sched, job);
@@ -47,6 +48,7 @@ static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *job)
     if (HF_LIKELY(!job->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         return HF_OK;
     }
+    hf_assert(scope->home == sched && job->state == HF_BRANCH_NEW); /* F1 */
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
     hf_status status = arm_delay(sched, job, hf_nanoseconds(job->delay_ns));
@@ -79,6 +81,8 @@ static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *job
 /* At home: the child is counted and put on its way. */
 static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
+    hf_assert(scope->home == sched);               /* F1 */
+    hf_assert(!hf_node_is_linked(&job->siblings)); /* J1: it is counted once */
     job->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
     if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
@@ -104,7 +108,8 @@ static void on_fork_msg(hf_sched *sched, hf_msg *msg)
     hf_scope *scope = job->scope;
     (void)begin_delay(sched, scope, job); /* nobody waits for an answer: starting early beats losing it */
     add_child(sched, scope, job);
-    atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
+    unsigned before = atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
+    hf_assert(before > 0); /* J3 */
 }
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
@@ -144,6 +149,7 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *job)
 /* `job`: only compared. NULL: it was not even made. */
 static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *job, hf_status status)
 {
+    hf_assert(status != HF_OK);
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
     }
@@ -290,6 +296,8 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
 
 static void keep_failure(hf_scope *scope, hf_branch *job)
 {
+    hf_assert(job->status != HF_OK && job->failure != NULL);
+    hf_assert(scope->failure_count <= HF_SCOPE_FAILURES_MAX);
     hf_runtime *rt = scope->rt;
     if (scope->policy.hooks->discard) {
         char word[HF_TYPE_LEN_MAX];
@@ -343,8 +351,10 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_branch *job)
 
 void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
+    hf_assert(scope->home == sched && job->scope == scope); /* F1 */
+    hf_assert(job->state != HF_BRANCH_DONE);                /* J1: it ends once */
+    hf_assert(scope->tally.running > 0);                    /* J1 */
     hf_list_remove(&job->siblings);
-    hf_assert(scope->tally.running > 0);
     HF_DROP(scope->tally.running);
     HF_BUMP(sched->counters.jobs_done);
     judge(sched, scope, job);
@@ -360,6 +370,8 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
     bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
     if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
+        hf_assert(joiner->fiber == scope->owner);      /* J2 */
+        hf_assert(hf_list_is_empty(&scope->children)); /* J1 */
         scope->joiner = NULL;
         if (HF_LIKELY(scope->owner->kind ==
                       HF_FIBER_PLAIN)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
@@ -388,6 +400,7 @@ void hf_branch_ended(hf_sched *sched, hf_branch *job)
         hf_scope_child_done(sched, scope, job);
         return;
     }
+    hf_assert(job->fiber == NULL); /* F1: whoever runs it is done with it */
     job->msg.run = on_done_msg;
     hf_sched_post(scope->home, &job->msg);
 }

@@ -27,6 +27,7 @@ static void carve_jobs(hf_runtime *rt, slab *fresh)
 /* Takes up to `count` jobs from the depot. */
 static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
 {
+    hf_assert(count > 0);
     hf_spin_lock(&rt->depot_lock);
     if (rt->depot_jobs == NULL) {
         hf_spin_unlock(&rt->depot_lock);
@@ -38,6 +39,7 @@ static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count
         carve_jobs(rt, fresh);
     }
     hf_branch *first = rt->depot_jobs;
+    hf_assert(first != NULL);
     hf_branch *last = first;
     unsigned taken = 1;
     while (taken < count && last->next != NULL) {
@@ -53,8 +55,10 @@ static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count
 
 hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched)
 {
+    hf_assert(sched == NULL || (sched->rt == rt && sched->free_jobs == NULL));
     unsigned count = 0;
     hf_branch *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
+    hf_assert(job == NULL || (job->state == HF_BRANCH_NEW && job->fiber == NULL && job->extra == NULL)); /* clean */
     if (job != NULL && sched != NULL) {
         sched->free_jobs = job->next;
         sched->free_job_count = count - 1;
@@ -77,6 +81,7 @@ void hf_branch_free_slow(hf_runtime *rt, hf_branch *job)
 
 void hf_branch_free_many(hf_sched *sched)
 {
+    hf_assert(sched->free_job_count > BATCH);
     hf_branch *first = sched->free_jobs;
     hf_branch *last = first;
     for (unsigned i = 1; i < BATCH; i++) {
@@ -102,6 +107,8 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
 
 void hf_scope_release(hf_runtime *rt, hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(!hf_node_is_linked(&scope->roots) && scope->alarm.pos == 0 && scope->joiner == NULL);
+    hf_assert(atomic_load_explicit(&scope->pending, memory_order_relaxed) == 0); /* J3 */
     if (sched != NULL && (sched->free_scopes == NULL || sched->free_scopes->id < SCOPES_CACHED_MAX)) {
         scope->id = sched->free_scopes == NULL ? 1 : sched->free_scopes->id + 1; /* length of the list from here */
         scope->outer = sched->free_scopes;

@@ -1,4 +1,4 @@
-/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1-J3. */
+/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1 to J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
@@ -10,6 +10,8 @@ static const hf_wait_kind JOIN = {"hf_join", NULL};
 /* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
 static bool begin_join(hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(scope->home == sched);  /* F1 */
+    hf_assert(scope->joiner == NULL); /* J2 */
     scope->tally.joining = true;
     hf_verdict verdict = HF_GO_ON;
     if (scope->policy.hooks->on_done != NULL) {
@@ -35,6 +37,7 @@ static bool join_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
  * nothing stands for any more. */
 static HF_NOINLINE void end_deadline(hf_scope *scope)
 {
+    hf_assert(scope->own_deadline && scope->alarm.pos == 0);
     scope->own_deadline = false;
     scope->deadline_passed = false;
     if (scope->outer != NULL) {
@@ -65,6 +68,7 @@ static inline void settle(hf_sched *sched, hf_scope *scope)
 
 static bool settle_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
+    hf_assert(scope->home == sched); /* F1 */
     (void)call;
     settle(sched, scope);
     return true;
@@ -85,6 +89,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
         }
     } while (HF_UNLIKELY(!hf_scope_is_over(self, scope)));
     if (HF_LIKELY(hf_is_home(self, scope))) {
+        hf_assert(scope->tally.running == 0); /* J1 */
         settle(self->sched, scope);
     } else {
         hf_home_call call;
@@ -95,6 +100,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
 
 static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
 {
+    hf_assert(scope->timeout_ns != 0);
     const hf_tally *tally = &scope->tally;
     (void)snprintf(text, capacity, "scope '%s' did not finish within its %lld ms: %llu of %llu children had ended",
                    scope->name, (long long)(scope->timeout_ns / 1000000),
@@ -125,6 +131,7 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
     if (status == HF_OK) {
         return HF_OK;
     }
+    hf_assert(!is_timeout || status == HF_ERR_TIMEOUT);
     if (is_timeout) {
         char text[HF_MESSAGE_LEN_MAX];
         (void)timeout_of(scope, text, sizeof text);

@@ -27,6 +27,7 @@ static void on_home_call(hf_sched *sched, hf_msg *msg)
 {
     hf_home_call *call = HF_CONTAINER(msg, hf_home_call, msg);
     hf_scope *scope = call->scope;
+    hf_assert(scope->home == sched); /* F1 */
     if (call->fn(sched, scope, call)) {
         hf_wake(&call->wait, HF_OK);
     }
@@ -51,6 +52,8 @@ void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_
 static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 {
     hf_scope *scope = HF_CONTAINER(alarm, hf_scope, alarm);
+    hf_assert(scope->home == sched);  /* F1 */
+    hf_assert(scope->alarm.pos == 0); /* it fires once */
     if (!atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         scope->deadline_passed = true;
         scope->deadline_fired = scope->tally.running > 0;
@@ -60,6 +63,7 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 
 static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
+    hf_assert(scope->home == sched && scope->own_deadline); /* F1 */
     scope->alarm.fire = on_deadline;
     call->status = HF_OK;
     if (scope->timeout_ns < 0) {
@@ -147,6 +151,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
 
 static void link_scope(hf_fiber *self, hf_scope *scope)
 {
+    hf_assert(self->sched == NULL); /* a fiber needs no lock for this */
     hf_spin_lock(&self->lock);
     scope->outer = self->scope;
     scope->parent_cx = outer_cx(self, scope->rt);
@@ -161,6 +166,7 @@ static void link_scope(hf_fiber *self, hf_scope *scope)
 static void unlink_scope(hf_fiber *self, hf_scope *scope)
 {
     hf_assert(self->scope == scope);
+    hf_assert(self->cx == &scope->cx); /* C1 */
     hf_spin_lock(&self->lock);
     self->scope = scope->outer;
     self->cx = scope->outer != NULL ? &scope->outer->cx : (self->job != NULL ? &self->job->cx : NULL);
@@ -170,6 +176,7 @@ static void unlink_scope(hf_fiber *self, hf_scope *scope)
 /* Who stops the runtime marks it before it walks the list: a scope that comes too late for the walk sees the mark. */
 static void add_root(hf_runtime *rt, hf_scope *scope)
 {
+    hf_assert(scope->by_thread && !hf_node_is_linked(&scope->roots));
     hf_spin_lock(&rt->roots_lock);
     hf_list_push_back(&rt->roots, &scope->roots);
     bool is_stopped = hf_scope_is_outermost(scope) && atomic_load(&rt->root_cx.canceled);
@@ -187,7 +194,8 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
         return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for a scope");
     }
     init_scope(scope, self, rt, options, is_shield);
-    if (self->sched != NULL) { /* a fiber's lock is never contended: only threads are interrupted under it */
+    if (self->sched != NULL) {       /* a fiber's lock is never contended: only threads are interrupted under it */
+        hf_assert(self->cx != NULL); /* C1 */
         scope->outer = self->scope;
         scope->parent_cx = self->cx;
         if (!is_shield) {
@@ -262,6 +270,8 @@ static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
 
 static inline bool begin_close(hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(scope->home == sched);  /* F1 */
+    hf_assert(scope->joiner == NULL); /* J2 */
     scope->closing = true;
     if (scope->tally.running > 0) {
         hf_scope_mark(sched, scope, HF_CAUSE_CLOSED, scope->name, NULL, false);
@@ -281,6 +291,10 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 /* At home: nobody is left; alarms go, kept jobs go. */
 static void finish(hf_sched *sched, hf_scope *scope)
 {
+    const hf_tally *tally = &scope->tally;
+    hf_assert(scope->home == sched);                                         /* F1 */
+    hf_assert(hf_list_is_empty(&scope->children) && tally->running == 0);    /* J1 */
+    hf_assert(tally->forked == tally->ok + tally->failed + tally->canceled); /* J1 */
     hf_alarm_disarm(sched, &scope->alarm);
     HF_LIST_EACH(node, &scope->kept)
     {
@@ -326,6 +340,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
         call.fn = close_at_home;
         hf_call_home(self, scope, &call, &CLOSE);
     } while (!hf_scope_is_over(self, scope));
+    hf_assert(self->kind == HF_FIBER_THREAD && hf_node_is_linked(&scope->roots));
     hf_spin_lock(&scope->rt->roots_lock);
     hf_list_remove(&scope->roots);
     atomic_fetch_add(&scope->rt->closing, 1); /* it needs the runtime until its very end */
@@ -341,6 +356,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
 
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
 {
+    hf_assert(scope->owner == self); /* the verbs refuse everybody else */
     if (HF_UNLIKELY(self->last_where != NULL && self->last_status == HF_ERR_CANCELED)) {
         hf_self_tell(self); /* the sentence names the scope and the reason: make it while they are there */
     }
@@ -368,7 +384,8 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
     bool by_thread = scope->by_thread;
     hf_scope_release(rt, self->rt == rt ? self->sched : NULL, scope);
     if (by_thread) {
-        atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+        int before = atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+        hf_assert(before > 0);
     }
     return HF_OK;
 }
@@ -431,6 +448,7 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *o
 
 static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
+    hf_assert(call->job->scope == scope);
     if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
         hf_branch_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
     }

@@ -224,6 +224,7 @@ static bool is_awaited(hf_chan *chan)
 {
     hf_spin_lock(&chan->lock);
     bool is_used = !hf_list_is_empty(&chan->receivers) || !hf_list_is_empty(&chan->senders);
+    hf_assert(chan->count <= chan->capacity);
     hf_spin_unlock(&chan->lock);
     return is_used;
 }

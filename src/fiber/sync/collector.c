@@ -36,7 +36,7 @@ static void collector_free(hf_flow *flow, hf_collector *collector)
     hf_rt_free(flow->rt, collector, sizeof *collector + collector->capacity * flow->value_len);
 }
 
-/* Under the lock (W4). */
+/* Under the lock (V4). */
 static void leave_run(hf_collector *collector, hf_claimed *claimed)
 {
     hf_emitter *run = collector->run;
@@ -48,12 +48,14 @@ static void leave_run(hf_collector *collector, hf_claimed *claimed)
         }
         hf_work_abandon(&run->work);
     }
+    hf_assert(hf_flow_is_hot(flow) || !hf_list_is_empty(&run->collectors) || run->work.abandoned); /* V4 */
     hf_flow_pump(run, claimed);
 }
 
 /* Its scope, if it had one, is closed. */
 static void release(hf_flow *flow, hf_collector *collector)
 {
+    hf_assert(!hf_node_is_linked(&collector->node) && hf_list_is_empty(&collector->receiver));
     hf_emitter *run = collector->run;
     collector_free(flow, collector);
     hf_flow_run_unref(run);
@@ -85,6 +87,7 @@ static bool join_run(hf_flow *flow, hf_collector *collector, hf_emitter **fresh)
         flow->current = flow->share != NULL ? run : NULL;
     }
     if (run != NULL) {
+        hf_assert(collector->run == NULL && !run->ended);
         collector->run = run;
         hf_list_push_back(&run->collectors, &collector->node);
         atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
@@ -187,6 +190,7 @@ static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_valu
     HF_TRY(hf_may_wait(self, NEXT.verb));
     hf_sync_point(self);
     hf_spin_lock(&flow->lock);
+    hf_assert(collector->count <= collector->capacity && hf_list_is_empty(&collector->receiver));
     if (collector->count > 0) {
         hf_claimed claimed = {NULL, NULL};
         if (flow->value_len > 0) {

@@ -50,6 +50,7 @@ hf_status hf_cond_free(hf_cond *cond)
     HF_VERB_ENTER(self, hf_cond_free, cond->rt);
     hf_spin_lock(&cond->lock);
     bool is_used = cond->users > 0;
+    hf_assert(is_used || hf_list_is_empty(&cond->waiters));
     hf_spin_unlock(&cond->lock);
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, cond->rt, "hf_cond_free", cond->name));
@@ -76,6 +77,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
     hf_assert(unlocked == HF_OK);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, cond->rt, options));
     hf_spin_lock(&cond->lock);
+    hf_assert(cond->users > 0 && !hf_node_is_linked(&wait.node)); /* F3 */
     cond->users--;
     hf_spin_unlock(&cond->lock);
     hf_status locked = hf_mutex_lock_on(self, mutex, &hf_cond_relock, NULL);

@@ -2,11 +2,11 @@
  * while it has collectors, a cold one has one per collector. A run takes values from its emitters to its
  * collectors.
  *
- * W1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
+ * V1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
  *     full, so a canceled emit has not happened, and all collectors see all values in the same order;
- * W2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
- * W3  an ended run takes no values; what its collectors have buffered they still get;
- * W4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
+ * V2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
+ * V3  an ended run takes no values; what its collectors have buffered they still get;
+ * V4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
 #ifndef HF_FIBER_FLOW_H
 #define HF_FIBER_FLOW_H
 

@@ -11,6 +11,7 @@ static void drop_mutex(hf_owned *owned)
         hf_owned_in_use(mutex->rt, "mutex", mutex->name);
         return;
     }
+    hf_assert(!hf_node_is_linked(&owned->node));
     hf_rt_free(mutex->rt, mutex, sizeof *mutex);
 }
 
@@ -61,6 +62,7 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
     if (HF_LIKELY(mutex->owner.fiber == NULL)) {
+        hf_assert(hf_list_is_empty(&mutex->waiters)); /* it is handed over, never left */
         mutex->owner = hf_owner_of(self);
         hf_spin_unlock(&mutex->lock);
         return HF_OK;
@@ -92,7 +94,8 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     hf_node *node = hf_list_pop_front(&mutex->waiters);
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
-        mutex->owner = hf_owner_of(next->fiber); /* it is parked: its job stays what it is */
+        hf_assert(next->object == mutex && next->fiber != self); /* F3 */
+        mutex->owner = hf_owner_of(next->fiber);                 /* it is parked: its job stays what it is */
     } else {
         mutex->owner = HF_OWNER_NONE;
     }

@@ -77,6 +77,7 @@ static hf_status await(hf_fiber *self, hf_once *once)
     case ONCE_DONE:
         break;
     case ONCE_NEW:
+        hf_assert(hf_list_is_empty(&once->waiters));
         once->state = ONCE_RUNNING;
         once->runner = hf_owner_of(self);
         status = HF_ERR_AGAIN;
@@ -104,6 +105,7 @@ static void end_turn(hf_fiber *self, hf_once *once, bool is_done)
     hf_sync_point(self);
     hf_spin_lock(&once->lock);
     hf_assert(once->state == ONCE_RUNNING);
+    hf_assert(hf_owner_is(once->runner, self));
     if (is_done) {
         once->state = ONCE_DONE;
         once->runner = HF_OWNER_NONE;

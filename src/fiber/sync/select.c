@@ -18,6 +18,7 @@ typedef struct selection {
 
 bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)
 {
+    hf_assert(wait->kind == &hf_select_case);
     selection *sel = wait->object;
     int expected = 0;
     if (!atomic_compare_exchange_strong(&sel->taken, &expected, 1) && !HF_CANARY(HF_BUG_SELECT_TWO_CASES)) {
@@ -62,6 +63,7 @@ static size_t sort_chans(const hf_case *cases, size_t count, hf_chan **chans)
 static void lock_all(hf_chan **chans, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        hf_assert(i == 0 || (uintptr_t)chans[i - 1] < (uintptr_t)chans[i]); /* one order for all selects */
         hf_spin_lock(&chans[i]->lock);
     }
 }
@@ -165,6 +167,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     status = hf_park(self, &sel.main, deadline_of(self, options));
     unlink_cases(cases, count, waits);
     if (status == HF_OK) {
+        hf_assert(atomic_load(&sel.taken) == 1 && sel.winner < count); /* F3 */
         cases[sel.winner].status = sel.status;
         *ret_idx = sel.winner;
     }

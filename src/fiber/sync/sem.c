@@ -81,6 +81,7 @@ static void serve(hf_sem *sem, hf_claimed *claimed)
     HF_LIST_EACH(node, &sem->waiters)
     {
         hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        hf_assert(wait->number > 0 && sem->permits >= 0);
         if (wait->number > sem->permits) {
             return;
         }
@@ -91,6 +92,7 @@ static void serve(hf_sem *sem, hf_claimed *claimed)
 
 static bool take(hf_sem *sem, int64_t permits)
 {
+    hf_assert(permits > 0 && sem->permits >= 0);
     if (!hf_list_is_empty(&sem->waiters) || sem->permits < permits) {
         return false;
     }

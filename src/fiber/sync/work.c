@@ -15,6 +15,7 @@ static bool begin(hf_work *work, hf_scope *inside)
     hf_fiber *self = hf_enter(work->scope->rt);
     hf_assert(self != NULL);
     hf_spin_lock(work->lock);
+    hf_assert(work->inside == NULL && work->runner == NULL);
     bool may_run = !work->abandoned;
     if (may_run) {
         work->inside = inside;
@@ -34,6 +35,7 @@ static hf_failure_box *stop(hf_work *work, hf_status status)
     hf_fiber *self = hf_enter(work->scope->rt);
     hf_assert(self != NULL);
     hf_spin_lock(work->lock);
+    hf_assert(work->runner == NULL || work->runner == self);
     work->inside = NULL;
     work->runner = NULL;
     hf_spin_unlock(work->lock);
@@ -116,6 +118,7 @@ hf_status hf_work_start(hf_work *work)
         return hf_forked();
     }
     hf_spin_lock(work->lock);
+    hf_assert(work->forker == NULL && work->runner == NULL);
     work->forker = self;
     hf_spin_unlock(work->lock);
     hf_leave(self);
@@ -142,6 +145,7 @@ void hf_work_strand(const hf_branch *job)
     if (job->drop != work_drop) {
         return;
     }
+    hf_assert(job->fiber != NULL); /* else the drop of the job ends the work */
     hf_work *work = job->arg;
     hf_spin_lock(work->lock);
     work->inside = NULL;

@@ -322,6 +322,7 @@ static bool each_node(writer *w, void (*write)(writer *w, uint32_t idx))
         if (hf_buf_status(&w->buf) != HF_OK || w->buf.len > HF_TEXT_LEN_MAX - NODE_LEN_MAX) {
             return false;
         }
+        hf_assert(idx < w->snap->count && w->written < w->snap->count); /* the tree has no loops */
         write(w, idx);
         w->written++;
         const hf_snap_node *node = hf_snap_node_at(w->snap, idx);
@@ -336,6 +337,7 @@ static bool each_node(writer *w, void (*write)(writer *w, uint32_t idx))
         }
         idx = node->next;
     }
+    hf_assert(w->depth == 0);
     return true;
 }
 

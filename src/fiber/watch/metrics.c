@@ -75,6 +75,7 @@ static uint64_t hash_of(const char *name, size_t len)
 /* Where the name is, or would be. */
 static entry **slot_of(const hf_names *names, uint64_t hash, const char *name, size_t len)
 {
+    hf_assert(names->count < names->slot_count); /* or the search would not end */
     for (uint64_t at = hash;; at++) {
         entry **slot = &names->slots[at & (names->slot_count - 1)];
         if (*slot == NULL || ((*slot)->hash == hash && (*slot)->len == len && memcmp((*slot)->name, name, len) == 0)) {
@@ -126,6 +127,8 @@ static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
     }
     names->last = fresh;
     names->count++;
+    hf_assert(names->count <= HF_SCOPE_NAMES_MAX);        /* N2 */
+    hf_assert(*slot_of(names, hash, name, len) == fresh); /* N1 */
     return &fresh->figures;
 }
 

@@ -60,6 +60,7 @@ static bool add_nodes(hf_snapshot *snap, uint32_t count)
     if (!hf_buf_reserve(&snap->nodes, len)) {
         return false;
     }
+    hf_assert(snap->nodes.len == snap->count * sizeof(hf_snap_node));
     memset(snap->nodes.data + snap->nodes.len, 0, len);
     snap->nodes.len += len;
     snap->count += count;
@@ -145,6 +146,7 @@ static bool see_open_scopes(const camera *cam, uint32_t job_idx, const hf_fiber 
         idx--;
         see_scope(cam, idx, idx == first ? job_idx : idx - 1, scope);
     }
+    hf_assert(idx == first);
     return true;
 }
 
@@ -173,6 +175,7 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
     if (fiber == NULL) {
         return HF_SNAP_DONE;
     }
+    hf_assert(fiber->kind != HF_FIBER_THREAD);
     node->thread = fiber->sched->index;
     node->stack_size = (uint32_t)(fiber->stack_hi - fiber->stack_lo);
     if (cam->with_stacks) {
@@ -250,6 +253,7 @@ static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_branch 
 /* A node leads back to what it shows by the address of its cx. */
 static bool see_children(const camera *cam, uint32_t idx)
 {
+    hf_assert(idx < cam->snap->count);
     const hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
     if (node->kind == HF_SNAP_JOB) {
         const hf_branch *job = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
@@ -382,6 +386,7 @@ static void link_nodes(hf_snapshot *snap)
     for (uint32_t i = 0; i < snap->count; i++) {
         hf_snap_node *node = hf_snap_node_at(snap, i);
         hf_snap_node *parent = node->parent != HF_SNAP_NONE ? hf_snap_node_at(snap, node->parent) : NULL;
+        hf_assert(node->parent == HF_SNAP_NONE || (node->parent < snap->count && node->parent != i));
         uint32_t *first = parent != NULL ? &parent->first_child : &snap->first_root;
         uint32_t *last = parent != NULL ? &parent->last_child : &last_root;
         if (*last != HF_SNAP_NONE) {

@@ -4,11 +4,11 @@
  * a job that has waited for a whole tick is offered to thieves, stacks that are nearly full are told of, unused ones give their
  * memory back.
  *
- * W1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
+ * M1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
  *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
- * W2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
+ * M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
  *     was stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
- * W3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
+ * M3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
  *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before
  *     it looks at is_asleep: one of the two sees the other. */
 #include "fiber/watch/watch.h"
@@ -34,7 +34,7 @@ static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do n
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* See W1. Not instrumented: the races are meant. */
+/* See M1. Not instrumented: the races are meant. */
 __attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched, hf_watch_sample *ret)
 {
     hf_fiber *volatile *current = &sched->current;
@@ -77,6 +77,7 @@ static int sample_all(hf_watch *watch, int64_t *ret_used)
 
 static hf_lost *lost_of(hf_watch *watch, int slot)
 {
+    hf_assert(slot >= 0 && slot < hf_watch_job_first(&watch->policy));
     return slot < watch->rt->sched_count ? NULL : watch->lost[slot - watch->rt->sched_count];
 }
 
@@ -127,7 +128,7 @@ static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, c
 }
 
 /* Without a signal nobody on the thread itself tells: what can be seen from here must do. The fiber is stuck, and whatever
- * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (W1). */
+ * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (M1). */
 __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
@@ -164,6 +165,7 @@ static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
     }
     hf_lost *lost = lost_of(watch, action->slot);
     hf_seat *seat = lost == NULL ? &watch->seats[action->slot] : NULL;
+    hf_assert(lost == NULL || action->kind > HF_WATCH_CANCEL); /* it was reported and canceled before it was lost */
     switch (action->kind) {
     case HF_WATCH_REPORT:
         begin_report(watch, action);
@@ -172,6 +174,7 @@ static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
         seat->wants_cancel = true;
         break;
     case HF_WATCH_REPLACE:
+        hf_assert(seat != NULL); /* a thread is replaced once */
         seat->wants_replace = true;
         break;
     case HF_WATCH_INTERRUPT:
@@ -202,6 +205,7 @@ static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
 static void act_on_runtime(hf_watch *watch, const hf_watch_action *action)
 {
     hf_runtime *rt = watch->rt;
+    hf_assert(action->slot < 0);
     int count = watch->policy.zombie_count;
     int64_t ms = action->ns / 1000000;
     if (action->kind == HF_WATCH_SHUTDOWN) {
@@ -298,6 +302,7 @@ static void look(hf_watch *watch, int64_t now)
     int64_t passed = now - watch->last_ns;
     watch->last_ns = now;
     watch->clock_ns += passed < watch->step_max ? passed : watch->step_max;
+    hf_assert(watch->step_max > 0 && watch->tick_ns > 0); /* M2 */
     for (int i = 0; i < rt->sched_count; i++) {
         report(watch, i);
         hf_watch_settle(watch, i);
@@ -305,6 +310,7 @@ static void look(hf_watch *watch, int64_t now)
     hf_watch_take_jobs(watch);
     int64_t used = 0;
     int sample_count = sample_all(watch, &used);
+    hf_assert(sample_count <= watch->policy.slot_count);
     act(watch, hf_watch_policy_step(&watch->policy, watch->clock_ns, watch->samples, sample_count, watch->actions));
     hf_watch_reap(watch, false);
     hf_watch_settle_jobs(watch);
@@ -339,6 +345,7 @@ static bool has_debts(const hf_watch *watch)
 static void rest(hf_watch *watch, int64_t now, uint32_t seen)
 {
     hf_runtime *rt = watch->rt;
+    hf_assert(watch->has_fibers && !atomic_load(&watch->is_asleep)); /* M3 */
     bool is_quiet = all_sleep(rt) && !has_debts(watch);
     if (!is_quiet) {
         watch->quiet_ns = 0;
@@ -420,6 +427,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
     if (watch == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the watchdog");
     }
+    hf_assert(rt->watch == NULL);
     rt->watch = watch;
     watch->rt = rt;
     hf_list_init(&watch->listeners);
@@ -430,7 +438,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
     int64_t quarter = figures.stuck_ns != HF_WATCH_NEVER ? figures.stuck_ns / 4 : STEP_NS;
     watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
     watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
-    if (is_simulated) { /* its clock moves only while nobody could run: W2 does not apply */
+    if (is_simulated) { /* its clock moves only while nobody could run: M2 does not apply */
         watch->step_max = HF_WATCH_NEVER;
     }
     if (!watch->has_fibers) {
@@ -446,6 +454,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
 hf_status hf_watch_run(hf_watch *watch, hf_op *op)
 {
     hf_env *env = watch->rt->env;
+    hf_assert(watch->thread == NULL && atomic_load(&watch->state) != HF_WATCH_NEW);
     HF_TRY(hf_watch_tables(watch, op, 0));
     return env->ops->thread_start(env, op, "hf-monitor", MONITOR_STACK_LEN, monitor_main, watch, &watch->thread);
 }
@@ -482,6 +491,8 @@ void hf_watch_deinit(hf_runtime *rt)
     if (watch == NULL) {
         return;
     }
+    hf_assert(watch->thread == NULL);
+    hf_assert(hf_list_is_empty(&watch->listeners) && hf_list_is_empty(&watch->fresh));
     hf_watch_reap(watch, true);
     hf_watch_tables_free(watch);
     hf_watch_signal_close(watch);

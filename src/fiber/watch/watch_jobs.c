@@ -53,6 +53,7 @@ hf_status hf_watch_pool(hf_op *op, hf_dispatcher *pool, const hf_watch_ops *ops)
         atomic_store(&watch->state, status == HF_OK ? HF_WATCH_RUNNING : HF_WATCH_NEW);
         HF_TRY(status);
     }
+    hf_assert(atomic_load(&watch->state) == HF_WATCH_RUNNING);
     pool->watch_ops = ops;
     return HF_OK;
 }
@@ -64,11 +65,13 @@ void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
     if (atomic_exchange(&watched->is_on, true)) {
         return;
     }
+    hf_assert(pool->watch_ops != NULL && atomic_load(&watched->notes) == NULL); /* B1 */
     watched->ops = pool->watch_ops;
     watched->arg = job->arg;
     watched->since_ns = hf_rt_now(pool->rt).ns;
     hf_spin_lock(&watch->jobs_lock);
     bool is_first = hf_list_is_empty(&watch->fresh);
+    hf_assert(!hf_node_is_linked(&watched->node));
     hf_list_push_back(&watch->fresh, &watched->node);
     hf_spin_unlock(&watch->jobs_lock);
     if (is_first) { /* else it has been told, and takes all */
@@ -86,9 +89,11 @@ void hf_watch_end(hf_dispatcher *pool, hf_fiber *thread)
     hf_spin_lock(&watch->jobs_lock);
     hf_watch_notes *notes = atomic_load(&watched->notes);
     if (notes != NULL) {
+        hf_assert(notes->watched == watched); /* B1 */
         notes->watched = NULL;
         atomic_store(&watched->notes, NULL);
     } else {
+        hf_assert(hf_node_is_linked(&watched->node)); /* B1: the monitor has not taken it yet */
         hf_list_remove(&watched->node);
     }
     hf_spin_unlock(&watch->jobs_lock);
@@ -133,6 +138,7 @@ hf_status hf_watch_tables(hf_watch *watch, hf_op *op, int notes_max)
 {
     hf_runtime *rt = watch->rt;
     tables old = tables_of(watch);
+    hf_assert(notes_max >= old.notes_max);
     tables fresh = {.notes_max = notes_max, .slot_count = rt->sched_count + HF_LOST_MAX + notes_max};
     size_t count = (size_t)fresh.slot_count;
     fresh.cases = hf_rt_alloc(rt, count * sizeof *fresh.cases);
@@ -214,6 +220,7 @@ static bool take_first(hf_watch *watch, hf_watch_notes *notes, int index)
     hf_node *node = hf_list_pop_front(&watch->fresh);
     hf_watched *watched = node != NULL ? HF_CONTAINER(node, hf_watched, node) : NULL;
     if (watched != NULL) {
+        hf_assert(watch->notes[index] == NULL && atomic_load(&watched->is_on)); /* B2 */
         notes->watched = watched;
         notes->since_ns = watched->since_ns;
         watch->notes[index] = notes;
@@ -304,6 +311,7 @@ static void give_place(hf_watch *watch, hf_watch_notes *notes)
     if (watched == NULL) {
         return;
     }
+    hf_assert(!watched->is_extra); /* B3 */
     if (hf_pool_widen(watched->thread)) {
         watched->is_extra = true;
         if (!HF_CANARY(HF_BUG_ZOMBIE_KEEPS_SLOT)) {
@@ -325,6 +333,7 @@ static void set_counted(hf_watch *watch, hf_watch_notes *notes, bool is_counted)
 void hf_watch_act_on_job(hf_watch *watch, const hf_watch_action *action)
 {
     hf_watch_notes *notes = watch->notes[action->slot - hf_watch_job_first(&watch->policy)];
+    hf_assert(notes != NULL && notes->slot == action->slot); /* B2 */
     switch (action->kind) {
     case HF_WATCH_INTERRUPT:
         interrupt(watch, notes);
@@ -356,6 +365,7 @@ void hf_watch_settle_jobs(hf_watch *watch)
     for (int i = 0; i < watch->notes_max; i++) {
         hf_watch_notes *notes = watch->notes[i];
         if (notes != NULL && notes->has_left) {
+            hf_assert(notes->watched == NULL); /* B2 */
             hf_spin_lock(&watch->jobs_lock);
             watch->notes[i] = NULL;
             hf_spin_unlock(&watch->jobs_lock);

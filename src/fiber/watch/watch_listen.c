@@ -4,6 +4,7 @@
 
 void hf_watch_listen(hf_runtime *rt, hf_watch_listener *listener)
 {
+    hf_assert(listener->word != NULL);
     listener->node = (hf_node){NULL, NULL};
     hf_spin_lock(&rt->watch->listeners_lock);
     hf_list_push_back(&rt->watch->listeners, &listener->node);
@@ -13,6 +14,7 @@ void hf_watch_listen(hf_runtime *rt, hf_watch_listener *listener)
 void hf_watch_unlisten(hf_runtime *rt, hf_watch_listener *listener)
 {
     hf_spin_lock(&rt->watch->listeners_lock);
+    hf_assert(hf_node_is_linked(&listener->node));
     hf_list_remove(&listener->node);
     hf_spin_unlock(&rt->watch->listeners_lock);
 }
@@ -33,8 +35,10 @@ void hf_watch_tell(hf_watch *watch)
 void hf_watch_set_counted(hf_watch *watch, int slot, bool is_counted)
 {
     int first_lost = watch->rt->sched_count;
+    hf_assert(slot >= 0 && slot < hf_watch_job_first(&watch->policy));
     const hf_fiber *fiber = slot < first_lost ? watch->seats[slot].seen : watch->lost[slot - first_lost]->fiber;
     hf_spin_lock(&watch->jobs_lock);
+    hf_assert((watch->counted[slot] != NULL) != is_counted); /* D3 */
     watch->counted[slot] = is_counted ? fiber : NULL;
     hf_spin_unlock(&watch->jobs_lock);
     if (is_counted) {

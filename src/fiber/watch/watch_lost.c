@@ -45,6 +45,7 @@ static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
 
 static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
 {
+    hf_assert(self->in_lib == 0 && self->lost == 0 && lost->thread == NULL); /* L1, M1 */
     lost->away.self = self->self;
     lost->away.context = self->sched->idle.context; /* suspended: where this thread left its own stack */
     lost->fiber = self;
@@ -97,6 +98,7 @@ static void on_signal(void)
 void hf_watch_carry(hf_fiber *self)
 {
     hf_fiber *away = self->zombie_idle;
+    hf_assert(self->lost != 0 && away != NULL); /* L2 */
     hf_self_set(&away->self);
     hf_exceptions_swap(hf_exceptions_here(), &self->exceptions,
                        &away->exceptions); /* the scheduler has another thread's */
@@ -107,8 +109,9 @@ void hf_watch_carry(hf_fiber *self)
 
 static void on_carried(hf_sched *sched, hf_msg *msg)
 {
-    (void)sched;
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    hf_assert(fiber->sched == sched && fiber->lost != 0);  /* F2, L2 */
+    hf_assert(fiber->in_lib == 0);                         /* L3 */
     __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELEASE); /* where it left: in hf_enter_slow */
     __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
@@ -123,6 +126,7 @@ void hf_watch_left(hf_fiber *away)
 {
     hf_lost *lost = HF_CONTAINER(away, hf_lost, away);
     hf_fiber *fiber = lost->fiber;
+    hf_assert(fiber != NULL && fiber->sched == lost->sched); /* L2 */
     hf_context_arrived(&away->context, &fiber->context);
     hf_self_set(NULL);
     fiber->msg.run = on_carried;
@@ -180,12 +184,14 @@ static hf_lost *spare_of(hf_watch *watch, int index)
 
 static void drop(hf_watch *watch, hf_lost *lost)
 {
+    hf_assert(watch->lost[lost->slot - watch->rt->sched_count] == lost);
     watch->lost[lost->slot - watch->rt->sched_count] = NULL;
     hf_rt_free(watch->rt, lost, sizeof *lost);
 }
 
 static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
 {
+    hf_assert(watch->signal != 0 && thread != NULL);
     hf_env *env = watch->rt->env;
     hf_op op;
     hf_op_init(&op);
@@ -261,6 +267,7 @@ static void on_member_lost(hf_sched *sched, hf_msg *msg)
 /* L5 */
 static void tell_driver(hf_lost *lost)
 {
+    hf_assert(lost->fiber->kind == HF_FIBER_MEMBER && !atomic_load(&lost->canceling)); /* L5 */
     lost->cancel.run = on_member_lost;
     atomic_store(&lost->canceling, true);
     hf_sched_post(lost->sched, &lost->cancel);
@@ -268,6 +275,7 @@ static void tell_driver(hf_lost *lost)
 
 static void cancel_job(hf_lost *lost)
 {
+    hf_assert(lost->fiber->job != NULL && !atomic_load(&lost->canceling)); /* L4 */
     lost->job = lost->fiber->job;
     lost->cancel.run = on_cancel;
     atomic_store(&lost->canceling, true);
@@ -280,6 +288,7 @@ static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
     if (atomic_exchange(&rt->world_stops, 1) != 0) {
         return false;
     }
+    hf_assert(sched->current != &sched->idle && sched->current->lost != 0); /* L1 */
     sched->idle.in_lib = 0;
     __atomic_store_n(&sched->current, &sched->idle, __ATOMIC_RELEASE);
     atomic_store(&rt->world_stops, 0);
@@ -294,6 +303,7 @@ static void replace(hf_watch *watch, int index)
         return;
     }
     hf_lost *lost = seat->spare;
+    hf_assert(lost != NULL && lost == seat->ask.lost && lost->fiber == seat->ask.fiber); /* L1 */
     seat->spare = NULL;
     lost->thread = sched->thread;
     lost->ask.evidence = seat->ask.evidence;
@@ -317,6 +327,7 @@ static void replace(hf_watch *watch, int index)
 static void start_thread(hf_watch *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
+    hf_assert(seat->owes_thread);
     hf_op op;
     hf_op_init(&op);
     if (hf_sched_thread_start(&op, watch->rt->scheds[index]) == HF_OK) {

@@ -5,13 +5,13 @@
  *        |                   |        INTERRUPT at 1, 2, 4, 8 ... first_ns     |                              |
  *        +-------------------+------------------------ UNCOUNT ----------------+------------------------------+
  *
- * P1  All times of an episode count from when it was found stuck. The grace has its own timer: it does not wait for the
+ * D1  All times of an episode count from when it was found stuck. The grace has its own timer: it does not wait for the
  *     next interrupt (X13).
- * P2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
- * P3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
- * P4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
+ * D2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
+ * D3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
+ * D4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
  *     any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
- * P5  A job on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
+ * D5  A job on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
  *     is neither reported nor canceled nor replaced; interrupts, grace and giving up are those of a fiber, and it counts
  *     among the same zombies.
  * A late step does what is due once, and plans on as if it had been in time. */
@@ -69,6 +69,10 @@ typedef struct step {
 static void act(step *s, hf_watch_kind kind, int slot, int64_t since_ns)
 {
     hf_assert(s->count < HF_WATCH_ACTIONS_MAX(s->policy->slot_count));
+    hf_assert(s->policy->figures.may_interrupt || (kind != HF_WATCH_CANCEL && kind != HF_WATCH_INTERRUPT &&
+                                                   kind != HF_WATCH_REPLACE && kind != HF_WATCH_GIVE_UP)); /* D2 */
+    hf_assert(slot < hf_watch_job_first(s->policy) ||
+              (kind != HF_WATCH_REPORT && kind != HF_WATCH_CANCEL && kind != HF_WATCH_REPLACE)); /* D5 */
     s->actions[s->count++] = (hf_watch_action){kind, slot, s->now_ns - since_ns};
 }
 
@@ -90,6 +94,7 @@ static int weight(const hf_watch_case *c)
 static void begin_again(step *s, hf_watch_case *c, const hf_watch_sample *sample)
 {
     hf_watch_policy *policy = s->policy;
+    hf_assert(!c->is_counted || c->is_stuck); /* D3 */
     if (c->is_counted) {
         policy->zombie_count -= weight(c);
         act(s, HF_WATCH_UNCOUNT, sample->slot, c->since_ns);
@@ -117,6 +122,7 @@ static bool retry(const hf_watch_figures *figures, hf_watch_case *c, int64_t ela
 
 static void find_stuck(step *s, hf_watch_case *c, int slot)
 {
+    hf_assert(!c->is_stuck && !c->is_counted);
     c->is_stuck = true;
     c->stuck_ns = s->now_ns;
     c->retry_after = s->policy->figures.interrupt_first_ns;
@@ -137,13 +143,14 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
     const hf_watch_figures *figures = &s->policy->figures;
     int slot = sample->slot;
     if (!c->is_stuck) {
-        int64_t patience = c->is_job ? 0 : figures->stuck_ns; /* P5 */
+        int64_t patience = c->is_job ? 0 : figures->stuck_ns; /* D5 */
         if (patience == HF_WATCH_NEVER || s->now_ns - c->since_ns < patience) {
             return;
         }
         find_stuck(s, c, slot);
     }
     int64_t elapsed = s->now_ns - c->stuck_ns;
+    hf_assert(elapsed >= 0); /* D1 */
     if (figures->may_interrupt && !c->has_given_up) {
         if (elapsed >= figures->give_up_ns) {
             c->has_given_up = true;
@@ -244,6 +251,7 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
                          hf_watch_action *ret_actions)
 {
     step s = {policy, now_ns, ret_actions, 0};
+    hf_watch_stage before = policy->stage;
     for (int i = 0; i < sample_count; i++) {
         const hf_watch_sample *sample = &samples[i];
         hf_assert(sample->slot >= 0 && sample->slot < policy->slot_count);
@@ -258,6 +266,7 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
         }
     }
     step_ladder(&s, samples, sample_count);
+    hf_assert(policy->stage >= before); /* D4 */
     hf_assert(policy->zombie_count >= 0 && policy->zombie_count <= policy->stuck_count);
     return s.count;
 }

@@ -81,7 +81,7 @@ typedef struct hf_watch_case {
     bool is_replaced; /* the slot is a lost thread's */
 } hf_watch_case;
 
-/* The ladder (M12): serving -> draining -> canceling -> forced -> over. */
+/* The ladder: serving -> draining -> canceling -> forced -> over. */
 typedef enum hf_watch_stage {
     HF_WATCH_SERVING,
     HF_WATCH_DRAINING,  /* no new work */
