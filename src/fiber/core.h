@@ -6,15 +6,15 @@
  *                 |                                                                 |
  *                 +-- hf_scope -- children: hf_branch ... -- each job's fiber -- its open scopes, inner to outer
  *
- * F1  A scope belongs to its home scheduler. Its list, counters, policy and cancel state are touched on the home's thread
+ * fiber-F1  A scope belongs to its home scheduler. Its list, counters, policy and cancel state are touched on the home's thread
  *           only; everybody else posts a message to the home's inbox. No scope has a lock.
- * F2  A fiber that has run stays with its scheduler. Waking it means putting it into that scheduler's ready list, directly
+ * fiber-F2  A fiber that has run stays with its scheduler. Waking it means putting it into that scheduler's ready list, directly
  *           at home, through the inbox from elsewhere. A woken fiber can therefore never run before it has parked.
- * F3  A waiter is linked into the queue of the object that it waits for, under that object's lock. Unlinking a waiter is
+ * fiber-F3  A waiter is linked into the queue of the object that it waits for, under that object's lock. Unlinking a waiter is
  *           claiming it, and only the claimer may wake it. Cancel and timeout claim in the same way, on the home's thread.
- * F4  While a fiber is in user code its `in_lib` is 0, and nothing of the library is half done on its thread: see
+ * fiber-F4  While a fiber is in user code its `in_lib` is 0, and nothing of the library is half done on its thread: see
  *           safepoint.h.
- * F5  A wake-up or message is the sender's last access to the object that it is about, and to the runtime: the receiver
+ * fiber-F5  A wake-up or message is the sender's last access to the object that it is about, and to the runtime: the receiver
  *           may end at once. The runtime joins its own threads before it is freed, and awaits threads from outside that are
  *           still ringing its bell (`guests`; base/latch.h has the reasons). */
 #ifndef HF_FIBER_CORE_H

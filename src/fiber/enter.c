@@ -93,7 +93,7 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
     for (;;) {
         if (self->lost != 0) {
             hf_watch_carry(self);                            /* returns on the new thread of its scheduler */
-            hf_assert(self->lost == 0 && self->in_lib != 0); /* L3 */
+            hf_assert(self->lost == 0 && self->in_lib != 0); /* fiber-L3 */
         }
         hf_sched *sched = self->sched;
         hf_runtime *own = sched->rt;

@@ -331,9 +331,9 @@ static void destroy(hf_runtime *rt)
     hf_assert(rt->pool == NULL && hf_list_is_empty(&rt->pools) && atomic_load(&rt->pool_threads) == 0);
     stop_threads(rt);
     hf_guests_await(env, &rt->guests);
-    hf_assert(atomic_load(&rt->guests.word) == HF_GUESTS_AWAITED); /* F5 */
+    hf_assert(atomic_load(&rt->guests.word) == HF_GUESTS_AWAITED); /* fiber-F5 */
     drain_all(rt);
-    hf_assert(hf_list_is_empty(&rt->roots) && atomic_load(&rt->closing) == 0); /* F5 */
+    hf_assert(hf_list_is_empty(&rt->roots) && atomic_load(&rt->closing) == 0); /* fiber-F5 */
     hf_assert(atomic_load(&rt->idlers) == 0 && atomic_load(&rt->searchers) == 0);
     hf_watch_deinit(rt);
     if (rt->reports_overflow) {

@@ -8,16 +8,16 @@
  *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
- * W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
+ * fiber-W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
  *     other fibers wait. A turn is as short as the code between two waits. What a member posts to a scope of its own crew
  *     does not go to the inbox, where it would come from outside and too late: the crew has a mailbox, read at each switch.
- * W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
+ * fiber-W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
  *     wakes a member from elsewhere makes the crew "disturbed".
- * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
+ * fiber-W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
  *     history, or evicted.
- * W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
+ * fiber-W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
  *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list.
- * W5  An evicted member that does not return is stranded (strand.c): an eviction ends whatever its members do, unless one of
+ * fiber-W5  An evicted member that does not return is stranded (strand.c): an eviction ends whatever its members do, unless one of
  *     them calls nothing of the library any more. */
 #include "fiber/crew/crew_struct.h"
 #include "fiber/crew/owned.h"
@@ -44,7 +44,7 @@ static hf_fiber *pop_ready(hf_crew *crew)
 {
     hf_fiber *member = crew->ready_head;
     if (member != NULL) {
-        hf_assert(member->crew == crew); /* W2 */
+        hf_assert(member->crew == crew); /* fiber-W2 */
         crew->ready_head = member->next;
         if (member->next == NULL) {
             crew->ready_tail = NULL;
@@ -55,7 +55,7 @@ static hf_fiber *pop_ready(hf_crew *crew)
 
 static void push_ready(hf_crew *crew, hf_fiber *member)
 {
-    hf_assert(member->kind == HF_FIBER_MEMBER && member->crew == crew); /* W2 */
+    hf_assert(member->kind == HF_FIBER_MEMBER && member->crew == crew); /* fiber-W2 */
     member->next = NULL;
     *(crew->ready_tail != NULL ? &crew->ready_tail->next : &crew->ready_head) = member;
     crew->ready_tail = member;
@@ -64,7 +64,7 @@ static void push_ready(hf_crew *crew, hf_fiber *member)
 void hf_crew_ready(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
-    if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* W2 */
+    if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* fiber-W2 */
         crew->is_disturbed = true;
         hf_log(crew->sched->rt, HF_LOG_ERROR, "misuse", "message=woken_from_outside_its_workflow run=%s fiber=%s",
                crew->root->name, member->job->name != NULL ? member->job->name : "");
@@ -105,7 +105,7 @@ static hf_fiber *next_of(hf_crew *crew)
 
 void hf_crew_leave(hf_fiber *self)
 {
-    hf_assert(self->crew->is_turning && self->sched->current == self); /* W1 */
+    hf_assert(self->crew->is_turning && self->sched->current == self); /* fiber-W1 */
     read_mail(self->crew);
     hf_fiber *next = next_of(self->crew);
     if (next != self) {
@@ -116,7 +116,7 @@ void hf_crew_leave(hf_fiber *self)
 hf_fiber *hf_crew_dismiss(hf_fiber *self)
 {
     hf_crew *crew = self->crew;
-    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->job == NULL); /* W1 */
+    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->job == NULL); /* fiber-W1 */
     read_mail(crew);
     hf_list_remove(&self->members);
     self->crew = NULL;
@@ -130,7 +130,7 @@ bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && !crew->is_turning && !crew->is_lost);
-    hf_assert(crew->root->is_shield); /* W3 */
+    hf_assert(crew->root->is_shield); /* fiber-W3 */
     read_mail(crew);
     hf_fiber *member = pop_ready(crew);
     if (member != NULL) {
@@ -144,12 +144,12 @@ bool hf_crew_turn(hf_crew *crew)
     return !is_lost;
 }
 
-/* ---- Lost members (W4) ------------------------------------------------------------------------------------------------ */
+/* ---- Lost members (fiber-W4) ------------------------------------------------------------------------------------------------ */
 
 void hf_crew_lost(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
-    hf_assert(crew->is_turning && !crew->is_lost); /* W4 */
+    hf_assert(crew->is_turning && !crew->is_lost); /* fiber-W4 */
     crew->is_lost = true;
     hf_sched_ready_push(crew->sched, crew->driver); /* it waits in hf_crew_turn */
 }
@@ -158,7 +158,7 @@ void hf_crew_returned(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
     hf_wait *driver = crew->returning;
-    hf_assert(!crew->is_returned); /* W4; the news of its loss may come after it */
+    hf_assert(!crew->is_returned); /* fiber-W4; the news of its loss may come after it */
     crew->returning = NULL;
     crew->is_returned = true;
     push_ready(crew, member);
@@ -215,7 +215,7 @@ hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job)
 void hf_crew_start(hf_sched *sched, hf_branch *job)
 {
     hf_crew *crew = hf_crew_of_dispatcher(job->on);
-    hf_assert(crew != NULL && crew->sched == sched); /* W2 */
+    hf_assert(crew != NULL && crew->sched == sched); /* fiber-W2 */
     if (crew->is_evicted) {                          /* of a delayed one: it ends without having begun */
         job->status = HF_ERR_EVICTED;
         hf_branch_drop(sched, job);
@@ -365,7 +365,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     }
     hf_crew *crew = hf_rt_alloc(self->rt, sizeof *crew);
     hf_scope_options scope = {.size = sizeof scope, .name = options->name, .join = HF_JOIN_COLLECT};
-    if (crew == NULL || hf_scope_open_on(self, self->rt, &crew->root, &scope, true) != HF_OK) { /* W3 */
+    if (crew == NULL || hf_scope_open_on(self, self->rt, &crew->root, &scope, true) != HF_OK) { /* fiber-W3 */
         hf_rt_free(self->rt, crew, sizeof *crew);
         hf_leave(self);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a crew");
@@ -457,7 +457,7 @@ static void release_members(hf_crew *crew)
             alarm->fire(crew->sched, alarm);
         }
     }
-    hf_assert(hf_list_is_empty(&crew->timers)); /* X4 */
+    hf_assert(hf_list_is_empty(&crew->timers)); /* fiber-X4 */
     HF_LIST_EACH(node, &crew->members)
     {
         hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
@@ -499,7 +499,7 @@ void hf_crew_close(hf_crew *crew)
     hf_crew_evict(crew);
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && self->scope == crew->root && hf_crew_is_over(crew));
-    hf_assert(hf_list_is_empty(&crew->members) && hf_list_is_empty(&crew->timers)); /* W5 */
+    hf_assert(hf_list_is_empty(&crew->members) && hf_list_is_empty(&crew->timers)); /* fiber-W5 */
     hf_crew_drop_owned(crew);
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);

@@ -12,7 +12,7 @@ struct hf_crew {
     hf_fiber *driver;     /* runs when no member is ready */
     hf_fiber *ready_head; /* members that can go on, first in first out */
     hf_fiber *ready_tail;
-    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: W1 */
+    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */
     hf_msg *mail_tail;
     hf_list members;  /* fibers with a job of the crew */
     hf_list timers;   /* armed */
@@ -25,7 +25,7 @@ struct hf_crew {
     hf_rng rng;
     hf_wait *returning; /* the driver, while it waits for a lost member */
     bool is_turning;
-    bool is_lost;     /* a member kept its thread in the last turn (W4) */
+    bool is_lost;     /* a member kept its thread in the last turn (fiber-W4) */
     bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;

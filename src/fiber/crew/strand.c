@@ -8,12 +8,12 @@
  * Stacks go only when no member of the crew will run again: until then any of them may use what lies on another's. Why
  * nothing of the library leads to a stack that was given back:
  *
- * X1  A stranded member is parked at the start of a verb, or where the verb is over: it is in no queue, and holds no small
+ * fiber-X1  A stranded member is parked at the start of a verb, or where the verb is over: it is in no queue, and holds no small
  *     lock. What it has open (scopes, its job, its local values) is in memory of its own and is freed here.
- * X2  Any other member that has not ended waits in a join or close, as its scope's joiner, or for the lock of a condition.
+ * fiber-X2  Any other member that has not ended waits in a join or close, as its scope's joiner, or for the lock of a condition.
  *     Both are taken back here. Every other wait was claimed when the crew was evicted.
- * X3  A waiter that somebody outside has claimed, or a message to one of its scopes, is waited for: then it gets a turn.
- * X4  Timers went with the eviction, and none is armed afterwards. Messages among members are read at every switch.
+ * fiber-X3  A waiter that somebody outside has claimed, or a message to one of its scopes, is waited for: then it gets a turn.
+ * fiber-X4  Timers went with the eviction, and none is armed afterwards. Messages among members are read at every switch.
  *
  * What user code had on such a stack is lost: memory that it allocated itself stays allocated, and a lock that is shared
  * with something outside the crew, which a workflow must not do, stays locked. */
@@ -56,7 +56,7 @@ static bool has_news(const hf_fiber *member)
     const hf_wait *wait = member->wait;
     hf_assert(wait != NULL); /* else it is ready, and the turn was not over */
     if (wait->kind->abort != NULL || (wait->kind == &hf_cond_relock && !hf_node_is_linked(&wait->node))) {
-        return true; /* X3: claimed, and on its way */
+        return true; /* fiber-X3: claimed, and on its way */
     }
     for (const hf_scope *scope = member->scope; scope != NULL; scope = scope->outer) {
         if (atomic_load(&scope->pending) != 0) {
@@ -149,10 +149,10 @@ static void report_all(const hf_crew *crew)
 
 /* ---- Freeing them ------------------------------------------------------------------------------------------------------ */
 
-/* X2 */
+/* fiber-X2 */
 static void take_back_wait(hf_fiber *member)
 {
-    hf_assert(member->wait != NULL && member->wait->kind->abort == NULL); /* X2, X3 */
+    hf_assert(member->wait != NULL && member->wait->kind->abort == NULL); /* fiber-X2, fiber-X3 */
     if (member->wait->kind == &hf_cond_relock) {
         (void)hf_wait_abort_linked(member->wait);
     }
@@ -221,7 +221,7 @@ static void forget_frames(hf_fiber *driver, hf_fiber *member)
 static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 {
     hf_sched *sched = driver->sched;
-    hf_assert(member->job == NULL && member->scope == NULL && member->wait == NULL); /* X1 */
+    hf_assert(member->job == NULL && member->scope == NULL && member->wait == NULL); /* fiber-X1 */
     hf_list_remove(&member->members);
     forget_frames(driver, member);
     hf_context_retire(&member->context);
@@ -248,7 +248,7 @@ static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 
 static void bury(hf_fiber *driver, hf_crew *crew)
 {
-    hf_assert(crew->ready_head == NULL && crew->mail_head == NULL && hf_list_is_empty(&crew->timers)); /* X4 */
+    hf_assert(crew->ready_head == NULL && crew->mail_head == NULL && hf_list_is_empty(&crew->timers)); /* fiber-X4 */
     EACH_MEMBER(take_back_wait(member))
     EACH_MEMBER(end_job(crew->sched, member))
     EACH_MEMBER(close_scopes(member))
@@ -258,7 +258,7 @@ static void bury(hf_fiber *driver, hf_crew *crew)
 
 bool hf_strand_rest(hf_fiber *driver, hf_crew *crew)
 {
-    hf_assert(crew->is_evicted && driver == crew->driver && !crew->is_turning); /* W5 */
+    hf_assert(crew->is_evicted && driver == crew->driver && !crew->is_turning); /* fiber-W5 */
     if (hf_list_is_empty(&crew->members)) {
         return true;
     }

@@ -235,7 +235,7 @@ static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
     slot->is_foreign = user->level;
     for (int i = 0; i < 2; i++) {
         if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
-            hf_assert(slot->waiter[i] == NULL && slot->watched); /* F3 */
+            hf_assert(slot->waiter[i] == NULL && slot->watched); /* fiber-F3 */
             slot->waiter[i] = wait;
         }
     }

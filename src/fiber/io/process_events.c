@@ -6,9 +6,9 @@
  *     wait:   my news is there? done.   nobody reads? I do.   else I sleep until my news, or the role, comes to me
  *     reader: read all there is, wake whom it is about, wait for more;  leaving, for any reason: wake one who waits
  *
- * E1  has_reader is false only while nobody waits, or somebody was woken who will look again.
- * E2  While nobody waits the news stays in the helper's socket, and then in the helper.
- * E3  A process is in `all` from before its request is sent until its end was read, or the helper has ended. */
+ * fiber-E1  has_reader is false only while nobody waits, or somebody was woken who will look again.
+ * fiber-E2  While nobody waits the news stays in the helper's socket, and then in the helper.
+ * fiber-E3  A process is in `all` from before its request is sent until its end was read, or the helper has ended. */
 #include "fiber/io/process_private.h"
 
 enum { STALL_NS = 2000000 }; /* how long a busy helper is left alone */
@@ -30,7 +30,7 @@ void hf_process_unref(hf_process *process)
     hf_assert(process->refs > 0);
     bool is_last = --process->refs == 0;
     if (is_last) {
-        hf_assert(hf_node_is_linked(&process->node)); /* E3 */
+        hf_assert(hf_node_is_linked(&process->node)); /* fiber-E3 */
         hf_list_remove(&process->node);
     }
     hf_spin_unlock(&all->lock);
@@ -114,7 +114,7 @@ static void take_event(hf_processes *all, const hf_child_event *event)
     bool is_orphan = false;
     bool is_over = false;
     if (process != NULL) {
-        hf_assert(process->refs > 0); /* E3 */
+        hf_assert(process->refs > 0); /* fiber-E3 */
         process->refs++;
         if (event->started) {
             process->is_started = true;
@@ -162,11 +162,11 @@ static void read_news(hf_processes *all)
     }
 }
 
-/* The reader leaves: the next one in line takes over (E1). */
+/* The reader leaves: the next one in line takes over (fiber-E1). */
 static void give_role(hf_processes *all)
 {
     hf_spin_lock(&all->lock);
-    hf_assert(all->has_reader); /* E1 */
+    hf_assert(all->has_reader); /* fiber-E1 */
     all->has_reader = false;
     hf_node *node = hf_list_pop_front(&all->waiters);
     hf_spin_unlock(&all->lock);

@@ -1,9 +1,9 @@
 /* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are in no order, so the
  * next one to go is always the first of the list. What goes is told and let go after the lock was released.
  *
- * U1  after every put: count <= count_max and bytes <= bytes_max;
- * U2  an entry is either in `order` or pinned, never both;
- * U3  a put that could only succeed by dropping a pinned entry changes nothing and is HF_ERR_LIMIT. */
+ * fiber-U1  after every put: count <= count_max and bytes <= bytes_max;
+ * fiber-U2  an entry is either in `order` or pinned, never both;
+ * fiber-U3  a put that could only succeed by dropping a pinned entry changes nothing and is HF_ERR_LIMIT. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -117,7 +117,7 @@ static uint64_t len_of(const entry *at)
 
 static void touch(hf_cache *cache, entry *at)
 {
-    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* U2 */
+    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (at->pins == 0) {
         hf_list_remove(&at->order);
         hf_list_push_back(&cache->order, &at->order);
@@ -126,7 +126,7 @@ static void touch(hf_cache *cache, entry *at)
 
 static void pin(hf_cache *cache, entry *at)
 {
-    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* U2 */
+    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (at->pins++ == 0) {
         hf_list_remove(&at->order);
         cache->pinned_count++;
@@ -136,7 +136,7 @@ static void pin(hf_cache *cache, entry *at)
 
 static void unpin(hf_cache *cache, entry *at)
 {
-    hf_assert(at->pins > 0 && !hf_node_is_linked(&at->order)); /* U2 */
+    hf_assert(at->pins > 0 && !hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (--at->pins == 0) {
         hf_list_push_back(&cache->order, &at->order);
         hf_assert(cache->pinned_count > 0 && cache->pinned_bytes >= len_of(at));
@@ -210,18 +210,18 @@ static void evict_over_bound(hf_cache *cache, hf_list *evicted)
 {
     while (cache->keys.count > cache->count_max || cache->bytes > cache->bytes_max) {
         hf_node *node = hf_list_pop_front(&cache->order);
-        hf_assert(node != NULL); /* U3: may_hold said so */
+        hf_assert(node != NULL); /* fiber-U3: may_hold said so */
         entry *gone = HF_CONTAINER(node, entry, order);
         hf_keys_remove(&cache->keys, &gone->key);
-        hf_assert(gone->pins == 0 && cache->bytes >= len_of(gone)); /* U2 */
+        hf_assert(gone->pins == 0 && cache->bytes >= len_of(gone)); /* fiber-U2 */
         cache->bytes -= len_of(gone);
         cache->evictions++;
         hf_list_push_back(evicted, node);
     }
-    hf_assert(cache->keys.count <= cache->count_max && cache->bytes <= cache->bytes_max); /* U1 */
+    hf_assert(cache->keys.count <= cache->count_max && cache->bytes <= cache->bytes_max); /* fiber-U1 */
 }
 
-/* Whether the bounds can be kept with everything gone that may go, but not the entry itself (U3). */
+/* Whether the bounds can be kept with everything gone that may go, but not the entry itself (fiber-U3). */
 static bool may_hold(const hf_cache *cache, const entry *old, uint64_t len)
 {
     uint64_t count = cache->pinned_count;

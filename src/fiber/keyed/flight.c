@@ -3,12 +3,12 @@
  *            run, key free             work ends, or last waiter leaves
  *   (none) ----------------> in table ---------------------------------> out of the table --last ref--> gone
  *
- * G1  a flight in the table is under way: neither ended nor abandoned. Who finds one there gets its result;
- * G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while
+ * fiber-G1  a flight in the table is under way: neither ended nor abandoned. Who finds one there gets its result;
+ * fiber-G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while
  *     the work of an abandoned flight still winds down (N8);
- * G3  a waiter is counted from finding the flight until it has its result or gives up. Canceled waiters are unlinked by
+ * fiber-G3  a waiter is counted from finding the flight until it has its result or gives up. Canceled waiters are unlinked by
  *     the canceler and leave by themselves;
- * G4  the result is written before the first waiter is woken and does not change. */
+ * fiber-G4  the result is written before the first waiter is woken and does not change. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
@@ -73,7 +73,7 @@ hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *op
 static void flight_unref(hf_flight *flight)
 {
     if (atomic_fetch_sub_explicit(&flight->refs, 1, memory_order_acq_rel) == 1) {
-        hf_assert(flight->keys.count == 0 && flight->users == 0); /* G1 */
+        hf_assert(flight->keys.count == 0 && flight->users == 0); /* fiber-G1 */
         hf_rt_free(flight->rt, flight, sizeof *flight);
     }
 }
@@ -84,7 +84,7 @@ static void flying_unref(flying *one)
     if (one == NULL || atomic_fetch_sub_explicit(&one->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    hf_assert(!one->in_table && one->waiter_count == 0 && hf_list_is_empty(&one->waiters)); /* G2, G3 */
+    hf_assert(!one->in_table && one->waiter_count == 0 && hf_list_is_empty(&one->waiters)); /* fiber-G2, fiber-G3 */
     hf_flight *flight = one->flight;
     hf_value_unref(one->value);
     hf_box_unref(one->failure);
@@ -119,15 +119,15 @@ static hf_status flying_run(hf_work *work)
         hf_value_unref(value);
         value = NULL;
     }
-    one->value = value; /* before the end, which is what makes it visible (G4) */
+    one->value = value; /* before the end, which is what makes it visible (fiber-G4) */
     return status;
 }
 
-/* Under the lock (G2). */
+/* Under the lock (fiber-G2). */
 static void leave_table(flying *one)
 {
     if (one->in_table) {
-        hf_assert(one->flight->keys.count > 0); /* G2 */
+        hf_assert(one->flight->keys.count > 0); /* fiber-G2 */
         one->in_table = false;
         hf_keys_remove(&one->flight->keys, &one->key);
     }
@@ -194,7 +194,7 @@ static flying *board(hf_flight *flight, uint64_t hash, const void *key, size_t k
     hf_key *found = hf_keys_find(&flight->keys, hash, key, key_len);
     if (found != NULL) {
         one = HF_CONTAINER(found, flying, key);
-        hf_assert(!one->ended && !one->work.abandoned); /* G1 */
+        hf_assert(!one->ended && !one->work.abandoned); /* fiber-G1 */
     } else if (*fresh != NULL) {
         one = *fresh;
         *fresh = NULL;
@@ -231,12 +231,12 @@ static hf_status await_end(hf_fiber *self, flying *one, hf_instant deadline)
     return has_ended ? HF_OK : hf_park(self, &wait, deadline);
 }
 
-/* The caller waits no more (G3). The last one out of a flight under way takes it along. */
+/* The caller waits no more (fiber-G3). The last one out of a flight under way takes it along. */
 static void get_off(flying *one)
 {
     hf_flight *flight = one->flight;
     hf_spin_lock(&flight->lock);
-    hf_assert(flight->users > 0 && one->waiter_count > 0); /* G3 */
+    hf_assert(flight->users > 0 && one->waiter_count > 0); /* fiber-G3 */
     flight->users--;
     one->waiter_count--;
     bool is_last = one->waiter_count == 0 || HF_CANARY(HF_BUG_FLIGHT_ANY_LEAVES);
@@ -251,7 +251,7 @@ static void get_off(flying *one)
 
 static hf_status result_of(hf_fiber *self, const flying *one, hf_value **ret_value)
 {
-    hf_assert(one->ended && (one->status == HF_OK) == (one->failure == NULL)); /* G4 */
+    hf_assert(one->ended && (one->status == HF_OK) == (one->failure == NULL)); /* fiber-G4 */
     if (one->status != HF_OK) {
         hf_self_fail(self, hf_box_ref(one->failure));
     } else if (ret_value != NULL) {

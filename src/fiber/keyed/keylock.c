@@ -7,10 +7,10 @@
  *      | bound       v  |
  *      +----------- idle        in the shard's list, oldest first
  *
- * K1  an entry that is held is never dropped, whatever the bound says; only who holds it has waiters behind it;
- * K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that
+ * fiber-K1  an entry that is held is never dropped, whatever the bound says; only who holds it has waiters behind it;
+ * fiber-K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that
  *     went over: an idle entry remembers nothing, so nobody can tell it from a new one;
- * K3  waiters wait under the shard's lock, which lives as long as the whole. */
+ * fiber-K3  waiters wait under the shard's lock, which lives as long as the whole. */
 #include "fiber/crew/strand.h"
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
@@ -159,7 +159,7 @@ static hf_key_guard *entry_new(hf_keylock *keylock, shard *home, uint64_t hash, 
 /* Under the shard's lock: makes a free entry the caller's. */
 static bool take(hf_key_guard *entry, hf_fiber *self)
 {
-    hf_assert(entry->owner.fiber != NULL || hf_list_is_empty(&entry->waiters)); /* K1 */
+    hf_assert(entry->owner.fiber != NULL || hf_list_is_empty(&entry->waiters)); /* fiber-K1 */
     if (entry->owner.fiber != NULL && !HF_CANARY(HF_BUG_TWO_HOLDERS)) {
         return false;
     }
@@ -256,7 +256,7 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
         status = hf_park(self, &wait, hf_wait_deadline(self, keylock->rt, options));
     }
     if (status == HF_OK) {
-        *ret_guard = want.entry; /* who was handed the key holds the entry; who was not must not touch it (K1) */
+        *ret_guard = want.entry; /* who was handed the key holds the entry; who was not must not touch it (fiber-K1) */
     }
     HF_LEAVE(self, status);
 }
@@ -286,7 +286,7 @@ static hf_key_guard *retire(hf_key_guard *entry)
 {
     hf_keylock *keylock = entry->keylock;
     shard *home = entry->shard;
-    hf_assert(hf_list_is_empty(&entry->waiters) && !hf_node_is_linked(&entry->idle)); /* K1 */
+    hf_assert(hf_list_is_empty(&entry->waiters) && !hf_node_is_linked(&entry->idle)); /* fiber-K1 */
     entry->owner = HF_OWNER_NONE;
     hf_list_push_back(&home->idle, &entry->idle);
     home->idle_count++;
@@ -294,7 +294,7 @@ static hf_key_guard *retire(hf_key_guard *entry)
         return NULL;
     }
     hf_key_guard *oldest = HF_CONTAINER(hf_list_pop_front(&home->idle), hf_key_guard, idle);
-    hf_assert(oldest->owner.fiber == NULL && hf_list_is_empty(&oldest->waiters)); /* K1 */
+    hf_assert(oldest->owner.fiber == NULL && hf_list_is_empty(&oldest->waiters)); /* fiber-K1 */
     hf_keys_remove(&home->keys, &oldest->key);
     home->idle_count--;
     atomic_fetch_sub_explicit(&keylock->idle_count, 1, memory_order_relaxed);
@@ -322,7 +322,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
         }
         if (node != NULL) {
             next = HF_CONTAINER(node, hf_wait, node);
-            hf_assert(next->object == home); /* K3 */
+            hf_assert(next->object == home); /* fiber-K3 */
             guard->owner = hf_owner_of(next->fiber);
         } else {
             gone = retire(guard);

@@ -88,7 +88,7 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     hf_spin_lock(&dispatcher->pool->lock);
     bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
                    atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
-    hf_assert(is_used || hf_list_is_empty(&dispatcher->queue)); /* P2 */
+    hf_assert(is_used || hf_list_is_empty(&dispatcher->queue)); /* fiber-P2 */
     hf_spin_unlock(&dispatcher->pool->lock);
     if (is_used) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
@@ -151,7 +151,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     thread->cx = &job->cx;
     hf_spin_unlock(&thread->lock);
     hf_spin_lock(&pool->lock);
-    hf_assert(job->fiber == NULL); /* P2: one thread runs it */
+    hf_assert(job->fiber == NULL); /* fiber-P2: one thread runs it */
     job->fiber = thread;
     __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     hf_spin_unlock(&pool->lock);
@@ -178,7 +178,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
     }
     hf_self_drop_cause(thread);
     hf_spin_lock(&pool->lock);
-    hf_assert(job->fiber == thread); /* P3 */
+    hf_assert(job->fiber == thread); /* fiber-P3 */
     job->fiber = NULL;
     hf_spin_unlock(&pool->lock);
     hf_pool_thread_settle(thread);
@@ -195,7 +195,7 @@ static void run_pool_job(hf_task *task, hf_fiber *thread)
 /* A pool that takes no more: the job ends without having run. */
 static void refuse_job(hf_sched *sched, hf_branch *job)
 {
-    hf_assert(job->fiber == NULL && job->scope->home == sched); /* F1 */
+    hf_assert(job->fiber == NULL && job->scope->home == sched); /* fiber-F1 */
     job->status = HF_ERR_LIMIT;
     job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
                               "the pool takes no more work: its queue is full, or no thread could be started", NULL);
@@ -205,7 +205,7 @@ static void refuse_job(hf_sched *sched, hf_branch *job)
 
 void hf_dispatch_job(hf_sched *sched, hf_branch *job)
 {
-    hf_assert(job->scope->home == sched); /* F1 */
+    hf_assert(job->scope->home == sched); /* fiber-F1 */
     if (job->on->kind == HF_DISPATCH_SERIAL) {
         hf_serial_start(sched, job);
         return;
@@ -246,7 +246,7 @@ hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job)
 void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job)
 {
     hf_assert(job->fiber == NULL);
-    hf_assert(job->extra == NULL || !hf_node_is_linked(&job->extra->task.node)); /* P2 */
+    hf_assert(job->extra == NULL || !hf_node_is_linked(&job->extra->task.node)); /* fiber-P2 */
     hf_rt_free(rt, job->extra, sizeof *job->extra);
     job->extra = NULL;
     int before = atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
@@ -264,7 +264,7 @@ void hf_dispatch_ended(hf_sched *sched, hf_branch *job)
 static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
-    hf_assert(job->status == HF_ERR_CANCELED && job->fiber == NULL); /* P2 */
+    hf_assert(job->status == HF_ERR_CANCELED && job->fiber == NULL); /* fiber-P2 */
     hf_branch_drop(sched, job);
     hf_scope_child_done(sched, job->scope, job);
 }
@@ -272,7 +272,7 @@ static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
 {
     hf_dispatcher *on = job->on;
-    hf_assert(job->scope->home == sched); /* F1 */
+    hf_assert(job->scope->home == sched); /* fiber-F1 */
     hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed));
     if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
         __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
@@ -287,7 +287,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
     hf_spin_lock(&on->pool->lock);
     hf_fiber *thread = job->fiber;
     if (thread != NULL) {
-        hf_assert(thread->kind == HF_FIBER_THREAD); /* P3 */
+        hf_assert(thread->kind == HF_FIBER_THREAD); /* fiber-P3 */
         hf_pool_thread_pin(thread);
     }
     hf_spin_unlock(&on->pool->lock);

@@ -80,7 +80,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task);
 void hf_pool_done(hf_dispatcher *via);
 /* Takes a task back that no thread has begun. */
 bool hf_pool_withdraw(hf_task *task);
-/* A pool thread finds the job it runs interrupted, and stays until nobody holds it: see P3. */
+/* A pool thread finds the job it runs interrupted, and stays until nobody holds it: see fiber-P3. */
 void hf_pool_thread_pin(hf_fiber *thread);
 void hf_pool_thread_unpin(hf_fiber *thread);
 void hf_pool_thread_settle(hf_fiber *thread); /* by the thread itself: waits until unpinned */

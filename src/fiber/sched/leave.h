@@ -12,7 +12,7 @@ enum {
     HF_LOOK_TURN = 32    /* every so many turns alarms and descriptors are looked at */
 };
 _Static_assert(HF_LOOK_TURN % HF_BRANCH_TURN == 0,
-               "hf_sched_pick_ready leaves every look to hf_sched_next"); /* S2, S3 */
+               "hf_sched_pick_ready leaves every look to hf_sched_next"); /* fiber-S2, fiber-S3 */
 
 /* The next fiber by all the rules of sched.c; NULL = nothing to do. */
 hf_fiber *hf_sched_next(hf_sched *sched);

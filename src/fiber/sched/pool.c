@@ -9,9 +9,9 @@
  * A thread that runs out of work looks around for a few microseconds before it sleeps, as the standby, where that has paid
  * lately: calls that a scheduler hands over one after another are then served without a wake-up for each.
  *
- * P1  everything here is under the pool's lock; a view has no lock of its own;
- * P2  a task is in at most one queue; who takes it out runs it, or, for withdraw, is the canceler;
- * P3  a job that runs on a pool thread is found by a canceler through job->fiber, and the thread stays while it is pinned. */
+ * fiber-P1  everything here is under the pool's lock; a view has no lock of its own;
+ * fiber-P2  a task is in at most one queue; who takes it out runs it, or, for withdraw, is the canceler;
+ * fiber-P3  a job that runs on a pool thread is found by a canceler through job->fiber, and the thread stays while it is pinned. */
 #include "fiber/sched/dispatch.h"
 
 #include <stdio.h>
@@ -106,8 +106,8 @@ static bool start_thread(hf_dispatcher *pool)
 
 static void push_task(hf_dispatcher *pool, hf_task *task)
 {
-    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* P1 */
-    hf_assert(!hf_node_is_linked(&task->node));                                   /* P2 */
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
+    hf_assert(!hf_node_is_linked(&task->node));                                   /* fiber-P2 */
     task->in_pool = true;
     hf_list_push_back(&pool->queue, &task->node);
     pool->queued++;
@@ -118,8 +118,8 @@ static void push_task(hf_dispatcher *pool, hf_task *task)
 
 static void pop_task(hf_dispatcher *pool, hf_task *task)
 {
-    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* P1 */
-    hf_assert(task->in_pool && pool->queued > 0);                                 /* P2 */
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
+    hf_assert(task->in_pool && pool->queued > 0);                                 /* fiber-P2 */
     hf_list_remove(&task->node);
     pool->queued--;
     pool->taken++;
@@ -225,7 +225,7 @@ bool hf_pool_withdraw(hf_task *task)
         pass_on(via);
         what = appoint(pool);
     } else if (is_waiting) {
-        hf_assert(via->kind == HF_DISPATCH_VIEW && via->queued > 0); /* P2 */
+        hf_assert(via->kind == HF_DISPATCH_VIEW && via->queued > 0); /* fiber-P2 */
         hf_list_remove(&task->node);
         via->queued--;
     }
@@ -339,7 +339,7 @@ static void pool_thread_main(void *arg)
         } while (linger(pool));
     } while (pool->threads <= pool->limit && sleep_idle(pool)); /* one too many: a zombie came back */
     hf_assert(pool->threads > 0);
-    hf_assert(atomic_load(&me->pins) == 0); /* P3 */
+    hf_assert(atomic_load(&me->pins) == 0); /* fiber-P3 */
     pool->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;
@@ -356,7 +356,7 @@ static void pool_thread_main(void *arg)
     hf_self_set(NULL);
 }
 
-/* ---- Pinning (P3) -------------------------------------------------------------------------------------------------- */
+/* ---- Pinning (fiber-P3) -------------------------------------------------------------------------------------------------- */
 
 static hf_pool_thread *pool_thread_of(hf_fiber *thread)
 {
@@ -371,7 +371,7 @@ void hf_pool_thread_pin(hf_fiber *thread)
 void hf_pool_thread_unpin(hf_fiber *thread)
 {
     unsigned before = atomic_fetch_sub(&pool_thread_of(thread)->pins, 1); /* from here on the thread may end */
-    hf_assert(before > 0);                                                /* P3 */
+    hf_assert(before > 0);                                                /* fiber-P3 */
 }
 
 void hf_pool_thread_settle(hf_fiber *thread)
@@ -442,6 +442,6 @@ void hf_pool_free(hf_dispatcher *pool)
         (void)rt->env->ops->word_wait(rt->env, &never, 0, (hf_instant){hf_rt_now(rt).ns + LOOK_NS});
     }
     hf_assert(pool->threads == 0 && pool->working == 0 && pool->extra == 0);
-    hf_assert(hf_list_is_empty(&pool->queue)); /* P2 */
+    hf_assert(hf_list_is_empty(&pool->queue)); /* fiber-P2 */
     hf_rt_free(rt, pool, sizeof *pool);
 }

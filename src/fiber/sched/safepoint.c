@@ -27,7 +27,7 @@ void hf_world_stop(hf_runtime *rt)
             hf_assert(self != NULL);
         }
     }
-    hf_assert(own == NULL || self->in_lib != 0); /* F4 */
+    hf_assert(own == NULL || self->in_lib != 0); /* fiber-F4 */
     for (int i = 0; i < rt->sched_count; i++) {
         if (rt->scheds[i] != own) {
             atomic_store(&rt->scheds[i]->stop_request, 1);

@@ -1,11 +1,11 @@
 /* The scheduler: one per fiber thread.
  *
- * Who runs next (hf_sched order, S1 to S4):
- *   S1  ready fibers, first in first out;
- *   S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
+ * Who runs next (hf_sched order, fiber-S1 to fiber-S4):
+ *   fiber-S1  ready fibers, first in first out;
+ *   fiber-S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
  *       order): a runner takes it on its own hot stack, without a switch, and the job keeps that stack only if it parks;
- *   S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
- *   S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
+ *   fiber-S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
+ *   fiber-S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
  *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
  * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
 #include "fiber/core.h"
@@ -129,7 +129,7 @@ static inline void push_ready(hf_sched *home, hf_fiber *fiber)
 static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
-    hf_assert(fiber->sched == sched); /* F2 */
+    hf_assert(fiber->sched == sched); /* fiber-F2 */
     fiber->wait = NULL;               /* claimed long ago: what it waited for may be gone */
     push_ready(sched, fiber);
 }
@@ -146,7 +146,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     if (at != NULL) {
         HF_BUMP(at->counters.wakes_remote);
     }
-    hf_assert(home != NULL); /* F2: threads are woken by their word */
+    hf_assert(home != NULL); /* fiber-F2: threads are woken by their word */
     fiber->msg.run = on_wake_msg;
     hf_sched_post(home, &fiber->msg);
 }
@@ -176,7 +176,7 @@ void hf_sched_push_job(hf_sched *sched, hf_branch *job)
     }
 }
 
-/* Jobs that a thief may take from `victim` now (S4). */
+/* Jobs that a thief may take from `victim` now (fiber-S4). */
 static unsigned stealable(const hf_sched *thief, hf_sched *victim)
 {
     unsigned count = hf_runq_count(victim);
@@ -208,7 +208,7 @@ static bool steal(hf_sched *thief)
         unsigned count = stealable(thief, victim);
         unsigned taken = 0;
         for (hf_branch *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
-            hf_assert(atomic_load_explicit(&job->at, memory_order_relaxed) == NULL); /* S4: it has not run */
+            hf_assert(atomic_load_explicit(&job->at, memory_order_relaxed) == NULL); /* fiber-S4: it has not run */
             hf_runq_push_back(thief, job);
         }
         if (taken > 0) {
@@ -249,7 +249,7 @@ static void finish_job(hf_fiber *self, hf_status status)
     hf_branch *job = self->job;
     if (HF_UNLIKELY(self->scope != NULL)) {
         (void)hf_scope_close_leftovers(self);
-        hf_assert(self->scope == NULL && self->cx == &job->cx); /* C1 */
+        hf_assert(self->scope == NULL && self->cx == &job->cx); /* fiber-C1 */
         if (status == HF_OK) {
             status = hf_refuse_at(self, HF_ERR_MISUSE, job->name != NULL ? job->name : "fiber",
                                   "the body of a fiber returned with a scope still open; close every scope it opens "
@@ -364,7 +364,7 @@ static hf_fiber *start_job(hf_sched *sched, hf_branch *job)
         fail_start(sched, job, why);
         return NULL;
     }
-    hf_assert(fiber->sched == sched && fiber->kind == HF_FIBER_PLAIN);            /* F2 */
+    hf_assert(fiber->sched == sched && fiber->kind == HF_FIBER_PLAIN);            /* fiber-F2 */
     hf_assert(fiber->job == NULL && fiber->scope == NULL && fiber->wait == NULL); /* at rest */
     HF_BUMP(sched->counters.fibers);
     if (HF_UNLIKELY(!fiber->is_made)) {
@@ -527,7 +527,7 @@ static bool search(hf_sched *sched)
  * it after posting: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
-    hf_assert(sched->ready_head == NULL); /* S1 */
+    hf_assert(sched->ready_head == NULL); /* fiber-S1 */
     hf_assert(sched->current == &sched->idle);
     hf_runtime *rt = sched->rt;
     hf_instant alarm = hf_alarms_next(&sched->alarms);
@@ -561,7 +561,7 @@ static hf_fiber *enter_idle(hf_sched *sched)
 /* False: a fiber kept this thread and the scheduler went to another one (watch_lost.c). */
 static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
 {
-    hf_assert(next != idle && next->sched == sched); /* F2 */
+    hf_assert(next != idle && next->sched == sched); /* fiber-F2 */
     HF_BUMP(sched->counters.switches);
     __atomic_store_n(&sched->current, next, __ATOMIC_RELEASE);
 #if HF_ASAN
@@ -679,7 +679,7 @@ void hf_sched_deinit(hf_sched *sched)
 {
     hf_assert(sched->ready_head == NULL);
     hf_assert(sched->current == &sched->idle && sched->interrupt_head == NULL);
-    hf_assert(hf_runq_count(sched) == 0 && atomic_load(&sched->inbox) == NULL); /* F5 */
+    hf_assert(hf_runq_count(sched) == 0 && atomic_load(&sched->inbox) == NULL); /* fiber-F5 */
     hf_assert(sched->counters.fibers == 0);
     hf_box_unref(sched->idle.failure); /* of a hook that ran for a message */
     while (sched->free_scopes != NULL) {

@@ -8,7 +8,7 @@
 
 bool hf_wait_abort_linked(hf_wait *wait)
 {
-    hf_assert(wait->object != NULL); /* F3 */
+    hf_assert(wait->object != NULL); /* fiber-F3 */
     hf_spin *lock = wait->object;
     hf_spin_lock(lock);
     bool claimed = hf_node_is_linked(&wait->node);
@@ -27,7 +27,7 @@ void hf_wake(hf_wait *wait, hf_status status)
         hf_fiber_ready(fiber);
         return;
     }
-    hf_assert(atomic_load_explicit(&wait->word, memory_order_relaxed) == 0); /* F3: it is claimed once */
+    hf_assert(atomic_load_explicit(&wait->word, memory_order_relaxed) == 0); /* fiber-F3: it is claimed once */
     hf_env *env = fiber->rt != NULL ? fiber->rt->env : hf_env_posix();
     hf_runtime *hosted = fiber->rt != NULL && fiber->rt->hosted ? fiber->rt : NULL;
     hf_word *word = &wait->word;
@@ -61,8 +61,8 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 
 static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
-    hf_assert(self->in_lib != 0);                         /* F4 */
-    hf_assert(self->wait == NULL && wait->fiber == self); /* F3 */
+    hf_assert(self->in_lib != 0);                         /* fiber-F4 */
+    hf_assert(self->wait == NULL && wait->fiber == self); /* fiber-F3 */
     hf_sched *sched = self->sched;
     if (HF_UNLIKELY(self->is_evicted) && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         return HF_ERR_EVICTED;
@@ -140,7 +140,7 @@ static hf_status park_thread(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
     bool can_abort = wait->kind->abort != NULL;
     hf_spin_lock(&self->lock);
-    hf_assert(self->wait == NULL && wait->fiber == self); /* F3 */
+    hf_assert(self->wait == NULL && wait->fiber == self); /* fiber-F3 */
     bool canceled = can_abort && hf_is_canceled(self);
     if (!canceled) {
         self->wait = wait;

@@ -1,4 +1,4 @@
-/* Parking: how a fiber or a plain thread waits for something. See F3 in core.h.
+/* Parking: how a fiber or a plain thread waits for something. See fiber-F3 in core.h.
  *
  *     hf_wait wait;
  *     hf_wait_init(&wait, self, &KIND, object, object->name);

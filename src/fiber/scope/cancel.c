@@ -1,10 +1,10 @@
 /* Canceling: one walk down the tree that marks and wakes; the fibers then end by themselves.
  *
- * C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its job (self->cx).
- * C2  A canceled node has only canceled nodes below it, except below a shield, whose bound cancels it instead.
- * C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the job is pinned until the message
+ * fiber-C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its job (self->cx).
+ * fiber-C2  A canceled node has only canceled nodes below it, except below a shield, whose bound cancels it instead.
+ * fiber-C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the job is pinned until the message
  *     has come back. A child that has not started gets a flag, seen by whoever starts it.
- * C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
+ * fiber-C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
  * The walk keeps a work list through the jobs themselves: a deep tree must not become a deep recursion. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/wait.h"
@@ -69,7 +69,7 @@ static void push_children(walk *w, hf_scope *scope)
 /* Marks one scope; its children go on the work list. */
 static void mark_scope(walk *w, hf_scope *scope, bool inherited)
 {
-    hf_assert(scope->home == w->sched); /* F1, C3 */
+    hf_assert(scope->home == w->sched); /* fiber-F1, fiber-C3 */
     if (atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         scope->cx.inherited |= inherited;
         return;
@@ -81,7 +81,7 @@ static void mark_scope(walk *w, hf_scope *scope, bool inherited)
 /* Cancels what the owner of `until` (NULL: the whole fiber) has open inside it, and wakes the owner, up to a shield. */
 static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
 {
-    hf_assert(fiber->sched == w->sched); /* C3 */
+    hf_assert(fiber->sched == w->sched); /* fiber-C3 */
     hf_scope *from = fiber->scope;
     for (hf_scope *scope = fiber->scope; scope != until; scope = scope->outer) {
         if (scope->is_shield && !HF_CANARY(HF_BUG_SHIELD_IGNORED)) {
@@ -92,7 +92,7 @@ static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
         mark_scope(w, scope, true);
     }
     hf_wait *wait = HF_CANARY(HF_BUG_CANCEL_AT_PARK) ? NULL : fiber->wait;
-    hf_assert(wait == NULL || wait->fiber == fiber); /* F3 */
+    hf_assert(wait == NULL || wait->fiber == fiber); /* fiber-F3 */
     if (from == fiber->scope && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         hf_wake(wait, HF_ERR_CANCELED);
     }
@@ -123,7 +123,7 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
     }
     /* With a scope inside, the wait is ended by that scope's own cancel: not before it can be seen to be canceled. */
     hf_wait *wait = thread->wait;
-    hf_assert(wait == NULL || wait->fiber == thread); /* F3 */
+    hf_assert(wait == NULL || wait->fiber == thread); /* fiber-F3 */
     if (thread->scope == until && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         claimed = wait;
     }
@@ -136,7 +136,7 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
 static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
-    hf_assert(job->pinned); /* C3 */
+    hf_assert(job->pinned); /* fiber-C3 */
     job->pinned = false;
     if (job->state == HF_BRANCH_DONE && !job->keep) {
         hf_branch_free(sched->rt, sched, job);
@@ -150,7 +150,7 @@ static void interrupt_here(hf_sched *sched, hf_branch *job);
 static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
-    hf_assert(job->pinned && job->cancel_home != sched); /* C3 */
+    hf_assert(job->pinned && job->cancel_home != sched); /* fiber-C3 */
     interrupt_here(sched, job);
     job->cancel_msg.run = on_cancel_returned;
     hf_sched_post(job->cancel_home, &job->cancel_msg);
@@ -158,7 +158,7 @@ static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 
 static void interrupt_here(hf_sched *sched, hf_branch *job)
 {
-    hf_assert(job->fiber == NULL || job->fiber->sched == sched); /* F2, C3 */
+    hf_assert(job->fiber == NULL || job->fiber->sched == sched); /* fiber-F2, fiber-C3 */
     if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
         /* Nobody waits for this walk: it may take its time. */
         walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, UINT_MAX};
@@ -182,7 +182,7 @@ static void on_interrupts(hf_sched *sched, hf_msg *msg)
 
 static void interrupt_soon(hf_sched *sched, hf_branch *job)
 {
-    hf_assert(!job->pinned); /* C3 */
+    hf_assert(!job->pinned); /* fiber-C3 */
     job->pinned = true;
     job->cancel_msg.next = NULL;
     if (sched->interrupt_head != NULL) {
@@ -197,7 +197,7 @@ static void interrupt_soon(hf_sched *sched, hf_branch *job)
 
 static void cancel_job(walk *w, hf_branch *job)
 {
-    hf_assert(job->scope->home == w->sched); /* F1, C3 */
+    hf_assert(job->scope->home == w->sched); /* fiber-F1, fiber-C3 */
     if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
         job->cx.cause = (uint8_t)w->cause;
         job->cx.reason = w->reason;
@@ -244,7 +244,7 @@ static void run_walk(walk *w)
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited)
 {
-    hf_assert(scope->home == sched); /* F1 */
+    hf_assert(scope->home == sched); /* fiber-F1 */
     walk w = {NULL, cause, reason, failure, sched, at_once_in(scope)};
     bool was = atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed);
     mark_scope(&w, scope, inherited);
@@ -260,7 +260,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 
 void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure)
 {
-    hf_assert(__atomic_load_n(&job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* L4 */
+    hf_assert(__atomic_load_n(&job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* fiber-L4 */
     walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
     cancel_job(&w, job);
     run_walk(&w);
@@ -276,7 +276,7 @@ void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job)
 
 void hf_branch_start_cx(hf_branch *job)
 {
-    hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)); /* C3 */
+    hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)); /* fiber-C3 */
     walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
     mark_cx(&w, &job->cx, true);
 }
@@ -284,13 +284,13 @@ void hf_branch_start_cx(hf_branch *job)
 static void on_scope_cancel(hf_sched *sched, hf_msg *msg)
 {
     hf_scope *scope = HF_CONTAINER(msg, hf_scope, cancel_msg);
-    hf_assert(scope->home == sched); /* F1 */
+    hf_assert(scope->home == sched); /* fiber-F1 */
     hf_cause cause = scope->cancel_cause;
     const char *reason = scope->cancel_reason;
     atomic_store(&scope->cancel_posted, false);
     hf_scope_mark(sched, scope, cause, reason, NULL, atomic_load(&scope->cancel_inherited));
     unsigned before = atomic_fetch_sub(&scope->pending, 1);
-    hf_assert(before > 0); /* J3 */
+    hf_assert(before > 0); /* fiber-J3 */
 }
 
 static void post_cancel(hf_scope *scope, hf_cause cause, const char *reason, bool inherited,

@@ -25,7 +25,7 @@ static bool is_canceled_by_now(hf_fiber *self)
     }
     hf_instant now = hf_rt_now(self->rt);
     if (now.ns >= deadline.ns) {
-        hf_assert(self->in_lib != 0); /* F4 */
+        hf_assert(self->in_lib != 0); /* fiber-F4 */
         (void)hf_alarms_run(self->sched, now);
         hf_sched_drain(self->sched);
     }
@@ -101,7 +101,7 @@ hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
     hf_scope *scope = NULL;
     hf_status status = hf_scope_open_on(self, self->rt, &scope, &options, true);
     if (status == HF_OK) {
-        hf_assert(scope->is_shield && self->scope == scope && self->cx == &scope->cx); /* C1 */
+        hf_assert(scope->is_shield && self->scope == scope && self->cx == &scope->cx); /* fiber-C1 */
         *ret_shield = (hf_shield *)(void *)scope;
     }
     HF_LEAVE(self, status);

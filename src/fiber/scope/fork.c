@@ -1,4 +1,4 @@
-/* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, J1 to J3. */
+/* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, fiber-J1 to fiber-J3. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
@@ -19,7 +19,7 @@ static void start_child(hf_sched *sched, hf_branch *job)
 
 void hf_delay_end(hf_sched *sched, hf_branch *job)
 {
-    hf_assert(job->state == HF_BRANCH_DELAYED && job->scope->home == sched); /* F1 */
+    hf_assert(job->state == HF_BRANCH_DELAYED && job->scope->home == sched); /* fiber-F1 */
     hf_alarm_disarm(sched, &job->alarm);
     job->state = HF_BRANCH_NEW;
     start_child(sched, job);
@@ -48,7 +48,7 @@ static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *job)
     if (HF_LIKELY(!job->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         return HF_OK;
     }
-    hf_assert(scope->home == sched && job->state == HF_BRANCH_NEW); /* F1 */
+    hf_assert(scope->home == sched && job->state == HF_BRANCH_NEW); /* fiber-F1 */
     job->alarm.pos = 0;
     job->alarm.fire = on_delay;
     hf_status status = arm_delay(sched, job, hf_nanoseconds(job->delay_ns));
@@ -81,8 +81,8 @@ static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *job
 /* At home: the child is counted and put on its way. */
 static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
-    hf_assert(scope->home == sched);               /* F1 */
-    hf_assert(!hf_node_is_linked(&job->siblings)); /* J1: it is counted once */
+    hf_assert(scope->home == sched);               /* fiber-F1 */
+    hf_assert(!hf_node_is_linked(&job->siblings)); /* fiber-J1: it is counted once */
     job->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
     if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
@@ -109,7 +109,7 @@ static void on_fork_msg(hf_sched *sched, hf_msg *msg)
     (void)begin_delay(sched, scope, job); /* nobody waits for an answer: starting early beats losing it */
     add_child(sched, scope, job);
     unsigned before = atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
-    hf_assert(before > 0); /* J3 */
+    hf_assert(before > 0); /* fiber-J3 */
 }
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
@@ -351,9 +351,9 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_branch *job)
 
 void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
 {
-    hf_assert(scope->home == sched && job->scope == scope); /* F1 */
-    hf_assert(job->state != HF_BRANCH_DONE);                /* J1: it ends once */
-    hf_assert(scope->tally.running > 0);                    /* J1 */
+    hf_assert(scope->home == sched && job->scope == scope); /* fiber-F1 */
+    hf_assert(job->state != HF_BRANCH_DONE);                /* fiber-J1: it ends once */
+    hf_assert(scope->tally.running > 0);                    /* fiber-J1 */
     hf_list_remove(&job->siblings);
     HF_DROP(scope->tally.running);
     HF_BUMP(sched->counters.jobs_done);
@@ -370,8 +370,8 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
     bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
     if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
-        hf_assert(joiner->fiber == scope->owner);      /* J2 */
-        hf_assert(hf_list_is_empty(&scope->children)); /* J1 */
+        hf_assert(joiner->fiber == scope->owner);      /* fiber-J2 */
+        hf_assert(hf_list_is_empty(&scope->children)); /* fiber-J1 */
         scope->joiner = NULL;
         if (HF_LIKELY(scope->owner->kind ==
                       HF_FIBER_PLAIN)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
@@ -400,7 +400,7 @@ void hf_branch_ended(hf_sched *sched, hf_branch *job)
         hf_scope_child_done(sched, scope, job);
         return;
     }
-    hf_assert(job->fiber == NULL); /* F1: whoever runs it is done with it */
+    hf_assert(job->fiber == NULL); /* fiber-F1: whoever runs it is done with it */
     job->msg.run = on_done_msg;
     hf_sched_post(scope->home, &job->msg);
 }

@@ -100,7 +100,7 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
     if (sched != NULL && sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;
         sched->free_scopes = scope->outer;
-        return scope; /* hf_scope_init sets every field */
+        return scope; /* init_scope (scope.c) sets every field */
     }
     return hf_rt_alloc(rt, sizeof(hf_scope));
 }
@@ -108,7 +108,7 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
 void hf_scope_release(hf_runtime *rt, hf_sched *sched, hf_scope *scope)
 {
     hf_assert(!hf_node_is_linked(&scope->roots) && scope->alarm.pos == 0 && scope->joiner == NULL);
-    hf_assert(atomic_load_explicit(&scope->pending, memory_order_relaxed) == 0); /* J3 */
+    hf_assert(atomic_load_explicit(&scope->pending, memory_order_relaxed) == 0); /* fiber-J3 */
     if (sched != NULL && (sched->free_scopes == NULL || sched->free_scopes->id < SCOPES_CACHED_MAX)) {
         scope->id = sched->free_scopes == NULL ? 1 : sched->free_scopes->id + 1; /* length of the list from here */
         scope->outer = sched->free_scopes;

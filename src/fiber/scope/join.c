@@ -1,4 +1,4 @@
-/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1 to J3. */
+/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, fiber-J1 to fiber-J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
@@ -10,8 +10,8 @@ static const hf_wait_kind JOIN = {"hf_join", NULL};
 /* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
 static bool begin_join(hf_sched *sched, hf_scope *scope)
 {
-    hf_assert(scope->home == sched);  /* F1 */
-    hf_assert(scope->joiner == NULL); /* J2 */
+    hf_assert(scope->home == sched);  /* fiber-F1 */
+    hf_assert(scope->joiner == NULL); /* fiber-J2 */
     scope->tally.joining = true;
     hf_verdict verdict = HF_GO_ON;
     if (scope->policy.hooks->on_done != NULL) {
@@ -68,7 +68,7 @@ static inline void settle(hf_sched *sched, hf_scope *scope)
 
 static bool settle_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    hf_assert(scope->home == sched); /* F1 */
+    hf_assert(scope->home == sched); /* fiber-F1 */
     (void)call;
     settle(sched, scope);
     return true;
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
         }
     } while (HF_UNLIKELY(!hf_scope_is_over(self, scope)));
     if (HF_LIKELY(hf_is_home(self, scope))) {
-        hf_assert(scope->tally.running == 0); /* J1 */
+        hf_assert(scope->tally.running == 0); /* fiber-J1 */
         settle(self->sched, scope);
     } else {
         hf_home_call call;

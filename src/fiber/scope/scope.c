@@ -1,5 +1,5 @@
 /* Scopes: open and close here, fork.c, join.c. Everything that touches a scope's list, counters or policy runs on its home's thread
- * (F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
+ * (fiber-F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
  * the answer.
  *
  *   open --fork*--> running > 0 --last child ends--> idle --close--> gone
@@ -7,9 +7,9 @@
  *                      v
  *                   canceled: children are woken and end; join clears a cancel of the scope's own
  *
- * J1  a child counts as running from hf_fork (at home) until its end was processed at home;
- * J2  the joiner is woken by the end of the last child and by nothing else;
- * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
+ * fiber-J1  a child counts as running from hf_fork (at home) until its end was processed at home;
+ * fiber-J2  the joiner is woken by the end of the last child and by nothing else;
+ * fiber-J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/scope/job.h"
@@ -27,7 +27,7 @@ static void on_home_call(hf_sched *sched, hf_msg *msg)
 {
     hf_home_call *call = HF_CONTAINER(msg, hf_home_call, msg);
     hf_scope *scope = call->scope;
-    hf_assert(scope->home == sched); /* F1 */
+    hf_assert(scope->home == sched); /* fiber-F1 */
     if (call->fn(sched, scope, call)) {
         hf_wake(&call->wait, HF_OK);
     }
@@ -52,7 +52,7 @@ void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_
 static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 {
     hf_scope *scope = HF_CONTAINER(alarm, hf_scope, alarm);
-    hf_assert(scope->home == sched);  /* F1 */
+    hf_assert(scope->home == sched);  /* fiber-F1 */
     hf_assert(scope->alarm.pos == 0); /* it fires once */
     if (!atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         scope->deadline_passed = true;
@@ -63,7 +63,7 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 
 static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    hf_assert(scope->home == sched && scope->own_deadline); /* F1 */
+    hf_assert(scope->home == sched && scope->own_deadline); /* fiber-F1 */
     scope->alarm.fire = on_deadline;
     call->status = HF_OK;
     if (scope->timeout_ns < 0) {
@@ -166,7 +166,7 @@ static void link_scope(hf_fiber *self, hf_scope *scope)
 static void unlink_scope(hf_fiber *self, hf_scope *scope)
 {
     hf_assert(self->scope == scope);
-    hf_assert(self->cx == &scope->cx); /* C1 */
+    hf_assert(self->cx == &scope->cx); /* fiber-C1 */
     hf_spin_lock(&self->lock);
     self->scope = scope->outer;
     self->cx = scope->outer != NULL ? &scope->outer->cx : (self->job != NULL ? &self->job->cx : NULL);
@@ -195,7 +195,7 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
     }
     init_scope(scope, self, rt, options, is_shield);
     if (self->sched != NULL) {       /* a fiber's lock is never contended: only threads are interrupted under it */
-        hf_assert(self->cx != NULL); /* C1 */
+        hf_assert(self->cx != NULL); /* fiber-C1 */
         scope->outer = self->scope;
         scope->parent_cx = self->cx;
         if (!is_shield) {
@@ -270,8 +270,8 @@ static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
 
 static inline bool begin_close(hf_sched *sched, hf_scope *scope)
 {
-    hf_assert(scope->home == sched);  /* F1 */
-    hf_assert(scope->joiner == NULL); /* J2 */
+    hf_assert(scope->home == sched);  /* fiber-F1 */
+    hf_assert(scope->joiner == NULL); /* fiber-J2 */
     scope->closing = true;
     if (scope->tally.running > 0) {
         hf_scope_mark(sched, scope, HF_CAUSE_CLOSED, scope->name, NULL, false);
@@ -292,9 +292,9 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 static void finish(hf_sched *sched, hf_scope *scope)
 {
     const hf_tally *tally = &scope->tally;
-    hf_assert(scope->home == sched);                                         /* F1 */
-    hf_assert(hf_list_is_empty(&scope->children) && tally->running == 0);    /* J1 */
-    hf_assert(tally->forked == tally->ok + tally->failed + tally->canceled); /* J1 */
+    hf_assert(scope->home == sched);                                         /* fiber-F1 */
+    hf_assert(hf_list_is_empty(&scope->children) && tally->running == 0);    /* fiber-J1 */
+    hf_assert(tally->forked == tally->ok + tally->failed + tally->canceled); /* fiber-J1 */
     hf_alarm_disarm(sched, &scope->alarm);
     HF_LIST_EACH(node, &scope->kept)
     {

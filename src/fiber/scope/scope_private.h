@@ -39,7 +39,7 @@ void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_
 static inline __attribute__((always_inline)) void hf_park_joiner(hf_fiber *self, hf_scope *scope,
                                                                  const hf_wait_kind *kind)
 {
-    hf_assert(kind->abort == NULL && scope->joiner == NULL); /* C4, J2 */
+    hf_assert(kind->abort == NULL && scope->joiner == NULL); /* fiber-C4, fiber-J2 */
     hf_wait wait;
     hf_wait_init(&wait, self, kind, scope, scope->name);
     scope->joiner = &wait;

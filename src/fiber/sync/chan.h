@@ -14,7 +14,7 @@ struct hf_chan {
     size_t capacity; /* values; 0 = rendezvous */
     size_t head;     /* oldest buffered value */
     size_t count;
-    hf_list receivers; /* waiting; at most one of the two lists is not empty */
+    hf_list receivers; /* waiting; a select may be in both lists, otherwise one of them is empty */
     hf_list senders;
     unsigned char *buffer;
     hf_owned owned;

@@ -36,7 +36,7 @@ static void collector_free(hf_flow *flow, hf_collector *collector)
     hf_rt_free(flow->rt, collector, sizeof *collector + collector->capacity * flow->value_len);
 }
 
-/* Under the lock (V4). */
+/* Under the lock (fiber-V4). */
 static void leave_run(hf_collector *collector, hf_claimed *claimed)
 {
     hf_emitter *run = collector->run;
@@ -48,7 +48,7 @@ static void leave_run(hf_collector *collector, hf_claimed *claimed)
         }
         hf_work_abandon(&run->work);
     }
-    hf_assert(hf_flow_is_hot(flow) || !hf_list_is_empty(&run->collectors) || run->work.abandoned); /* V4 */
+    hf_assert(hf_flow_is_hot(flow) || !hf_list_is_empty(&run->collectors) || run->work.abandoned); /* fiber-V4 */
     hf_flow_pump(run, claimed);
 }
 

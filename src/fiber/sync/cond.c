@@ -77,7 +77,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
     hf_assert(unlocked == HF_OK);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, cond->rt, options));
     hf_spin_lock(&cond->lock);
-    hf_assert(cond->users > 0 && !hf_node_is_linked(&wait.node)); /* F3 */
+    hf_assert(cond->users > 0 && !hf_node_is_linked(&wait.node)); /* fiber-F3 */
     cond->users--;
     hf_spin_unlock(&cond->lock);
     hf_status locked = hf_mutex_lock_on(self, mutex, &hf_cond_relock, NULL);

@@ -33,7 +33,7 @@ void hf_flow_run_unref(hf_emitter *run)
 /* Under the lock: the first end counts. Whom to wake with HF_ERR_CLOSED is added to `claimed`. */
 static void end_run(hf_emitter *run, hf_status status, hf_failure_box *failure, hf_claimed *claimed)
 {
-    hf_assert(!run->ended); /* V3 */
+    hf_assert(!run->ended); /* fiber-V3 */
     hf_flow *flow = run->flow;
     run->ended = true;
     run->status = status;
@@ -227,10 +227,10 @@ static bool is_blocked(const hf_emitter *run)
     return false;
 }
 
-/* To every collector at once (V1). */
+/* To every collector at once (fiber-V1). */
 static void deliver(hf_emitter *run, const void *value, hf_claimed *claimed)
 {
-    hf_assert(!run->ended); /* V3 */
+    hf_assert(!run->ended); /* fiber-V3 */
     HF_LIST_EACH(node, &run->collectors)
     {
         hf_collector *collector = HF_CONTAINER(node, hf_collector, node);
@@ -243,7 +243,7 @@ static void deliver(hf_emitter *run, const void *value, hf_claimed *claimed)
             continue;
         }
         if (collector->count == collector->capacity) {
-            hf_assert(collector->mode != HF_FLOW_BUFFER); /* V1, V2 */
+            hf_assert(collector->mode != HF_FLOW_BUFFER); /* fiber-V1, fiber-V2 */
             collector->head = (collector->head + 1) % collector->capacity;
             collector->count--;
             collector->dropped++;

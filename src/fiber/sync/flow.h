@@ -2,11 +2,11 @@
  * while it has collectors, a cold one has one per collector. A run takes values from its emitters to its
  * collectors.
  *
- * V1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
+ * fiber-V1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
  *     full, so a canceled emit has not happened, and all collectors see all values in the same order;
- * V2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
- * V3  an ended run takes no values; what its collectors have buffered they still get;
- * V4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
+ * fiber-V2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
+ * fiber-V3  an ended run takes no values; what its collectors have buffered they still get;
+ * fiber-V4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
 #ifndef HF_FIBER_FLOW_H
 #define HF_FIBER_FLOW_H
 

@@ -94,7 +94,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     hf_node *node = hf_list_pop_front(&mutex->waiters);
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
-        hf_assert(next->object == mutex && next->fiber != self); /* F3 */
+        hf_assert(next->object == mutex && next->fiber != self); /* fiber-F3 */
         mutex->owner = hf_owner_of(next->fiber);                 /* it is parked: its job stays what it is */
     } else {
         mutex->owner = HF_OWNER_NONE;

@@ -167,7 +167,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     status = hf_park(self, &sel.main, deadline_of(self, options));
     unlink_cases(cases, count, waits);
     if (status == HF_OK) {
-        hf_assert(atomic_load(&sel.taken) == 1 && sel.winner < count); /* F3 */
+        hf_assert(atomic_load(&sel.taken) == 1 && sel.winner < count); /* fiber-F3 */
         cases[sel.winner].status = sel.status;
         *ret_idx = sel.winner;
     }

@@ -1,6 +1,6 @@
 /* How the work is canceled alone: it opens a scope on its own fiber and runs inside it. The scope is published
  * under the lock before the work begins and taken back under the lock before the scope is closed, so who holds the
- * lock and sees it may post a cancel to it; closing waits for messages under way (J3 in scope.c). No handle of the
+ * lock and sees it may post a cancel to it; closing waits for messages under way (fiber-J3 in scope.c). No handle of the
  * job is needed: in a scope that stays open for ever, handles would pile up. */
 #include "fiber/sync/work.h"
 

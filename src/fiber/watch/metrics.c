@@ -6,8 +6,8 @@
  *
  *     name -- hash --> slots[] --> entry: count, forks, sum, max, histogram
  *
- * N1  an entry is found by its text, and keeps a copy: a name need not outlive its scope;
- * N2  a table has HF_SCOPE_NAMES_MAX names at most; whatever comes then, or finds no memory, is added to `other`. */
+ * fiber-N1  an entry is found by its text, and keeps a copy: a name need not outlive its scope;
+ * fiber-N2  a table has HF_SCOPE_NAMES_MAX names at most; whatever comes then, or finds no memory, is added to `other`. */
 #include "fiber/watch/metrics.h"
 
 #include "base/json.h"
@@ -100,7 +100,7 @@ static bool names_grow(hf_runtime *rt, hf_names *names)
     return true;
 }
 
-/* Never NULL: N2. */
+/* Never NULL: fiber-N2. */
 static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
 {
     size_t len = strnlen(name, NAME_LEN_MAX);
@@ -127,8 +127,8 @@ static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
     }
     names->last = fresh;
     names->count++;
-    hf_assert(names->count <= HF_SCOPE_NAMES_MAX);        /* N2 */
-    hf_assert(*slot_of(names, hash, name, len) == fresh); /* N1 */
+    hf_assert(names->count <= HF_SCOPE_NAMES_MAX);        /* fiber-N2 */
+    hf_assert(*slot_of(names, hash, name, len) == fresh); /* fiber-N1 */
     return &fresh->figures;
 }
 

@@ -4,11 +4,11 @@
  * a job that has waited for a whole tick is offered to thieves, stacks that are nearly full are told of, unused ones give their
  * memory back.
  *
- * M1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
+ * fiber-M1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
  *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
- * M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
+ * fiber-M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
  *     was stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
- * M3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
+ * fiber-M3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
  *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before
  *     it looks at is_asleep: one of the two sees the other. */
 #include "fiber/watch/watch.h"
@@ -34,7 +34,7 @@ static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do n
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* See M1. Not instrumented: the races are meant. */
+/* See fiber-M1. Not instrumented: the races are meant. */
 __attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched, hf_watch_sample *ret)
 {
     hf_fiber *volatile *current = &sched->current;
@@ -128,7 +128,7 @@ static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, c
 }
 
 /* Without a signal nobody on the thread itself tells: what can be seen from here must do. The fiber is stuck, and whatever
- * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (M1). */
+ * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (fiber-M1). */
 __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
@@ -257,7 +257,7 @@ static void wake_thief(hf_runtime *rt)
     }
 }
 
-/* A single unstarted job is left alone at first (S4). One that has not moved for a tick may be stolen. */
+/* A single unstarted job is left alone at first (fiber-S4). One that has not moved for a tick may be stolen. */
 static void offer_waiting_jobs(hf_runtime *rt)
 {
     for (int i = 0; i < rt->sched_count && rt->sched_count > 1; i++) {
@@ -302,7 +302,7 @@ static void look(hf_watch *watch, int64_t now)
     int64_t passed = now - watch->last_ns;
     watch->last_ns = now;
     watch->clock_ns += passed < watch->step_max ? passed : watch->step_max;
-    hf_assert(watch->step_max > 0 && watch->tick_ns > 0); /* M2 */
+    hf_assert(watch->step_max > 0 && watch->tick_ns > 0); /* fiber-M2 */
     for (int i = 0; i < rt->sched_count; i++) {
         report(watch, i);
         hf_watch_settle(watch, i);
@@ -345,7 +345,7 @@ static bool has_debts(const hf_watch *watch)
 static void rest(hf_watch *watch, int64_t now, uint32_t seen)
 {
     hf_runtime *rt = watch->rt;
-    hf_assert(watch->has_fibers && !atomic_load(&watch->is_asleep)); /* M3 */
+    hf_assert(watch->has_fibers && !atomic_load(&watch->is_asleep)); /* fiber-M3 */
     bool is_quiet = all_sleep(rt) && !has_debts(watch);
     if (!is_quiet) {
         watch->quiet_ns = 0;
@@ -438,7 +438,7 @@ hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
     int64_t quarter = figures.stuck_ns != HF_WATCH_NEVER ? figures.stuck_ns / 4 : STEP_NS;
     watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
     watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
-    if (is_simulated) { /* its clock moves only while nobody could run: M2 does not apply */
+    if (is_simulated) { /* its clock moves only while nobody could run: fiber-M2 does not apply */
         watch->step_max = HF_WATCH_NEVER;
     }
     if (!watch->has_fibers) {

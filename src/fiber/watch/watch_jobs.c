@@ -11,12 +11,12 @@
  * Which pools are watched is their owner's choice. One whose calls nobody can interrupt by contract (hf_block), or whose jobs
  * may take any time for their cleanup (hf_fork), is not.
  *
- * B1  The monitor touches a job (its thread, its owner's hooks) only while it has the thread pinned (P3 in pool.c), and pins it
+ * fiber-B1  The monitor touches a job (its thread, its owner's hooks) only while it has the thread pinned (fiber-P3 in pool.c), and pins it
  *     under jobs_lock, where it sees that the job has not left. A job leaves under the same lock and then waits until it is
  *     not pinned. So its arg, its pool and its thread stay while they are used, and nobody uses them afterwards.
- * B2  The notes belong to the monitor, which drops them after a look at which the job had left. The handler runs on the job's
+ * fiber-B2  The notes belong to the monitor, which drops them after a look at which the job had left. The handler runs on the job's
  *     own thread, so it finds them before the job leaves, or not at all.
- * B3  A zombie's place is given away only once there is a thread for who takes it: the pool is wider by one for as long as the
+ * fiber-B3  A zombie's place is given away only once there is a thread for who takes it: the pool is wider by one for as long as the
  *     zombie lives. At HF_POOL_ZOMBIES_MAX it keeps its place until another one has ended. */
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/watch_private.h"
@@ -65,7 +65,7 @@ void hf_watch_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
     if (atomic_exchange(&watched->is_on, true)) {
         return;
     }
-    hf_assert(pool->watch_ops != NULL && atomic_load(&watched->notes) == NULL); /* B1 */
+    hf_assert(pool->watch_ops != NULL && atomic_load(&watched->notes) == NULL); /* fiber-B1 */
     watched->ops = pool->watch_ops;
     watched->arg = job->arg;
     watched->since_ns = hf_rt_now(pool->rt).ns;
@@ -89,15 +89,15 @@ void hf_watch_end(hf_dispatcher *pool, hf_fiber *thread)
     hf_spin_lock(&watch->jobs_lock);
     hf_watch_notes *notes = atomic_load(&watched->notes);
     if (notes != NULL) {
-        hf_assert(notes->watched == watched); /* B1 */
+        hf_assert(notes->watched == watched); /* fiber-B1 */
         notes->watched = NULL;
         atomic_store(&watched->notes, NULL);
     } else {
-        hf_assert(hf_node_is_linked(&watched->node)); /* B1: the monitor has not taken it yet */
+        hf_assert(hf_node_is_linked(&watched->node)); /* fiber-B1: the monitor has not taken it yet */
         hf_list_remove(&watched->node);
     }
     hf_spin_unlock(&watch->jobs_lock);
-    hf_pool_thread_settle(thread); /* B1 */
+    hf_pool_thread_settle(thread); /* fiber-B1 */
     if (watched->is_extra) {
         watched->is_extra = false;
         hf_pool_narrow(thread);
@@ -180,7 +180,7 @@ void hf_watch_tables_free(hf_watch *watch)
 
 /* ---- Taking and sampling ----------------------------------------------------------------------------------------- */
 
-/* B1. NULL: it has left. Else it stays until hf_pool_thread_unpin. */
+/* fiber-B1. NULL: it has left. Else it stays until hf_pool_thread_unpin. */
 static hf_watched *hold(hf_watch *watch, const hf_watch_notes *notes)
 {
     hf_spin_lock(&watch->jobs_lock);
@@ -220,7 +220,7 @@ static bool take_first(hf_watch *watch, hf_watch_notes *notes, int index)
     hf_node *node = hf_list_pop_front(&watch->fresh);
     hf_watched *watched = node != NULL ? HF_CONTAINER(node, hf_watched, node) : NULL;
     if (watched != NULL) {
-        hf_assert(watch->notes[index] == NULL && atomic_load(&watched->is_on)); /* B2 */
+        hf_assert(watch->notes[index] == NULL && atomic_load(&watched->is_on)); /* fiber-B2 */
         notes->watched = watched;
         notes->since_ns = watched->since_ns;
         watch->notes[index] = notes;
@@ -303,7 +303,7 @@ static void interrupt(hf_watch *watch, hf_watch_notes *notes)
     }
 }
 
-/* B3 */
+/* fiber-B3 */
 static void give_place(hf_watch *watch, hf_watch_notes *notes)
 {
     hf_watched *watched = hold(watch, notes);
@@ -311,7 +311,7 @@ static void give_place(hf_watch *watch, hf_watch_notes *notes)
     if (watched == NULL) {
         return;
     }
-    hf_assert(!watched->is_extra); /* B3 */
+    hf_assert(!watched->is_extra); /* fiber-B3 */
     if (hf_pool_widen(watched->thread)) {
         watched->is_extra = true;
         if (!HF_CANARY(HF_BUG_ZOMBIE_KEEPS_SLOT)) {
@@ -333,7 +333,7 @@ static void set_counted(hf_watch *watch, hf_watch_notes *notes, bool is_counted)
 void hf_watch_act_on_job(hf_watch *watch, const hf_watch_action *action)
 {
     hf_watch_notes *notes = watch->notes[action->slot - hf_watch_job_first(&watch->policy)];
-    hf_assert(notes != NULL && notes->slot == action->slot); /* B2 */
+    hf_assert(notes != NULL && notes->slot == action->slot); /* fiber-B2 */
     switch (action->kind) {
     case HF_WATCH_INTERRUPT:
         interrupt(watch, notes);
@@ -365,7 +365,7 @@ void hf_watch_settle_jobs(hf_watch *watch)
     for (int i = 0; i < watch->notes_max; i++) {
         hf_watch_notes *notes = watch->notes[i];
         if (notes != NULL && notes->has_left) {
-            hf_assert(notes->watched == NULL); /* B2 */
+            hf_assert(notes->watched == NULL); /* fiber-B2 */
             hf_spin_lock(&watch->jobs_lock);
             watch->notes[i] = NULL;
             hf_spin_unlock(&watch->jobs_lock);

@@ -38,7 +38,7 @@ void hf_watch_set_counted(hf_watch *watch, int slot, bool is_counted)
     hf_assert(slot >= 0 && slot < hf_watch_job_first(&watch->policy));
     const hf_fiber *fiber = slot < first_lost ? watch->seats[slot].seen : watch->lost[slot - first_lost]->fiber;
     hf_spin_lock(&watch->jobs_lock);
-    hf_assert((watch->counted[slot] != NULL) != is_counted); /* D3 */
+    hf_assert((watch->counted[slot] != NULL) != is_counted); /* fiber-D3 */
     watch->counted[slot] = is_counted ? fiber : NULL;
     hf_spin_unlock(&watch->jobs_lock);
     if (is_counted) {

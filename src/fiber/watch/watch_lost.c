@@ -12,16 +12,16 @@
  *                                switches to `away`, its own stack
  *                                posts the fiber, ends ------------------> the fiber goes on in hf_watch_carry
  *
- * L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
+ * fiber-L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
  *     library is half done, and everything the scheduler owns can be taken over as it is.
- * L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
- * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
+ * fiber-L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
+ * fiber-L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
  *     thread takes it in, the fiber counts as one in user code (in_lib is 0): it may be the scheduler's current one while the
  *     scheduler has no thread, and whoever stops the world would wait for it, and the monitor for whoever stops the world.
- * L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
+ * fiber-L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
  *     thread was started finds it alive.
- * L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
- *     evicts the crew. Members run in turns again once it is back (crew.c, W4). */
+ * fiber-L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
+ *     evicts the crew. Members run in turns again once it is back (crew.c, fiber-W4). */
 #include "fiber/crew/crew_private.h"
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/watch_private.h"
@@ -45,7 +45,7 @@ static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
 
 static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
 {
-    hf_assert(self->in_lib == 0 && self->lost == 0 && lost->thread == NULL); /* L1, M1 */
+    hf_assert(self->in_lib == 0 && self->lost == 0 && lost->thread == NULL); /* fiber-L1, fiber-M1 */
     lost->away.self = self->self;
     lost->away.context = self->sched->idle.context; /* suspended: where this thread left its own stack */
     lost->fiber = self;
@@ -98,7 +98,7 @@ static void on_signal(void)
 void hf_watch_carry(hf_fiber *self)
 {
     hf_fiber *away = self->zombie_idle;
-    hf_assert(self->lost != 0 && away != NULL); /* L2 */
+    hf_assert(self->lost != 0 && away != NULL); /* fiber-L2 */
     hf_self_set(&away->self);
     hf_exceptions_swap(hf_exceptions_here(), &self->exceptions,
                        &away->exceptions); /* the scheduler has another thread's */
@@ -110,8 +110,8 @@ void hf_watch_carry(hf_fiber *self)
 static void on_carried(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
-    hf_assert(fiber->sched == sched && fiber->lost != 0);  /* F2, L2 */
-    hf_assert(fiber->in_lib == 0);                         /* L3 */
+    hf_assert(fiber->sched == sched && fiber->lost != 0);  /* fiber-F2, fiber-L2 */
+    hf_assert(fiber->in_lib == 0);                         /* fiber-L3 */
     __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELEASE); /* where it left: in hf_enter_slow */
     __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
@@ -126,11 +126,11 @@ void hf_watch_left(hf_fiber *away)
 {
     hf_lost *lost = HF_CONTAINER(away, hf_lost, away);
     hf_fiber *fiber = lost->fiber;
-    hf_assert(fiber != NULL && fiber->sched == lost->sched); /* L2 */
+    hf_assert(fiber != NULL && fiber->sched == lost->sched); /* fiber-L2 */
     hf_context_arrived(&away->context, &fiber->context);
     hf_self_set(NULL);
     fiber->msg.run = on_carried;
-    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* L3 */
+    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* fiber-L3 */
     hf_sched_post(lost->sched, &fiber->msg);               /* the fiber may run, and end, from here on */
     atomic_store(&lost->has_ended, true);
 }
@@ -264,10 +264,10 @@ static void on_member_lost(hf_sched *sched, hf_msg *msg)
     atomic_store(&lost->canceling, false);
 }
 
-/* L5 */
+/* fiber-L5 */
 static void tell_driver(hf_lost *lost)
 {
-    hf_assert(lost->fiber->kind == HF_FIBER_MEMBER && !atomic_load(&lost->canceling)); /* L5 */
+    hf_assert(lost->fiber->kind == HF_FIBER_MEMBER && !atomic_load(&lost->canceling)); /* fiber-L5 */
     lost->cancel.run = on_member_lost;
     atomic_store(&lost->canceling, true);
     hf_sched_post(lost->sched, &lost->cancel);
@@ -275,7 +275,7 @@ static void tell_driver(hf_lost *lost)
 
 static void cancel_job(hf_lost *lost)
 {
-    hf_assert(lost->fiber->job != NULL && !atomic_load(&lost->canceling)); /* L4 */
+    hf_assert(lost->fiber->job != NULL && !atomic_load(&lost->canceling)); /* fiber-L4 */
     lost->job = lost->fiber->job;
     lost->cancel.run = on_cancel;
     atomic_store(&lost->canceling, true);
@@ -288,7 +288,7 @@ static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
     if (atomic_exchange(&rt->world_stops, 1) != 0) {
         return false;
     }
-    hf_assert(sched->current != &sched->idle && sched->current->lost != 0); /* L1 */
+    hf_assert(sched->current != &sched->idle && sched->current->lost != 0); /* fiber-L1 */
     sched->idle.in_lib = 0;
     __atomic_store_n(&sched->current, &sched->idle, __ATOMIC_RELEASE);
     atomic_store(&rt->world_stops, 0);
@@ -303,7 +303,7 @@ static void replace(hf_watch *watch, int index)
         return;
     }
     hf_lost *lost = seat->spare;
-    hf_assert(lost != NULL && lost == seat->ask.lost && lost->fiber == seat->ask.fiber); /* L1 */
+    hf_assert(lost != NULL && lost == seat->ask.lost && lost->fiber == seat->ask.fiber); /* fiber-L1 */
     seat->spare = NULL;
     lost->thread = sched->thread;
     lost->ask.evidence = seat->ask.evidence;
@@ -364,7 +364,7 @@ void hf_watch_reap(hf_watch *watch, bool all)
             continue;
         }
         env->ops->thread_join(env, lost->thread);  /* NULL for a spare */
-        hf_assert(!atomic_load(&lost->canceling)); /* L4 */
+        hf_assert(!atomic_load(&lost->canceling)); /* fiber-L4 */
         drop(watch, lost);
     }
 }

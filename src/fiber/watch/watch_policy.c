@@ -5,13 +5,13 @@
  *        |                   |        INTERRUPT at 1, 2, 4, 8 ... first_ns     |                              |
  *        +-------------------+------------------------ UNCOUNT ----------------+------------------------------+
  *
- * D1  All times of an episode count from when it was found stuck. The grace has its own timer: it does not wait for the
+ * fiber-D1  All times of an episode count from when it was found stuck. The grace has its own timer: it does not wait for the
  *     next interrupt (X13).
- * D2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
- * D3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
- * D4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
+ * fiber-D2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
+ * fiber-D3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
+ * fiber-D4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
  *     any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
- * D5  A job on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
+ * fiber-D5  A job on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
  *     is neither reported nor canceled nor replaced; interrupts, grace and giving up are those of a fiber, and it counts
  *     among the same zombies.
  * A late step does what is due once, and plans on as if it had been in time. */
@@ -69,10 +69,11 @@ typedef struct step {
 static void act(step *s, hf_watch_kind kind, int slot, int64_t since_ns)
 {
     hf_assert(s->count < HF_WATCH_ACTIONS_MAX(s->policy->slot_count));
-    hf_assert(s->policy->figures.may_interrupt || (kind != HF_WATCH_CANCEL && kind != HF_WATCH_INTERRUPT &&
-                                                   kind != HF_WATCH_REPLACE && kind != HF_WATCH_GIVE_UP)); /* D2 */
+    hf_assert(s->policy->figures.may_interrupt ||
+              (kind != HF_WATCH_CANCEL && kind != HF_WATCH_INTERRUPT && kind != HF_WATCH_REPLACE &&
+               kind != HF_WATCH_GIVE_UP)); /* fiber-D2 */
     hf_assert(slot < hf_watch_job_first(s->policy) ||
-              (kind != HF_WATCH_REPORT && kind != HF_WATCH_CANCEL && kind != HF_WATCH_REPLACE)); /* D5 */
+              (kind != HF_WATCH_REPORT && kind != HF_WATCH_CANCEL && kind != HF_WATCH_REPLACE)); /* fiber-D5 */
     s->actions[s->count++] = (hf_watch_action){kind, slot, s->now_ns - since_ns};
 }
 
@@ -94,7 +95,7 @@ static int weight(const hf_watch_case *c)
 static void begin_again(step *s, hf_watch_case *c, const hf_watch_sample *sample)
 {
     hf_watch_policy *policy = s->policy;
-    hf_assert(!c->is_counted || c->is_stuck); /* D3 */
+    hf_assert(!c->is_counted || c->is_stuck); /* fiber-D3 */
     if (c->is_counted) {
         policy->zombie_count -= weight(c);
         act(s, HF_WATCH_UNCOUNT, sample->slot, c->since_ns);
@@ -143,14 +144,14 @@ static void step_case(step *s, hf_watch_case *c, const hf_watch_sample *sample)
     const hf_watch_figures *figures = &s->policy->figures;
     int slot = sample->slot;
     if (!c->is_stuck) {
-        int64_t patience = c->is_job ? 0 : figures->stuck_ns; /* D5 */
+        int64_t patience = c->is_job ? 0 : figures->stuck_ns; /* fiber-D5 */
         if (patience == HF_WATCH_NEVER || s->now_ns - c->since_ns < patience) {
             return;
         }
         find_stuck(s, c, slot);
     }
     int64_t elapsed = s->now_ns - c->stuck_ns;
-    hf_assert(elapsed >= 0); /* D1 */
+    hf_assert(elapsed >= 0); /* fiber-D1 */
     if (figures->may_interrupt && !c->has_given_up) {
         if (elapsed >= figures->give_up_ns) {
             c->has_given_up = true;
@@ -266,7 +267,7 @@ int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch
         }
     }
     step_ladder(&s, samples, sample_count);
-    hf_assert(policy->stage >= before); /* D4 */
+    hf_assert(policy->stage >= before); /* fiber-D4 */
     hf_assert(policy->zombie_count >= 0 && policy->zombie_count <= policy->stuck_count);
     return s.count;
 }

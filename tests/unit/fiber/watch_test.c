@@ -399,6 +399,7 @@ static void a_single_job_behind_a_busy_fiber_is_stolen(void **state)
     assert_int_equal(line_count, 0);
 }
 
+/* fiber-M3 */
 static void an_idle_monitor_sleeps_and_is_woken_by_work(void **state)
 {
     (void)state;
