@@ -1,10 +1,10 @@
 /* The nouns of the runtime and how they hang together. Internal to src/fiber.
  *
- *   hf_runtime -- hf_sched (one per fiber thread) -- ready fibers, unstarted jobs, alarms, inbox
+ *   hf_runtime -- hf_sched (one per fiber thread) -- ready fibers, unstarted branches, alarms, inbox
  *        |                                              |
  *        +-- root scopes (owned by plain threads)       +-- hf_fiber (a stack) -- hf_branch (a node of the tree)
  *                 |                                                                 |
- *                 +-- hf_scope -- children: hf_branch ... -- each job's fiber -- its open scopes, inner to outer
+ *                 +-- hf_scope -- children: hf_branch ... -- each branch's fiber -- its open scopes, inner to outer
  *
  * fiber-F1  A scope belongs to its home scheduler. Its list, counters, policy and cancel state are touched on the home's thread
  *           only; everybody else posts a message to the home's inbox. No scope has a lock.
@@ -39,8 +39,8 @@ typedef struct hf_msg hf_msg;
 typedef struct hf_wait hf_wait;
 typedef struct hf_stack_class hf_stack_class;
 typedef struct hf_fd_table hf_fd_table;
-typedef struct hf_watch hf_watch;
-typedef struct hf_names hf_names;
+typedef struct hf_watchdog hf_watchdog;
+typedef struct hf_scope_names hf_scope_names;
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
@@ -61,7 +61,7 @@ typedef struct hf_cx {
     const hf_failure *failure; /* of the sibling that failed, kept by the scope; or NULL */
 } hf_cx;
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+/* ---- Branches -------------------------------------------------------------------------------------------------------- */
 
 typedef enum hf_branch_state {
     HF_BRANCH_NEW,     /* not started: a node without a stack */
@@ -70,7 +70,7 @@ typedef enum hf_branch_state {
     HF_BRANCH_DONE
 } hf_branch_state;
 
-/* Three cache lines: a job that is forked, runs and ends touches the first two. A free job is clean (hf_branch_free). */
+/* Three cache lines: a branch that is forked, runs and ends touches the first two. A free branch is clean (hf_branch_free). */
 struct hf_branch {
     _Alignas(64) hf_node siblings; /* in scope->children while not done, in scope->kept with a handle */
     hf_scope *scope;
@@ -85,13 +85,13 @@ struct hf_branch {
     bool is_delayed; /* delay_ns is set */
     bool pinned;     /* cancel_msg is under way: not freed before it is back */
     union {
-        hf_branch *next;       /* in a queue of unstarted jobs, a free list */
+        hf_branch *next;       /* in a queue of unstarted branches, a free list */
         hf_sched *cancel_home; /* while pinned: where cancel_msg returns to; the scope may be gone by then */
     };
     hf_status status;
     union {
         hf_failure_box *failure; /* owned; once it has started */
-        hf_branch *prev;         /* in a queue of unstarted jobs */
+        hf_branch *prev;         /* in a queue of unstarted branches */
     };
     void (*drop)(void *arg);
     hf_dispatcher *on; /* pool or serial; NULL = fiber threads */
@@ -99,17 +99,17 @@ struct hf_branch {
     uint64_t index;    /* in fork order; set at home */
     union {
         int64_t born_ns;  /* by the coarse clock of the scheduler that counted it */
-        int64_t delay_ns; /* before: how long to wait, for a job that is to be delayed */
+        int64_t delay_ns; /* before: how long to wait, for a branch that is to be delayed */
     };
     hf_cx cx;
     union {
         hf_msg msg;     /* fork from elsewhere, completion from elsewhere */
         hf_alarm alarm; /* while delayed */
     };
-    hf_msg cancel_msg; /* cancel on its way to where the job runs, and the answer; else links a cancel's walk */
+    hf_msg cancel_msg; /* cancel on its way to where the branch runs, and the answer; else links a cancel's walk */
     struct hf_branch_extra *extra; /* place in a pool's queue; NULL for most */
 };
-_Static_assert(sizeof(hf_branch) == 192, "a queued job must stay small");
+_Static_assert(sizeof(hf_branch) == 192, "a queued branch must stay small");
 
 /* ---- Scopes ------------------------------------------------------------------------------------------------------ */
 
@@ -119,9 +119,9 @@ struct hf_scope {
     hf_sched *home;
     hf_fiber *owner;
     hf_scope *outer;  /* next open scope of the same owner */
-    hf_cx *parent_cx; /* of outer, of the owner's job, or of the runtime */
-    hf_list children; /* jobs that are not done */
-    hf_list kept;     /* done jobs with a handle */
+    hf_cx *parent_cx; /* of outer, of the owner's branch, or of the runtime */
+    hf_list children; /* branches that are not done */
+    hf_list kept;     /* done branches with a handle */
     hf_join_policy policy;
     hf_tally tally;            /* forked, running, ok, failed, canceled */
     hf_wait *joiner;           /* the owner, in join or close */
@@ -181,10 +181,10 @@ struct hf_wait {
 /* ---- Fibers ------------------------------------------------------------------------------------------------------ */
 
 typedef enum hf_fiber_kind {
-    HF_FIBER_PLAIN,  /* runs a job on a stack of ours */
+    HF_FIBER_PLAIN,  /* runs a branch on a stack of ours */
     HF_FIBER_IDLE,   /* a scheduler's own context, on its thread's stack */
     HF_FIBER_THREAD, /* stands for a plain thread, or a pool thread */
-    HF_FIBER_MEMBER  /* runs a job of a crew: in its driver's turns only (crew.h) */
+    HF_FIBER_MEMBER  /* runs a branch of a crew: in its driver's turns only (crew.h) */
 } hf_fiber_kind;
 
 /* Lies on top of its stack; of a plain thread in thread-local storage. */
@@ -193,7 +193,7 @@ struct hf_fiber {
     hf_context context;
     hf_sched *sched;          /* home; NULL for threads */
     hf_fiber *next;           /* in the ready list, a free list */
-    hf_branch *job;           /* NULL for idle and foreign threads */
+    hf_branch *branch;        /* NULL for idle and foreign threads */
     hf_scope *scope;          /* innermost open scope or shield */
     hf_cx *cx;                /* what decides whether its waits are canceled */
     hf_wait *wait;            /* while parked */
@@ -212,10 +212,10 @@ struct hf_fiber {
     hf_exceptions exceptions;      /* of C++, while it does not run; not of threads */
     hf_msg msg;                    /* wake-up from another scheduler's thread */
     struct hf_binding *locals;     /* innermost binding */
-    struct hf_binding *own_locals; /* to be freed with the job */
+    struct hf_binding *own_locals; /* to be freed with the branch */
     char *stack_lo;                /* bounds of the stack, guard excluded */
     char *stack_hi;
-    uint64_t id;           /* of the current job, for dumps and reports */
+    uint64_t id;           /* of the current branch, for dumps and reports */
     hf_spin lock;          /* threads: guards scope, cx, wait against a canceling home */
     hf_runtime *rt;        /* NULL for foreign threads */
     hf_fiber *zombie_idle; /* lost: the context to leave the lost thread by */
@@ -227,7 +227,7 @@ struct hf_fiber {
 /* A plain or pool thread as a waiter. Its failure is stored flat, so that nothing has to be freed when it ends. */
 typedef struct hf_thread_fiber {
     hf_fiber fiber;
-    hf_failure_box box; /* its last failure; not counted; with a cause only while it runs a job */
+    hf_failure_box box; /* its last failure; not counted; with a cause only while it runs a branch */
     hf_runtime *home;   /* of a pool thread: whose pool; NULL for foreign threads */
     hf_sched *near;     /* home of the scopes that it opens; NULL = any */
 } hf_thread_fiber;
@@ -235,7 +235,7 @@ typedef struct hf_thread_fiber {
 /* ---- Schedulers -------------------------------------------------------------------------------------------------- */
 
 typedef struct hf_counters {
-    uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, jobs_done, scopes_opened,
+    uint64_t forks, joins, switches, steals, wakes_remote, fibers /* with a stack, now */, branches_done, scopes_opened,
         scopes_closed, stranded;
 } hf_counters;
 
@@ -248,7 +248,7 @@ typedef struct hf_hook_kept {
     const char *last_where;
 } hf_hook_kept;
 
-/* Unstarted jobs: see runq.h. */
+/* Unstarted branches: see runq.h. */
 typedef struct hf_runq {
     _Alignas(64) hf_spin lock; /* taken only where there are thieves */
     atomic_uint count;
@@ -275,8 +275,8 @@ struct hf_sched {
     int64_t coarse_ns;         /* clock as of the last look */
     hf_fiber *free_fibers[3];  /* stacks by class */
     unsigned free_fiber_count[3];
-    hf_branch *free_jobs;
-    unsigned free_job_count;
+    hf_branch *free_branches;
+    unsigned free_branch_count;
     hf_scope *free_scopes;
     hf_heap alarms; /* of hf_alarm.pos */
     hf_counters counters;
@@ -285,16 +285,16 @@ struct hf_sched {
     hf_hook_kept hook_kept; /* of the fiber on which a hook failed */
     hf_poller *poller;
     int fd_count;          /* descriptors watched here */
-    hf_names *names;       /* scope durations by name */
+    hf_scope_names *names; /* scope durations by name */
     hf_thread *thread;     /* NULL when hosted */
-    uint64_t waited_taken; /* the monitor's last sample of jobs.taken */
-    unsigned fresh_turn;   /* turn in which jobs.fresh was forked */
+    uint64_t waited_taken; /* the monitor's last sample of branches.taken */
+    unsigned fresh_turn;   /* turn in which branches.fresh was forked */
     unsigned budget;       /* hosted: picks left in this turn; the host's loop must have its turn, too */
     _Alignas(64) _Atomic(hf_msg *) inbox;
     atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
     atomic_uint stop_request;  /* safepoint wanted */
-    atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
-    hf_runq jobs;              /* unstarted */
+    atomic_uint branch_waited; /* the monitor saw the oldest branch wait for a tick */
+    hf_runq branches;          /* unstarted */
     hf_branch *interrupt_head; /* canceled, still to be interrupted, before anybody else runs here; see cancel.c */
     hf_branch *interrupt_tail;
     hf_msg interrupt_msg;
@@ -326,10 +326,10 @@ struct hf_runtime {
     atomic_uint round_robin; /* home of the next thread-owned scope */
     atomic_int idlers;       /* schedulers asleep */
     atomic_int searchers;    /* schedulers looking for work to steal */
-    _Atomic(uint64_t) ids;   /* for scopes and jobs made off the fiber threads */
+    _Atomic(uint64_t) ids;   /* for scopes and branches made off the fiber threads */
     hf_spin depot_lock;      /* what follows, and slabs */
-    hf_branch *depot_jobs;
-    void *slabs;             /* all memory carved into jobs and scopes, chained */
+    hf_branch *depot_branches;
+    void *slabs;             /* all memory carved into branches and scopes, chained */
     hf_stack_class *classes; /* three */
     hf_guard_kind guard_kind;
     int64_t guards;     /* protect guards made so far */
@@ -341,7 +341,7 @@ struct hf_runtime {
     int pool_max;
     size_t stack_size;
     hf_fd_table *fds;
-    hf_watch *watch; /* watchdog and monitor */
+    hf_watchdog *watch; /* watchdog and monitor */
     hf_watchdog_options watchdog;
     atomic_bool is_draining;     /* the watchdog's ladder: no new root scopes */
     atomic_bool has_left_behind; /* hf_worker_run gave up waiting for something, which may run still */
@@ -395,8 +395,8 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
     return atomic_load_explicit(rt->fork_marker, memory_order_relaxed) == 0;
 }
 
-/* Releases what a job's body would have: its drop runs inside the library, as a hook that must not wait. */
-void hf_branch_drop(hf_sched *sched, hf_branch *job);
+/* Releases what a branch's body would have: its drop runs inside the library, as a hook that must not wait. */
+void hf_branch_drop(hf_sched *sched, hf_branch *branch);
 
 /* ---- sched.c ----------------------------------------------------------------------------------------------------- */
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
@@ -413,9 +413,9 @@ void hf_sched_post(hf_sched *sched, hf_msg *msg);
 /* The same while a lock is held: a simulation must not let others run here. */
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
 void hf_sched_drain(hf_sched *sched); /* runs what is in the inbox */
-void hf_sched_push_job(hf_sched *sched, hf_branch *job);
-/* A fiber bound to the job, which has not run yet. NULL: there was no stack, and the job has ended. */
-hf_fiber *hf_sched_start_job(hf_sched *sched, hf_branch *job);
+void hf_sched_push_branch(hf_sched *sched, hf_branch *branch);
+/* A fiber bound to the branch, which has not run yet. NULL: there was no stack, and the branch has ended. */
+hf_fiber *hf_sched_start_branch(hf_sched *sched, hf_branch *branch);
 /* Makes a parked fiber that was claimed go on. From any thread. It may have ended, and its runtime be gone, when this
  * returns. */
 void hf_fiber_ready(hf_fiber *fiber);
@@ -461,7 +461,7 @@ size_t hf_stack_most(const hf_fiber *fiber);
 /* The monitor's: says in the log which fibers have used three quarters of their stacks; once for each name and stack. */
 void hf_stack_look(hf_runtime *rt, hf_stack_names *told);
 
-/* ---- job.c ------------------------------------------------------------------------------------------------------- */
+/* ---- branch.c ------------------------------------------------------------------------------------------------------- */
 hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched_or_null);
 void hf_branch_free_many(hf_sched *sched);
 hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched_or_null);
@@ -470,9 +470,9 @@ void hf_slabs_deinit(hf_runtime *rt);
 
 /* ---- scope.c, fork.c, join.c, cancel.c ------------------------------------------------------------------------- */
 /* On the home's thread: a child has ended. */
-void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job);
-/* A job has ended where it ran: tells its scope. sched NULL: a pool thread. */
-void hf_branch_ended(hf_sched *sched, hf_branch *job);
+void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *branch);
+/* A branch has ended where it ran: tells its scope. sched NULL: a pool thread. */
+void hf_branch_ended(hf_sched *sched, hf_branch *branch);
 /* Closes scopes that a body left open; true when there were any. */
 bool hf_scope_close_leftovers(hf_fiber *self);
 hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope, const hf_scope_options *options,
@@ -481,38 +481,39 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope);
 /* On the home's thread: cancels the scope, everything in it, and the owner's waits. */
 void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char *reason, const hf_failure *failure,
                    bool inherited);
-/* On the home's thread of the job's scope. */
-void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure);
+/* On the home's thread of the branch's scope. */
+void hf_branch_mark(hf_sched *sched, hf_branch *branch, hf_cause cause, const char *reason, const hf_failure *failure);
 /* Of a thread's scope: nothing of its runtime is around it. A stop reaches the ones inside from there, up to a shield. */
 static inline bool hf_scope_is_outermost(const hf_scope *scope)
 {
-    return !scope->is_shield && scope->owner->job == NULL && (scope->outer == NULL || scope->outer->rt != scope->rt);
+    return !scope->is_shield && scope->owner->branch == NULL && (scope->outer == NULL || scope->outer->rt != scope->rt);
 }
 /* By a verb of another thread: the scope may be closed, and its runtime gone, when this returns. */
 void hf_scope_cancel_from(hf_scope *scope, const char *reason);
 /* From any thread, also while it holds the lock of a thread, of the runtime's roots or of shared work. */
 void hf_scope_cancel_post(hf_scope *scope, hf_cause cause, const char *reason, bool inherited);
-/* When a job starts: applies a cancel that came before. */
-void hf_branch_start_cx(hf_branch *job);
+/* When a branch starts: applies a cancel that came before. */
+void hf_branch_start_cx(hf_branch *branch);
 void hf_cx_inherit(hf_cx *cx, const hf_cx *parent);
 
 /* ---- dispatch (pool.c, serial.c) --------------------------------------------------------------------------------- */
-/* Hands a forked job to its dispatcher. Home thread. */
-void hf_dispatch_job(hf_sched *sched, hf_branch *job);
-/* Binds a forked job to its dispatcher, which stays until the job has let go of it. Fails: HF_ERR_MISUSE, HF_ERR_EVICTED.
+/* Hands a forked branch to its dispatcher. Home thread. */
+void hf_dispatch_branch(hf_sched *sched, hf_branch *branch);
+/* Binds a forked branch to its dispatcher, which stays until the branch has let go of it. Fails: HF_ERR_MISUSE, HF_ERR_EVICTED.
  * Any thread. */
-hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job);
-void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job); /* home thread, once it has ended; or it was never submitted */
-/* A serial job has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
-void hf_dispatch_ended(hf_sched *sched, hf_branch *job);
-/* Cancels a job that a dispatcher has: withdraws it, or interrupts its thread. Home thread of its scope; its
+hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *branch);
+void hf_dispatch_let_go(hf_runtime *rt,
+                        hf_branch *branch); /* home thread, once it has ended; or it was never submitted */
+/* A serial branch has ended: the next one may start. Home thread of the serial dispatcher's scheduler. */
+void hf_dispatch_ended(hf_sched *sched, hf_branch *branch);
+/* Cancels a branch that a dispatcher has: withdraws it, or interrupts its thread. Home thread of its scope; its
  * cancel_requested is set. False: it is a fiber like any other by now. */
-bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job);
-/* Marks the job that a pool thread runs, and what it has open. The thread cannot end meanwhile: the pool's lock is held. */
-void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job);
-/* Puts a job with a delay on its way now. Home thread. */
-void hf_delay_end(hf_sched *sched, hf_branch *job);
-bool hf_alarm_is_delay(const hf_alarm *alarm); /* a job's, not a wait's or a scope's */
+bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch);
+/* Marks the branch that a pool thread runs, and what it has open. The thread cannot end meanwhile: the pool's lock is held. */
+void hf_thread_branch_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *branch);
+/* Puts a branch with a delay on its way now. Home thread. */
+void hf_delay_end(hf_sched *sched, hf_branch *branch);
+bool hf_alarm_is_delay(const hf_alarm *alarm); /* a branch's, not a wait's or a scope's */
 hf_status hf_pool_open(hf_runtime *rt, hf_op *op);
 void hf_pool_shutdown(hf_runtime *rt);
 

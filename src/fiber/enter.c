@@ -75,7 +75,7 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         self = hf_thread_adopt();
     }
     if (self->sched == NULL) { /* a plain or pool thread: owns nothing of a scheduler */
-        if (self->job == NULL) {
+        if (self->branch == NULL) {
             /* The runtime it talks to now: where its waits and its memory come from. Not the one of an earlier call,
              * which may be gone. */
             hf_runtime *home = self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
@@ -92,7 +92,7 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
     }
     for (;;) {
         if (self->lost != 0) {
-            hf_watch_carry(self);                            /* returns on the new thread of its scheduler */
+            hf_watchdog_carry(self);                         /* returns on the new thread of its scheduler */
             hf_assert(self->lost == 0 && self->in_lib != 0); /* fiber-L3 */
         }
         hf_sched *sched = self->sched;

@@ -300,7 +300,7 @@ const hf_failure *hf_error_as(hf_status status)
     return failure != NULL && hf_box_of(failure)->as == status ? failure : NULL;
 }
 
-/* A scope or a job may have the box, too, and somebody else may ask at the same time: the first text stays. */
+/* A scope or a branch may have the box, too, and somebody else may ask at the same time: the first text stays. */
 const char *hf_error_text(void)
 {
     const hf_failure *failure = hf_error();
@@ -328,8 +328,8 @@ const char *hf_error_text(void)
     return text;
 }
 
-/* A thread has one box. While it runs a job that may have causes, in the memory of the job's runtime; they go with the
- * job. */
+/* A thread has one box. While it runs a branch that may have causes, in the memory of the branch's runtime; they go with the
+ * branch. */
 static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
                             const char *message, hf_failure_box *cause)
 {
@@ -360,10 +360,10 @@ static HF_PRINTF(4, 0) hf_status
     if (self == NULL) {
         return status;
     }
-    const char *where = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    const char *where = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";
     hf_failure_box *cause = NULL;
-    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->job != NULL)) {
-        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->job->scope->rt;
+    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->branch != NULL)) {
+        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->branch->scope->rt;
         cause = hf_self_take_failure(self, rt, self->last_status, where);
     }
     if (self->kind == HF_FIBER_THREAD) {

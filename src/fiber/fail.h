@@ -1,4 +1,4 @@
-/* How failures are kept: a counted box per failure, shared by the fiber, the job and the scope that tell of it. */
+/* How failures are kept: a counted box per failure, shared by the fiber, the branch and the scope that tell of it. */
 #ifndef HF_FIBER_FAIL_H
 #define HF_FIBER_FAIL_H
 
@@ -40,7 +40,7 @@ void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
 hf_status hf_self_return(struct hf_fiber *self, hf_status status);
 /* hf_error() if that is what was returned as `status`; NULL when it tells of something else. */
 const hf_failure *hf_error_as(hf_status status);
-/* A thread has ended a job: the causes of its last failure are in the memory of the job's runtime, which it may leave. */
+/* A thread has ended a branch: the causes of its last failure are in the memory of the branch's runtime, which it may leave. */
 void hf_self_drop_cause(struct hf_fiber *self);
 /* Remembers a failure that needs no sentence of its own: a canceled or timed-out wait. Costs nothing. */
 void hf_self_note(struct hf_fiber *self, hf_status status, const char *where);

@@ -45,7 +45,7 @@ hf_instant hf_rt_deadline(const hf_runtime *rt, hf_span timeout)
 hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    bool bound = self != NULL && (self->sched != NULL || self->job != NULL);
+    bool bound = self != NULL && (self->sched != NULL || self->branch != NULL);
     if (bound && (option == NULL || option == self->rt)) {
         return self->rt;
     }
@@ -192,7 +192,8 @@ static bool on_fault(void *state, void *address)
     }
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
     char message[560];
-    const char *name = self != NULL && self->job != NULL && self->job->name != NULL ? self->job->name : "unnamed";
+    const char *name =
+        self != NULL && self->branch != NULL && self->branch->name != NULL ? self->branch->name : "unnamed";
     size_t len = self != NULL ? (size_t)(self->stack_hi - self->stack_lo) : 0;
     if (self != NULL && hf_crew_is_first(self)) { /* nobody called hf_fork for it */
         (void)snprintf(
@@ -263,9 +264,9 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
         env->ops->overflow_open(env, NULL, on_fault, rt) == HF_OK) { /* not if the host has its own handler */
         rt->reports_overflow = true;
     }
-    status = status == HF_OK ? hf_watch_open(rt, op) : status;
+    status = status == HF_OK ? hf_watchdog_open(rt, op) : status;
     status = status == HF_OK ? start_threads(rt, op) : status;
-    status = status == HF_OK ? hf_watch_start(rt, op) : status;
+    status = status == HF_OK ? hf_watchdog_start(rt, op) : status;
     if (status != HF_OK) {
         destroy(rt);
         return status;
@@ -325,7 +326,7 @@ static void drain_all(hf_runtime *rt)
 static void destroy(hf_runtime *rt)
 {
     hf_env *env = rt->env;
-    hf_watch_close(rt);
+    hf_watchdog_close(rt);
     hf_processes_deinit(rt);
     hf_pool_shutdown(rt);
     hf_assert(rt->pool == NULL && hf_list_is_empty(&rt->pools) && atomic_load(&rt->pool_threads) == 0);
@@ -335,7 +336,7 @@ static void destroy(hf_runtime *rt)
     drain_all(rt);
     hf_assert(hf_list_is_empty(&rt->roots) && atomic_load(&rt->closing) == 0); /* fiber-F5 */
     hf_assert(atomic_load(&rt->idlers) == 0 && atomic_load(&rt->searchers) == 0);
-    hf_watch_deinit(rt);
+    hf_watchdog_deinit(rt);
     if (rt->reports_overflow) {
         env->ops->overflow_close(env, rt);
     }
@@ -413,7 +414,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
         return HF_OK;
     }
     HF_VERB_ENTER(self, hf_runtime_free, runtime);
-    if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
+    if (self->rt == runtime && (self->sched != NULL || self->branch != NULL)) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
     }
@@ -475,7 +476,7 @@ hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options
 hf_runtime *hf_runtime_current(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    return self != NULL && (self->sched != NULL || self->job != NULL) ? self->rt : NULL;
+    return self != NULL && (self->sched != NULL || self->branch != NULL) ? self->rt : NULL;
 }
 
 int hf_runtime_fd(hf_runtime *runtime)
@@ -603,7 +604,7 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
         stats.switches += __atomic_load_n(&c->switches, __ATOMIC_RELAXED);
         stats.steals += __atomic_load_n(&c->steals, __ATOMIC_RELAXED);
         stats.wakes_remote += __atomic_load_n(&c->wakes_remote, __ATOMIC_RELAXED);
-        stats.jobs -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
+        stats.jobs -= __atomic_load_n(&c->branches_done, __ATOMIC_RELAXED);
         stats.scopes += __atomic_load_n(&c->scopes_opened, __ATOMIC_RELAXED);
         stats.scopes -= __atomic_load_n(&c->scopes_closed, __ATOMIC_RELAXED);
     }
@@ -615,8 +616,8 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
     stats.pool_depth = atomic_load(&rt->pool_depth);
     stats.pool_threads = atomic_load(&rt->pool_threads);
     stats.stranded = hf_stranded_count(rt);
-    stats.stuck = hf_watch_stuck(rt);
-    stats.zombies = hf_watch_zombies(rt);
+    stats.stuck = hf_watchdog_stuck(rt);
+    stats.zombies = hf_watchdog_zombies(rt);
     stats.threads = rt->hosted ? 0 : (uint64_t)rt->sched_count;
     *ret_stats = stats;
     HF_LEAVE(self, HF_OK);

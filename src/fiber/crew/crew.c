@@ -4,7 +4,7 @@
  *
  *     wake-up         hf_fiber_ready  -> hf_crew_ready    to the end of crew->ready, not of the scheduler's list
  *     park            hf_sched_leave  -> hf_crew_leave    to the next member, else back into hf_crew_turn
- *     end of a job    runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
+ *     end of a branch    runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
  *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
@@ -67,7 +67,7 @@ void hf_crew_ready(hf_fiber *member)
     if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* fiber-W2 */
         crew->is_disturbed = true;
         hf_log(crew->sched->rt, HF_LOG_ERROR, "misuse", "message=woken_from_outside_its_workflow run=%s fiber=%s",
-               crew->root->name, member->job->name != NULL ? member->job->name : "");
+               crew->root->name, member->branch->name != NULL ? member->branch->name : "");
     }
     push_ready(crew, member);
 }
@@ -116,7 +116,7 @@ void hf_crew_leave(hf_fiber *self)
 hf_fiber *hf_crew_dismiss(hf_fiber *self)
 {
     hf_crew *crew = self->crew;
-    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->job == NULL); /* fiber-W1 */
+    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->branch == NULL); /* fiber-W1 */
     read_mail(crew);
     hf_list_remove(&self->members);
     self->crew = NULL;
@@ -203,28 +203,28 @@ bool hf_crew_is_evicted(const hf_scope *scope)
     return crew != NULL && crew->is_evicted;
 }
 
-hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job)
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *branch)
 {
-    const hf_crew *crew = hf_crew_of_scope(job->scope);
-    if (crew == NULL || job->on != &crew->on || !hf_crew_owns(crew, self)) {
+    const hf_crew *crew = hf_crew_of_scope(branch->scope);
+    if (crew == NULL || branch->on != &crew->on || !hf_crew_owns(crew, self)) {
         return HF_ERR_MISUSE;
     }
     return crew->is_evicted ? HF_ERR_EVICTED : HF_OK;
 }
 
-void hf_crew_start(hf_sched *sched, hf_branch *job)
+void hf_crew_start(hf_sched *sched, hf_branch *branch)
 {
-    hf_crew *crew = hf_crew_of_dispatcher(job->on);
+    hf_crew *crew = hf_crew_of_dispatcher(branch->on);
     hf_assert(crew != NULL && crew->sched == sched); /* fiber-W2 */
     if (crew->is_evicted) {                          /* of a delayed one: it ends without having begun */
-        job->status = HF_ERR_EVICTED;
-        hf_branch_drop(sched, job);
-        hf_branch_ended(sched, job);
+        branch->status = HF_ERR_EVICTED;
+        hf_branch_drop(sched, branch);
+        hf_branch_ended(sched, branch);
         return;
     }
-    hf_fiber *member = hf_sched_start_job(sched, job);
+    hf_fiber *member = hf_sched_start_branch(sched, branch);
     if (member == NULL) {
-        return; /* no stack: the job has ended, and its scope knows */
+        return; /* no stack: the branch has ended, and its scope knows */
     }
     member->kind = HF_FIBER_MEMBER;
     member->crew = crew;
@@ -435,7 +435,7 @@ const char *hf_crew_name(const hf_crew *crew)
 
 bool hf_crew_is_first(const hf_fiber *member)
 {
-    return member->kind == HF_FIBER_MEMBER && member->job != NULL && member->job == member->crew->first;
+    return member->kind == HF_FIBER_MEMBER && member->branch != NULL && member->branch == member->crew->first;
 }
 
 bool hf_crew_is_disturbed(const hf_crew *crew)
@@ -453,7 +453,7 @@ static void release_members(hf_crew *crew)
         timer *t = HF_CONTAINER(node, timer, node);
         hf_alarm *alarm = t->alarm;
         free_timer(t);
-        if (hf_alarm_is_delay(alarm)) { /* a job that has not begun must end, too: its scope waits for it */
+        if (hf_alarm_is_delay(alarm)) { /* a branch that has not begun must end, too: its scope waits for it */
             alarm->fire(crew->sched, alarm);
         }
     }

@@ -1,4 +1,4 @@
-/* What the rest of the fiber layer asks of crews. Plain fibers pay one predictable branch at a wake-up and at their end. */
+/* What the rest of the fiber layer asks of crews. Plain fibers pay one predictable jump at a wake-up and at their end. */
 #ifndef HF_FIBER_CREW_PRIVATE_H
 #define HF_FIBER_CREW_PRIVATE_H
 
@@ -15,14 +15,14 @@ void hf_crew_ready(hf_fiber *member);
 bool hf_crew_post(const hf_scope *scope, hf_msg *msg);
 /* Leaves a member that has parked, for the next one or the driver. Returns when it is resumed. */
 void hf_crew_leave(hf_fiber *self);
-/* The job of a member has ended: it is a plain stack again. Returns who runs next. */
+/* The branch of a member has ended: it is a plain stack again. Returns who runs next. */
 hf_fiber *hf_crew_dismiss(hf_fiber *self);
 /* On the scheduler's new thread: a member kept the old one, and the driver's turn is over without it. */
 void hf_crew_lost(hf_fiber *member);
 /* The lost member is on its scheduler again. */
 void hf_crew_returned(hf_fiber *member);
-/* A forked job gets its stack at once: it will need one anyway, and this way one list knows the order. */
-void hf_crew_start(hf_sched *sched, hf_branch *job);
+/* A forked branch gets its stack at once: it will need one anyway, and this way one list knows the order. */
+void hf_crew_start(hf_sched *sched, hf_branch *branch);
 
 /* Fails: HF_ERR_NOMEM; HF_ERR_LIMIT: the owner has as many timers as it may have. */
 hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when);
@@ -52,7 +52,7 @@ static inline hf_crew *hf_crew_of_scope(const hf_scope *scope)
     return HF_LIKELY(scope->on == NULL) ? NULL : hf_crew_of_dispatcher(scope->on);
 }
 /* HF_OK; HF_ERR_MISUSE: a member outside its own scopes, or somebody else inside them; HF_ERR_EVICTED. */
-hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job);
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *branch);
 bool hf_crew_owns(const hf_crew *crew, const hf_fiber *self);
 static inline bool hf_crew_lets_in(const hf_fiber *self, const hf_scope *scope)
 {

@@ -14,10 +14,10 @@ struct hf_crew {
     hf_fiber *ready_tail;
     hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */
     hf_msg *mail_tail;
-    hf_list members;  /* fibers with a job of the crew */
+    hf_list members;  /* fibers with a branch of the crew */
     hf_list timers;   /* armed */
     hf_list owned;    /* objects that members made: owned.h */
-    hf_scope *root;   /* owned by the driver; holds the first member's job */
+    hf_scope *root;   /* owned by the driver; holds the first member's branch */
     hf_branch *first; /* kept by the root scope */
     const hf_crew_ops *ops;
     void *state;

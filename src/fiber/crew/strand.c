@@ -2,14 +2,14 @@
  *
  *     member   refused, refused, ... 1,000 times --> parked for good, in a wait that nobody ends
  *     others   run on until they have ended, or wait for the parked one in a join, a close or a lock
- *     driver   nobody is ready any more: says where the parked ones are, ends their jobs, closes what they had open,
+ *     driver   nobody is ready any more: says where the parked ones are, ends their branches, closes what they had open,
  *              gives all stacks back
  *
  * Stacks go only when no member of the crew will run again: until then any of them may use what lies on another's. Why
  * nothing of the library leads to a stack that was given back:
  *
  * fiber-X1  A stranded member is parked at the start of a verb, or where the verb is over: it is in no queue, and holds no small
- *     lock. What it has open (scopes, its job, its local values) is in memory of its own and is freed here.
+ *     lock. What it has open (scopes, its branch, its local values) is in memory of its own and is freed here.
  * fiber-X2  Any other member that has not ended waits in a join or close, as its scope's joiner, or for the lock of a condition.
  *     Both are taken back here. Every other wait was claimed when the crew was evicted.
  * fiber-X3  A waiter that somebody outside has claimed, or a message to one of its scopes, is waited for: then it gets a turn.
@@ -117,7 +117,7 @@ static void report(const hf_crew *crew, const hf_fiber *member)
     hf_backtrace_format(pcs, count, stack, sizeof stack);
     hf_log(rt, HF_LOG_WARN, "workflow_did_not_return", "workflow=%.80s type=%.40s fiber=%.40s stack=\"%s\" message=%s",
            crew->root->name, crew->first->name != NULL ? crew->first->name : "",
-           member->job->name != NULL ? member->job->name : "", stack,
+           member->branch->name != NULL ? member->branch->name : "", stack,
            has_looped
                ? "it was evicted and went on calling; what it had allocated is lost, the run goes on without it. "
                  "Return when a verb returns HF_ERR_EVICTED: HF_TRY does"
@@ -162,20 +162,20 @@ static void take_back_wait(hf_fiber *member)
     member->wait = NULL;
 }
 
-/* As finish_job (sched.c), from outside. */
-static void end_job(hf_sched *sched, hf_fiber *member)
+/* As finish_branch (sched.c), from outside. */
+static void end_branch(hf_sched *sched, hf_fiber *member)
 {
-    hf_branch *job = member->job;
-    hf_assert(job != NULL && job->fiber == member);
-    hf_work_strand(job);
-    job->status = HF_ERR_EVICTED;
-    job->fiber = NULL;
-    member->job = NULL;
+    hf_branch *branch = member->branch;
+    hf_assert(branch != NULL && branch->fiber == member);
+    hf_work_strand(branch);
+    branch->status = HF_ERR_EVICTED;
+    branch->fiber = NULL;
+    member->branch = NULL;
     member->cx = NULL;
-    hf_branch_ended(sched, job);
+    hf_branch_ended(sched, branch);
 }
 
-/* All jobs have ended: none of the scopes has children, and closing does not wait. */
+/* All branches have ended: none of the scopes has children, and closing does not wait. */
 static void close_scopes(hf_fiber *member)
 {
     member->last_where = NULL;
@@ -221,7 +221,7 @@ static void forget_frames(hf_fiber *driver, hf_fiber *member)
 static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 {
     hf_sched *sched = driver->sched;
-    hf_assert(member->job == NULL && member->scope == NULL && member->wait == NULL); /* fiber-X1 */
+    hf_assert(member->branch == NULL && member->scope == NULL && member->wait == NULL); /* fiber-X1 */
     hf_list_remove(&member->members);
     forget_frames(driver, member);
     hf_context_retire(&member->context);
@@ -250,7 +250,7 @@ static void bury(hf_fiber *driver, hf_crew *crew)
 {
     hf_assert(crew->ready_head == NULL && crew->mail_head == NULL && hf_list_is_empty(&crew->timers)); /* fiber-X4 */
     EACH_MEMBER(take_back_wait(member))
-    EACH_MEMBER(end_job(crew->sched, member))
+    EACH_MEMBER(end_branch(crew->sched, member))
     EACH_MEMBER(close_scopes(member))
     EACH_MEMBER(give_stack_back(driver, member))
     hf_assert(hf_list_is_empty(&crew->members));

@@ -13,7 +13,7 @@
 enum { COUNT_DEFAULT = 100 };
 
 typedef struct entry {
-    hf_key key;
+    hf_key_node key;
     hf_node order; /* linked unless pinned; after eviction: in the list of what has to go */
     hf_value *value;
     uint64_t pins;
@@ -106,7 +106,7 @@ hf_status hf_cache_free(hf_cache *cache)
 
 static entry *find(hf_cache *cache, uint64_t hash, const void *key, size_t key_len)
 {
-    hf_key *found = hf_keys_find(&cache->keys, hash, key, key_len);
+    hf_key_node *found = hf_keys_find(&cache->keys, hash, key, key_len);
     return found != NULL ? HF_CONTAINER(found, entry, key) : NULL;
 }
 

@@ -30,7 +30,7 @@ struct hf_flight {
 
 typedef struct flying {
     hf_work work;
-    hf_key key;
+    hf_key_node key;
     hf_flight *flight;
     atomic_uint refs; /* the work's, and one per waiter */
     hf_list waiters;
@@ -191,7 +191,7 @@ static flying *board(hf_flight *flight, uint64_t hash, const void *key, size_t k
 {
     flying *one = NULL;
     hf_spin_lock(&flight->lock);
-    hf_key *found = hf_keys_find(&flight->keys, hash, key, key_len);
+    hf_key_node *found = hf_keys_find(&flight->keys, hash, key, key_len);
     if (found != NULL) {
         one = HF_CONTAINER(found, flying, key);
         hf_assert(!one->ended && !one->work.abandoned); /* fiber-G1 */

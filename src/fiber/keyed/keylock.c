@@ -28,10 +28,10 @@ typedef struct shard {
 } shard;
 
 struct hf_key_guard {
-    hf_key key;
+    hf_key_node key;
     hf_keylock *keylock;
     shard *shard;
-    hf_owner owner;
+    hf_holder owner;
     hf_list waiters;
     hf_node idle; /* linked while nobody holds it */
     unsigned char bytes[];
@@ -60,7 +60,7 @@ static bool free_all(hf_keylock *keylock)
     bool is_awaited = false;
     for (size_t i = 0; i < SHARDS; i++) {
         hf_keys *keys = &keylock->shards[i].keys;
-        for (hf_key *key = hf_keys_any(keys); key != NULL; key = hf_keys_any(keys)) {
+        for (hf_key_node *key = hf_keys_any(keys); key != NULL; key = hf_keys_any(keys)) {
             hf_key_guard *entry = HF_CONTAINER(key, hf_key_guard, key);
             hf_keys_remove(keys, key);
             if (hf_list_is_empty(&entry->waiters)) {
@@ -169,7 +169,7 @@ static bool take(hf_key_guard *entry, hf_fiber *self)
         entry->shard->idle_count--;
         atomic_fetch_sub_explicit(&entry->keylock->idle_count, 1, memory_order_relaxed);
     }
-    entry->owner = hf_owner_of(self);
+    entry->owner = hf_holder_of(self);
     return true;
 }
 
@@ -192,7 +192,7 @@ static hf_status find_or_make(request *want)
     hf_key_guard *fresh = NULL;
     hf_sync_point(want->self);
     hf_spin_lock(&home->lock);
-    hf_key *found = hf_keys_find(&home->keys, hash, want->key, want->key_len);
+    hf_key_node *found = hf_keys_find(&home->keys, hash, want->key, want->key_len);
     if (found == NULL) {
         hf_spin_unlock(&home->lock);
         fresh = entry_new(keylock, home, hash, want->key, want->key_len);
@@ -212,7 +212,7 @@ static hf_status find_or_make(request *want)
     want->entry = entry;
     hf_status status = take(entry, want->self) ? HF_OK : HF_ERR_AGAIN;
     if (status == HF_ERR_AGAIN && want->wait != NULL) {
-        if (hf_owner_is(entry->owner, want->self)) {
+        if (hf_holder_is(entry->owner, want->self)) {
             status = HF_ERR_MISUSE;
         } else {
             want->wait->object = home;
@@ -287,7 +287,7 @@ static hf_key_guard *retire(hf_key_guard *entry)
     hf_keylock *keylock = entry->keylock;
     shard *home = entry->shard;
     hf_assert(hf_list_is_empty(&entry->waiters) && !hf_node_is_linked(&entry->idle)); /* fiber-K1 */
-    entry->owner = HF_OWNER_NONE;
+    entry->owner = HF_HOLDER_NONE;
     hf_list_push_back(&home->idle, &entry->idle);
     home->idle_count++;
     if (atomic_fetch_add_explicit(&keylock->idle_count, 1, memory_order_relaxed) < keylock->idle_max) {
@@ -313,7 +313,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
     hf_key_guard *gone = NULL;
     hf_sync_point(self);
     hf_spin_lock(&home->lock);
-    bool is_held = hf_owner_is(guard->owner, self);
+    bool is_held = hf_holder_is(guard->owner, self);
     if (HF_LIKELY(is_held)) {
         hf_node *node = hf_list_pop_front(&guard->waiters);
         if (HF_CANARY(HF_BUG_NOT_FIFO) && node != NULL && !hf_list_is_empty(&guard->waiters)) {
@@ -323,7 +323,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
         if (node != NULL) {
             next = HF_CONTAINER(node, hf_wait, node);
             hf_assert(next->object == home); /* fiber-K3 */
-            guard->owner = hf_owner_of(next->fiber);
+            guard->owner = hf_holder_of(next->fiber);
         } else {
             gone = retire(guard);
         }

@@ -8,7 +8,7 @@
 #include "fiber/core.h"
 
 enum {
-    HF_BRANCH_TURN = 16, /* every so many turns an unstarted job goes before ready fibers */
+    HF_BRANCH_TURN = 16, /* every so many turns an unstarted branch goes before ready fibers */
     HF_LOOK_TURN = 32    /* every so many turns alarms and descriptors are looked at */
 };
 _Static_assert(HF_LOOK_TURN % HF_BRANCH_TURN == 0,

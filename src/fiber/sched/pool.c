@@ -11,7 +11,7 @@
  *
  * fiber-P1  everything here is under the pool's lock; a view has no lock of its own;
  * fiber-P2  a task is in at most one queue; who takes it out runs it, or, for withdraw, is the canceler;
- * fiber-P3  a job that runs on a pool thread is found by a canceler through job->fiber, and the thread stays while it is pinned. */
+ * fiber-P3  a branch that runs on a pool thread is found by a canceler through branch->fiber, and the thread stays while it is pinned. */
 #include "fiber/sched/dispatch.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ typedef struct hf_pool_thread {
     hf_dispatcher *pool;
     hf_thread *thread;
     atomic_uint pins;
-    hf_watched watched;
+    hf_watchdog_post watched;
 } hf_pool_thread;
 
 static void pool_thread_main(void *arg);
@@ -104,7 +104,7 @@ static bool start_thread(hf_dispatcher *pool)
 
 /* ---- Queues -------------------------------------------------------------------------------------------------------- */
 
-static void push_task(hf_dispatcher *pool, hf_task *task)
+static void push_task(hf_dispatcher *pool, hf_pool_task *task)
 {
     hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
     hf_assert(!hf_node_is_linked(&task->node));                                   /* fiber-P2 */
@@ -116,7 +116,7 @@ static void push_task(hf_dispatcher *pool, hf_task *task)
     atomic_fetch_add_explicit(&pool->rt->pool_depth, 1, memory_order_relaxed);
 }
 
-static void pop_task(hf_dispatcher *pool, hf_task *task)
+static void pop_task(hf_dispatcher *pool, hf_pool_task *task)
 {
     hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
     hf_assert(task->in_pool && pool->queued > 0);                                 /* fiber-P2 */
@@ -137,7 +137,7 @@ static void pass_on(hf_dispatcher *via)
     }
     hf_assert(via->queued > 0);
     via->queued--;
-    push_task(via->pool, HF_CONTAINER(node, hf_task, node));
+    push_task(via->pool, HF_CONTAINER(node, hf_pool_task, node));
 }
 
 void hf_pool_done(hf_dispatcher *via)
@@ -177,7 +177,7 @@ static bool give_help(hf_dispatcher *pool, help what)
     return what != HELP_START || start_thread(pool);
 }
 
-hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
+hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_pool_task *task)
 {
     hf_dispatcher *pool = dispatcher->pool;
     hf_runtime *rt = pool->rt;
@@ -213,7 +213,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
     return HF_OK;
 }
 
-bool hf_pool_withdraw(hf_task *task)
+bool hf_pool_withdraw(hf_pool_task *task)
 {
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
@@ -282,7 +282,7 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
 {
     pool->working++;
     for (hf_node *node = NULL; (node = hf_list_first(&pool->queue)) != NULL;) {
-        hf_task *task = HF_CONTAINER(node, hf_task, node);
+        hf_pool_task *task = HF_CONTAINER(node, hf_pool_task, node);
         pop_task(pool, task);
         help what = appoint(pool);
         hf_spin_unlock(&pool->lock);
@@ -290,7 +290,7 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
         hf_point_rt(pool->rt, HF_POINT_HANDOFF, 2);
         task->run(task, &me->self.fiber);
         hf_spin_lock(&pool->lock);
-        hf_assert(me->self.fiber.job == NULL && me->self.fiber.scope == NULL); /* it left nothing open */
+        hf_assert(me->self.fiber.branch == NULL && me->self.fiber.scope == NULL); /* it left nothing open */
     }
     hf_assert(pool->working > 0 && pool->working <= pool->threads);
     pool->working--;
@@ -381,7 +381,7 @@ void hf_pool_thread_settle(hf_fiber *thread)
     }
 }
 
-hf_watched *hf_pool_thread_watched(hf_fiber *thread)
+hf_watchdog_post *hf_pool_thread_watched(hf_fiber *thread)
 {
     return &pool_thread_of(thread)->watched;
 }

@@ -220,7 +220,7 @@ hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t index, hf_status *ret_why)
     if (fiber == NULL) {
         return NULL;
     }
-    hf_assert(fiber->stack_class == index && fiber->job == NULL);
+    hf_assert(fiber->stack_class == index && fiber->branch == NULL);
     fiber->sched = sched;
     fiber->rt = rt;
     fiber->kind = HF_FIBER_PLAIN;
@@ -294,7 +294,7 @@ size_t hf_stack_trim(hf_runtime *rt, size_t count_max)
             if (fiber == NULL) {
                 break;
             }
-            hf_assert(fiber->job == NULL && fiber->wait == NULL && fiber->scope == NULL); /* at rest */
+            hf_assert(fiber->branch == NULL && fiber->wait == NULL && fiber->scope == NULL); /* at rest */
             VALGRIND_STACK_DEREGISTER(fiber->valgrind);
             hf_context_retire(&fiber->context);
             char *lo = fiber->stack_lo;

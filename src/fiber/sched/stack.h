@@ -11,7 +11,7 @@ hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t stack_class, hf_status *ret
 /* Moves older ones to the depot. */
 void hf_stack_spill(hf_sched *sched, uint8_t stack_class);
 
-/* A fiber on a stack of the class, ready to be bound to a job. */
+/* A fiber on a stack of the class, ready to be bound to a branch. */
 static inline hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_status *ret_why)
 {
     hf_fiber *fiber = sched->free_fibers[stack_class];

@@ -47,7 +47,7 @@ typedef struct finding {
     hf_fiber *fiber;
     size_t most;
     size_t size;
-    char name[48];     /* of the job that it runs; empty = none, or one without a name */
+    char name[48];     /* of the branch that it runs; empty = none, or one without a name */
     char workflow[64]; /* id of the workflow that it belongs to; empty = none */
 } finding;
 
@@ -110,15 +110,15 @@ static void copy_name(char *to, size_t len, const char *from)
     }
 }
 
-/* Jobs come and go with their names: the world stands still while these are read. */
+/* Branches come and go with their names: the world stands still while these are read. */
 static void name_them(hf_runtime *rt, search *s)
 {
     hf_world_stop(rt);
     for (int i = 0; i < s->count; i++) {
         finding *f = &s->found[i];
         const hf_fiber *fiber = f->fiber;
-        copy_name(f->name, sizeof f->name, fiber->job != NULL ? fiber->job->name : NULL);
-        bool is_member = fiber->job != NULL && fiber->kind == HF_FIBER_MEMBER;
+        copy_name(f->name, sizeof f->name, fiber->branch != NULL ? fiber->branch->name : NULL);
+        bool is_member = fiber->branch != NULL && fiber->kind == HF_FIBER_MEMBER;
         copy_name(f->workflow, sizeof f->workflow, is_member ? hf_crew_name(fiber->crew) : NULL);
     }
     hf_world_start(rt);

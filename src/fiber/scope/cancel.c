@@ -1,14 +1,14 @@
 /* Canceling: one walk down the tree that marks and wakes; the fibers then end by themselves.
  *
- * fiber-C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its job (self->cx).
+ * fiber-C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its branch (self->cx).
  * fiber-C2  A canceled node has only canceled nodes below it, except below a shield, whose bound cancels it instead.
- * fiber-C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the job is pinned until the message
+ * fiber-C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the branch is pinned until the message
  *     has come back. A child that has not started gets a flag, seen by whoever starts it.
  * fiber-C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
- * The walk keeps a work list through the jobs themselves: a deep tree must not become a deep recursion. */
+ * The walk keeps a work list through the branches themselves: a deep tree must not become a deep recursion. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/wait.h"
-#include "fiber/scope/job.h"
+#include "fiber/scope/branch.h"
 
 #include <limits.h>
 
@@ -57,11 +57,11 @@ static void push_children(walk *w, hf_scope *scope)
 {
     HF_LIST_EACH(node, &scope->children)
     {
-        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
-        hf_assert(job->scope == scope);
-        if (!job->pinned) { /* pinned: its cancel is on the way */
-            job->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
-            w->head = job;
+        hf_branch *branch = HF_CONTAINER(node, hf_branch, siblings);
+        hf_assert(branch->scope == scope);
+        if (!branch->pinned) { /* pinned: its cancel is on the way */
+            branch->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
+            w->head = branch;
         }
     }
 }
@@ -135,35 +135,35 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
 
 static void on_cancel_returned(hf_sched *sched, hf_msg *msg)
 {
-    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
-    hf_assert(job->pinned); /* fiber-C3 */
-    job->pinned = false;
-    if (job->state == HF_BRANCH_DONE && !job->keep) {
-        hf_branch_free(sched->rt, sched, job);
+    hf_branch *branch = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    hf_assert(branch->pinned); /* fiber-C3 */
+    branch->pinned = false;
+    if (branch->state == HF_BRANCH_DONE && !branch->keep) {
+        hf_branch_free(sched->rt, sched, branch);
     }
 }
 
 static void run_walk(walk *w);
-static void interrupt_here(hf_sched *sched, hf_branch *job);
+static void interrupt_here(hf_sched *sched, hf_branch *branch);
 
-/* On the scheduler where the job runs, or ran: it may have ended meanwhile. */
+/* On the scheduler where the branch runs, or ran: it may have ended meanwhile. */
 static void on_cancel_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_branch *job = HF_CONTAINER(msg, hf_branch, cancel_msg);
-    hf_assert(job->pinned && job->cancel_home != sched); /* fiber-C3 */
-    interrupt_here(sched, job);
-    job->cancel_msg.run = on_cancel_returned;
-    hf_sched_post(job->cancel_home, &job->cancel_msg);
+    hf_branch *branch = HF_CONTAINER(msg, hf_branch, cancel_msg);
+    hf_assert(branch->pinned && branch->cancel_home != sched); /* fiber-C3 */
+    interrupt_here(sched, branch);
+    branch->cancel_msg.run = on_cancel_returned;
+    hf_sched_post(branch->cancel_home, &branch->cancel_msg);
 }
 
-static void interrupt_here(hf_sched *sched, hf_branch *job)
+static void interrupt_here(hf_sched *sched, hf_branch *branch)
 {
-    hf_assert(job->fiber == NULL || job->fiber->sched == sched); /* fiber-F2, fiber-C3 */
-    if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
+    hf_assert(branch->fiber == NULL || branch->fiber->sched == sched); /* fiber-F2, fiber-C3 */
+    if (branch->fiber != NULL && !atomic_load_explicit(&branch->cx.canceled, memory_order_relaxed)) {
         /* Nobody waits for this walk: it may take its time. */
-        walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, UINT_MAX};
-        mark_cx(&w, &job->cx, true);
-        interrupt_fiber(&w, job->fiber, NULL);
+        walk w = {NULL, (hf_cause)branch->cx.cause, branch->cx.reason, NULL, sched, UINT_MAX};
+        mark_cx(&w, &branch->cx, true);
+        interrupt_fiber(&w, branch->fiber, NULL);
         run_walk(&w);
     }
 }
@@ -172,72 +172,72 @@ static void on_interrupts(hf_sched *sched, hf_msg *msg)
 {
     (void)msg;
     while (sched->interrupt_head != NULL) {
-        hf_branch *job = sched->interrupt_head;
-        hf_msg *next = job->cancel_msg.next;
+        hf_branch *branch = sched->interrupt_head;
+        hf_msg *next = branch->cancel_msg.next;
         sched->interrupt_head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
-        interrupt_here(sched, job);
-        on_cancel_returned(sched, &job->cancel_msg);
+        interrupt_here(sched, branch);
+        on_cancel_returned(sched, &branch->cancel_msg);
     }
 }
 
-static void interrupt_soon(hf_sched *sched, hf_branch *job)
+static void interrupt_soon(hf_sched *sched, hf_branch *branch)
 {
-    hf_assert(!job->pinned); /* fiber-C3 */
-    job->pinned = true;
-    job->cancel_msg.next = NULL;
+    hf_assert(!branch->pinned); /* fiber-C3 */
+    branch->pinned = true;
+    branch->cancel_msg.next = NULL;
     if (sched->interrupt_head != NULL) {
-        sched->interrupt_tail->cancel_msg.next = &job->cancel_msg;
-        sched->interrupt_tail = job;
+        sched->interrupt_tail->cancel_msg.next = &branch->cancel_msg;
+        sched->interrupt_tail = branch;
         return;
     }
-    sched->interrupt_head = sched->interrupt_tail = job;
+    sched->interrupt_head = sched->interrupt_tail = branch;
     sched->interrupt_msg.run = on_interrupts;
     hf_sched_post_locked(sched, &sched->interrupt_msg);
 }
 
-static void cancel_job(walk *w, hf_branch *job)
+static void cancel_branch(walk *w, hf_branch *branch)
 {
-    hf_assert(job->scope->home == w->sched); /* fiber-F1, fiber-C3 */
-    if (!atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)) {
-        job->cx.cause = (uint8_t)w->cause;
-        job->cx.reason = w->reason;
-        atomic_store(&job->cancel_requested, true);
-    } else if (job->pinned) {
+    hf_assert(branch->scope->home == w->sched); /* fiber-F1, fiber-C3 */
+    if (!atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed)) {
+        branch->cx.cause = (uint8_t)w->cause;
+        branch->cx.reason = w->reason;
+        atomic_store(&branch->cancel_requested, true);
+    } else if (branch->pinned) {
         return; /* on its way already */
     }
-    if (job->on != NULL && hf_dispatch_cancel(w->sched, job)) {
+    if (branch->on != NULL && hf_dispatch_cancel(w->sched, branch)) {
         return;
     }
-    if (__atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) { /* a thief may be starting it */
-        hf_delay_end(w->sched, job);
+    if (__atomic_load_n(&branch->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) { /* a thief may be starting it */
+        hf_delay_end(w->sched, branch);
         return;
     }
-    hf_sched *at = atomic_load(&job->at);
-    if (at == w->sched && (w->at_once > 0 || job->fiber == at->current)) {
+    hf_sched *at = atomic_load(&branch->at);
+    if (at == w->sched && (w->at_once > 0 || branch->fiber == at->current)) {
         w->at_once -= w->at_once > 0;
-        if (job->fiber != NULL && !atomic_load_explicit(&job->cx.canceled, memory_order_relaxed)) {
-            mark_cx(w, &job->cx, true);
-            interrupt_fiber(w, job->fiber, NULL);
+        if (branch->fiber != NULL && !atomic_load_explicit(&branch->cx.canceled, memory_order_relaxed)) {
+            mark_cx(w, &branch->cx, true);
+            interrupt_fiber(w, branch->fiber, NULL);
         }
-    } else if (at == NULL || job->pinned || HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
+    } else if (at == NULL || branch->pinned || HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
         return; /* not started: seen by who starts it; or on its way already */
     } else if (at == w->sched) {
-        interrupt_soon(at, job);
+        interrupt_soon(at, branch);
     } else {
-        job->pinned = true;
-        job->cancel_home = w->sched;
-        job->cancel_msg.run = on_cancel_msg;
-        hf_sched_post(at, &job->cancel_msg);
+        branch->pinned = true;
+        branch->cancel_home = w->sched;
+        branch->cancel_msg.run = on_cancel_msg;
+        hf_sched_post(at, &branch->cancel_msg);
     }
 }
 
 static void run_walk(walk *w)
 {
     while (w->head != NULL) {
-        hf_branch *job = w->head;
-        hf_msg *next = job->cancel_msg.next;
+        hf_branch *branch = w->head;
+        hf_msg *next = branch->cancel_msg.next;
         w->head = next != NULL ? HF_CONTAINER(next, hf_branch, cancel_msg) : NULL;
-        cancel_job(w, job);
+        cancel_branch(w, branch);
     }
 }
 
@@ -258,27 +258,27 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
     run_walk(&w);
 }
 
-void hf_branch_mark(hf_sched *sched, hf_branch *job, hf_cause cause, const char *reason, const hf_failure *failure)
+void hf_branch_mark(hf_sched *sched, hf_branch *branch, hf_cause cause, const char *reason, const hf_failure *failure)
 {
-    hf_assert(__atomic_load_n(&job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* fiber-L4 */
-    walk w = {NULL, cause, reason, failure, sched, at_once_in(job->scope)};
-    cancel_job(&w, job);
+    hf_assert(__atomic_load_n(&branch->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* fiber-L4 */
+    walk w = {NULL, cause, reason, failure, sched, at_once_in(branch->scope)};
+    cancel_branch(&w, branch);
     run_walk(&w);
 }
 
-void hf_thread_job_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *job)
+void hf_thread_branch_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *branch)
 {
     hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
+    walk w = {NULL, (hf_cause)branch->cx.cause, branch->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
     hf_spin_unlock(&thread->lock);
-    interrupt_thread(&w, thread, NULL, &job->cx, true);
+    interrupt_thread(&w, thread, NULL, &branch->cx, true);
 }
 
-void hf_branch_start_cx(hf_branch *job)
+void hf_branch_start_cx(hf_branch *branch)
 {
-    hf_assert(atomic_load_explicit(&job->cancel_requested, memory_order_relaxed)); /* fiber-C3 */
-    walk w = {NULL, (hf_cause)job->cx.cause, job->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
-    mark_cx(&w, &job->cx, true);
+    hf_assert(atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed)); /* fiber-C3 */
+    walk w = {NULL, (hf_cause)branch->cx.cause, branch->cx.reason, NULL, NULL, INTERRUPTED_AT_ONCE_MAX};
+    mark_cx(&w, &branch->cx, true);
 }
 
 static void on_scope_cancel(hf_sched *sched, hf_msg *msg)

@@ -9,7 +9,7 @@ static hf_instant deadline_around(const hf_fiber *self)
     if (self->scope != NULL) {
         return self->scope->deadline;
     }
-    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+    return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
 /* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only looked at

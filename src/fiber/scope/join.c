@@ -43,7 +43,7 @@ static HF_NOINLINE void end_deadline(hf_scope *scope)
     if (scope->outer != NULL) {
         scope->deadline = scope->outer->deadline;
     } else {
-        scope->deadline = scope->owner->job != NULL ? scope->owner->job->scope->deadline : HF_INSTANT_NEVER;
+        scope->deadline = scope->owner->branch != NULL ? scope->owner->branch->scope->deadline : HF_INSTANT_NEVER;
     }
 }
 

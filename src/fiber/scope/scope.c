@@ -12,7 +12,7 @@
  * fiber-J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
-#include "fiber/scope/job.h"
+#include "fiber/scope/branch.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/metrics.h"
@@ -79,7 +79,7 @@ static hf_instant outer_deadline(const hf_fiber *self)
     if (self->scope != NULL) {
         return self->scope->deadline;
     }
-    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+    return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
 static hf_cx *outer_cx(hf_fiber *self, hf_runtime *rt)
@@ -169,7 +169,7 @@ static void unlink_scope(hf_fiber *self, hf_scope *scope)
     hf_assert(self->cx == &scope->cx); /* fiber-C1 */
     hf_spin_lock(&self->lock);
     self->scope = scope->outer;
-    self->cx = scope->outer != NULL ? &scope->outer->cx : (self->job != NULL ? &self->job->cx : NULL);
+    self->cx = scope->outer != NULL ? &scope->outer->cx : (self->branch != NULL ? &self->branch->cx : NULL);
     hf_spin_unlock(&self->lock);
 }
 
@@ -223,15 +223,15 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
     return HF_OK;
 }
 
-/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a job, on a fiber or a
+/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a branch, on a fiber or a
  * pool thread, and a plain thread inside a shield. */
-static bool is_part_of_job(const hf_fiber *self)
+static bool is_part_of_branch(const hf_fiber *self)
 {
     bool is_shielded = false;
     for (const hf_scope *at = self->scope; at != NULL && !is_shielded; at = at->outer) {
         is_shielded = at->is_shield;
     }
-    return self->sched != NULL || self->job != NULL || is_shielded;
+    return self->sched != NULL || self->branch != NULL || is_shielded;
 }
 
 hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
@@ -259,7 +259,7 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_job(self)) {
+    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_branch(self)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the runtime is stopping and takes no new scopes"));
     }
     HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
@@ -288,7 +288,7 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return false;
 }
 
-/* At home: nobody is left; alarms go, kept jobs go. */
+/* At home: nobody is left; alarms go, kept branches go. */
 static void finish(hf_sched *sched, hf_scope *scope)
 {
     const hf_tally *tally = &scope->tally;
@@ -299,10 +299,10 @@ static void finish(hf_sched *sched, hf_scope *scope)
     HF_LIST_EACH(node, &scope->kept)
     {
         hf_list_remove(node);
-        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
-        job->keep = false;
-        if (!job->pinned) {
-            hf_branch_free(scope->rt, sched, job);
+        hf_branch *branch = HF_CONTAINER(node, hf_branch, siblings);
+        branch->keep = false;
+        if (!branch->pinned) {
+            hf_branch_free(scope->rt, sched, branch);
         }
     }
     HF_BUMP(sched->counters.scopes_closed);
@@ -446,28 +446,28 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *o
     HF_LEAVE(self, HF_OK);
 }
 
-static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+static bool cancel_branch_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    hf_assert(call->job->scope == scope);
-    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
-        hf_branch_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
+    hf_assert(call->branch->scope == scope);
+    if (__atomic_load_n(&call->branch->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
+        hf_branch_mark(sched, call->branch, HF_CAUSE_EXPLICIT, scope->name, NULL);
     }
     return true;
 }
 
-hf_status hf_branch_cancel(hf_branch *job)
+hf_status hf_branch_cancel(hf_branch *branch)
 {
-    HF_VERB_ENTER(self, hf_branch_cancel, job != NULL ? job->scope->rt : NULL);
-    if (job == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a job"));
+    HF_VERB_ENTER(self, hf_branch_cancel, branch != NULL ? branch->scope->rt : NULL);
+    if (branch == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a branch"));
     }
-    if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, branch->scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its branches"));
     }
     hf_home_call call;
-    call.fn = cancel_job_at_home;
-    call.job = job;
-    hf_call_home(self, job->scope, &call, &hf_home_call_kind);
+    call.fn = cancel_branch_at_home;
+    call.branch = branch;
+    hf_call_home(self, branch->scope, &call, &hf_home_call_kind);
     HF_LEAVE(self, HF_OK);
 }
 
@@ -506,39 +506,39 @@ const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
     return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
 }
 
-static bool is_done(const hf_branch *job)
+static bool is_done(const hf_branch *branch)
 {
-    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
+    return branch != NULL && __atomic_load_n(&branch->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
 }
 
-bool hf_branch_is_done(const hf_branch *job)
+bool hf_branch_is_done(const hf_branch *branch)
 {
-    bool done = is_done(job);
+    bool done = is_done(branch);
     if (!done) {
         hf_count_look();
     }
     return done;
 }
 
-hf_status hf_branch_status(const hf_branch *job)
+hf_status hf_branch_status(const hf_branch *branch)
 {
-    if (HF_UNLIKELY(job == NULL)) {
+    if (HF_UNLIKELY(branch == NULL)) {
         hf_fiber *self = hf_enter(NULL);
         if (self == NULL) {
             return hf_forked();
         }
-        HF_LEAVE(self,
-                 hf_refuse(self, HF_ERR_MISUSE, "hf_branch_status needs a job: ask hf_fork for it with .ret_branch"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_branch_status needs a branch: ask hf_fork for it with .ret_branch"));
     }
-    return hf_branch_is_done(job) ? job->status : HF_ERR_AGAIN;
+    return hf_branch_is_done(branch) ? branch->status : HF_ERR_AGAIN;
 }
 
-const hf_failure *hf_branch_failure(const hf_branch *job)
+const hf_failure *hf_branch_failure(const hf_branch *branch)
 {
-    return is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
+    return is_done(branch) && branch->failure != NULL ? &branch->failure->failure : NULL;
 }
 
-uint64_t hf_branch_index(const hf_branch *job)
+uint64_t hf_branch_index(const hf_branch *branch)
 {
-    return job != NULL ? job->index : 0;
+    return branch != NULL ? branch->index : 0;
 }

@@ -16,7 +16,7 @@ typedef struct hf_home_call {
     hf_scope *scope;
     /* Runs at home. True: done, the caller goes on; false: it will be woken through `wait` later. */
     bool (*fn)(hf_sched *sched, hf_scope *scope, struct hf_home_call *call);
-    hf_branch *job;
+    hf_branch *branch;
     hf_status status;
 } hf_home_call;
 

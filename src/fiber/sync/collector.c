@@ -24,7 +24,7 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collect_option
             hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a collector of '%s'", flow->name);
         return NULL;
     }
-    collector->owner = hf_owner_of(self);
+    collector->owner = hf_holder_of(self);
     collector->mode = options->mode;
     collector->capacity = capacity;
     hf_list_init(&collector->receiver);
@@ -216,7 +216,7 @@ static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_valu
 
 static hf_status check_owner(hf_fiber *self, const hf_collector *collector, const char *verb)
 {
-    if (HF_UNLIKELY(collector == NULL || !hf_owner_is(collector->owner, self))) {
+    if (HF_UNLIKELY(collector == NULL || !hf_holder_is(collector->owner, self))) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a collector belongs to the fiber that opened it");
     }
     return HF_OK;

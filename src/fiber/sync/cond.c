@@ -92,7 +92,7 @@ hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_option
     bool is_held = false;
     if (cond != NULL && mutex != NULL) {
         hf_spin_lock(&mutex->lock);
-        is_held = hf_owner_is(mutex->owner, self);
+        is_held = hf_holder_is(mutex->owner, self);
         hf_spin_unlock(&mutex->lock);
     }
     if (HF_UNLIKELY(!is_held)) {

@@ -44,7 +44,7 @@ struct hf_emitter {
 struct hf_collector {
     hf_node node; /* in run->collectors */
     hf_emitter *run;
-    hf_owner owner;
+    hf_holder owner;
     hf_scope *scope; /* cold: around the source, on the collector's fiber; else NULL */
     hf_flow_mode mode;
     size_t capacity; /* values in the ring */

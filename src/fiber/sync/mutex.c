@@ -63,11 +63,11 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_spin_lock(&mutex->lock);
     if (HF_LIKELY(mutex->owner.fiber == NULL)) {
         hf_assert(hf_list_is_empty(&mutex->waiters)); /* it is handed over, never left */
-        mutex->owner = hf_owner_of(self);
+        mutex->owner = hf_holder_of(self);
         hf_spin_unlock(&mutex->lock);
         return HF_OK;
     }
-    if (HF_UNLIKELY(hf_owner_is(mutex->owner, self))) {
+    if (HF_UNLIKELY(hf_holder_is(mutex->owner, self))) {
         hf_spin_unlock(&mutex->lock);
         return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb,
                             "mutex '%s' is held by the caller already and is not recursive", mutex->name);
@@ -77,7 +77,7 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_spin_unlock(&mutex->lock);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, mutex->rt, options));
     if (HF_CANARY(HF_BUG_MUTEX_CANCELED) && status == HF_ERR_CANCELED) {
-        mutex->owner = hf_owner_of(self);
+        mutex->owner = hf_holder_of(self);
     }
     return status;
 }
@@ -87,7 +87,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     hf_wait *next = NULL;
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
-    if (HF_UNLIKELY(!hf_owner_is(mutex->owner, self))) {
+    if (HF_UNLIKELY(!hf_holder_is(mutex->owner, self))) {
         hf_spin_unlock(&mutex->lock);
         return HF_ERR_MISUSE;
     }
@@ -95,9 +95,9 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
         hf_assert(next->object == mutex && next->fiber != self); /* fiber-F3 */
-        mutex->owner = hf_owner_of(next->fiber);                 /* it is parked: its job stays what it is */
+        mutex->owner = hf_holder_of(next->fiber);                /* it is parked: its branch stays what it is */
     } else {
-        mutex->owner = HF_OWNER_NONE;
+        mutex->owner = HF_HOLDER_NONE;
     }
     hf_spin_unlock(&mutex->lock);
     if (next != NULL) {
@@ -127,7 +127,7 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
     hf_spin_lock(&mutex->lock);
     bool is_free = mutex->owner.fiber == NULL;
     if (is_free) {
-        mutex->owner = hf_owner_of(self);
+        mutex->owner = hf_holder_of(self);
     }
     hf_spin_unlock(&mutex->lock);
     if (!is_free) {

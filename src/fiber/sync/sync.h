@@ -5,23 +5,23 @@
 #include "fiber/crew/owned.h"
 #include "fiber/sched/wait.h"
 
-/* Who holds a lock. Fibers are reused by one job after the other, so the job is part of it. */
-typedef struct hf_owner {
-    const hf_fiber *fiber; /* NULL = nobody */
-    const hf_branch *job;  /* NULL for plain threads */
-} hf_owner;
+/* Who holds a lock. Fibers are reused by one branch after the other, so the branch is part of it. */
+typedef struct hf_holder {
+    const hf_fiber *fiber;   /* NULL = nobody */
+    const hf_branch *branch; /* NULL for plain threads */
+} hf_holder;
 
-#define HF_OWNER_NONE ((hf_owner){NULL, NULL})
+#define HF_HOLDER_NONE ((hf_holder){NULL, NULL})
 
-static inline hf_owner hf_owner_of(const hf_fiber *fiber)
+static inline hf_holder hf_holder_of(const hf_fiber *fiber)
 {
-    return (hf_owner){fiber, fiber->job};
+    return (hf_holder){fiber, fiber->branch};
 }
 
 /* A hook of a join owns nothing: it may happen to run on the owner's fiber, or on anybody else's. */
-static inline bool hf_owner_is(hf_owner owner, const hf_fiber *fiber)
+static inline bool hf_holder_is(hf_holder owner, const hf_fiber *fiber)
 {
-    return owner.fiber == fiber && owner.job == fiber->job && fiber->hook_depth == 0;
+    return owner.fiber == fiber && owner.branch == fiber->branch && fiber->hook_depth == 0;
 }
 
 /* Waiters that were claimed under a lock, to be woken after it. Chained through hf_wait.value, which their object needs
@@ -91,7 +91,7 @@ hf_status hf_object_in_use(hf_fiber *self, hf_runtime *rt, const char *verb, con
 
 struct hf_mutex {
     hf_spin lock; /* first: hf_wait.object points here */
-    hf_owner owner;
+    hf_holder owner;
     hf_list waiters; /* empty while nobody holds it */
     hf_runtime *rt;
     const char *name;

@@ -1,7 +1,7 @@
 /* How the work is canceled alone: it opens a scope on its own fiber and runs inside it. The scope is published
  * under the lock before the work begins and taken back under the lock before the scope is closed, so who holds the
  * lock and sees it may post a cancel to it; closing waits for messages under way (fiber-J3 in scope.c). No handle of the
- * job is needed: in a scope that stays open for ever, handles would pile up. */
+ * branch is needed: in a scope that stays open for ever, handles would pile up. */
 #include "fiber/sync/work.h"
 
 static hf_failure_box *take_failure(hf_fiber *self, const hf_work *work, hf_status status)
@@ -95,7 +95,7 @@ static void work_drop(void *arg)
     bool is_forker = work->forker == self;
     hf_spin_unlock(work->lock);
     if (!is_forker) {
-        bool canceled = (self->job != NULL && self->job->arg == work) ||
+        bool canceled = (self->branch != NULL && self->branch->arg == work) ||
                         atomic_load_explicit(&work->scope->cx.canceled, memory_order_relaxed);
         hf_status status = canceled ? HF_ERR_CANCELED : HF_ERR_LIMIT;
         hf_failure_box *failure =
@@ -140,13 +140,13 @@ hf_status hf_work_start(hf_work *work)
     return status;
 }
 
-void hf_work_strand(const hf_branch *job)
+void hf_work_strand(const hf_branch *branch)
 {
-    if (job->drop != work_drop) {
+    if (branch->drop != work_drop) {
         return;
     }
-    hf_assert(job->fiber != NULL); /* else the drop of the job ends the work */
-    hf_work *work = job->arg;
+    hf_assert(branch->fiber != NULL); /* else the drop of the branch ends the work */
+    hf_work *work = branch->arg;
     hf_spin_lock(work->lock);
     work->inside = NULL;
     work->runner = NULL;

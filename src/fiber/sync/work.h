@@ -25,15 +25,15 @@ struct hf_work {
     hf_scope *scope;        /* where it runs */
     hf_scope *inside;       /* open around run; what abandon cancels */
     const hf_fiber *runner; /* who runs it: must not wait for itself */
-    const hf_fiber *forker; /* in hf_work_start: tells a fork that failed from a job that was dropped */
+    const hf_fiber *forker; /* in hf_work_start: tells a fork that failed from a branch that was dropped */
     bool abandoned;
 };
 
 /* Forks it into work->scope. Outside the library. Whatever goes wrong ends the work with a failure. The caller must
  * hold the memory until this returns. */
 hf_status hf_work_start(hf_work *work);
-/* The job's fiber will never run again: if it runs such work, that has ended. Inside the library. */
-void hf_work_strand(const hf_branch *job);
+/* The branch's fiber will never run again: if it runs such work, that has ended. Inside the library. */
+void hf_work_strand(const hf_branch *branch);
 /* Under work->lock: cancels it, with cause "abandoned". */
 void hf_work_abandon(hf_work *work);
 

@@ -41,7 +41,7 @@ typedef struct entry {
     char name[];
 } entry;
 
-struct hf_names {
+struct hf_scope_names {
     entry *first;
     entry *last;
     size_t count;
@@ -52,7 +52,7 @@ struct hf_names {
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-static void names_deinit(hf_runtime *rt, hf_names *names)
+static void names_deinit(hf_runtime *rt, hf_scope_names *names)
 {
     for (entry *at = names->first; at != NULL;) {
         entry *next = at->next;
@@ -60,7 +60,7 @@ static void names_deinit(hf_runtime *rt, hf_names *names)
         at = next;
     }
     hf_rt_free(rt, names->slots, names->slot_count * sizeof(entry *));
-    *names = (hf_names){0};
+    *names = (hf_scope_names){0};
 }
 
 static uint64_t hash_of(const char *name, size_t len)
@@ -73,7 +73,7 @@ static uint64_t hash_of(const char *name, size_t len)
 }
 
 /* Where the name is, or would be. */
-static entry **slot_of(const hf_names *names, uint64_t hash, const char *name, size_t len)
+static entry **slot_of(const hf_scope_names *names, uint64_t hash, const char *name, size_t len)
 {
     hf_assert(names->count < names->slot_count); /* or the search would not end */
     for (uint64_t at = hash;; at++) {
@@ -84,7 +84,7 @@ static entry **slot_of(const hf_names *names, uint64_t hash, const char *name, s
     }
 }
 
-static bool names_grow(hf_runtime *rt, hf_names *names)
+static bool names_grow(hf_runtime *rt, hf_scope_names *names)
 {
     size_t slot_count = names->slot_count > 0 ? names->slot_count * 2 : SLOTS_FIRST;
     entry **slots = hf_rt_alloc(rt, slot_count * sizeof(entry *));
@@ -101,7 +101,7 @@ static bool names_grow(hf_runtime *rt, hf_names *names)
 }
 
 /* Never NULL: fiber-N2. */
-static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
+static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *name)
 {
     size_t len = strnlen(name, NAME_LEN_MAX);
     uint64_t hash = hash_of(name, len);
@@ -184,11 +184,11 @@ static void add(figures *into, const figures *from)
     }
 }
 
-static void add_up(hf_runtime *rt, hf_names *total)
+static void add_up(hf_runtime *rt, hf_scope_names *total)
 {
     hf_world_stop(rt);
     for (int i = 0; i < rt->sched_count; i++) {
-        const hf_names *names = rt->scheds[i]->names;
+        const hf_scope_names *names = rt->scheds[i]->names;
         if (names == NULL) {
             continue;
         }
@@ -241,7 +241,7 @@ static void text_figures(hf_buf *buf, const char *name, const figures *from)
     }
 }
 
-static void write_text(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
+static void write_text(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
 {
 #define COUNTER_LINE(field) hf_buf_putf(buf, #field " %llu\n", (unsigned long long)stats->field);
     COUNTERS(COUNTER_LINE)
@@ -289,7 +289,7 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_end(json);
 }
 
-static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
+static void write_json(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
 {
     hf_json json;
     hf_json_init(&json, buf);
@@ -341,7 +341,7 @@ hf_status hf_metrics(hf_runtime *runtime, bool json, char **ret_text)
     if (hf_zombies_get(&op, rt, &zombies) != HF_OK) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    hf_names total = {0};
+    hf_scope_names total = {0};
     add_up(rt, &total);
     hf_buf buf;
     hf_buf_init(&buf, rt->allocator, HF_TEXT_LEN_MAX);

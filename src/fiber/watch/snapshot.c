@@ -2,11 +2,11 @@
  *
  * While the world is stopped nobody but us touches what schedulers own: children lists, scope chains, waits, parked
  * stacks. Plain and pool threads are not stopped. What they may touch is read under the lock that they would hold: the
- * list of root scopes, a pool's lock for the job a thread runs, a thread's lock for its wait. A root scope that was in
+ * list of root scopes, a pool's lock for the branch a thread runs, a thread's lock for its wait. A root scope that was in
  * the list after the stop stays until the world moves, because its end needs a turn of its home.
  *
  * The tree may be deep and the stack we run on small, so there is no recursion: the array of nodes is its own work
- * list. Looking at a scope appends its children, looking at a job appends the scopes that its fiber has open, outermost
+ * list. Looking at a scope appends its children, looking at a branch appends the scopes that its fiber has open, outermost
  * first:
  *
  *     roots | children of root 1 | children of root 2 | scopes of child 1 | ...
@@ -131,7 +131,7 @@ static void see_scope(const camera *cam, uint32_t idx, uint32_t parent, hf_scope
 }
 
 /* The scopes that a fiber has open are linked from the innermost out, and shown from the outermost in. */
-static bool see_open_scopes(const camera *cam, uint32_t job_idx, const hf_fiber *fiber)
+static bool see_open_scopes(const camera *cam, uint32_t branch_idx, const hf_fiber *fiber)
 {
     uint32_t depth = 0;
     for (const hf_scope *scope = fiber->scope; scope != NULL; scope = scope->outer) {
@@ -144,13 +144,13 @@ static bool see_open_scopes(const camera *cam, uint32_t job_idx, const hf_fiber 
     uint32_t idx = first + depth;
     for (hf_scope *scope = fiber->scope; scope != NULL; scope = scope->outer) {
         idx--;
-        see_scope(cam, idx, idx == first ? job_idx : idx - 1, scope);
+        see_scope(cam, idx, idx == first ? branch_idx : idx - 1, scope);
     }
     hf_assert(idx == first);
     return true;
 }
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+/* ---- Branches -------------------------------------------------------------------------------------------------------- */
 
 static void see_stack(const camera *cam, hf_snap_node *node, void *const *pcs, int count)
 {
@@ -199,13 +199,13 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
     return HF_SNAP_WAITING;
 }
 
-/* A job that was given to a pool: its thread is held by a pin while we look at it. */
-static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_branch *job)
+/* A branch that was given to a pool: its thread is held by a pin while we look at it. */
+static hf_snap_state see_pool_branch(const camera *cam, hf_snap_node *node, hf_branch *branch)
 {
-    hf_dispatcher *pool = job->on->pool;
+    hf_dispatcher *pool = branch->on->pool;
     hf_spin_lock(&pool->lock);
-    hf_fiber *thread = job->fiber;
-    hf_branch_state state = (hf_branch_state)job->state;
+    hf_fiber *thread = branch->fiber;
+    hf_branch_state state = (hf_branch_state)branch->state;
     if (thread != NULL) {
         hf_pool_thread_pin(thread);
     }
@@ -223,28 +223,28 @@ static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_bran
     return HF_SNAP_ON_POOL;
 }
 
-static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_branch *job)
+static void see_branch(const camera *cam, uint32_t idx, uint32_t parent, hf_branch *branch)
 {
     hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
-    node->kind = HF_SNAP_JOB;
+    node->kind = HF_SNAP_BRANCH;
     node->parent = parent;
     node->object = node->policy = HF_SNAP_NONE;
     node->thread = -1;
     node->left_ns = INT64_MAX;
-    node->number = job->index;
-    node->age_ns = cam->now_ns - job->born_ns;
-    see_cx(cam->snap, node, &job->cx);
-    if (node->cause == HF_CAUSE_NONE && atomic_load(&job->cancel_requested)) { /* on its way to where it runs */
-        node->cause = job->cx.cause;
-        node->reason = keep_string(cam->snap, job->cx.reason);
+    node->number = branch->index;
+    node->age_ns = cam->now_ns - branch->born_ns;
+    see_cx(cam->snap, node, &branch->cx);
+    if (node->cause == HF_CAUSE_NONE && atomic_load(&branch->cancel_requested)) { /* on its way to where it runs */
+        node->cause = branch->cx.cause;
+        node->reason = keep_string(cam->snap, branch->cx.reason);
     }
-    node->name = keep_string(cam->snap, job->name);
-    if (job->on != NULL && job->on->kind != HF_DISPATCH_SERIAL && job->on->kind != HF_DISPATCH_CREW) {
-        node->state = (uint8_t)see_pool_job(cam, node, job);
-    } else if (atomic_load(&job->at) != NULL) {
-        node->state = (uint8_t)see_fiber(cam, node, job->fiber);
+    node->name = keep_string(cam->snap, branch->name);
+    if (branch->on != NULL && branch->on->kind != HF_DISPATCH_SERIAL && branch->on->kind != HF_DISPATCH_CREW) {
+        node->state = (uint8_t)see_pool_branch(cam, node, branch);
+    } else if (atomic_load(&branch->at) != NULL) {
+        node->state = (uint8_t)see_fiber(cam, node, branch->fiber);
     } else {
-        node->state = job->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
+        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
     }
 }
 
@@ -255,10 +255,10 @@ static bool see_children(const camera *cam, uint32_t idx)
 {
     hf_assert(idx < cam->snap->count);
     const hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
-    if (node->kind == HF_SNAP_JOB) {
-        const hf_branch *job = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
+    if (node->kind == HF_SNAP_BRANCH) {
+        const hf_branch *branch = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
         bool has_fiber = node->thread >= 0 && node->state != HF_SNAP_DONE;
-        return !has_fiber || see_open_scopes(cam, idx, job->fiber);
+        return !has_fiber || see_open_scopes(cam, idx, branch->fiber);
     }
     const hf_scope *scope = HF_CONTAINER_CONST(node->cx, hf_scope, cx);
     HF_LIST_EACH(child, &scope->children)
@@ -267,7 +267,7 @@ static bool see_children(const camera *cam, uint32_t idx)
         if (!add_nodes(cam->snap, 1)) {
             return false;
         }
-        see_job(cam, at, idx, HF_CONTAINER(child, hf_branch, siblings));
+        see_branch(cam, at, idx, HF_CONTAINER(child, hf_branch, siblings));
     }
     return true;
 }
@@ -336,7 +336,7 @@ static void see_all(const camera *cam)
 
 /* ---- Afterwards: the links --------------------------------------------------------------------------------------- */
 
-/* Scopes of threads that were opened inside a job or another scope find it by the address of its cx. */
+/* Scopes of threads that were opened inside a branch or another scope find it by the address of its cx. */
 static bool adopt_roots(hf_runtime *rt, hf_snapshot *snap)
 {
     uint32_t orphans = 0;
@@ -395,7 +395,7 @@ static void link_nodes(hf_snapshot *snap)
             *first = i;
         }
         *last = i;
-        if (node->kind == HF_SNAP_JOB && node->thread >= 0 &&
+        if (node->kind == HF_SNAP_BRANCH && node->thread >= 0 &&
             (node->state == HF_SNAP_RUNNING || node->state == HF_SNAP_CALLER)) {
             snap->threads[node->thread].node = i;
         }

@@ -8,9 +8,9 @@
 
 #define HF_SNAP_NONE UINT32_MAX /* no node, no string */
 
-typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_JOB } hf_snap_kind;
+typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_BRANCH } hf_snap_kind;
 
-/* What a job is doing.      name                word in dumps */
+/* What a branch is doing.      name                word in dumps */
 #define HF_SNAP_STATE_MAP(X)                                                                       \
     X(HF_SNAP_NEW, "new")           /* not started: waits for a thread, a pool or its turn */      \
     X(HF_SNAP_DELAYED, "delayed")   /* not started: waits for its alarm */                         \
@@ -28,20 +28,20 @@ typedef enum hf_snap_state {
 #undef HF_SNAP_STATE_ENUM
 } hf_snap_state;
 
-/* One scope or job. Strings are offsets into `strings`, nodes are indexes. */
+/* One scope or branch. Strings are offsets into `strings`, nodes are indexes. */
 typedef struct hf_snap_node {
-    const hf_cx *cx;        /* of the scope or job: an address to compare, never followed once the world moves */
-    const hf_cx *parent_cx; /* root scopes: of the job or scope they were opened in; NULL = none, or known */
+    const hf_cx *cx;        /* of the scope or branch: an address to compare, never followed once the world moves */
+    const hf_cx *parent_cx; /* root scopes: of the branch or scope they were opened in; NULL = none, or known */
     uint32_t parent;
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* sibling */
     uint8_t kind;  /* hf_snap_kind */
-    uint8_t state; /* jobs: hf_snap_state */
+    uint8_t state; /* branches: hf_snap_state */
     uint8_t cause; /* of its cancellation; HF_CAUSE_NONE = not canceled */
     uint8_t pc_count;
     uint32_t pc_first; /* in `pcs` */
-    int thread;        /* index of the scheduler: of a scope its home, of a job where it runs, -1 = none */
+    int thread;        /* index of the scheduler: of a scope its home, of a branch where it runs, -1 = none */
     uint32_t name;
     uint32_t reason;     /* of its cancellation */
     uint32_t object;     /* what it waits for */
@@ -51,7 +51,7 @@ typedef struct hf_snap_node {
     uint32_t stack_most; /* of those, touched so far, in whole pages; 0 = not known */
     int64_t age_ns;
     int64_t left_ns; /* scopes: until the deadline; INT64_MAX = none */
-    uint64_t number; /* scopes: id; jobs: index in the scope */
+    uint64_t number; /* scopes: id; branches: index in the scope */
     hf_tally tally;  /* scopes */
     bool by_thread;  /* scopes: owned by a plain or pool thread */
     bool is_closing; /* scopes */
@@ -65,7 +65,7 @@ typedef enum hf_snap_thread_state {
 
 typedef struct hf_snap_thread {
     hf_snap_thread_state state;
-    uint32_t node; /* job that it runs */
+    uint32_t node; /* branch that it runs */
 } hf_snap_thread;
 
 typedef struct hf_snapshot {

@@ -86,7 +86,7 @@ static void no_place_for_a_value_or_a_collector_is_misuse(void **state)
 static hf_status look_at_nothing(void *arg)
 {
     (void)arg;
-    REFUSED(hf_branch_status(NULL), HF_ERR_MISUSE, "needs a job");
+    REFUSED(hf_branch_status(NULL), HF_ERR_MISUSE, "needs a branch");
     HF_CHECK(!hf_branch_is_done(NULL) && hf_branch_failure(NULL) == NULL && hf_branch_index(NULL) == 0);
     hf_tally tally = hf_scope_tally(NULL);
     HF_CHECK(tally.forked == 0 && tally.running == 0 && tally.ok == 0 && tally.failed == 0 && tally.canceled == 0);

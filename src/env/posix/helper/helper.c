@@ -192,7 +192,7 @@ static void finish_start(hf_child *child)
     (void)pay(child);
 }
 
-static void start(hf_child *child, const hf_plan *plan)
+static void start(hf_child *child, const hf_exec_plan *plan)
 {
     int status[2] = {-1, -1};
     long result = sys2(SYS_pipe2, SYS_PTR(status), O_CLOEXEC);
@@ -236,7 +236,7 @@ static void handle_start(const hf_wire_request *request, const int *fds, int fd_
     } else if (fd_count != wanted) {
         refuse(child, EMFILE); /* some did not fit into our own limit */
     } else {
-        hf_plan plan = {.request = request, .payload_fd = fds[0], .directory_fd = fds[1]};
+        hf_exec_plan plan = {.request = request, .payload_fd = fds[0], .directory_fd = fds[1]};
         int next = 2;
         for (int i = 0; i < 3; i++) {
             plan.fds[i] = request->stdio[i] != HF_WIRE_NULL ? fds[next++] : -1;
