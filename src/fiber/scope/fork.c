@@ -81,8 +81,7 @@ static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *bra
 /* At home: the child is counted and put on its way. */
 static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    hf_assert(scope->home == sched);                  /* fiber-F1 */
-    hf_assert(!hf_node_is_linked(&branch->siblings)); /* fiber-J1: it is counted once */
+    hf_assert(scope->home == sched); /* fiber-F1 */
     branch->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
     if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || branch->drop == NULL) {
@@ -351,9 +350,8 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 
 void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    hf_assert(scope->home == sched && branch->scope == scope); /* fiber-F1 */
-    hf_assert(branch->state != HF_BRANCH_DONE);                /* fiber-J1: it ends once */
-    hf_assert(scope->tally.running > 0);                       /* fiber-J1 */
+    hf_assert(scope->home == sched);     /* fiber-F1 */
+    hf_assert(scope->tally.running > 0); /* fiber-J1 */
     hf_list_remove(&branch->siblings);
     HF_DROP(scope->tally.running);
     HF_BUMP(sched->counters.branches_done);
