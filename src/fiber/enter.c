@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What a plain thread is in the eyes of the library. In thread-local storage, so that it needs no end. */
+/* Stands for a plain thread. In thread-local storage, so that it need not be freed. */
 static _Thread_local hf_thread_fiber plain __attribute__((tls_model("initial-exec")));
 
 hf_fiber *hf_thread_adopt(void)
@@ -99,7 +99,8 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         hf_runtime *own = sched->rt;
         hf_env *env = own->env;
         uint32_t seen = atomic_load(&own->world_word);
-        /* A hook runs inside the library: who stops the world waits for it, so it must not wait for who stops the world. */
+        /* A hook runs inside the library, and a thread that stops the world waits for it. So it must not wait for
+         * that thread. */
         if (atomic_load(&sched->stop_request) == 0 || self->hook_depth != 0) {
             if (self->lost == 0) {
                 return self;

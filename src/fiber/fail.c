@@ -328,8 +328,8 @@ const char *hf_error_text(void)
     return text;
 }
 
-/* A thread has one box. While it runs a branch that may have causes, in the memory of the branch's runtime; they go with the
- * branch. */
+/* A thread has one box. While it runs a branch that may have causes, in the memory of the branch's runtime; they go
+ * with the branch. */
 static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
                             const char *message, hf_failure_box *cause)
 {

@@ -59,7 +59,7 @@ hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option)
     return option;
 }
 
-/* ---- Log and fatal ------------------------------------------------------------------------------------------------- */
+/* ---- Log and fatal ----------------------------------------------------------------------------------------------- */
 
 void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...)
 {
@@ -103,7 +103,7 @@ static void fatal_default(void *state, const char *message, int exit_code)
     abort();
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
 {
@@ -123,7 +123,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->stack_size *= 4; /* instrumented frames are larger */
 #endif
     rt->guard_kind = options->guards == HF_OFF ? HF_GUARD_NONE : (hf_guard_kind)options->guard_kind;
-    rt->guards_max = rt->env->ops->mappings_max(rt->env) / 4; /* two mappings each: half of what there is */
+    rt->guards_max = rt->env->ops->mappings_max(rt->env) / 4; /* each needs two mappings: half of all mappings */
     rt->fibers_max = options->fibers_max > 0 ? options->fibers_max : 0;
     rt->watchdog = options->watchdog;
     hf_list_init(&rt->roots);
@@ -292,7 +292,7 @@ hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 
-/* ---- Ending -------------------------------------------------------------------------------------------------------- */
+/* ---- Ending ------------------------------------------------------------------------------------------------------ */
 
 static void stop_threads(hf_runtime *rt)
 {
@@ -361,8 +361,8 @@ static void destroy(hf_runtime *rt)
     rt->allocator.release(rt->allocator.state, rt, sizeof *rt);
 }
 
-/* All under the lock: whoever sees the mark, or the cancel of the last scope, may free the runtime at once, and that takes the
- * lock first. Unlocking it is the last access here. */
+/* All under the lock: a thread that sees the mark, or the cancel of the last scope, may free the runtime at once,
+ * but has to take the lock first. Unlocking is the last access here. */
 static void cancel_roots(hf_runtime *rt)
 {
     hf_spin_lock(&rt->roots_lock);
@@ -430,7 +430,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     HF_LEAVE(self, HF_OK);
 }
 
-/* ---- Using --------------------------------------------------------------------------------------------------------- */
+/* ---- Using ------------------------------------------------------------------------------------------------------- */
 
 /* The body's own failure says more than that the runtime could not be freed because of it. */
 static hf_status end_run(hf_runtime *rt, hf_status status)
@@ -537,7 +537,8 @@ static hf_runtime *or_current(hf_runtime *runtime)
     return runtime != NULL ? runtime : hf_runtime_current();
 }
 
-/* Whose clock the caller has. It stands still when the crew was evicted: whoever waits for it to move waits for ever. */
+/* The crew whose clock the caller has. That clock stands still once the crew was evicted, so a loop that waits for
+ * it never ends: the call counts. */
 static hf_crew *crew_of_self(void)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();

@@ -1,24 +1,26 @@
-/* Crews: see crew.h for what they promise.
+/* Crews: see crew.h for their contract.
  *
- * A member is a fiber of kind HF_FIBER_MEMBER. The kind is all that the rest of the layer looks at:
+ * A member is a fiber of kind HF_FIBER_MEMBER. The rest of the layer checks nothing but the kind:
  *
  *     wake-up         hf_fiber_ready  -> hf_crew_ready    to the end of crew->ready, not of the scheduler's list
  *     park            hf_sched_leave  -> hf_crew_leave    to the next member, else back into hf_crew_turn
- *     end of a branch    runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
+ *     end of a branch runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
  *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
- * fiber-W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
- *     other fibers wait. A turn is as short as the code between two waits. What a member posts to a scope of its own crew
- *     does not go to the inbox, where it would come from outside and too late: the crew has a mailbox, read at each switch.
- * fiber-W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
- *     wakes a member from elsewhere makes the crew "disturbed".
- * fiber-W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
- *     history, or evicted.
- * fiber-W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
- *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list.
- * fiber-W5  An evicted member that does not return is stranded (strand.c): an eviction ends whatever its members do, unless one of
- *     them calls nothing of the library any more. */
+ * fiber-W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox,
+ *           alarms and other fibers wait. A turn is as short as the code between two waits. A message of a member to
+ *           a scope of its own crew does not go to the inbox, where it would be read too late and as one from
+ *           outside: it goes to the crew's mailbox, which is read at each switch.
+ * fiber-W2  crew->ready is changed on the scheduler's thread only, in an order that depends only on members and
+ *           driver. If anything else wakes a member, the crew is "disturbed".
+ * fiber-W3  The root scope is a shield, so members do not notice a cancel of the tree above. A run is canceled by
+ *           its history, or evicted.
+ * fiber-W4  A member that does not yield may lose its thread (watch_lost.c). The turn of its driver then ends on the
+ *           new thread. Until the member is back on the scheduler, nobody touches what it may be using: members,
+ *           timers, the ready list.
+ * fiber-W5  An evicted member that does not return is stranded (strand.c). So an eviction ends, whatever the members
+ *           do, unless one of them no longer calls the library. */
 #include "fiber/crew/crew_struct.h"
 #include "fiber/crew/owned.h"
 #include "fiber/crew/strand.h"
@@ -34,11 +36,11 @@ enum { PAGE_LEN = 4096 };
 typedef struct timer {
     hf_crew_timer pub;
     hf_crew *crew;
-    hf_alarm *alarm; /* what it stands for */
+    hf_alarm *alarm; /* the alarm that it stands for */
     hf_node node;    /* in crew->timers */
 } timer;
 
-/* ---- Who runs next ------------------------------------------------------------------------------------------------- */
+/* ---- Which member runs next -------------------------------------------------------------------------------------- */
 
 static hf_fiber *pop_ready(hf_crew *crew)
 {
@@ -144,7 +146,7 @@ bool hf_crew_turn(hf_crew *crew)
     return !is_lost;
 }
 
-/* ---- Lost members (fiber-W4) ------------------------------------------------------------------------------------------------ */
+/* ---- Lost members (fiber-W4) ------------------------------------------------------------------------------------- */
 
 void hf_crew_lost(hf_fiber *member)
 {
@@ -180,7 +182,7 @@ static void await_return(hf_fiber *self, hf_crew *crew)
     crew->is_lost = crew->is_returned = false;
 }
 
-/* ---- Forking ------------------------------------------------------------------------------------------------------- */
+/* ---- Forking ----------------------------------------------------------------------------------------------------- */
 
 hf_dispatcher *hf_crew_dispatcher(hf_crew *crew)
 {
@@ -232,7 +234,7 @@ void hf_crew_start(hf_sched *sched, hf_branch *branch)
     push_ready(crew, member);
 }
 
-/* ---- Time ---------------------------------------------------------------------------------------------------------- */
+/* ---- Time -------------------------------------------------------------------------------------------------------- */
 
 hf_instant hf_crew_now(const hf_crew *crew)
 {
@@ -331,7 +333,7 @@ hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
 hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb)
 {
     return hf_refuse_at(self, HF_ERR_LIMIT, verb,
-                        "a workflow has at most %d timers at once: what sleeps, or waits with a bound, has one",
+                        "a workflow has at most %d timers at once: each sleep, and each wait with a timeout, has one",
                         HF_CREW_TIMERS_MAX);
 }
 
@@ -355,7 +357,7 @@ void hf_crew_fire(hf_crew *crew, hf_crew_timer *pub)
     hf_leave(self);
 }
 
-/* ---- Opening, canceling, evicting, closing --------------------------------------------------------------------------- */
+/* ---- Opening, canceling, evicting, closing ----------------------------------------------------------------------- */
 
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options)
 {
@@ -443,7 +445,7 @@ bool hf_crew_is_disturbed(const hf_crew *crew)
     return crew->is_disturbed;
 }
 
-/* Wakes whoever can be woken. The others wait for members, in a join or for a lock: they follow. */
+/* Wakes all members that can be woken. The others wait for members, in a join or for a lock, and follow. */
 static void release_members(hf_crew *crew)
 {
     hf_assert(!crew->is_evicted && !crew->is_turning);
@@ -506,7 +508,7 @@ void hf_crew_close(hf_crew *crew)
     hf_leave(self);
 }
 
-/* ---- On a member --------------------------------------------------------------------------------------------------- */
+/* ---- On a member ------------------------------------------------------------------------------------------------- */
 
 void *hf_crew_self_state(const hf_crew_ops *ops)
 {

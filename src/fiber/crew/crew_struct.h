@@ -7,10 +7,10 @@
 #include "fiber/sched/dispatch.h"
 
 struct hf_crew {
-    hf_dispatcher on;     /* first: what the members' scopes fork onto */
-    hf_sched *sched;      /* the driver's, for good */
+    hf_dispatcher on;     /* first: the dispatcher onto which the members' scopes fork */
+    hf_sched *sched;      /* the driver's; never changes */
     hf_fiber *driver;     /* runs when no member is ready */
-    hf_fiber *ready_head; /* members that can go on, first in first out */
+    hf_fiber *ready_head; /* members that can continue, first in first out */
     hf_fiber *ready_tail;
     hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */
     hf_msg *mail_tail;
@@ -29,7 +29,7 @@ struct hf_crew {
     bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;
-    bool is_strict; /* about spans: see hf_crew_set_strict */
+    bool is_strict; /* see hf_crew_set_strict */
 };
 
 #endif

@@ -63,7 +63,7 @@ void hf_handle_end(hf_handle *handle)
     hf_assert(handle->refs == 0 && handle->busy == 0);
     hf_assert(
         atomic_load_explicit(&handle->closed, memory_order_relaxed)); /* the opener's reference went with the close */
-    hf_fd_drop(handle->rt, handle->fd); /* who looked just after the close left an empty slot behind */
+    hf_fd_drop(handle->rt, handle->fd); /* a verb that began just after the close may have left an empty slot */
     handle->rt->env->ops->close(handle->rt->env, handle->fd);
 }
 

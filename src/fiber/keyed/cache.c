@@ -1,9 +1,10 @@
-/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are in no order, so the
- * next one to go is always the first of the list. What goes is told and let go after the lock was released.
+/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are not in the order, so
+ * the next entry to be evicted is always the first of the list. on_evict is called, and values are released, after
+ * the lock was released.
  *
- * fiber-U1  after every put: count <= count_max and bytes <= bytes_max;
- * fiber-U2  an entry is either in `order` or pinned, never both;
- * fiber-U3  a put that could only succeed by dropping a pinned entry changes nothing and is HF_ERR_LIMIT. */
+ * fiber-U1  After every put: count <= count_max and bytes <= bytes_max.
+ * fiber-U2  An entry is either in `order` or pinned, never both.
+ * fiber-U3  A put that could only succeed by evicting a pinned entry changes nothing and fails with HF_ERR_LIMIT. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -14,7 +15,7 @@ enum { COUNT_DEFAULT = 100 };
 
 typedef struct entry {
     hf_key_node key;
-    hf_node order; /* linked unless pinned; after eviction: in the list of what has to go */
+    hf_node order; /* linked unless pinned; after eviction: in the list of evicted entries */
     hf_value *value;
     uint64_t pins;
     unsigned char bytes[];
@@ -200,7 +201,7 @@ hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
 
-/* What a put leaves to do once the lock is released. */
+/* What remains to be done after a put, when the lock is released. */
 typedef struct leftovers {
     hf_list evicted;
     hf_value *replaced;
@@ -221,7 +222,7 @@ static void evict_over_bound(hf_cache *cache, hf_list *evicted)
     hf_assert(cache->keys.count <= cache->count_max && cache->bytes <= cache->bytes_max); /* fiber-U1 */
 }
 
-/* Whether the bounds can be kept with everything gone that may go, but not the entry itself (fiber-U3). */
+/* Whether the bounds can be kept by evicting everything that may be evicted, but not the entry itself (fiber-U3). */
 static bool may_hold(const hf_cache *cache, const entry *old, uint64_t len)
 {
     uint64_t count = cache->pinned_count;

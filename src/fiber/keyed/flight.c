@@ -1,14 +1,15 @@
-/* Single-flight. One flight per key at a time; who comes while it is under way waits for it.
+/* Single-flight: there is one flight per key at a time, and a call that comes while it is under way waits for it.
  *
  *            run, key free             work ends, or last waiter leaves
  *   (none) ----------------> in table ---------------------------------> out of the table --last ref--> gone
  *
- * fiber-G1  a flight in the table is under way: neither ended nor abandoned. Who finds one there gets its result;
- * fiber-G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while
- *     the work of an abandoned flight still winds down (N8);
- * fiber-G3  a waiter is counted from finding the flight until it has its result or gives up. Canceled waiters are unlinked by
- *     the canceler and leave by themselves;
- * fiber-G4  the result is written before the first waiter is woken and does not change. */
+ * fiber-G1  A flight in the table is under way: it is neither ended nor abandoned. A call that finds it there gets
+ *           its result.
+ * fiber-G2  A flight leaves the table once: when its work ends, or with its last waiter. From then on the key is
+ *           free, also while the work of an abandoned flight is still ending (N8).
+ * fiber-G3  A waiter is counted from the moment it finds the flight until it has the result or gives up. The
+ *           canceler unlinks a canceled waiter, which then leaves by itself.
+ * fiber-G4  The result is written before the first waiter is woken, and does not change. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
@@ -115,7 +116,7 @@ static hf_status flying_run(hf_work *work)
     flying *one = HF_CONTAINER(work, flying, work);
     hf_value *value = NULL;
     hf_status status = one->body(one->arg, &value);
-    if (status != HF_OK) { /* a value that came with a failure is nobody's */
+    if (status != HF_OK) { /* a value that comes with a failure is released */
         hf_value_unref(value);
         value = NULL;
     }
@@ -185,8 +186,8 @@ static flying *flying_new(hf_flight *flight, uint64_t hash, const void *key, siz
     return one;
 }
 
-/* Finds the flight of the key and counts the caller as its waiter; `*fresh` becomes it, and NULL, when there is none.
- * NULL: there is none and no fresh one. */
+/* Finds the flight of the key and counts the caller as its waiter. If there is none, `*fresh` becomes the flight,
+ * and is set to NULL. NULL: there is neither. */
 static flying *board(hf_flight *flight, uint64_t hash, const void *key, size_t key_len, flying **fresh)
 {
     flying *one = NULL;
@@ -231,7 +232,7 @@ static hf_status await_end(hf_fiber *self, flying *one, hf_instant deadline)
     return has_ended ? HF_OK : hf_park(self, &wait, deadline);
 }
 
-/* The caller waits no more (fiber-G3). The last one out of a flight under way takes it along. */
+/* The caller no longer waits (fiber-G3). When the last waiter leaves a flight under way, the flight is abandoned. */
 static void get_off(flying *one)
 {
     hf_flight *flight = one->flight;

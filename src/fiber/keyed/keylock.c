@@ -7,10 +7,10 @@
  *      | bound       v  |
  *      +----------- idle        in the shard's list, oldest first
  *
- * fiber-K1  an entry that is held is never dropped, whatever the bound says; only who holds it has waiters behind it;
- * fiber-K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that
- *     went over: an idle entry remembers nothing, so nobody can tell it from a new one;
- * fiber-K3  waiters wait under the shard's lock, which lives as long as the whole. */
+ * fiber-K1  An entry that is held is never dropped, even at the bound. Only an entry that is held has waiters.
+ * fiber-K2  After every unlock there are at most idle_max idle entries in all. The shard that exceeded the bound
+ *           drops one of its own. An idle entry remembers nothing, so nobody can distinguish it from a new one.
+ * fiber-K3  Waiters wait under the shard's lock, which lives as long as the whole key lock. */
 #include "fiber/crew/strand.h"
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
@@ -54,7 +54,7 @@ static void entry_free(hf_runtime *rt, hf_key_guard *entry)
     }
 }
 
-/* False: somebody waits for a key of it, so it stays. */
+/* False: a key has waiters, so the object stays. */
 static bool free_all(hf_keylock *keylock)
 {
     bool is_awaited = false;
@@ -256,7 +256,7 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
         status = hf_park(self, &wait, hf_wait_deadline(self, keylock->rt, options));
     }
     if (status == HF_OK) {
-        *ret_guard = want.entry; /* who was handed the key holds the entry; who was not must not touch it (fiber-K1) */
+        *ret_guard = want.entry; /* only the holder may touch the entry (fiber-K1) */
     }
     HF_LEAVE(self, status);
 }

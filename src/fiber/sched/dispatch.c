@@ -125,9 +125,9 @@ void hf_pool_shutdown(hf_runtime *rt)
     }
 }
 
-/* ---- Branches on a pool ------------------------------------------------------------------------------------------------ */
+/* ---- Branches on a pool ------------------------------------------------------------------------------------------ */
 
-/* It was canceled: from now on it is to return. */
+/* The branch was canceled: from now on the watchdog expects it to return. */
 static void watch_branch(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *branch)
 {
     if (pool->watch_ops != NULL) {
@@ -229,8 +229,8 @@ void hf_dispatch_branch(hf_sched *sched, hf_branch *branch)
     }
 }
 
-/* From the fork until its end is known at home a branch refers to its dispatcher: a cancel at home looks at it, and at the
- * branch's place in the queue, while the branch is ending on another thread. So neither goes before. */
+/* From the fork until its end is known at home a branch refers to its dispatcher: a cancel at home looks at it, and
+ * at the branch's place in the queue, while the branch is ending on another thread. So neither goes before. */
 hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *branch)
 {
     if (self->crew != NULL || hf_crew_of_scope(branch->scope) != NULL) {
@@ -299,7 +299,7 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch)
     return true;
 }
 
-/* ---- hf_block ------------------------------------------------------------------------------------------------------ */
+/* ---- hf_block ---------------------------------------------------------------------------------------------------- */
 
 /* A call on its way through a pool. On the caller's stack; on the heap when the caller may leave before it is over. */
 typedef struct block_call {
@@ -341,7 +341,7 @@ static void run_call(hf_pool_task *task, hf_fiber *thread)
         hf_wake(HF_CONTAINER(node, hf_wait, node), HF_OK); /* from here on a call on the caller's stack is gone */
         return;
     }
-    hf_assert(call->on_heap); /* abandoned: the result goes, and what the call owned */
+    hf_assert(call->on_heap); /* abandoned: the result and the argument of the call are dropped */
     hf_box_unref(failure);
     if (call->drop != NULL) {
         call->drop(call->arg);
@@ -349,7 +349,7 @@ static void run_call(hf_pool_task *task, hf_fiber *thread)
     hf_rt_free(call->rt, call, sizeof *call);
 }
 
-/* A canceled or late caller: a call that nobody has begun is withdrawn; one that runs is left, if it may be. */
+/* A canceled or late caller: a call that no thread has begun is withdrawn; one that runs is abandoned, if it may be. */
 static bool abort_call(hf_wait *wait)
 {
     block_call *call = wait->object;
@@ -364,7 +364,7 @@ static bool abort_call(hf_wait *wait)
 
 static const hf_wait_kind BLOCK = {"hf_block", abort_call};
 
-/* `*ret_unused`: nobody began the call, or ever will. */
+/* `*ret_unused`: no thread has begun the call, and none will. */
 static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline, bool *ret_unused)
 {
     hf_runtime *rt = self->rt;
@@ -401,8 +401,8 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
     return status;
 }
 
-/* What an abandonable call owns is released whenever its own result is not what hf_block returns: here when it never
- * began, else by run_call. */
+/* Releases the argument of an abandonable call that never began. If it began, and hf_block does not return its
+ * result, run_call does. */
 static void drop_unused(void *arg, const hf_block_options *options)
 {
     if (options->abandonable && options->drop != NULL) {

@@ -1,16 +1,17 @@
 /* Unstarted branches of one scheduler.
  *
- *     front: what the running branch forked, in its order | what its parent forked | ... | oldest: back
+ *     front: forked by the running branch, in order | forked by its parent | ... | oldest: back
  *
- * The owner takes from the front: depth first, so that a tree of scopes holds as many stacks as it is deep, and first in
- * first out among siblings. Thieves take from the back, where the oldest and largest pieces are; so does the owner now and
- * then, lest an endless chain of forks starves what is older. The lock is taken only where there are thieves. */
+ * The owner takes from the front: depth first, so that a tree of scopes needs only as many stacks as it is deep, and
+ * siblings in the order of their forks. Thieves take from the back, where the oldest and largest pieces are. Now and
+ * then the owner does so, too, so that an endless chain of forks does not starve older branches. The lock is taken
+ * only if there are thieves. */
 #ifndef HF_FIBER_RUNQ_H
 #define HF_FIBER_RUNQ_H
 
 #include "fiber/core.h"
 
-enum { HF_OLDEST_TURN = 64 }; /* every so many turns the owner takes the oldest branch, if it is of another scope */
+enum { HF_OLDEST_TURN = 64 }; /* turns after which the owner takes the oldest branch, if it is of another scope */
 
 static inline void hf_runq_lock(hf_sched *sched)
 {
@@ -55,7 +56,7 @@ static inline void hf_runq_push(hf_sched *sched, hf_branch *branch)
     hf_runq_unlock(sched);
 }
 
-/* By the owner, for a branch that was stolen: they come oldest first, and keep that order. */
+/* By the owner, for stolen branches: they come oldest first, and keep that order. */
 static inline void hf_runq_push_back(hf_sched *sched, hf_branch *branch)
 {
     hf_runq *branches = &sched->branches;
@@ -68,7 +69,7 @@ static inline void hf_runq_push_back(hf_sched *sched, hf_branch *branch)
     hf_runq_unlock(sched);
 }
 
-/* Locked; there is one. */
+/* Locked. The branch is in the queue. */
 static inline hf_branch *hf_runq_take(hf_sched *sched, hf_branch *branch)
 {
     hf_runq *branches = &sched->branches;
@@ -77,7 +78,7 @@ static inline hf_branch *hf_runq_take(hf_sched *sched, hf_branch *branch)
     if (branches->fresh == branch) {
         branches->fresh = branch->prev;
     }
-    branch->failure = NULL; /* its place was the link's */
+    branch->failure = NULL; /* `prev` was in its place */
     hf_runq_count_add(sched, -1);
     HF_BUMP(branches->taken);
     return branch;

@@ -39,7 +39,7 @@ void hf_world_stop(hf_runtime *rt)
             (void)env->ops->word_wait(env, &never, 0, (hf_instant){hf_rt_now(rt).ns + RECHECK_NS});
         }
     }
-    env->ops->barrier_all(env); /* what they wrote before they left the library is visible now, on any machine */
+    env->ops->barrier_all(env); /* their writes before they left the library are visible now, on any machine */
 }
 
 void hf_world_start(hf_runtime *rt)

@@ -1,13 +1,15 @@
-/* The scheduler: one per fiber thread.
+/* The scheduler: one per fiber thread. It chooses in this order:
  *
- * Who runs next (hf_sched order, fiber-S1 to fiber-S4):
- *   fiber-S1  ready fibers, first in first out;
- *   fiber-S2  every 16th turn, and when no fiber is ready, an unstarted branch, in the order of runq.h (depth first, siblings in
- *       order): a runner takes it on its own hot stack, without a switch, and the branch keeps that stack only if it parks;
- *   fiber-S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
- *   fiber-S4  an idle scheduler steals unstarted branches, from the oldest on, at most half of a victim's and only where two or more
- *       wait or the monitor saw one wait for a tick. A branch that has run is never stolen.
- * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
+ *   fiber-S1  Ready fibers run first in, first out. The thread does not sleep while a fiber is ready.
+ *   fiber-S2  On every 16th turn, and when no fiber is ready, an unstarted branch starts, in the order of runq.h
+ *             (depth first, siblings in order). A fiber that has just finished a branch takes it on its own warm
+ *             stack, without a switch; the branch keeps that stack only if it parks.
+ *   fiber-S3  The inbox is emptied on every turn. Alarms and descriptors are checked on every 32nd turn, and when
+ *             the thread is idle.
+ *   fiber-S4  An idle scheduler steals unstarted branches, the oldest first: at most half of those of a victim, and
+ *             only if two or more wait there, or if the monitor saw one wait for a tick. A branch that has started
+ *             is never stolen.
+ * Fibers switch directly to each other. The thread's own stack (`idle`) runs only when nothing is ready. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
@@ -49,7 +51,7 @@ static void ring_if_sleeping(hf_sched *sched)
     }
 }
 
-/* Whether the caller's thread is none of those that end, and are joined, before the runtime goes. */
+/* Whether the caller is on a foreign thread, and not on one that is joined before the runtime is freed. */
 static bool is_outside(const hf_runtime *rt)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
@@ -59,8 +61,9 @@ static bool is_outside(const hf_runtime *rt)
     return self->sched == NULL && HF_CONTAINER_CONST(self, hf_thread_fiber, fiber)->home != rt;
 }
 
-/* From the moment the message is in the inbox its receiver may run, and end, and the runtime with it. A thread of the runtime is
- * waited for then. One from outside is its guest until it has rung: it enters while the receiver is still waiting. */
+/* As soon as the message is in the inbox its receiver may run and end, and the runtime may be freed. A thread of the
+ * runtime is joined before that. A thread from outside is a guest of the runtime until it has rung the poller; it
+ * becomes one while the receiver still waits. */
 static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
 {
     hf_assert(msg->run != NULL);
@@ -130,7 +133,7 @@ static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
     hf_assert(fiber->sched == sched); /* fiber-F2 */
-    fiber->wait = NULL;               /* claimed long ago: what it waited for may be gone */
+    fiber->wait = NULL;               /* it was claimed long ago: the object may be gone */
     push_ready(sched, fiber);
 }
 
@@ -151,7 +154,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     hf_sched_post(home, &fiber->msg);
 }
 
-/* ---- Unstarted branches ---------------------------------------------------------------------------------------------- */
+/* ---- Unstarted branches ------------------------------------------------------------------------------------------ */
 
 /* Wakes one sleeping scheduler to come and steal. */
 static void call_thief(hf_runtime *rt, const hf_sched *except)
@@ -188,7 +191,8 @@ static unsigned stealable(const hf_sched *thief, hf_sched *victim)
     return half > HF_STEAL_COUNT_MAX ? HF_STEAL_COUNT_MAX : half;
 }
 
-/* A last look before going to sleep: who pushed while this one was searching saw a searcher and called nobody. */
+/* A last look before going to sleep: a thread that pushed a branch while this one was searching saw a searcher, and
+ * woke nobody. */
 static bool anything_to_steal(hf_sched *thief)
 {
     hf_runtime *rt = thief->rt;
@@ -220,14 +224,14 @@ static bool steal(hf_sched *thief)
     return false;
 }
 
-/* ---- Running branches ------------------------------------------------------------------------------------------------ */
+/* ---- Running branches -------------------------------------------------------------------------------------------- */
 
 static void bind_branch(hf_sched *sched, hf_fiber *fiber, hf_branch *branch)
 {
     __atomic_store_n(&fiber->branch, branch, __ATOMIC_RELEASE); /* the monitor may look */
     fiber->cx = &branch->cx;
     /* At rest a fiber has no scope, no wait, no hook and no locals of its own: finish_branch saw to it. */
-    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by who stops the world */
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by a thread that stops the world */
     fiber->last_status = HF_OK;
     fiber->last_where = NULL;
     fiber->locals = branch->scope->locals;
@@ -244,7 +248,7 @@ static void bind_branch(hf_sched *sched, hf_fiber *fiber, hf_branch *branch)
     }
 }
 
-/* The body has returned: what it left behind is put in order, its scope is told. */
+/* The body has returned: closes the scopes that it left open, and tells its own scope. */
 static void finish_branch(hf_fiber *self, hf_status status)
 {
     hf_branch *branch = self->branch;
@@ -303,8 +307,8 @@ static void run_branch(hf_fiber *self)
 
 static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch);
 
-/* Every fiber's first and only function: runs branches until something else is due, then gives its stack up and rests, ready
- * to be resumed with another branch. */
+/* The function at the bottom of every stack: runs branches until something else is due. Then it gives the stack back
+ * and rests, until it is resumed with another branch. */
 static void runner_main(void *arg)
 {
     hf_fiber *self = arg;
@@ -496,8 +500,9 @@ static bool is_stopping(const hf_sched *sched)
     return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
 }
 
-/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
- * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
+/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers
+ * take longer than a look, or the processors are needed by those who give them, looking around only keeps them
+ * waiting. */
 static bool search(hf_sched *sched)
 {
     if (!sched->multi) {
@@ -525,8 +530,8 @@ static bool search(hf_sched *sched)
     return found;
 }
 
-/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
- * it after posting: one of the two sees the other. */
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts
+ * looks at it after posting: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
     hf_assert(sched->ready_head == NULL); /* fiber-S1 */
@@ -581,7 +586,8 @@ static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
     return true;
 }
 
-/* Between turns the host's loop sleeps in our place: who posts rings, and the next alarm makes the descriptor readable. */
+/* Between turns the host's loop sleeps instead of us: posting a message rings the poller, and the next alarm makes
+ * it readable. */
 static void leave_to_host(hf_sched *sched)
 {
     hf_assert(sched->rt->hosted);

@@ -2,13 +2,13 @@
  *
  *     | guard 4 K | ............ stack grows down ............ | hf_fiber |     one slot
  *
- * The fiber's control block lies on the same page as its first frames: one page and one TLB entry for both. The tops of
- * neighbouring slots are coloured, so that they do not fall into the same cache sets. A slot is guarded once in its life:
- * by a marker in the page table (MADV_GUARD_INSTALL) where the kernel has it, else by mprotect, which splits mappings
- * and is therefore bounded to half of vm.max_map_count.
+ * The fiber's control block lies on the same page as its first frames: one page and one TLB entry for both. The tops
+ * of neighbouring slots are coloured, so that they do not fall into the same cache sets. A slot is guarded once in
+ * its life: by a marker in the page table (MADV_GUARD_INSTALL) where the kernel has it, else by mprotect, which
+ * splits mappings and is therefore bounded to half of vm.max_map_count.
  *
- * A freed stack stays with its scheduler (hot); beyond a bound it goes to the class's depot. The monitor gives the memory
- * of stacks that lie in the depot back to the system, off everybody's path (hf_stack_trim). */
+ * A freed stack stays with its scheduler (hot); beyond a bound it goes to the class's depot. The monitor gives the
+ * memory of stacks that lie in the depot back to the system, off everybody's path (hf_stack_trim). */
 #include "fiber/sched/stack.h"
 
 #include <string.h>
@@ -344,8 +344,9 @@ bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_st
     return true;
 }
 
-/* A control block says where its stack begins and ends, so it can be told from what else lies there. What lies there may be the stack
- * of a running fiber, or a block that is being made: such words are read all the same, and compared with nothing but addresses. */
+/* A control block holds the bounds of its stack, so it can be distinguished from other data in its place. That data
+ * may be the stack of a running fiber, or a block that is being made. It is read all the same, and only compared
+ * with addresses. */
 __attribute__((no_sanitize("thread"))) hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
 {
     hf_stack_class class = {.slot_len = slot_len};

@@ -1,11 +1,12 @@
 /* How much of their stacks fibers use.
  *
- * Nothing on a fiber's way counts it. A page of a stack has no memory until it is touched, and keeps it then, so the kernel knows
- * how deep a stack was ever used, to a page. hf_dump asks it for each fiber. The monitor asks for all stacks at once, now and
- * then, and where one was used for three quarters it says so in the log: the guard behind the last quarter ends the process.
+ * Nothing on a fiber's way counts it. A page of a stack has no memory until it is touched, and keeps it then, so the
+ * kernel knows how deep a stack was ever used, to a page. hf_dump asks it for each fiber. The monitor asks for all
+ * stacks at once, now and then, and where one was used for three quarters it says so in the log: the guard behind
+ * the last quarter ends the process.
  *
- * The next fiber on the same stack inherits its touched pages. So the one that is named may be the wrong one if it is young; the
- * line says so. Each name is told once, and each stack is looked at once. */
+ * The next fiber on the same stack inherits its touched pages. So the one that is named may be the wrong one if it
+ * is young; the line says so. Each name is told once, and each stack is looked at once. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/safepoint.h"
@@ -41,7 +42,7 @@ size_t hf_stack_most(const hf_fiber *fiber)
                : 0;
 }
 
-/* ---- The monitor's look ------------------------------------------------------------------------------------------------ */
+/* ---- The monitor's look ------------------------------------------------------------------------------------------ */
 
 typedef struct finding {
     hf_fiber *fiber;

@@ -89,11 +89,12 @@ void hf_turn_end(hf_runtime *rt)
 {
     hf_assert(rt->hosted && atomic_load(&rt->turning) != HF_TURNING_NOBODY);
     atomic_store(&rt->turning, HF_TURNING_NOBODY);
-    atomic_fetch_add(&rt->turn_word, 1); /* who waits for something else drives from here on */
+    atomic_fetch_add(&rt->turn_word, 1); /* another thread that waits may drive from here on */
     rt->env->ops->word_wake(rt->env, &rt->turn_word, HF_THREADS_MAX);
 }
 
-/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are given. */
+/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are
+ * given. */
 static bool may_drive(hf_fiber *self, hf_runtime *rt)
 {
     uint64_t driver = atomic_load(&rt->driver);

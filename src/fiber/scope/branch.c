@@ -1,5 +1,6 @@
-/* Nodes of the tree: branches and scopes, in dense slabs. A free node goes to the scheduler that freed it; what piles up there
- * moves to the runtime's depot in batches, so that forking on one thread and finishing on another does not drift. */
+/* Nodes of the tree: branches and scopes, in dense slabs. A free branch goes to the scheduler that freed it. If too
+ * many collect there, a batch moves to the runtime's depot, so that forking on one thread and ending on another does
+ * not use up memory. */
 #include "fiber/scope/branch.h"
 
 #include <string.h>

@@ -1,14 +1,15 @@
-/* Making and freeing branches: a list per scheduler, in line; the rest in branch.c. */
+/* Making and freeing branches. The common path is inline: a list per scheduler. The rest is in branch.c. */
 #ifndef HF_FIBER_BRANCH_H
 #define HF_FIBER_BRANCH_H
 
 #include "fiber/core.h"
 
-enum { HF_BRANCHES_CACHED_MAX = 2048 }; /* free branches a scheduler keeps; more go to the depot */
+enum { HF_BRANCHES_CACHED_MAX = 2048 }; /* free branches that a scheduler keeps; the rest goes to the depot */
 
 void hf_branch_free_slow(hf_runtime *rt, hf_branch *branch);
 
-/* Neither started nor canceled; what make_branch does not set is 0 or NULL. sched NULL: not on a fiber thread of rt. */
+/* A branch that is neither started nor canceled; fields that make_branch does not set are 0 or NULL. sched NULL: the
+ * caller is not on a fiber thread of rt. */
 static inline hf_branch *hf_branch_new(hf_runtime *rt, hf_sched *sched)
 {
     if (HF_UNLIKELY(sched == NULL || sched->free_branches == NULL)) {

@@ -1,11 +1,14 @@
-/* Canceling: one walk down the tree that marks and wakes; the fibers then end by themselves.
+/* Canceling: one walk down the tree marks and wakes; the fibers then end by themselves.
  *
- * fiber-C1  What decides whether a fiber's waits fail is the innermost of its open scopes and shields, else its branch (self->cx).
- * fiber-C2  A canceled node has only canceled nodes below it, except below a shield, whose bound cancels it instead.
- * fiber-C3  The walk stays on the home's thread. A child that runs elsewhere gets a message; the branch is pinned until the message
- *     has come back. A child that has not started gets a flag, seen by whoever starts it.
- * fiber-C4  A join is not woken by a cancel: its children are canceled, and their end wakes it.
- * The walk keeps a work list through the branches themselves: a deep tree must not become a deep recursion. */
+ * fiber-C1  self->cx decides whether the waits of a fiber fail. It belongs to the innermost scope or shield that the
+ *           fiber has open, or else to its branch.
+ * fiber-C2  All nodes below a canceled node are canceled, except below a shield, which is canceled by its own bound
+ *           instead.
+ * fiber-C3  The walk stays on the home's thread. A child that runs on another thread gets a message, and its branch
+ *           is pinned until the message has come back. A child that has not started gets a flag, which is checked
+ *           when it starts.
+ * fiber-C4  A cancel does not wake a join: the children are canceled, and their end wakes it.
+ * The walk keeps its work list in the branches themselves, so that a deep tree does not become a deep recursion. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/wait.h"
 #include "fiber/scope/branch.h"
@@ -21,11 +24,11 @@ typedef struct walk {
     unsigned at_once; /* fibers that the walk may still interrupt itself */
 } walk;
 
-/* Fibers whose waits are claimed by the walk itself. Touching 100,000 stacks would hold the canceler up for long: beyond
- * these a child is only marked, and interrupted with the others of its kind before anybody else runs on the scheduler. */
+/* Fibers whose waits the walk itself claims. Touching 100,000 stacks would delay the canceler for long. Further
+ * children are only put on a list, and interrupted before any other fiber runs on the scheduler. */
 enum { INTERRUPTED_AT_ONCE_MAX = 64 };
 
-/* A crew's fibers are all interrupted at once: the order in which they are woken is part of what is replayed. */
+/* A crew's fibers are all interrupted at once, because a replay repeats the order in which they are woken. */
 static unsigned at_once_in(const hf_scope *scope)
 {
     return hf_crew_of_scope(scope) != NULL ? UINT_MAX : INTERRUPTED_AT_ONCE_MAX;
@@ -220,7 +223,7 @@ static void cancel_branch(walk *w, hf_branch *branch)
             interrupt_fiber(w, branch->fiber, NULL);
         }
     } else if (at == NULL || branch->pinned || HF_CANARY(HF_BUG_CANCEL_MSG_DROPPED)) {
-        return; /* not started: seen by who starts it; or on its way already */
+        return; /* not started: checked when it starts; or a cancel is on its way already */
     } else if (at == w->sched) {
         interrupt_soon(at, branch);
     } else {
@@ -268,7 +271,7 @@ void hf_branch_mark(hf_sched *sched, hf_branch *branch, hf_cause cause, const ch
 
 void hf_thread_branch_interrupt(hf_sched *sched, hf_fiber *thread, hf_branch *branch)
 {
-    hf_spin_lock(&thread->lock); /* home and the thread itself may both be at it: who is first writes */
+    hf_spin_lock(&thread->lock); /* the home and the thread itself may both do this: the first one writes */
     walk w = {NULL, (hf_cause)branch->cx.cause, branch->cx.reason, NULL, sched, INTERRUPTED_AT_ONCE_MAX};
     hf_spin_unlock(&thread->lock);
     interrupt_thread(&w, thread, NULL, &branch->cx, true);

@@ -1,4 +1,5 @@
-/* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
+/* What a fiber can ask about itself: whether and why it is canceled, how much time is left, its shields, its local
+ * values. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/wait.h"
@@ -12,8 +13,8 @@ static hf_instant deadline_around(const hf_fiber *self)
     return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
-/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only looked at
- * between turns. */
+/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only
+ * looked at between turns. */
 static bool is_canceled_by_now(hf_fiber *self)
 {
     if (hf_is_canceled(self)) {
@@ -80,7 +81,7 @@ hf_span hf_time_left(void)
     return left;
 }
 
-/* ---- Shields: scopes without children that an outer cancel does not enter ------------------------------------------ */
+/* ---- Shields: scopes without children that an outer cancel does not enter ---------------------------------------- */
 
 hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
 {
@@ -120,7 +121,7 @@ hf_status hf_shield_close(hf_shield *shield)
     HF_LEAVE(self, hf_scope_close_on(self, scope));
 }
 
-/* ---- Local values -------------------------------------------------------------------------------------------------- */
+/* ---- Local values ------------------------------------------------------------------------------------------------ */
 
 hf_status hf_local_set(const hf_local *key, void *value)
 {

@@ -1,4 +1,5 @@
-/* Children: how a branch is made and counted, where it goes, and what its end means for its scope. See scope.c, fiber-J1 to fiber-J3. */
+/* Children: how a branch is made and counted, where it goes, and what its end means for its scope. See scope.c,
+ * fiber-J1 to fiber-J3. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
@@ -42,7 +43,7 @@ static hf_status arm_delay(hf_sched *sched, hf_branch *branch, hf_span delay)
                         : hf_crew_arm(crew, &branch->alarm, hf_instant_after(hf_crew_now(crew), delay));
 }
 
-/* Before the child is counted: who forks at home hears that there is no timer for it. */
+/* Called before the child is counted, so that a caller at home learns if there is no timer for it. */
 static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
     if (HF_LIKELY(!branch->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
@@ -330,7 +331,7 @@ static void judge(hf_sched *sched, hf_scope *scope, hf_branch *branch)
         HF_BUMP(tally->failed);
         failed = true;
         if (HF_UNLIKELY(hf_crew_is_evicted(scope))) {
-            return; /* it was released, not a failure of anybody: no log, no verdict */
+            return; /* it was evicted and did not fail: no log, no verdict */
         }
         keep_failure(scope, branch);
     }
@@ -398,7 +399,7 @@ void hf_branch_ended(hf_sched *sched, hf_branch *branch)
         hf_scope_child_done(sched, scope, branch);
         return;
     }
-    hf_assert(branch->fiber == NULL); /* fiber-F1: whoever runs it is done with it */
+    hf_assert(branch->fiber == NULL); /* fiber-F1: its fiber has let go of it */
     branch->msg.run = on_done_msg;
     hf_sched_post(scope->home, &branch->msg);
 }

@@ -1,4 +1,5 @@
-/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, fiber-J1 to fiber-J3. */
+/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c,
+ * fiber-J1 to fiber-J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
@@ -33,8 +34,8 @@ static bool join_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return false;
 }
 
-/* The scope's own deadline ends with its alarm: what is opened inside later must not take one for its minimum that
- * nothing stands for any more. */
+/* The scope's own deadline ends with its alarm: a scope that is opened inside later must not inherit a deadline that
+ * nothing enforces. */
 static HF_NOINLINE void end_deadline(hf_scope *scope)
 {
     hf_assert(scope->own_deadline && scope->alarm.pos == 0);

@@ -1,7 +1,7 @@
 /* The library's own joins, written with nothing but the hooks that users get. */
 #include <holdfast/scope.h>
 
-/* What most joins answer: the first failure; else "canceled" if somebody was; else success. */
+/* The result of most joins: the first failure; else "canceled" if a child was canceled; else success. */
 static hf_status first_or_canceled(const hf_tally *tally, hf_status first_failure)
 {
     if (first_failure != HF_OK) {

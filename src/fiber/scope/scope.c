@@ -1,15 +1,15 @@
-/* Scopes: open and close here, fork.c, join.c. Everything that touches a scope's list, counters or policy runs on its home's thread
- * (fiber-F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
- * the answer.
+/* Scopes: opening and closing. fork.c and join.c have the rest. All code that touches a scope's list, counters or
+ * policy runs on the thread of its home (fiber-F1 in core.h): directly if the caller is there, else as a message.
+ * The caller waits for a message only if it needs the answer.
  *
  *   open --fork*--> running > 0 --last child ends--> idle --close--> gone
  *                      |  policy says stop, deadline, hf_scope_cancel, outer cancel
  *                      v
  *                   canceled: children are woken and end; join clears a cancel of the scope's own
  *
- * fiber-J1  a child counts as running from hf_fork (at home) until its end was processed at home;
- * fiber-J2  the joiner is woken by the end of the last child and by nothing else;
- * fiber-J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
+ * fiber-J1  A child counts as running from hf_fork (at home) until its end was processed at home.
+ * fiber-J2  The joiner is woken by the end of the last child, and by nothing else.
+ * fiber-J3  A message about a scope is counted in `pending` before it is posted, and close waits for it. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/scope/branch.h"
@@ -173,7 +173,7 @@ static void unlink_scope(hf_fiber *self, hf_scope *scope)
     hf_spin_unlock(&self->lock);
 }
 
-/* Who stops the runtime marks it before it walks the list: a scope that comes too late for the walk sees the mark. */
+/* A stop marks the runtime before it walks the list, so a scope that comes too late for the walk sees the mark. */
 static void add_root(hf_runtime *rt, hf_scope *scope)
 {
     hf_assert(scope->by_thread && !hf_node_is_linked(&scope->roots));
@@ -223,8 +223,8 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
     return HF_OK;
 }
 
-/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a branch, on a fiber or a
- * pool thread, and a plain thread inside a shield. */
+/* Code that runs while the runtime stops may open scopes until it has ended, above all for its cleanup: a branch, on
+ * a fiber or a pool thread, and a plain thread inside a shield. */
 static bool is_part_of_branch(const hf_fiber *self)
 {
     bool is_shielded = false;

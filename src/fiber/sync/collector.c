@@ -286,7 +286,7 @@ hf_status hf_collector_close(hf_collector *collector)
     self = hf_enter(flow->rt);
     hf_assert(self != NULL);
     status = hf_disown(self, &collector->owned, "hf_collector_close", flow->name);
-    hf_assert(status == HF_OK); /* it was the owner who called */
+    hf_assert(status == HF_OK); /* the caller is the owner */
     release(flow, collector);
     HF_LEAVE(self, HF_OK);
 }

@@ -1,5 +1,5 @@
-/* The condition. A waiter is in the queue before it lets the mutex go, so a signal in between is not lost; and it takes
- * the mutex again in a wait that cannot be aborted, because the caller counts on holding it. */
+/* The condition. A waiter is in the queue before it unlocks the mutex, so a signal in between is not lost. It locks
+ * the mutex again in a wait that cannot be aborted, because the caller relies on holding it. */
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* An emitter that never has to wait lets the others run after so many values: a source that conflates would starve its
- * collectors on the same thread otherwise. */
+/* Number of values after which an emitter that never has to wait lets other fibers run. Otherwise a source that
+ * conflates would starve its collectors on the same thread. */
 enum { STREAK_MAX = 100 };
 
 static void flow_unref(hf_flow *flow)
@@ -30,7 +30,7 @@ void hf_flow_run_unref(hf_emitter *run)
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
-/* Under the lock: the first end counts. Whom to wake with HF_ERR_CLOSED is added to `claimed`. */
+/* Under the lock. Waiters that the caller must wake with HF_ERR_CLOSED are added to `claimed`. */
 static void end_run(hf_emitter *run, hf_status status, hf_failure_box *failure, hf_claimed *claimed)
 {
     hf_assert(!run->ended); /* fiber-V3 */

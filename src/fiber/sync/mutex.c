@@ -1,5 +1,5 @@
-/* The mutex. Unlocking gives it to the first waiter: nobody can overtake, and a waiter that was claimed holds it, so a
- * cancel or a timeout that comes later finds nothing to abort. */
+/* The mutex. Unlocking gives it to the first waiter, so no other can overtake. A claimed waiter holds it, so a
+ * cancel or timeout that comes later finds nothing to abort. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"

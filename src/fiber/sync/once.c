@@ -1,5 +1,5 @@
-/* Once. While the body runs the others wait. When it failed, the turn goes to the first of them, as a lock would: it is
- * woken with HF_ERR_AGAIN and runs the body itself. */
+/* Once. While the body runs, other callers wait. If it fails, the first waiter is woken with HF_ERR_AGAIN and runs
+ * the body itself. */
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
 

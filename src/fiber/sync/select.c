@@ -1,5 +1,6 @@
-/* Select: locks all its channels (in the order of their addresses), takes the first case that can go on, else links a
- * waiter into each and parks. Whoever wants one of the waiters must first take the whole select, by one flag. */
+/* Select: locks all its channels, in the order of their addresses, and takes the first case that can proceed. If
+ * none can, it links a waiter into each channel and parks. To claim one of these waiters, a peer must first take the
+ * whole select, by one flag. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
@@ -13,7 +14,7 @@ typedef struct selection {
     atomic_int taken; /* 1 = somebody has it: a peer, a cancel, a timeout */
     size_t winner;
     hf_status status; /* of the winning case */
-    hf_wait main;     /* what the fiber parks on */
+    hf_wait main;     /* the wait on which the fiber parks */
 } selection;
 
 bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)

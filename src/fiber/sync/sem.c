@@ -1,5 +1,5 @@
-/* The semaphore. First come, first served also for large wishes: who asks for less does not overtake. When the first
- * waiter gives up, those behind it may be served, so a waiter that leaves hands out what there is. */
+/* The semaphore. Waiters are served in order, also those that want many permits: a waiter that wants fewer does not
+ * overtake. When the first waiter gives up, those behind it may be served, so a waiter that leaves serves them. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -170,7 +170,7 @@ hf_status hf_sem_release(hf_sem *sem, int64_t permits)
     }
     hf_spin_unlock(&sem->lock);
     if (HF_UNLIKELY(!fits)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "semaphore '%s' cannot count so many permits", sem->name));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "semaphore '%s' cannot count that many permits", sem->name));
     }
     hf_claimed_wake(&claimed, HF_OK);
     HF_LEAVE(self, HF_OK);

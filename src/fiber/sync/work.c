@@ -1,7 +1,8 @@
-/* How the work is canceled alone: it opens a scope on its own fiber and runs inside it. The scope is published
- * under the lock before the work begins and taken back under the lock before the scope is closed, so who holds the
- * lock and sees it may post a cancel to it; closing waits for messages under way (fiber-J3 in scope.c). No handle of the
- * branch is needed: in a scope that stays open for ever, handles would pile up. */
+/* How the work is canceled without its siblings: it opens a scope on its own fiber and runs inside it. The scope is
+ * published under the lock before the work begins, and withdrawn under the lock before the scope is closed. So a
+ * thread that holds the lock and sees the scope may post a cancel to it; closing waits for messages under way
+ * (fiber-J3 in scope.c). A handle of the branch is not needed: in a scope that stays open for ever, handles would
+ * pile up. */
 #include "fiber/sync/work.h"
 
 static hf_failure_box *take_failure(hf_fiber *self, const hf_work *work, hf_status status)
@@ -44,7 +45,8 @@ static hf_failure_box *stop(hf_work *work, hf_status status)
     return failure;
 }
 
-/* What the scope hears: a failure that somebody waits for is theirs; a cancel of the scope's own is a cancel. */
+/* Returns what the scope gets: a failure that goes to a waiter is not reported to the scope; a cancel of the scope
+ * itself is. */
 static hf_status finish(hf_work *work, hf_status status, hf_failure_box *failure)
 {
     hf_fiber *self = hf_enter(work->scope->rt);

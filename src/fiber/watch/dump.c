@@ -38,7 +38,7 @@ typedef struct writer {
     hf_json json;
     const hf_snapshot *snap;
     hf_zombies zombies; /* owned */
-    frame *frames;      /* names found before, by address: ten thousand fibers wait in the same few places */
+    frame *frames;      /* names that were found before, by address: thousands of fibers wait in the same few places */
     uint32_t depth;
     uint32_t written;
 } writer;
@@ -86,7 +86,7 @@ static void put_span(hf_buf *buf, int64_t ns)
     }
 }
 
-/* A name on a line of text: what would break the line, or what a terminal would obey, is replaced. */
+/* A name on a line of text. Characters that would break the line, or that a terminal would obey, are replaced. */
 static void put_name(hf_buf *buf, const char *name)
 {
     size_t len = strlen(name);

@@ -1,13 +1,14 @@
 /* Metrics: the counters of hf_stats, and per scope name how many children it forked and how long it was open.
  *
- * Every scheduler has a table of its own, touched by its thread only when a named scope closes: no lock, no shared
- * line. Who asks stops the world (safepoint.h), adds the tables up into one of its own, lets the world go on, and
- * writes.
+ * Every scheduler has a table of its own, which its thread changes only when a named scope closes: no lock, and no
+ * shared cache line. To read the metrics, a caller stops the world (safepoint.h), adds the tables up into one of its
+ * own, lets the world run again, and writes the text.
  *
  *     name -- hash --> slots[] --> entry: count, forks, sum, max, histogram
  *
- * fiber-N1  an entry is found by its text, and keeps a copy: a name need not outlive its scope;
- * fiber-N2  a table has HF_SCOPE_NAMES_MAX names at most; whatever comes then, or finds no memory, is added to `other`. */
+ * fiber-N1  An entry is found by its text and keeps a copy of it: a name need not outlive its scope.
+ * fiber-N2  A table has at most HF_SCOPE_NAMES_MAX names. Further names, and names without memory, are added to
+ *           `other`. */
 #include "fiber/watch/metrics.h"
 
 #include "base/json.h"

@@ -1,18 +1,19 @@
 /* Taking the picture.
  *
- * While the world is stopped nobody but us touches what schedulers own: children lists, scope chains, waits, parked
- * stacks. Plain and pool threads are not stopped. What they may touch is read under the lock that they would hold: the
- * list of root scopes, a pool's lock for the branch a thread runs, a thread's lock for its wait. A root scope that was in
- * the list after the stop stays until the world moves, because its end needs a turn of its home.
+ * While the world is stopped, no other thread touches the objects of the schedulers: lists of children, chains of
+ * scopes, waits, parked stacks. Plain and pool threads are not stopped. Objects that they may touch are read under
+ * the lock that they would hold: that of the list of root scopes, that of the pool for the branch that a thread
+ * runs, that of the thread for its wait. A root scope that was in the list after the stop stays until the world runs
+ * again, because its end needs a turn of its home.
  *
- * The tree may be deep and the stack we run on small, so there is no recursion: the array of nodes is its own work
- * list. Looking at a scope appends its children, looking at a branch appends the scopes that its fiber has open, outermost
- * first:
+ * The tree may be deep and our stack small, so there is no recursion: the array of nodes is its own work list.
+ * Visiting a scope appends its children, and visiting a branch appends the scopes that its fiber has open, the
+ * outermost first:
  *
  *     roots | children of root 1 | children of root 2 | scopes of child 1 | ...
  *              ^ cursor                                                     ^ end
  *
- * Allocating meanwhile is allowed: threads in user code run on, and block only where they enter the library. */
+ * Memory may be allocated meanwhile: threads in user code continue, and block only when they enter the library. */
 #include "fiber/watch/snapshot.h"
 
 #include "fiber/crew/crew_private.h"
@@ -26,7 +27,7 @@ static const size_t PART_LEN_MAX = (size_t)64 << 20; /* of nodes, of strings, of
 typedef struct camera {
     hf_snapshot *snap;
     hf_runtime *rt;
-    hf_fiber *self; /* who asks */
+    hf_fiber *self; /* the caller */
     bool with_stacks;
     int64_t now_ns;
     int64_t wall_ns;
@@ -38,7 +39,7 @@ static uint32_t keep_string(hf_snapshot *snap, const char *text)
         return HF_SNAP_NONE;
     }
     size_t slot = ((uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15) >> 32) % HF_COUNT_OF(snap->recent);
-    if (text == snap->recent[slot].from) { /* ten thousand children have one name */
+    if (text == snap->recent[slot].from) { /* thousands of children may share one name */
         return snap->recent[slot].offset;
     }
     uint32_t offset = (uint32_t)snap->strings.len;
@@ -53,7 +54,7 @@ static uint32_t keep_string(hf_snapshot *snap, const char *text)
     return offset;
 }
 
-/* `count` nodes in a row; false when they do not fit. */
+/* Appends `count` nodes. False: they do not fit. */
 static bool add_nodes(hf_snapshot *snap, uint32_t count)
 {
     size_t len = count * sizeof(hf_snap_node);
@@ -150,7 +151,7 @@ static bool see_open_scopes(const camera *cam, uint32_t branch_idx, const hf_fib
     return true;
 }
 
-/* ---- Branches -------------------------------------------------------------------------------------------------------- */
+/* ---- Branches ---------------------------------------------------------------------------------------------------- */
 
 static void see_stack(const camera *cam, hf_snap_node *node, void *const *pcs, int count)
 {
@@ -250,7 +251,7 @@ static void see_branch(const camera *cam, uint32_t idx, uint32_t parent, hf_bran
 
 /* ---- The walk ---------------------------------------------------------------------------------------------------- */
 
-/* A node leads back to what it shows by the address of its cx. */
+/* The address of its cx leads from a node back to its scope or branch. */
 static bool see_children(const camera *cam, uint32_t idx)
 {
     hf_assert(idx < cam->snap->count);
@@ -336,7 +337,7 @@ static void see_all(const camera *cam)
 
 /* ---- Afterwards: the links --------------------------------------------------------------------------------------- */
 
-/* Scopes of threads that were opened inside a branch or another scope find it by the address of its cx. */
+/* A scope that a thread opened inside a branch or another scope finds its parent by the address of the parent's cx. */
 static bool adopt_roots(hf_runtime *rt, hf_snapshot *snap)
 {
     uint32_t orphans = 0;

@@ -1,16 +1,17 @@
-/* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is at work.
+/* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is busy.
  *
- * A look: take the answers of signalled threads, sample every slot, let the policy decide, act, and then the chores:
- * a branch that has waited for a whole tick is offered to thieves, stacks that are nearly full are told of, unused ones give their
- * memory back.
+ * At each look it takes the answers of signalled threads, samples every slot, lets the policy decide, and acts. Then
+ * it does its chores: it offers branches that have waited for a whole tick to other threads, reports stacks that are
+ * nearly full, and gives the memory of unused stacks back.
  *
- * fiber-M1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
- *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
- * fiber-M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
- *     was stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
- * fiber-M3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
- *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before
- *     it looks at is_asleep: one of the two sees the other. */
+ * fiber-M1  Samples are read from running threads without their knowledge. They may be torn or old, so they decide
+ *           nothing that matters. The handler decides on the thread itself whether the fiber is still in the same
+ *           turn, and in user code.
+ * fiber-M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. So a
+ *           process that was stopped (by a debugger, or with the machine) continues without a stuck fiber.
+ * fiber-M3  When all schedulers have slept for a second and nothing is stuck, the monitor sleeps without a deadline.
+ *           It sets is_asleep before it reads `sleeping` for the last time, and a scheduler clears `sleeping` before
+ *           it reads is_asleep: one of the two sees the other. */
 #include "fiber/watch/watch.h"
 
 #include "fiber/enter.h"
@@ -34,7 +35,7 @@ static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do n
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* See fiber-M1. Not instrumented: the races are meant. */
+/* See fiber-M1. Not instrumented: the races are intended. */
 __attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched,
                                                                    hf_watchdog_sample *ret)
 {
@@ -97,7 +98,7 @@ static void log_fiber(hf_watchdog *watch, hf_log_level level, const char *event,
            may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0' ? "" : hf_watchdog_no_stack);
 }
 
-/* A stuck fiber is logged when its stack has come, or did not come in time. */
+/* A stuck fiber is logged when its stack has arrived, or did not arrive in time. */
 static void report(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
@@ -129,8 +130,8 @@ static void log_zombie(hf_watchdog *watch, hf_log_level level, const char *event
               state == HF_INQUIRY_SEEN ? &seat->ask.evidence : NULL);
 }
 
-/* Without a signal nobody on the thread itself tells: what can be seen from here must do. The fiber is stuck, and whatever
- * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (fiber-M1). */
+/* Without a signal the thread itself reports nothing, so the name is read from here. The fiber is stuck, and its
+ * memory stays even if it continues. Not instrumented: it may continue at this very moment (fiber-M1). */
 __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
@@ -146,7 +147,7 @@ __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const
 static void begin_report(hf_watchdog *watch, const hf_watchdog_action *action)
 {
     hf_seat *seat = &watch->seats[action->slot];
-    if (seat->owes_report) { /* an earlier one whose stack never came */
+    if (seat->owes_report) { /* of an earlier fiber, whose stack never arrived */
         log_fiber(watch, HF_LOG_ERROR, "fiber_stuck", action->slot, seat->stuck_id, seat->stuck_for, NULL);
     }
     see_name(seat, watch->rt->scheds[action->slot]);
@@ -232,7 +233,7 @@ static void act(hf_watchdog *watch, int count)
             act_on_slot(watch, &watch->actions[i]);
         }
     }
-    for (int i = 0; i < watch->rt->sched_count; i++) { /* one signal carries the interrupt and the question */
+    for (int i = 0; i < watch->rt->sched_count; i++) { /* one signal is both the interrupt and the question */
         hf_seat *seat = &watch->seats[i];
         if (seat->wants_signal || seat->wants_replace) {
             hf_watchdog_ask(watch, i, seat->wants_replace, seat->wants_signal);
@@ -259,7 +260,7 @@ static void wake_thief(hf_runtime *rt)
     }
 }
 
-/* A single unstarted branch is left alone at first (fiber-S4). One that has not moved for a tick may be stolen. */
+/* A single unstarted branch is not stolen at first (fiber-S4). If it has waited for a whole tick, it may be. */
 static void offer_waiting_branches(hf_runtime *rt)
 {
     for (int i = 0; i < rt->sched_count && rt->sched_count > 1; i++) {
@@ -274,7 +275,7 @@ static void offer_waiting_branches(hf_runtime *rt)
     }
 }
 
-/* When about as many stacks have been in use for a second, those in the depots are not needed soon. */
+/* If the number of used stacks was steady for a second, those in the depots will not be needed soon. */
 static void give_memory_back(hf_watchdog *watch, int64_t now, int64_t used)
 {
     int64_t change = used - watch->used_last;
@@ -287,7 +288,8 @@ static void give_memory_back(hf_watchdog *watch, int64_t now, int64_t used)
     }
 }
 
-/* Also once more before the monitor falls asleep: then all are quiet for longer than this. */
+/* This also runs once more before the monitor sleeps without a deadline, because all schedulers sleep for longer
+ * than LINGER_NS first. */
 static void look_at_stacks(hf_watchdog *watch, int64_t now)
 {
     if (now - watch->stacks_at >= LINGER_NS) {
@@ -318,7 +320,7 @@ static void look(hf_watchdog *watch, int64_t now)
     hf_watchdog_settle_pools(watch);
     if (watch->has_fibers) {
         offer_waiting_branches(rt);
-        look_at_stacks(watch, now); /* before memory is given back, and with it what they show */
+        look_at_stacks(watch, now); /* before memory is given back, because then the touched pages are forgotten */
         give_memory_back(watch, now, used);
     }
 }
@@ -343,7 +345,7 @@ static bool has_debts(const hf_watchdog *watch)
     return !hf_watchdog_policy_is_calm(&watch->policy);
 }
 
-/* Until the next look, or until the word is not what it was before the last one. */
+/* Sleeps until the next look, or until the word has changed since the last one. */
 static void rest(hf_watchdog *watch, int64_t now, uint32_t seen)
 {
     hf_runtime *rt = watch->rt;
@@ -353,7 +355,7 @@ static void rest(hf_watchdog *watch, int64_t now, uint32_t seen)
         watch->quiet_ns = 0;
     } else if (watch->quiet_ns == 0) {
         watch->quiet_ns = now;
-        watch->used_since = now; /* whatever piled up between two looks is given back once more */
+        watch->used_since = now; /* memory that became free between two looks is given back, too */
         watch->is_trimmed = false;
     }
     hf_instant until = {now + watch->tick_ns};
@@ -367,7 +369,8 @@ static void rest(hf_watchdog *watch, int64_t now, uint32_t seen)
     atomic_store(&watch->is_asleep, false);
 }
 
-/* The same where only branches are watched: they ring when they are canceled and when they end, so nothing is due but by time. */
+/* The same if only pools are watched: branches ring when they are canceled and when they end, so only deadlines are
+ * left. */
 static void rest_for_pools(hf_watchdog *watch, int64_t now, uint32_t seen)
 {
     hf_env *env = watch->rt->env;
@@ -384,12 +387,12 @@ static void rest_for_pools(hf_watchdog *watch, int64_t now, uint32_t seen)
 static void monitor_main(void *arg)
 {
     hf_watchdog *watch = arg;
-    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; /* simulated threads share what is thread-local */
+    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; /* simulated threads share thread-local variables */
     hf_self_set(&me.fiber.self);
     watch->last_ns = hf_rt_now(watch->rt).ns;
     watch->used_since = watch->stacks_at = watch->last_ns;
     while (!atomic_load(&watch->is_stopping)) {
-        uint32_t seen = atomic_load(&watch->word); /* before the look: what comes during it is looked at again */
+        uint32_t seen = atomic_load(&watch->word); /* read before the look: later events cause another one */
         int64_t now = hf_rt_now(watch->rt).ns;
         look(watch, now);
         if (watch->has_fibers) {
@@ -440,7 +443,7 @@ hf_status hf_watchdog_open(hf_runtime *rt, hf_op *op)
     int64_t quarter = figures.stuck_ns != HF_WATCHDOG_NEVER ? figures.stuck_ns / 4 : STEP_NS;
     watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
     watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
-    if (is_simulated) { /* its clock moves only while nobody could run: fiber-M2 does not apply */
+    if (is_simulated) { /* its clock moves only while no thread can run: fiber-M2 does not apply */
         watch->step_max = HF_WATCHDOG_NEVER;
     }
     if (!watch->has_fibers) {
@@ -449,7 +452,7 @@ hf_status hf_watchdog_open(hf_runtime *rt, hf_op *op)
     for (int i = 0; i < rt->sched_count; i++) {
         rt->scheds[i]->waited_taken = UINT64_MAX;
     }
-    watch->policy.figures = figures; /* the rest comes with its tables */
+    watch->policy.figures = figures; /* the rest is set with its tables */
     return hf_watchdog_signal_open(watch, op);
 }
 
@@ -482,7 +485,7 @@ void hf_watchdog_close(hf_runtime *rt)
         rt->env->ops->thread_join(rt->env, watch->thread);
         watch->thread = NULL;
     }
-    for (int i = 0; i < rt->sched_count; i++) { /* spares are dropped: nobody may be given one any more */
+    for (int i = 0; i < rt->sched_count; i++) { /* questions are withdrawn, because the spares are freed soon */
         (void)hf_watchdog_evidence(&watch->seats[i].ask);
     }
 }

@@ -1,4 +1,4 @@
-/* Who hears of the watchdog's findings: workers, which answer for workflows that do not yield, give the slots of zombies to
+/* The watchdog's listeners: workers, which answer for workflows that do not yield, give the slots of zombies to
  * others, and stop when the runtime takes no new work. */
 #include "fiber/watch/watch_private.h"
 

@@ -12,16 +12,18 @@
  *                                switches to `away`, its own stack
  *                                posts the fiber, ends ------------------> the fiber goes on in hf_watchdog_carry
  *
- * fiber-L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
- *     library is half done, and everything the scheduler owns can be taken over as it is.
- * fiber-L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
- * fiber-L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
- *     thread takes it in, the fiber counts as one in user code (in_lib is 0): it may be the scheduler's current one while the
- *     scheduler has no thread, and whoever stops the world would wait for it, and the monitor for whoever stops the world.
- * fiber-L4  The branch of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
- *     thread was started finds it alive.
- * fiber-L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
- *     evicts the crew. Members run in turns again once it is back (crew.c, fiber-W4). */
+ * fiber-L1  Only the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of
+ *           the library is half done, and everything that the scheduler owns can be taken over as it is.
+ * fiber-L2  After the grant the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to
+ *           the scheduler.
+ * fiber-L3  The fiber is posted from the thread's own stack, because whoever resumes the fiber must find its stack
+ *           left. From there until the new thread takes it in, the fiber counts as in user code (in_lib is 0). It
+ *           may be the scheduler's current fiber while the scheduler has no thread; a thread that stops the world
+ *           would otherwise wait for the fiber, and the monitor for that thread.
+ * fiber-L4  The branch of a lost fiber cannot end before the new thread runs. So a message about it that was posted
+ *           before that thread was started finds the branch alive.
+ * fiber-L5  A lost member of a crew is not canceled: its driver, which waits for the end of a turn, is resumed
+ *           without it and evicts the crew. Members run in turns again once it is back (crew.c, fiber-W4). */
 #include "fiber/crew/crew_private.h"
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/watch_private.h"
@@ -53,7 +55,7 @@ static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
     __atomic_store_n(&self->lost, 1, __ATOMIC_RELEASE); /* a dump may be looking */
 }
 
-/* On a thread of a pool: only its stack is wanted. */
+/* On a pool thread: only its stack is wanted. */
 static void on_pool_thread(hf_fiber *self)
 {
     hf_watchdog_notes *notes = atomic_load(&hf_pool_thread_watched(self)->notes);
@@ -147,7 +149,7 @@ hf_status hf_watchdog_signal_open(hf_watchdog *watch, hf_op *op)
     HF_TRY(env->ops->interrupt_open(env, op, number, on_signal));
     watch->signal = number;
     void *pcs[4];
-    (void)hf_backtrace_here(pcs, 4); /* whatever the unwinder does once, it does now and not in the handler */
+    (void)hf_backtrace_here(pcs, 4); /* one-time work of the unwinder is done now, and not in the handler */
     return HF_OK;
 }
 
@@ -159,7 +161,7 @@ void hf_watchdog_signal_close(hf_watchdog *watch)
     }
 }
 
-/* What the next replacement needs, made before the signal is sent: NULL when there is no room or memory for it. */
+/* Makes the object for the next replacement, before the signal is sent. NULL: there is no room or no memory for it. */
 static hf_lost *spare_of(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
@@ -202,7 +204,7 @@ static void send(hf_watchdog *watch, hf_thread *thread, hf_inquiry *ask)
     }
 }
 
-/* True: the question may be written. An open one about another turn is withdrawn, one about this turn stands. */
+/* True: a new question may be written. An open question about another turn is withdrawn; one about this turn stays. */
 static bool begin_ask(hf_watchdog *watch, int index, bool again)
 {
     hf_seat *seat = &watch->seats[index];
@@ -211,7 +213,7 @@ static bool begin_ask(hf_watchdog *watch, int index, bool again)
     if (state == HF_INQUIRY_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
         return atomic_compare_exchange_strong(&seat->ask.state, &state, HF_INQUIRY_FREE);
     }
-    if (state == HF_INQUIRY_SENT && again) { /* the thread blocks it, or has been slow */
+    if (state == HF_INQUIRY_SENT && again) { /* the thread blocks the signal, or was slow */
         (void)env->ops->thread_signal(env, NULL, watch->rt->scheds[index]->thread, watch->signal);
     }
     return state != HF_INQUIRY_SENT && state != HF_INQUIRY_TAKEN && state != HF_INQUIRY_GRANTED;
@@ -282,7 +284,7 @@ static void cancel_branch(hf_lost *lost)
     hf_sched_post(lost->branch->scope->home, &lost->cancel);
 }
 
-/* The scheduler as one whose thread has not begun yet. False: the world is being stopped, try again. */
+/* Puts the scheduler into the state before its thread has begun. False: the world is being stopped, try again. */
 static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
 {
     if (atomic_exchange(&rt->world_stops, 1) != 0) {
@@ -335,7 +337,7 @@ static void start_thread(hf_watchdog *watch, int index)
         hf_log(watch->rt, HF_LOG_WARN, "thread_replaced", "thread=%d fiber=%" PRIu64 " name=\"%s\"", index,
                seat->ask.evidence.id, seat->ask.evidence.name);
     } else if (!seat->has_failed) {
-        seat->has_failed = true; /* tried at every look, said once */
+        seat->has_failed = true; /* tried at every look, logged once */
         hf_log(watch->rt, HF_LOG_ERROR, "thread_not_replaced", "thread=%d why=\"%s\"", index, op.message);
     }
 }

@@ -5,16 +5,17 @@
  *        |                   |        INTERRUPT at 1, 2, 4, 8 ... first_ns     |                              |
  *        +-------------------+------------------------ UNCOUNT ----------------+------------------------------+
  *
- * fiber-D1  All times of an episode count from when it was found stuck. The grace has its own timer: it does not wait for the
- *     next interrupt (X13).
- * fiber-D2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are reported and counted.
+ * fiber-D1  All times of an episode count from the moment at which it was found stuck. The grace has its own timer:
+ *           it does not wait for the next interrupt (X13).
+ * fiber-D2  Without a granted signal there is no CANCEL, INTERRUPT, REPLACE or GIVE_UP: fibers are only reported and
+ *           counted.
  * fiber-D3  COUNT and UNCOUNT alternate per slot, and zombie_count is their difference.
- * fiber-D4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes no work
- *     any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
- * fiber-D5  A branch on a pool is sampled from its cancel on, and is stuck from there on: it may block, but not when it is to end. It
- *     is neither reported nor canceled nor replaced; interrupts, grace and giving up are those of a fiber, and it counts
- *     among the same zombies.
- * A late step does what is due once, and plans on as if it had been in time. */
+ * fiber-D4  The ladder starts once, when zombie_count >= zombies_max (X12), and never goes back: the runtime takes
+ *           no work any more. The fatal hook is only for zombies: when the last one ends, the ladder is over.
+ * fiber-D5  A branch on a pool is sampled from its cancel on, and counts as stuck from then on: it may block, but
+ *           not after it was canceled. It is neither reported nor canceled nor replaced. Interrupts, grace and
+ *           giving up are those of a fiber, and it counts among the same zombies.
+ * A late step does once what is due, and plans as if it had been in time. */
 #include "fiber/watch/watch_policy.h"
 
 #include "base/base.h"
@@ -86,7 +87,7 @@ static bool has_moved(const hf_watchdog_case *c, const hf_watchdog_sample *sampl
            sample->progress != c->progress;
 }
 
-/* Of how many zombies it is one. */
+/* By how much it counts as a zombie. */
 static int weight(const hf_watchdog_case *c)
 {
     return c->is_on_pool && HF_CANARY(HF_BUG_ZOMBIE_NOT_COUNTED) ? 0 : 1;
@@ -212,7 +213,7 @@ static void step_ladder(step *s, const hf_watchdog_sample *samples, int sample_c
     if (policy->stage == HF_WATCHDOG_DRAINING && elapsed >= figures->grace_ns) {
         policy->stage = HF_WATCHDOG_CANCELING;
         act(s, HF_WATCHDOG_CANCEL_ALL, -1, policy->threshold_ns);
-        return; /* what was canceled gets a turn before it is judged */
+        return; /* canceled branches get a turn before they are judged */
     }
     if (policy->stage == HF_WATCHDOG_CANCELING && elapsed >= forced_at && forced_at != HF_WATCHDOG_NEVER) {
         policy->stage = HF_WATCHDOG_FORCED;
@@ -321,7 +322,7 @@ static int64_t next_of_ladder(const hf_watchdog_policy *policy)
         return sum(policy->threshold_ns, sooner(figures->grace_ns, figures->fatal_ns));
     case HF_WATCHDOG_CANCELING:
         return sum(policy->threshold_ns, sooner(sum(figures->grace_ns, figures->force_ns), figures->fatal_ns));
-    case HF_WATCHDOG_FORCED: /* whoever else runs may end at any time */
+    case HF_WATCHDOG_FORCED: /* any other fiber may end at any time */
         return figures->fatal_ns == HF_WATCHDOG_NEVER ? HF_WATCHDOG_NEVER : policy->threshold_ns;
     }
     return HF_WATCHDOG_NEVER;

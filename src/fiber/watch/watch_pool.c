@@ -1,6 +1,6 @@
 /* Branches on a pool that were canceled and do not return: activities, above all.
  *
- *     whoever cancels, at home              the monitor                            the pool's thread
+ *     the canceler, at home                 the monitor                            the pool's thread
  *     hf_watchdog_begin: onto `fresh`  ----->  takes it: a slot, and notes on it
  *                                           INTERRUPT  ------- signal -------->    handler: its stack into the notes
  *                                           COUNT: the pool is one wider,
@@ -8,16 +8,18 @@
  *                                                                                  the body returns
  *                                           UNCOUNT, the notes go  <-----------    hf_watchdog_end: leaves
  *
- * Which pools are watched is their owner's choice. One whose calls nobody can interrupt by contract (hf_block), or whose branches
- * may take any time for their cleanup (hf_fork), is not.
+ * The owner of a pool decides whether it is watched. A pool whose calls nobody can interrupt by contract (hf_block),
+ * or whose branches may take any time for their cleanup (hf_fork), is not watched.
  *
- * fiber-B1  The monitor touches a branch (its thread, its owner's hooks) only while it has the thread pinned (fiber-P3 in pool.c), and pins it
- *     under posts_lock, where it sees that the branch has not left. A branch leaves under the same lock and then waits until it is
- *     not pinned. So its arg, its pool and its thread stay while they are used, and nobody uses them afterwards.
- * fiber-B2  The notes belong to the monitor, which drops them after a look at which the branch had left. The handler runs on the branch's
- *     own thread, so it finds them before the branch leaves, or not at all.
- * fiber-B3  A zombie's place is given away only once there is a thread for who takes it: the pool is wider by one for as long as the
- *     zombie lives. At HF_POOL_ZOMBIES_MAX it keeps its place until another one has ended. */
+ * fiber-B1  The monitor uses a branch (its thread, its owner's hooks) only while it has the thread pinned (fiber-P3
+ *           in pool.c). It pins the thread under posts_lock, where it sees that the branch has not left. A branch
+ *           leaves under the same lock, and then waits until it is not pinned. So its arg, its pool and its thread
+ *           stay while they are used, and are not used afterwards.
+ * fiber-B2  The notes belong to the monitor, which frees them after a look at which the branch had left. The handler
+ *           runs on the branch's own thread, so it finds the notes before the branch leaves, or not at all.
+ * fiber-B3  The place of a zombie is given away only when there is a thread for the branch that takes it: the pool
+ *           has one more thread for as long as the zombie lives. At HF_POOL_ZOMBIES_MAX a zombie keeps its place
+ *           until another one has ended. */
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/watch_private.h"
 
@@ -37,7 +39,7 @@ void hf_label_add(hf_label *label, const char *key, const char *value)
     label->count++;
 }
 
-/* ---- Whoever cancels, and the thread ----------------------------------------------------------------------------- */
+/* ---- The canceler and the thread ----------------------------------------------------------------------------- */
 
 hf_status hf_watchdog_pool(hf_op *op, hf_dispatcher *pool, const hf_watchdog_ops *ops)
 {
@@ -46,7 +48,7 @@ hf_status hf_watchdog_pool(hf_op *op, hf_dispatcher *pool, const hf_watchdog_ops
     unsigned state = HF_WATCHDOG_NEW;
     while (!atomic_compare_exchange_strong(&watch->state, &state, HF_WATCHDOG_STARTING) &&
            state == HF_WATCHDOG_STARTING) {
-        hf_yield_in(self); /* somebody else is at it, and may fail */
+        hf_yield_in(self); /* another thread is starting it, and may fail */
         state = HF_WATCHDOG_NEW;
     }
     if (state == HF_WATCHDOG_NEW) {
@@ -75,7 +77,7 @@ void hf_watchdog_begin(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *b
     hf_assert(!hf_node_is_linked(&watched->node));
     hf_list_push_back(&watch->fresh, &watched->node);
     hf_spin_unlock(&watch->posts_lock);
-    if (is_first) { /* else it has been told, and takes all */
+    if (is_first) { /* else it was woken already, and takes all of them */
         hf_watchdog_ring(watch);
     }
 }
@@ -173,7 +175,7 @@ hf_status hf_watchdog_tables(hf_watchdog *watch, hf_op *op, int notes_max)
 void hf_watchdog_tables_free(hf_watchdog *watch)
 {
     tables all = tables_of(watch);
-    for (int i = 0; i < all.notes_max; i++) { /* of branches that ended after the monitor */
+    for (int i = 0; i < all.notes_max; i++) { /* notes on branches that ended after the monitor */
         hf_rt_free(watch->rt, all.notes[i], sizeof(hf_watchdog_notes));
     }
     free_tables(watch->rt, &all);
@@ -181,7 +183,7 @@ void hf_watchdog_tables_free(hf_watchdog *watch)
 
 /* ---- Taking and sampling ----------------------------------------------------------------------------------------- */
 
-/* fiber-B1. NULL: it has left. Else it stays until hf_pool_thread_unpin. */
+/* Pins the thread of the branch (fiber-B1); the caller calls hf_pool_thread_unpin. NULL: the branch has left. */
 static hf_watchdog_post *hold(hf_watchdog *watch, const hf_watchdog_notes *notes)
 {
     hf_spin_lock(&watch->posts_lock);
@@ -201,7 +203,7 @@ static bool has_fresh(hf_watchdog *watch)
     return has_some;
 }
 
-/* -1: no memory for more. */
+/* A free index in the table of notes; -1 = no memory for more. */
 static int free_index(hf_watchdog *watch)
 {
     int index = 0;
@@ -214,7 +216,7 @@ static int free_index(hf_watchdog *watch)
     return index;
 }
 
-/* Links the oldest one with these notes. False: it has left meanwhile. */
+/* Links the oldest fresh branch with these notes. False: it has left meanwhile. */
 static bool take_first(hf_watchdog *watch, hf_watchdog_notes *notes, int index)
 {
     hf_spin_lock(&watch->posts_lock);
@@ -235,7 +237,7 @@ static bool take_first(hf_watchdog *watch, hf_watchdog_notes *notes, int index)
     hf_label label = {0};
     watched->ops->label(watched->arg, &label);
     hf_pool_thread_unpin(watched->thread);
-    notes->label = label; /* nobody else looks before it is counted */
+    notes->label = label; /* no other thread reads it before the branch is counted */
     return true;
 }
 
