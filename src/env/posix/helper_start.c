@@ -51,7 +51,7 @@
 extern const unsigned char hf_posix_helper_image[];
 extern const unsigned char hf_posix_helper_image_end[];
 
-/* What the processes on the way share with the host. */
+/* Memory that the two processes share with the host. */
 typedef struct hf_launch {
     int socket_fd;            /* becomes HF_WIRE_FD_SOCKET */
     int host_fd;              /* becomes HF_WIRE_FD_HOST */

@@ -25,8 +25,9 @@ typedef struct hf_overflow_entry {
 static hf_overflow_entry entries[RUNTIMES_MAX];
 static struct sigaction before_segv; /* written before the handler is in place */
 static struct sigaction before_bus;
-static int entry_count;         /* entries in use; under the lock */
-static atomic_int report_count; /* handlers that are asking: nobody whom they may have found goes meanwhile */
+static int entry_count; /* entries in use; under the lock */
+static atomic_int
+    report_count; /* handlers that are asking runtimes; an entry that they may have found is not freed meanwhile */
 static _Thread_local int own_reports __attribute__((
     tls_model("initial-exec"))); /* of those, on this thread: a fatal hook may end everything from there */
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;

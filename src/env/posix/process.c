@@ -1,5 +1,5 @@
-/* Child processes, seen from the host: packets to and from the helper. What the helper does is told in helper/helper.c,
- * how it is started in helper_start.c. */
+/* Child processes on the side of the host: packets to and from the helper. helper/helper.c describes the helper,
+ * helper_start.c how it is started. */
 #include "env/posix/posix.h"
 
 #include "env/posix/helper/wire.h"

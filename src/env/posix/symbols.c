@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FUNCTIONS_MAX = 1 << 22, STRINGS_LEN_MAX = 1 << 28 }; /* a table beyond these is no help in a dump */
+enum { FUNCTIONS_MAX = 1 << 22, STRINGS_LEN_MAX = 1 << 28 }; /* larger tables are not read */
 
 typedef struct function {
     uintptr_t value; /* address as linked */
@@ -45,7 +45,7 @@ static unsigned long long unloads; /* as of the last look */
 /* ---- Finding the module ------------------------------------------------------------------------------------------ */
 
 typedef struct module {
-    uintptr_t pc; /* in: who is looked for */
+    uintptr_t pc; /* in: the address that is looked for */
     uintptr_t bias;
     bool is_program;
     bool found;

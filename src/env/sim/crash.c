@@ -1,4 +1,4 @@
-/* What the next boot finds, and the test's own hand on the disk.
+/* The disk that the next boot finds, and files that a test puts there or reads.
  *
  * Of what was written and not synced a power cut leaves, file by file and by seed:
  *
@@ -7,8 +7,9 @@
  *   a torn one   the new length, but each new block is there or not: then it reads as before, or as zeros
  *   everything
  *
- * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed before
- * (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not safe either. */
+ * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed
+ * before (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not
+ * safe either. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What is under way in the simulated network: bytes, ends of streams, resets, knocks at listeners.
+/* Messages under way in the simulated network: bytes, ends of streams, resets, knocks at listeners.
  *
  * Every write becomes one delivery, due after a latency drawn by the seed, but never before what was sent earlier in
  * the same direction. A delivery of bytes carries no bytes: they lie in the flow's ring from the moment they are
@@ -115,7 +115,7 @@ void hf_sim_link_unref(hf_sim_link *link)
     }
 }
 
-/* Both sides get `error` from here on; what is under way is lost. */
+/* Both sides get `error` from here on. Messages under way are lost. */
 void hf_sim_link_break(hf_sim *sim, hf_sim_link *link, hf_status error)
 {
     if (link->state == HF_SIM_BROKEN) {

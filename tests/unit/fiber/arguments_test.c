@@ -190,7 +190,7 @@ static void the_simulator_refuses_in_sentences(void **state)
     HF_CHECK(strcmp(hf_error()->where, "hf_sim_file_get") == 0);
     REFUSED(hf_sim_restart(NULL), HF_ERR_MISUSE, "a simulated environment");
     REFUSED(hf_sim_raise(NULL, SIGTERM), HF_ERR_MISUSE, "a simulated environment");
-    REFUSED(hf_sim_raise(env, 0), HF_ERR_INVALID, "0 is no signal");
+    REFUSED(hf_sim_raise(env, 0), HF_ERR_INVALID, "0 is not a signal");
     REFUSED(hf_sim_raise(env, SIGTERM), HF_ERR_NOT_FOUND, "nobody has signal 15 open");
 }
 

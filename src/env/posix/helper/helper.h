@@ -28,7 +28,7 @@ static inline void set_cloexec(int fd)
     (void)sys3(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* exec.c: what a new child does with a request. */
+/* exec.c: how a new child is executed. */
 typedef struct hf_exec_plan {
     const hf_wire_request *request;
     int payload_fd;

@@ -17,7 +17,7 @@ static bool is_child(int pid)
     return sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }
 
-/* What a look at all children came to. */
+/* The result of a look at all children. */
 typedef struct hf_sweep {
     int found_count;
     int killed_count; /* less than found: some belong to another user */
