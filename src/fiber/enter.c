@@ -37,7 +37,7 @@ hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
     bool was_in_lib = self->in_lib != 0;
     (void)hf_enter(NULL);
     (void)hf_refuse_at(self, HF_ERR_MISUSE, verb,
-                       "%s reaches outside the workflow, where a replay would find something else: call it from an "
+                       "%s reaches outside the workflow, where a replay could get another answer: call it from an "
                        "activity",
                        verb);
     if (!was_in_lib) {
@@ -52,7 +52,7 @@ hf_status hf_refuse_in_hook(hf_fiber *self, const char *verb, bool may_wait)
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
     }
     return hf_refuse_at(self, HF_ERR_MISUSE, verb,
-                        "%s: a hook of a join opens, locks and sets nothing: it runs on somebody else's fiber", verb);
+                        "%s: a hook of a join must not open, lock or set anything: it may run on another fiber", verb);
 }
 
 hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb)

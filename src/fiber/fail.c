@@ -230,7 +230,7 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
     }
 }
 
-/* But for the one of no memory, which is everybody's. */
+/* Except for no_memory, which all fibers share. */
 static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 {
     if (box != &no_memory) {
@@ -300,7 +300,7 @@ const hf_failure *hf_error_as(hf_status status)
     return failure != NULL && hf_box_of(failure)->as == status ? failure : NULL;
 }
 
-/* A scope or a branch may have the box, too, and somebody else may ask at the same time: the first text stays. */
+/* A scope or a branch may share the box, and another thread may ask at the same time: the first text stays. */
 const char *hf_error_text(void)
 {
     const hf_failure *failure = hf_error();

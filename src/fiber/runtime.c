@@ -131,7 +131,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->root_cx.reason = "runtime";
 }
 
-/* "Best" is decided once, by trying. */
+/* Replaces HF_GUARD_BEST by the best kind that works, found by trying. */
 static void choose_guard(hf_runtime *rt)
 {
     if (rt->guard_kind != HF_GUARD_BEST) {
@@ -307,7 +307,7 @@ static void stop_threads(hf_runtime *rt)
     }
 }
 
-/* Answers that came after the last turn, and the answers to them. */
+/* Runs messages that came after the last turn, and messages that these post. */
 static void drain_all(hf_runtime *rt)
 {
     bool any = true;
@@ -432,7 +432,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
 
 /* ---- Using ------------------------------------------------------------------------------------------------------- */
 
-/* The body's own failure says more than that the runtime could not be freed because of it. */
+/* The failure of the body says more than that the runtime could not be freed because of it. */
 static hf_status end_run(hf_runtime *rt, hf_status status)
 {
     hf_fiber *self = hf_enter(rt);

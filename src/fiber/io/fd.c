@@ -1,10 +1,10 @@
 /* Waiting for descriptors.
  *
- * Every descriptor that somebody waited for has a slot, found by its number. It is watched edge-triggered on the
- * poller of the scheduler whose fiber waited last, so that a busy thread does not delay another thread's waiters. An
- * event is remembered in `ready` until a wait consumes it: a reader that saw "would block" just before cannot miss
- * it. An event carries the number and the generation of its slot, never an address: a slot that was dropped
- * meanwhile is simply not found. */
+ * Every descriptor that was waited for has a slot, found by its number. It is watched edge-triggered by the poller
+ * of the scheduler whose fiber waited last, so that a busy thread does not delay the waiters of another. An event is
+ * remembered in `ready` until a wait consumes it, so a reader that saw "would block" just before cannot miss it. An
+ * event carries the number and the generation of its slot, not an address: if the slot was dropped meanwhile, it is
+ * simply not found. */
 #include "fiber/io/fd.h"
 
 #include "fiber/sched/wait.h"

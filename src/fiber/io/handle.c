@@ -25,8 +25,9 @@ hf_status hf_handle_use(hf_fiber *self, hf_handle *handle, int direction, const 
         hf_self_note(self, HF_ERR_CLOSED, verb);
         return HF_ERR_CLOSED;
     }
-    return is_busy ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "somebody else is in %s on it: one at a time", verb)
-                   : HF_OK;
+    return is_busy
+               ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "another caller is in %s on it already: one at a time", verb)
+               : HF_OK;
 }
 
 bool hf_handle_hold(hf_handle *handle)

@@ -1,5 +1,5 @@
-/* Child processes as users see them. They belong to the helper process, which is started with the first of them; what
- * it tells is read in process_events.c. */
+/* The verbs for child processes. The processes belong to the helper process, which is started with the first of them.
+ * process_events.c reads its news. */
 #include "fiber/io/process_private.h"
 #include "fiber/verbs.h"
 

@@ -105,7 +105,7 @@ hf_status hf_flight_free(hf_flight *flight)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, flight->rt, "hf_flight_free", flight->name));
     }
-    flight_unref(flight); /* work that still winds down, or goes on detached, keeps the rest */
+    flight_unref(flight); /* work that is still ending, or runs detached, keeps the rest */
     HF_LEAVE(self, HF_OK);
 }
 

@@ -229,7 +229,7 @@ void hf_dispatch_branch(hf_sched *sched, hf_branch *branch)
     }
 }
 
-/* From the fork until its end is known at home a branch refers to its dispatcher: a cancel at home looks at it, and
+/* From its fork until its end is known at home, a branch refers to its dispatcher: a cancel at home reads it, and
  * at the branch's place in the queue, while the branch is ending on another thread. So neither goes before. */
 hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *branch)
 {

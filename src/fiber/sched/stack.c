@@ -67,7 +67,7 @@ uint8_t hf_stack_class_of(size_t stack_size)
     return index;
 }
 
-/* Called without the lock: reserving is a system call. */
+/* Called without the lock, because reserving is a system call. */
 static bool reserve_more(hf_runtime *rt, hf_stack_class *class)
 {
     reserve *fresh = hf_rt_alloc(rt, sizeof *fresh);
@@ -171,7 +171,7 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
     unsigned taken = 0;
     hf_fiber *last = NULL;
     for (hf_fiber *at = first; at != NULL && taken < BATCH; at = at->next) {
-        at->sched = sched; /* theirs from now on, also those that wait in the list */
+        at->sched = sched; /* all of the batch belong to this scheduler from now on */
         last = at;
         taken++;
     }
@@ -182,7 +182,7 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
     }
     hf_fiber *clean = first == NULL && class->clean_count > 0 ? class->clean[--class->clean_count] : NULL;
     hf_spin_unlock(&class->lock);
-    if (clean != NULL) { /* its control block was wiped with the rest */
+    if (clean != NULL) { /* its control block was discarded with its pages */
         uintptr_t lo = (uintptr_t)clean & ~(uintptr_t)(class->slot_len - 1);
         clean->stack_class = index;
         clean->stack_lo = (char *)lo + PAGE;
@@ -254,7 +254,7 @@ void hf_stack_spill(hf_sched *sched, uint8_t index)
     depot_give(sched, index, first, last, BATCH);
 }
 
-/* Room for one more entry in the list of clean stacks; false when memory is out. */
+/* Makes room for one more entry in the list of clean stacks. False: no memory. */
 static bool clean_reserve(hf_runtime *rt, hf_stack_class *class)
 {
     if (class->clean_count < class->clean_capacity) {

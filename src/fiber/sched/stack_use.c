@@ -1,12 +1,12 @@
 /* How much of their stacks fibers use.
  *
- * Nothing on a fiber's way counts it. A page of a stack has no memory until it is touched, and keeps it then, so the
- * kernel knows how deep a stack was ever used, to a page. hf_dump asks it for each fiber. The monitor asks for all
- * stacks at once, now and then, and where one was used for three quarters it says so in the log: the guard behind
- * the last quarter ends the process.
+ * A running fiber does not count it. A page of a stack has no memory until it is touched, and keeps it afterwards,
+ * so the kernel knows to a page how deep a stack was ever used. hf_dump asks it for each fiber. Now and then the
+ * monitor asks for all stacks at once, and logs those of which three quarters were used: the guard behind the last
+ * quarter ends the process.
  *
- * The next fiber on the same stack inherits its touched pages. So the one that is named may be the wrong one if it
- * is young; the line says so. Each name is told once, and each stack is looked at once. */
+ * The next fiber on the same stack inherits the touched pages, so the log line may name the wrong fiber if that one is
+ * young; the line says so. Each name is logged once, and each stack once. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/safepoint.h"

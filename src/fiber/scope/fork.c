@@ -165,9 +165,9 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *b
         return status;
     }
     if (status == HF_ERR_MISUSE && branch == NULL && (self->crew != NULL || hf_crew_of_scope(scope) != NULL)) {
-        return hf_refuse_at(
-            self, status, "hf_fork",
-            "scope '%s': a workflow forks into its own scopes, onto its own fibers, and nobody else does", scope->name);
+        return hf_refuse_at(self, status, "hf_fork",
+                            "scope '%s': only the workflow itself forks into its scopes, and only onto its own fibers",
+                            scope->name);
     }
     if (status == HF_ERR_MISUSE && branch == NULL) {
         return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes branches of its own runtime only");

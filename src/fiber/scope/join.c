@@ -8,7 +8,7 @@
 
 static const hf_wait_kind JOIN = {"hf_join", NULL};
 
-/* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
+/* At home: tells the policy that the owner joins. True: no child is left to wait for. */
 static bool begin_join(hf_sched *sched, hf_scope *scope)
 {
     hf_assert(scope->home == sched);  /* fiber-F1 */
@@ -48,7 +48,7 @@ static HF_NOINLINE void end_deadline(hf_scope *scope)
     }
 }
 
-/* At home, everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
+/* At home, when all children have ended: a cancel of the scope itself has done its work, one from further out stays. */
 static inline void settle(hf_sched *sched, hf_scope *scope)
 {
     scope->tally.joining = false;

@@ -288,7 +288,7 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return false;
 }
 
-/* At home: nobody is left; alarms go, kept branches go. */
+/* At home, when no child is left: frees the alarm and the kept branches. */
 static void finish(hf_sched *sched, hf_scope *scope)
 {
     const hf_tally *tally = &scope->tally;
@@ -347,7 +347,7 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
-        call.fn = pass_at_home; /* not merely a pause: a hosted home gets to it only while somebody waits */
+        call.fn = pass_at_home;                 /* not merely a pause: a hosted home runs only while a thread waits */
         hf_call_home(self, scope, &call, &hf_home_call_kind);
     }
     call.fn = finish_at_home;
@@ -358,7 +358,7 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
 {
     hf_assert(scope->owner == self); /* the verbs refuse everybody else */
     if (HF_UNLIKELY(self->last_where != NULL && self->last_status == HF_ERR_CANCELED)) {
-        hf_self_tell(self); /* the sentence names the scope and the reason: make it while they are there */
+        hf_self_tell(self); /* its message names the scope and the reason: made while they exist */
     }
     while (self->scope != scope) { /* inner ones first */
         hf_assert(self->scope != NULL);

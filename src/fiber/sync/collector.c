@@ -75,7 +75,7 @@ static void drop_collector(hf_owned *owned)
     release(flow, collector);
 }
 
-/* Links the collector to the run that goes on, else to `*fresh`, which becomes NULL. False: neither is there. */
+/* Links the collector to the run under way, else to `*fresh`, which is set to NULL. False: there is neither. */
 static bool join_run(hf_flow *flow, hf_collector *collector, hf_emitter **fresh)
 {
     hf_spin_lock(&flow->lock);

@@ -130,7 +130,7 @@ static hf_flow *make(hf_fiber *self, size_t value_len, const hf_flow_options *op
     return flow;
 }
 
-/* Ends what goes on and cancels the sources. */
+/* Ends all runs that are under way and cancels their sources. */
 static void end_all(hf_flow *flow)
 {
     hf_claimed claimed = {NULL, NULL};
