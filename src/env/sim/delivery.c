@@ -71,6 +71,7 @@ void hf_sim_delivery_send(hf_sim *sim, hf_sim_delivery_kind kind, hf_sim_link *l
 
 static hf_sim_delivery heap_pop(hf_sim *sim)
 {
+    hf_assert(sim->heap_count > 0);
     hf_sim_delivery first = sim->heap[0];
     hf_sim_delivery last = sim->heap[--sim->heap_count];
     uint32_t idx = 0;
@@ -167,6 +168,7 @@ static void knock(hf_sim *sim, hf_sim_link *link)
         }
         return;
     }
+    hf_assert(link->state != HF_SIM_CONNECTED && !hf_node_is_linked(&link->node)); /* it knocks once at a time */
     link->state = HF_SIM_CONNECTED;
     link->refs++;
     hf_list_push_back(&desc->as.listener.queue, &link->node);

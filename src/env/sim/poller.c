@@ -128,6 +128,7 @@ static void watch_heat(hf_sim *sim, hf_sim_watch *watch)
 {
     if (!hf_node_is_linked(&watch->in_hot)) {
         hf_list_push_back(&watch->poller->hot, &watch->in_hot);
+        hf_assert(watch->poller->hot_count < watch->poller->watch_count);
         watch->poller->hot_count++;
         poller_wake(sim, watch->poller);
     }

@@ -1,5 +1,5 @@
-/* Serial dispatchers: branches run one after another on fiber threads, in the order of their forks, each to its end. The
- * next branch starts on the scheduler on which the last one ended. */
+/* Serial dispatchers: branches run one after another on fiber threads, in the order of their forks, each to its end.
+ * The next branch starts on the scheduler on which the last one ended. */
 #include "fiber/sched/dispatch.h"
 
 void hf_serial_start(hf_sched *sched, hf_branch *branch)
