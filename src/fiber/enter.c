@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What a plain thread is in the eyes of the library. In thread-local storage, so that it needs no end. */
+/* Stands for a plain thread. In thread-local storage, so that it need not be freed. */
 static _Thread_local hf_thread_fiber plain __attribute__((tls_model("initial-exec")));
 
 hf_fiber *hf_thread_adopt(void)
@@ -33,10 +33,11 @@ hf_status hf_forked(void)
 
 hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb)
 {
+    hf_assert(self->kind == HF_FIBER_MEMBER && self->crew != NULL);
     bool was_in_lib = self->in_lib != 0;
     (void)hf_enter(NULL);
     (void)hf_refuse_at(self, HF_ERR_MISUSE, verb,
-                       "%s reaches outside the workflow, where a replay would find something else: call it from an "
+                       "%s reaches outside the workflow, where a replay could get another answer: call it from an "
                        "activity",
                        verb);
     if (!was_in_lib) {
@@ -51,7 +52,7 @@ hf_status hf_refuse_in_hook(hf_fiber *self, const char *verb, bool may_wait)
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s may wait, and a hook of a join must not", verb);
     }
     return hf_refuse_at(self, HF_ERR_MISUSE, verb,
-                        "%s: a hook of a join opens, locks and sets nothing: it runs on somebody else's fiber", verb);
+                        "%s: a hook of a join must not open, lock or set anything: it may run on another fiber", verb);
 }
 
 hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb)
@@ -74,7 +75,7 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
         self = hf_thread_adopt();
     }
     if (self->sched == NULL) { /* a plain or pool thread: owns nothing of a scheduler */
-        if (self->job == NULL) {
+        if (self->branch == NULL) {
             /* The runtime it talks to now: where its waits and its memory come from. Not the one of an earlier call,
              * which may be gone. */
             hf_runtime *home = self->scope != NULL ? self->scope->rt : HF_CONTAINER(self, hf_thread_fiber, fiber)->home;
@@ -91,13 +92,15 @@ hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt)
     }
     for (;;) {
         if (self->lost != 0) {
-            hf_watch_carry(self); /* returns on the new thread of its scheduler */
+            hf_watchdog_carry(self);                         /* returns on the new thread of its scheduler */
+            hf_assert(self->lost == 0 && self->in_lib != 0); /* fiber-L3 */
         }
         hf_sched *sched = self->sched;
         hf_runtime *own = sched->rt;
         hf_env *env = own->env;
         uint32_t seen = atomic_load(&own->world_word);
-        /* A hook runs inside the library: who stops the world waits for it, so it must not wait for who stops the world. */
+        /* A hook runs inside the library, and a thread that stops the world waits for it. So it must not wait for
+         * that thread. */
         if (atomic_load(&sched->stop_request) == 0 || self->hook_depth != 0) {
             if (self->lost == 0) {
                 return self;

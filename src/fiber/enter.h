@@ -1,9 +1,9 @@
-/* What every public verb starts and ends with.
+/* How every public verb begins and ends.
  *
- * hf_enter marks the running fiber as inside the library and looks whether it may go on: its thread may have been taken
- * away (it is then carried to the new one), a dump may want the world to stand still, the process may be a fork().
- * It returns NULL in a forked child: the verb answers hf_forked(). Verbs never nest: between enter and leave only
- * internal functions are called. */
+ * hf_enter marks the running fiber as inside the library, and checks whether it may continue: its scheduler may have
+ * been given to another thread (the fiber then moves there), a dump may have stopped the world, or the process may
+ * be a fork(). In a forked child it returns NULL, and the verb returns hf_forked(). Verbs never nest: between enter
+ * and leave only internal functions are called. */
 #ifndef HF_FIBER_ENTER_H
 #define HF_FIBER_ENTER_H
 
@@ -12,9 +12,9 @@
 
 hf_fiber *hf_thread_adopt(void); /* the calling plain thread as a waiter; made on first use */
 hf_fiber *hf_enter_slow(hf_fiber *self, hf_runtime *rt);
-hf_status hf_forked(void); /* HF_ERR_MISUSE, with a sentence where one can be kept */
+hf_status hf_forked(void); /* HF_ERR_MISUSE, with a message if it can be stored */
 
-/* rt: of the object that the verb acts on, or NULL. */
+/* rt: runtime of the object that the verb acts on, or NULL. */
 static inline hf_fiber *hf_enter(hf_runtime *rt)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
@@ -47,8 +47,8 @@ static inline void hf_leave(hf_fiber *self)
 #endif
 }
 
-/* HF_OK, or HF_ERR_MISUSE on a fiber of a workflow: for verbs whose answer would not be the same in a replay. Before
- * hf_enter, or after. */
+/* HF_OK, or HF_ERR_MISUSE on a fiber of a workflow: for verbs whose answer could differ in a replay. May be called
+ * before or after hf_enter. */
 hf_status hf_refuse_in_workflow(hf_fiber *self, const char *verb);
 static inline hf_status hf_not_in_workflow(const char *verb)
 {
@@ -56,8 +56,8 @@ static inline hf_status hf_not_in_workflow(const char *verb)
     return HF_LIKELY(self == NULL || self->kind != HF_FIBER_MEMBER) ? HF_OK : hf_refuse_in_workflow(self, verb);
 }
 
-/* The first statement of a verb with options: from here on `options` is a struct of this library's size, the caller's own or
- * one that was made of it (base/options.h). Returns with a failure when that is not possible. */
+/* The first statement of a verb with options: from here on `options` is a struct of this library's size, the
+ * caller's own or one that was made of it (base/options.h). Returns with a failure when that is not possible. */
 #define HF_OPTIONS(type, options, verb)                                                  \
     type options##_own;                                                                  \
     if (HF_UNLIKELY(!hf_options_fit((options), sizeof options##_own))) {                 \

@@ -16,6 +16,7 @@ static hf_failure_box no_memory = {
                 .type = "HF_ERR_NOMEM",
                 .message = "out of memory, also for the details of this failure",
                 .where = "allocator"},
+    .as = HF_ERR_NOMEM,
 };
 
 static void copy_text(char *to, size_t capacity, const char *text)
@@ -27,6 +28,7 @@ static void copy_text(char *to, size_t capacity, const char *text)
 
 static void fill(hf_failure_box *box, hf_status status, const char *type, const char *where, const char *message)
 {
+    hf_assert(status != HF_OK);
     if (type != NULL) {
         copy_text(box->type, sizeof box->type, type);
     } else {
@@ -60,6 +62,7 @@ static void drop_text(hf_failure_box *box)
 {
     char *text = atomic_load_explicit(&box->text, memory_order_relaxed);
     if (HF_UNLIKELY(text != NULL)) {
+        hf_assert(text_memory(box) != NULL);
         atomic_store_explicit(&box->text, NULL, memory_order_relaxed);
         hf_rt_free(text_memory(box), text, HF_CHAIN_LEN_MAX);
     }
@@ -89,7 +92,8 @@ hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, c
 hf_failure_box *hf_box_ref(hf_failure_box *box)
 {
     if (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
-        atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+        unsigned before = atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
+        hf_assert(before > 0);
     }
     return box;
 }
@@ -97,7 +101,9 @@ hf_failure_box *hf_box_ref(hf_failure_box *box)
 void hf_box_unref(hf_failure_box *box)
 {
     while (box != NULL && atomic_load_explicit(&box->refs, memory_order_relaxed) != 0) {
-        if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1) {
+        unsigned before = atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel);
+        hf_assert(before > 0);
+        if (before != 1) {
             return;
         }
         hf_failure_box *cause = box->cause;
@@ -131,6 +137,7 @@ static void keep_aside(hf_fiber *self)
 void hf_hook_restore(hf_fiber *self)
 {
     hf_hook_kept *kept = &self->sched->hook_kept;
+    hf_assert(kept->is_kept);
     hf_box_unref(self->failure);
     self->failure = kept->failure;
     self->last_status = kept->last_status;
@@ -140,6 +147,7 @@ void hf_hook_restore(hf_fiber *self)
 
 void hf_self_drop_cause(hf_fiber *self)
 {
+    hf_assert(self->kind == HF_FIBER_THREAD);
     hf_failure_box *own = &HF_CONTAINER(self, hf_thread_fiber, fiber)->box;
     hf_failure_box *cause = own->cause;
     drop_text(own);
@@ -150,6 +158,7 @@ void hf_self_drop_cause(hf_fiber *self)
 
 void hf_self_fail(hf_fiber *self, hf_failure_box *box)
 {
+    hf_assert(box != NULL && box->as != HF_OK);
     keep_aside(self);
     self->last_status = box->as;
     self->last_where = NULL;
@@ -221,7 +230,7 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
     }
 }
 
-/* But for the one of no memory, which is everybody's. */
+/* Except for no_memory, which all fibers share. */
 static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 {
     if (box != &no_memory) {
@@ -232,6 +241,7 @@ static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 
 hf_status hf_self_return(hf_fiber *self, hf_status status)
 {
+    hf_assert(self->failure != NULL && status != HF_OK);
     (void)return_as(self->failure, status);
     self->last_status = status;
     return status;
@@ -266,6 +276,7 @@ hf_failure_box *hf_self_take_failure(hf_fiber *self, hf_runtime *rt, hf_status s
 
 void hf_self_tell(hf_fiber *self)
 {
+    hf_assert(self->last_status != HF_OK && self->last_where != NULL);
     char text[HF_MESSAGE_LEN_MAX];
     describe_note(self, text, sizeof text);
     (void)hf_refuse_at(self, self->last_status, self->last_where, "%s", text);
@@ -289,7 +300,7 @@ const hf_failure *hf_error_as(hf_status status)
     return failure != NULL && hf_box_of(failure)->as == status ? failure : NULL;
 }
 
-/* A scope or a job may have the box, too, and somebody else may ask at the same time: the first text stays. */
+/* A scope or a branch may share the box, and another thread may ask at the same time: the first text stays. */
 const char *hf_error_text(void)
 {
     const hf_failure *failure = hf_error();
@@ -317,8 +328,8 @@ const char *hf_error_text(void)
     return text;
 }
 
-/* A thread has one box. While it runs a job that may have causes, in the memory of the job's runtime; they go with the
- * job. */
+/* A thread has one box. While it runs a branch that may have causes, in the memory of the branch's runtime; they go
+ * with the branch. */
 static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
                             const char *message, hf_failure_box *cause)
 {
@@ -349,10 +360,10 @@ static HF_PRINTF(4, 0) hf_status
     if (self == NULL) {
         return status;
     }
-    const char *where = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    const char *where = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";
     hf_failure_box *cause = NULL;
-    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->job != NULL)) {
-        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->job->scope->rt;
+    if (with_cause && self->last_status != HF_OK && (self->kind != HF_FIBER_THREAD || self->branch != NULL)) {
+        hf_runtime *rt = self->kind != HF_FIBER_THREAD ? self->rt : self->branch->scope->rt;
         cause = hf_self_take_failure(self, rt, self->last_status, where);
     }
     if (self->kind == HF_FIBER_THREAD) {

@@ -1,4 +1,5 @@
-/* How failures are kept: a counted box per failure, shared by the fiber, the job and the scope that tell of it. */
+/* How failures are stored: in a box with a reference count, shared by the fiber, the branch and the scope that
+ * report it. */
 #ifndef HF_FIBER_FAIL_H
 #define HF_FIBER_FAIL_H
 
@@ -10,13 +11,13 @@
 
 typedef struct hf_failure_box hf_failure_box;
 struct hf_failure_box {
-    hf_failure failure; /* first: what users see points here */
-    atomic_uint refs;   /* 0 = static, not counted */
+    hf_failure failure; /* first: pointers that users get point here */
+    atomic_uint refs;   /* 0 = not counted: static, or inside a thread's fiber */
     hf_status
         as; /* what was returned with it: failure.status, but for failures of runs, which hf_result gives as its own */
-    hf_runtime *rt; /* whose memory it is */
+    hf_runtime *rt; /* whose allocator it comes from */
     hf_failure_box *cause;
-    _Atomic(char *) text; /* the chain in one sentence, once somebody asked for it */
+    _Atomic(char *) text; /* the whole chain as one text, made when somebody asks for it */
     char type[HF_TYPE_LEN_MAX];
     char message[HF_MESSAGE_LEN_MAX];
     char where[HF_TYPE_LEN_MAX];
@@ -24,7 +25,7 @@ struct hf_failure_box {
 
 struct hf_fiber;
 
-/* Never NULL: when memory is out, a static box that says so. `type` NULL = the status's name. */
+/* Takes `cause`. Never NULL: without memory it is a static box that says so. `type` NULL = the name of the status. */
 hf_failure_box *hf_box_new(hf_runtime *rt, hf_status status, const char *type, const char *where, const char *message,
                            hf_failure_box *cause);
 hf_failure_box *hf_box_ref(hf_failure_box *box); /* accepts NULL */
@@ -34,27 +35,28 @@ static inline hf_failure_box *hf_box_of(const hf_failure *failure)
     return (hf_failure_box *)(uintptr_t)failure;
 }
 
-/* Makes `box` the last failure of self (takes it); a thread copies it flat. */
+/* Makes `box` the last failure of self, and takes it. A thread stores a copy without the causes. */
 void hf_self_fail(struct hf_fiber *self, hf_failure_box *box);
-/* The last failure of self is returned as this status, which need not be its own. */
+/* Self is about to return its last failure with this status, which may differ from the failure's own. */
 hf_status hf_self_return(struct hf_fiber *self, hf_status status);
-/* hf_error() if that is what was returned as `status`; NULL when it tells of something else. */
+/* hf_error() if it was returned as `status`; NULL if it is about something else. */
 const hf_failure *hf_error_as(hf_status status);
-/* A thread has ended a job: the causes of its last failure are in the memory of the job's runtime, which it may leave. */
+/* A thread has ended a branch. The causes of its last failure go, because they belong to the memory of the branch's
+ * runtime. */
 void hf_self_drop_cause(struct hf_fiber *self);
-/* Remembers a failure that needs no sentence of its own: a canceled or timed-out wait. Costs nothing. */
+/* Remembers a failure that needs no message of its own: a canceled or timed-out wait. Allocates nothing. */
 void hf_self_note(struct hf_fiber *self, hf_status status, const char *where);
-/* After a hook of a scope that failed: the fiber it ran on gets its own last failure back. */
+/* After a hook of a scope has failed: the fiber on which it ran gets its own last failure back. */
 void hf_hook_restore(struct hf_fiber *self);
-/* Makes the sentence of what was only noted, while its scope is still there. */
+/* Makes the message of a failure that was only noted, while the scope that it names still exists. */
 void hf_self_tell(struct hf_fiber *self);
-/* Publishes what an operation recorded and returns its status. */
+/* Makes the failure that an operation recorded the last failure of self, and returns its status. */
 hf_status hf_op_end(struct hf_fiber *self, const hf_op *op);
-/* A failure with a sentence, in one go, for public verbs. */
+/* Makes a failure with a message, for public verbs, and returns its status. */
 #define hf_refuse(self, status, ...) hf_refuse_at((self), (status), __func__, __VA_ARGS__)
 hf_status hf_refuse_at(struct hf_fiber *self, hf_status status, const char *where, const char *format, ...)
     HF_PRINTF(4, 5);
-/* Takes the last failure of self if it tells of `status`; makes one otherwise. Never NULL. */
+/* Takes the last failure of self if it was returned as `status`; otherwise makes one. Never NULL. */
 hf_failure_box *hf_self_take_failure(struct hf_fiber *self, hf_runtime *rt, hf_status status, const char *where);
 
 #endif

@@ -46,7 +46,7 @@ hf_instant hf_rt_deadline(const hf_runtime *rt, hf_span timeout)
 hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    bool bound = self != NULL && (self->sched != NULL || self->job != NULL);
+    bool bound = self != NULL && (self->sched != NULL || self->branch != NULL);
     if (bound && (option == NULL || option == self->rt)) {
         return self->rt;
     }
@@ -60,7 +60,7 @@ hf_runtime *hf_rt_choose(hf_op *op, hf_runtime *option)
     return option;
 }
 
-/* ---- Log and fatal ------------------------------------------------------------------------------------------------- */
+/* ---- Log and fatal ----------------------------------------------------------------------------------------------- */
 
 void hf_log(hf_runtime *rt, hf_log_level level, const char *event, const char *format, ...)
 {
@@ -104,7 +104,7 @@ static void fatal_default(void *state, const char *message, int exit_code)
     abort();
 }
 
-/* ---- Making -------------------------------------------------------------------------------------------------------- */
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
 
 static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
 {
@@ -124,7 +124,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->stack_size *= 4; /* instrumented frames are larger */
 #endif
     rt->guard_kind = options->guards == HF_OFF ? HF_GUARD_NONE : (hf_guard_kind)options->guard_kind;
-    rt->guards_max = rt->env->ops->mappings_max(rt->env) / 4; /* two mappings each: half of what there is */
+    rt->guards_max = rt->env->ops->mappings_max(rt->env) / 4; /* each needs two mappings: half of all mappings */
     rt->fibers_max = options->fibers_max > 0 ? options->fibers_max : 0;
     rt->watchdog = options->watchdog;
     hf_list_init(&rt->roots);
@@ -132,7 +132,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     rt->root_cx.reason = "runtime";
 }
 
-/* "Best" is decided once, by trying. */
+/* Replaces HF_GUARD_BEST by the best kind that works, found by trying. */
 static void choose_guard(hf_runtime *rt)
 {
     if (rt->guard_kind != HF_GUARD_BEST) {
@@ -146,6 +146,7 @@ static void choose_guard(hf_runtime *rt)
     rt->guard_kind = rt->env->ops->pages_guard(rt->env, page, 4096, HF_GUARD_MARKER) == HF_GUARD_MARKER
                          ? HF_GUARD_MARKER
                          : HF_GUARD_PROTECT;
+    hf_assert(rt->guard_kind != HF_GUARD_BEST);
     rt->env->ops->pages_release(rt->env, page, 4096);
 }
 
@@ -170,6 +171,7 @@ static hf_status make_scheds(hf_runtime *rt, hf_op *op)
 
 hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched)
 {
+    hf_assert(sched->thread == NULL && !sched->rt->hosted);
     char name[16];
     (void)snprintf(name, sizeof name, "hf-fiber-%d", sched->index % 1000);
     return sched->env->ops->thread_start(sched->env, op, name, 256 * 1024, hf_sched_thread_main, sched, &sched->thread);
@@ -191,7 +193,8 @@ static bool on_fault(void *state, void *address)
     }
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
     char message[560];
-    const char *name = self != NULL && self->job != NULL && self->job->name != NULL ? self->job->name : "unnamed";
+    const char *name =
+        self != NULL && self->branch != NULL && self->branch->name != NULL ? self->branch->name : "unnamed";
     size_t len = self != NULL ? (size_t)(self->stack_hi - self->stack_lo) : 0;
     if (self != NULL && hf_crew_is_first(self)) { /* nobody called hf_fork for it */
         (void)snprintf(
@@ -281,9 +284,9 @@ static hf_status make(hf_runtime **ret_rt, const hf_runtime_options *options, hf
         env->ops->overflow_open(env, NULL, on_fault, rt) == HF_OK) { /* not if the host has its own handler */
         rt->reports_overflow = true;
     }
-    status = status == HF_OK ? hf_watch_open(rt, op) : status;
+    status = status == HF_OK ? hf_watchdog_open(rt, op) : status;
     status = status == HF_OK ? start_threads(rt, op) : status;
-    status = status == HF_OK ? hf_watch_start(rt, op) : status;
+    status = status == HF_OK ? hf_watchdog_start(rt, op) : status;
     if (status != HF_OK) {
         destroy(rt);
         return status;
@@ -309,7 +312,7 @@ hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 
-/* ---- Ending -------------------------------------------------------------------------------------------------------- */
+/* ---- Ending ------------------------------------------------------------------------------------------------------ */
 
 static void stop_threads(hf_runtime *rt)
 {
@@ -324,7 +327,7 @@ static void stop_threads(hf_runtime *rt)
     }
 }
 
-/* Answers that came after the last turn, and the answers to them. */
+/* Runs messages that came after the last turn, and messages that these post. */
 static void drain_all(hf_runtime *rt)
 {
     bool any = true;
@@ -343,13 +346,17 @@ static void drain_all(hf_runtime *rt)
 static void destroy(hf_runtime *rt)
 {
     hf_env *env = rt->env;
-    hf_watch_close(rt);
+    hf_watchdog_close(rt);
     hf_processes_deinit(rt);
     hf_pool_shutdown(rt);
+    hf_assert(rt->pool == NULL && hf_list_is_empty(&rt->pools) && atomic_load(&rt->pool_threads) == 0);
     stop_threads(rt);
     hf_guests_await(env, &rt->guests);
+    hf_assert(atomic_load(&rt->guests.word) == HF_GUESTS_AWAITED); /* fiber-F5 */
     drain_all(rt);
-    hf_watch_deinit(rt);
+    hf_assert(hf_list_is_empty(&rt->roots) && atomic_load(&rt->closing) == 0); /* fiber-F5 */
+    hf_assert(atomic_load(&rt->idlers) == 0 && atomic_load(&rt->searchers) == 0);
+    hf_watchdog_deinit(rt);
     if (rt->reports_overflow) {
         env->ops->overflow_close(env, rt);
     }
@@ -374,8 +381,8 @@ static void destroy(hf_runtime *rt)
     rt->allocator.release(rt->allocator.state, rt, sizeof *rt);
 }
 
-/* All under the lock: whoever sees the mark, or the cancel of the last scope, may free the runtime at once, and that takes the
- * lock first. Unlocking it is the last access here. */
+/* All under the lock: a thread that sees the mark, or the cancel of the last scope, may free the runtime at once,
+ * but has to take the lock first. Unlocking is the last access here. */
 static void cancel_roots(hf_runtime *rt)
 {
     hf_spin_lock(&rt->roots_lock);
@@ -385,6 +392,7 @@ static void cancel_roots(hf_runtime *rt)
     HF_LIST_EACH(node, &rt->roots)
     {
         hf_scope *scope = HF_CONTAINER(node, hf_scope, roots);
+        hf_assert(scope->by_thread && scope->rt == rt);
         if (hf_scope_is_outermost(scope)) {
             hf_scope_cancel_post(scope, HF_CAUSE_SHUTDOWN, "runtime", true);
         }
@@ -426,7 +434,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
         return HF_OK;
     }
     HF_VERB_ENTER(self, hf_runtime_free, runtime);
-    if (self->rt == runtime && (self->sched != NULL || self->job != NULL)) {
+    if (self->rt == runtime && (self->sched != NULL || self->branch != NULL)) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE, "a runtime cannot be freed by one of its own fibers or pool threads"));
     }
@@ -442,9 +450,9 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     HF_LEAVE(self, HF_OK);
 }
 
-/* ---- Using --------------------------------------------------------------------------------------------------------- */
+/* ---- Using ------------------------------------------------------------------------------------------------------- */
 
-/* The body's own failure says more than that the runtime could not be freed because of it. */
+/* The failure of the body says more than that the runtime could not be freed because of it. */
 static hf_status end_run(hf_runtime *rt, hf_status status)
 {
     hf_fiber *self = hf_enter(rt);
@@ -488,7 +496,7 @@ hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options
 hf_runtime *hf_runtime_current(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
-    return self != NULL && (self->sched != NULL || self->job != NULL) ? self->rt : NULL;
+    return self != NULL && (self->sched != NULL || self->branch != NULL) ? self->rt : NULL;
 }
 
 int hf_runtime_fd(hf_runtime *runtime)
@@ -502,6 +510,7 @@ int hf_runtime_fd(hf_runtime *runtime)
 /* False: another thread is in hf_runtime_turn. One that only drives while it waits makes room. */
 static bool begin_turn(hf_runtime *rt)
 {
+    hf_assert(rt->hosted);
     hf_env *env = rt->env;
     atomic_store(&rt->driver, env->ops->thread_id(env));
     for (;;) {
@@ -548,7 +557,8 @@ static hf_runtime *or_current(hf_runtime *runtime)
     return runtime != NULL ? runtime : hf_runtime_current();
 }
 
-/* Whose clock the caller has. It stands still when the crew was evicted: whoever waits for it to move waits for ever. */
+/* The crew whose clock the caller has. That clock stands still once the crew was evicted, so a loop that waits for
+ * it never ends: the call counts. */
 static hf_crew *crew_of_self(void)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
@@ -615,7 +625,7 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
         stats.switches += __atomic_load_n(&c->switches, __ATOMIC_RELAXED);
         stats.steals += __atomic_load_n(&c->steals, __ATOMIC_RELAXED);
         stats.wakes_remote += __atomic_load_n(&c->wakes_remote, __ATOMIC_RELAXED);
-        stats.branches -= __atomic_load_n(&c->jobs_done, __ATOMIC_RELAXED);
+        stats.branches -= __atomic_load_n(&c->branches_done, __ATOMIC_RELAXED);
         stats.scopes += __atomic_load_n(&c->scopes_opened, __ATOMIC_RELAXED);
         stats.scopes -= __atomic_load_n(&c->scopes_closed, __ATOMIC_RELAXED);
     }
@@ -627,8 +637,8 @@ hf_status hf_runtime_stats(hf_runtime *runtime, hf_stats *ret_stats)
     stats.pool_depth = atomic_load(&rt->pool_depth);
     stats.pool_threads = atomic_load(&rt->pool_threads);
     stats.stranded = hf_stranded_count(rt);
-    stats.stuck = hf_watch_stuck(rt);
-    stats.zombies = hf_watch_zombies(rt);
+    stats.stuck = hf_watchdog_stuck(rt);
+    stats.zombies = hf_watchdog_zombies(rt);
     stats.threads = rt->hosted ? 0 : (uint64_t)rt->sched_count;
     *ret_stats = stats;
     HF_LEAVE(self, HF_OK);

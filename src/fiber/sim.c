@@ -1,8 +1,8 @@
-/* The verbs of holdfast/sim.h that can fail: what is behind them is the environment's (env/sim), which has no fiber to
- * keep a sentence for.
+/* The verbs of holdfast/sim.h that can fail. Their implementation is in the environment (env/sim), which knows no
+ * fibers, so it cannot store an error message.
  *
- * A simulation needs no runtime, so a process that fork() made may have one too. There hf_enter gives no fiber, and the
- * sentence is lost. */
+ * A simulation needs no runtime, so a process that was made by fork() may use one, too. There hf_enter returns NULL,
+ * and the message is lost. */
 #include "env/sim/sim.h"
 #include "fiber/enter.h"
 #include "fiber/fail.h"

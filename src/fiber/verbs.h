@@ -1,8 +1,9 @@
 /* The table of verbs, verbs.def, as the code enforces it: how a public verb begins.
  *
- * Each row becomes constants, so a check that a verb does not need costs nothing. Enforced here, from the table alone: the columns
- * "workflow", "forked" and "hook". What a verb answers on a plain fiber, in an activity and on a thread of somebody else depends on
- * what it acts on, so the verbs see to that themselves; tests/unit/fiber/verbs_test.c calls every verb in every place. */
+ * Each row becomes constants, so a check that a verb does not need costs nothing. The columns "workflow", "forked"
+ * and "hook" are enforced here, from the table alone. The answers on a plain fiber, in an activity and on a foreign
+ * thread depend on the object that a verb acts on, so the verbs check them; tests/unit/fiber/verbs_test.c calls
+ * every verb in every place. */
 #ifndef HF_FIBER_VERBS_H
 #define HF_FIBER_VERBS_H
 

@@ -1,6 +1,6 @@
 /* Activities that do not end: they ignore a cancel, their timeout, the worker's stop.
  *
- * The runtime watches an activity on a thread of the pool from its cancel on (fiber/watch/watch_jobs.c): it
+ * The runtime watches an activity on a thread of the pool from its cancel on (fiber/watch/watch_pool.c): it
  * interrupts the activity repeatedly and counts it as a zombie after the grace. An activity on a fiber (.on_fiber)
  * is a zombie when its fiber is (fiber/watch/watch.c). In both cases its slot goes to another activity then, and is
  * not given back a second time when the zombie ends. */
@@ -50,12 +50,12 @@ static void label(void *arg, hf_label *ret_label)
 
 hf_status hf_activity_watch_pool(hf_worker *worker)
 {
-    static const hf_watch_ops OPS = {label, on_zombie};
+    static const hf_watchdog_ops OPS = {label, on_zombie};
     hf_op op;
     hf_op_init(&op);
     hf_fiber *self = hf_enter(worker->rt);
     hf_assert(worker->pool != NULL);
-    hf_status status = hf_watch_pool(&op, worker->pool, &OPS);
+    hf_status status = hf_watchdog_pool(&op, worker->pool, &OPS);
     HF_LEAVE(self, status == HF_OK ? HF_OK : hf_op_end(self, &op));
 }
 
@@ -70,7 +70,7 @@ void hf_activity_see_zombies(hf_worker *worker)
     {
         activity *act = HF_CONTAINER(node, activity, busy);
         const hf_fiber *fiber = atomic_load_explicit(&act->fiber, memory_order_relaxed);
-        bool is_zombie = fiber != NULL && hf_watch_is_zombie(worker->rt, fiber);
+        bool is_zombie = fiber != NULL && hf_watchdog_is_zombie(worker->rt, fiber);
         if (is_zombie && atomic_exchange(&act->has_slot, false)) {
             if (count < REPORT_MAX) {
                 describe(act, now, texts[count]);

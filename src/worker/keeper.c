@@ -95,12 +95,12 @@ hf_status hf_worker_stop(hf_worker *worker)
 /* The watchdog has reported a fiber. If it belongs to a workflow, its step is answered as failed. */
 static void answer_stuck(hf_worker *worker)
 {
-    int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
+    int64_t limit = hf_watchdog_figures_of(&worker->rt->watchdog).stuck_ns;
     hf_arena arena;
     hf_arena_init(&arena, worker->memory);
     hf_stuck_step step;
     int64_t now = hf_now(worker->rt).ns;
-    while (limit != HF_WATCH_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step)) {
+    while (limit != HF_WATCHDOG_NEVER && hf_wf_cache_give_up(worker, now - limit, &arena, &step)) {
         hf_op why;
         hf_op_init(&why);
         (void)hf_fail(&why, HF_ERR_TIMEOUT, "%s (for %lld ms so far)", hf_wf_stuck_text,
@@ -149,7 +149,7 @@ static void let_go(hf_worker *worker)
 static void warn_of_caller(hf_worker *worker)
 {
     hf_runtime *rt = worker->rt;
-    bool can_be_replaced = !rt->hosted && hf_watch_figures_of(&rt->watchdog).may_interrupt;
+    bool can_be_replaced = !rt->hosted && hf_watchdog_figures_of(&rt->watchdog).may_interrupt;
     if (rt->hosted || (worker->near != NULL && !can_be_replaced)) {
         hf_log(rt, HF_LOG_ERROR, "worker_cannot_return", "queue=%.*s message=%s", HF_STR_ARGS(worker->queue),
                rt->hosted
@@ -239,8 +239,8 @@ static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_unti
 static hf_instant next_look(hf_worker *worker, hf_instant now)
 {
     hf_instant last = last_moment(worker);
-    int64_t limit = hf_watch_figures_of(&worker->rt->watchdog).stuck_ns;
-    bool is_alone = worker->rt->hosted && limit != HF_WATCH_NEVER;
+    int64_t limit = hf_watchdog_figures_of(&worker->rt->watchdog).stuck_ns;
+    bool is_alone = worker->rt->hosted && limit != HF_WATCHDOG_NEVER;
     bool listens = worker->listens && worker->options.stop_on != 0 && atomic_load(&worker->stop_ns) == 0;
     hf_instant look = is_alone ? hf_instant_after(now, hf_nanoseconds(limit)) : HF_INSTANT_NEVER;
     hf_instant ear = listens ? hf_instant_after(now, hf_nanoseconds(LISTEN_NS)) : HF_INSTANT_NEVER;
@@ -283,15 +283,15 @@ static void keeper_main(void *arg)
     hf_worker *worker = arg;
     /* In a simulation threads share what is thread-local. */
     hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}, .near = worker->near};
-    hf_watch_listener listener = {.word = &worker->word};
+    hf_watchdog_listener listener = {.word = &worker->word};
     hf_scope *scope = NULL;
     hf_self_set(&me.fiber.self);
     hf_status status = hf_scope_open(&scope, .name = "worker", .runtime = worker->rt, .join = HF_JOIN_COLLECT);
     status = status == HF_OK ? hf_fork(scope, hf_worker_main, worker, .name = "worker") : status;
     if (status == HF_OK) {
-        hf_watch_listen(worker->rt, &listener);
+        hf_watchdog_listen(worker->rt, &listener);
         keep(worker);
-        hf_watch_unlisten(worker->rt, &listener);
+        hf_watchdog_unlisten(worker->rt, &listener);
         HF_IGNORE(hf_join(scope));
     } else {
         worker->result = status;

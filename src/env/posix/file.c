@@ -26,7 +26,7 @@ hf_status hf_posix_file_open(hf_env *env, hf_op *op, const char *path, hf_file_m
     (void)env;
     int flags = open_flags(mode);
     if (flags < 0) {
-        return hf_fail(op, HF_ERR_INVALID, "%d is no way to open %s", (int)mode, path);
+        return hf_fail(op, HF_ERR_INVALID, "%d is not a mode to open %s with", (int)mode, path);
     }
     int fd;
     do {
@@ -104,9 +104,9 @@ static int sync_data(int fd)
     return result;
 }
 
-/* The first sync may tell of a failure that an earlier process was not told of, or fail itself. Either way what it was about is dropped
- * with the cache, and what is read afterwards is what the disk has. Only if a second one fails, too, is there still something that the
- * disk does not take. Pages that somebody has mapped stay cached. */
+/* The first sync may fail, or report a failure of which no earlier process was told. Either way the pages that it was
+ * about are dropped with the cache, and later reads get what the disk has. If a second sync fails, too, there is still
+ * data that the disk does not accept. Pages that a process has mapped stay cached. */
 hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path)
 {
     (void)env;

@@ -51,7 +51,7 @@
 extern const unsigned char hf_posix_helper_image[];
 extern const unsigned char hf_posix_helper_image_end[];
 
-/* What the processes on the way share with the host. */
+/* Memory that the two processes share with the host. */
 typedef struct hf_launch {
     int socket_fd;            /* becomes HF_WIRE_FD_SOCKET */
     int host_fd;              /* becomes HF_WIRE_FD_HOST */
@@ -237,6 +237,7 @@ hf_status hf_posix_helper_start(hf_op *op, hf_image_place first, hf_helper_start
     if (error != 0) {
         return hf_fail_errno(op, error, "cannot start the helper process for children");
     }
+    hf_assert(launch.pid > 0);
     start->pid = (pid_t)launch.pid;
     start->pid_fd = launch.pid_fd;
     return HF_OK;

@@ -1,4 +1,4 @@
-/* Bringing the helper program to life. What it does is told in helper/helper.c. */
+/* Starting the helper program, which helper/helper.c describes. */
 #ifndef HF_ENV_POSIX_HELPER_START_H
 #define HF_ENV_POSIX_HELPER_START_H
 

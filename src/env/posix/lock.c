@@ -1,12 +1,14 @@
-/* Locks by name: who has the file open has the lock, and the kernel takes it away when the process ends, however it ends.
+/* Locks by name: the process that has the file open and locked holds the lock. The kernel takes the lock away when the
+ * process ends, however it ends.
  *
- * The lock belongs to the open file description (F_OFD_SETLK), so it also keeps out a second opener in the same process, and
- * closing some other descriptor of the file does not drop it. The file holds the holder's pid, as text, negative
- * for one that will be brief; for sentences, and for who would wait for that one.
+ * The lock belongs to the open file description (F_OFD_SETLK). So it also keeps out a second opener in the same
+ * process, and closing another descriptor of the file does not release it. The file contains the holder's pid as
+ * text, which is negative if the holder will be brief: for error messages, and for a process that would wait for a
+ * brief holder.
  *
- * The holder deletes the file before it lets go. Somebody who opened it before that and gets the lock after has locked a
- * file without a name, while a third may lock a new one: so who has got the lock looks whether the name still means this file,
- * and begins again if not. */
+ * The holder deletes the file before it releases the lock. A process that opened the file before that and gets the lock
+ * afterwards has locked a file without a name, while a third one may lock a new file. So a process that got the lock
+ * checks whether the name still means this file, and begins again if not. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -16,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TRIES_MAX 100 /* each one means that a holder came and went meanwhile */
+#define TRIES_MAX 100 /* each retry means that a holder came and went meanwhile */
 
 static int open_quietly(const char *path)
 {
@@ -27,7 +29,7 @@ static int open_quietly(const char *path)
     return fd;
 }
 
-/* A link is not followed: it may lead to a file that is none of ours, which would be written to. */
+/* A link is not followed: it may lead to a file that is not ours, which would be written to. */
 static hf_status refuse_to_open(hf_op *op, int error, const char *path)
 {
     if (error == ELOOP) {
@@ -103,6 +105,7 @@ hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_b
 void hf_posix_lock_close(hf_env *env, const char *path, int fd)
 {
     (void)env;
+    hf_assert(fd >= 0);
     if (is_named(fd, path)) {
         (void)unlink(path);
     }

@@ -99,6 +99,7 @@ static bool has_markers(void)
 hf_guard_kind hf_posix_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_kind kind)
 {
     (void)env;
+    hf_assert(((uintptr_t)pages & 4095) == 0 && len > 0);
     if ((kind == HF_GUARD_BEST || kind == HF_GUARD_MARKER) && has_markers() &&
         madvise(pages, len, MADV_GUARD_INSTALL) == 0) {
         return HF_GUARD_MARKER;

@@ -33,6 +33,7 @@ static void set_no_delay(int fd)
 /* Removes the file of a unix socket that nobody accepts on. False: it is something else, or somebody does. */
 static bool remove_stale(const hf_address *address)
 {
+    hf_assert(address->as.any.sa_family == AF_UNIX);
     const char *path = address->as.local.sun_path;
     struct stat info;
     if (lstat(path, &info) != 0 || !S_ISSOCK(info.st_mode)) {
@@ -74,10 +75,11 @@ hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backl
     if (where.as.any.sa_family != AF_UNIX) {
         set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
     } else {
-        (void)fchmod(fd, 0600); /* what bind makes: nobody else may connect unless the program says so afterwards */
+        (void)fchmod(fd,
+                     0600); /* of the file that bind makes: other users may connect only if the program changes it */
     }
     if (where.as.any.sa_family == AF_INET6) {
-        set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY); /* the address says what is bound, whatever the system's default */
+        set_flag(fd, IPPROTO_IPV6, IPV6_V6ONLY); /* independent of the system's default */
     }
     hf_address bound = {.len = sizeof bound.as};
     if (bind_address(fd, &where, replace) != 0 || listen(fd, backlog > 0 ? backlog : SOMAXCONN) != 0 ||
@@ -198,6 +200,7 @@ hf_status hf_posix_resolve(hf_env *env, hf_op *op, const char *host, char (*ret_
     if (used == 0 && count > 0) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "the host \"%.200s\" has no internet address", host);
     }
+    hf_assert(used <= count);
     *ret_count = used;
     return HF_OK;
 }

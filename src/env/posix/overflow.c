@@ -25,8 +25,9 @@ typedef struct hf_overflow_entry {
 static hf_overflow_entry entries[RUNTIMES_MAX];
 static struct sigaction before_segv; /* written before the handler is in place */
 static struct sigaction before_bus;
-static int entry_count;         /* entries in use; under the lock */
-static atomic_int report_count; /* handlers that are asking: nobody whom they may have found goes meanwhile */
+static int entry_count; /* entries in use; under the lock */
+static atomic_int
+    report_count; /* handlers that are asking runtimes; an entry that they may have found is not freed meanwhile */
 static _Thread_local int own_reports __attribute__((
     tls_model("initial-exec"))); /* of those, on this thread: a fatal hook may end everything from there */
 static pthread_mutex_t entries_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -125,6 +126,7 @@ hf_status hf_posix_overflow_open(hf_env *env, hf_op *op, bool (*on_fault)(void *
         while (atomic_load(&entries[idx].on_fault) != NULL) {
             idx++;
         }
+        hf_assert(idx < RUNTIMES_MAX); /* the count says that one is free */
         atomic_store(&entries[idx].state, state);
         atomic_store(&entries[idx].on_fault, on_fault);
         entry_count++;
@@ -140,6 +142,7 @@ void hf_posix_overflow_close(hf_env *env, void *state)
     for (size_t i = 0; i < RUNTIMES_MAX; i++) {
         if (atomic_load(&entries[i].on_fault) != NULL && atomic_load(&entries[i].state) == state) {
             atomic_store(&entries[i].on_fault, NULL);
+            hf_assert(entry_count > 0);
             entry_count--;
             if (entry_count == 0) {
                 put_back(SIGSEGV, &before_segv);

@@ -24,7 +24,7 @@ struct hf_poller {
     int epoll_fd;
     int bell_fd;      /* an eventfd; its address here is the cookie of the bell */
     int timer_fd;     /* -1 until poller_arm is first called; its address here is the cookie of the timer */
-    int64_t armed_ns; /* what the timer is set to; 0 = nothing */
+    int64_t armed_ns; /* deadline to which the timer is set; 0 = none */
     atomic_uint rung; /* 1 from a ring until it is heard */
 };
 
@@ -80,6 +80,7 @@ static hf_status fail_watch(hf_op *op, int error, int fd)
 hf_status hf_posix_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd, int events, bool is_new, void *cookie)
 {
     (void)env;
+    hf_assert((events & ~(HF_READABLE | HF_WRITABLE)) == 0);
     struct epoll_event event = {.events = EPOLLET, .data.ptr = cookie};
     if (events == 0) {
         /* Closing a descriptor takes it out of the set too: not finding it is success. */
@@ -98,7 +99,7 @@ hf_status hf_posix_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd,
     int how = is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     int result = epoll_ctl(poller->epoll_fd, how, fd, &event);
     if (result != 0 && (errno == EEXIST || errno == ENOENT)) {
-        /* The number was closed and opened again behind our back: what counts is what the kernel has. */
+        /* The number was closed and opened again without our knowledge: the kernel's state counts. */
         how = errno == EEXIST ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
         result = epoll_ctl(poller->epoll_fd, how, fd, &event);
     }
@@ -143,9 +144,10 @@ static int translate(uint32_t events)
     return result | ((events & EPOLLOUT) != 0 ? HF_WRITABLE : 0);
 }
 
-/* Hands the caller's events over and keeps the bell and the timer to itself. */
+/* Returns the caller's events, and handles those of the bell and the timer. */
 static int take(hf_poller *poller, const struct epoll_event *batch, int batch_count, hf_event *ret_events)
 {
+    hf_assert(batch_count <= HF_EVENTS_PER_POLL);
     int count = 0;
     for (int i = 0; i < batch_count; i++) {
         void *cookie = batch[i].data.ptr;
@@ -198,6 +200,7 @@ int hf_posix_poller_fd(hf_env *env, hf_poller *poller)
 
 static bool open_timer(hf_poller *poller)
 {
+    hf_assert(poller->timer_fd < 0);
     int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (fd < 0 || watch(poller->epoll_fd, fd, EPOLLIN, &poller->timer_fd) != 0) {
         hf_posix_close(NULL, fd);

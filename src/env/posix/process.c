@@ -1,5 +1,5 @@
-/* Child processes, seen from the host: packets to and from the helper. What the helper does is told in helper/helper.c,
- * how it is started in helper_start.c. */
+/* Child processes on the side of the host: packets to and from the helper. helper/helper.c describes the helper,
+ * helper_start.c how it is started. */
 #include "env/posix/posix.h"
 
 #include "env/posix/helper/wire.h"
@@ -105,13 +105,13 @@ void hf_posix_helper_close(hf_env *env, hf_helper *helper)
 /* ---- Starting ---- */
 
 /* Arguments and environment as one block: see wire.h. */
-typedef struct hf_payload {
+typedef struct hf_spawn_block {
     unsigned char *bytes;
     size_t len;
     size_t at;       /* where the next string goes */
     uint64_t *slots; /* the numbers at its beginning */
     size_t slot_idx; /* the next of them */
-} hf_payload;
+} hf_spawn_block;
 
 static size_t count_strings(const char *const *strings, size_t *len)
 {
@@ -123,7 +123,7 @@ static size_t count_strings(const char *const *strings, size_t *len)
     return count;
 }
 
-static uint64_t put_string(hf_payload *payload, const char *text)
+static uint64_t put_string(hf_spawn_block *payload, const char *text)
 {
     hf_assert(text != NULL);
     size_t len = strlen(text) + 1;
@@ -133,7 +133,7 @@ static uint64_t put_string(hf_payload *payload, const char *text)
     return payload->at - len;
 }
 
-static void put_strings(hf_payload *payload, const char *const *strings, size_t count)
+static void put_strings(hf_spawn_block *payload, const char *const *strings, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         payload->slots[payload->slot_idx++] = put_string(payload, strings[i]);
@@ -141,7 +141,7 @@ static void put_strings(hf_payload *payload, const char *const *strings, size_t 
     payload->slots[payload->slot_idx++] = 0;
 }
 
-static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request *request, hf_payload *payload)
+static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request *request, hf_spawn_block *payload)
 {
     const char *const *env = spawn->env != NULL ? spawn->env : (const char *const *)(void *)environ;
     static const char *const NO_ENV[] = {NULL};
@@ -175,7 +175,7 @@ static hf_status make_payload(hf_op *op, const hf_spawn *spawn, hf_wire_request 
 
 static hf_status open_payload(hf_env *env, hf_op *op, const hf_spawn *spawn, hf_wire_request *request, int *ret_fd)
 {
-    hf_payload payload = {0};
+    hf_spawn_block payload = {0};
     HF_TRY(make_payload(op, spawn, request, &payload));
     hf_status status = HF_OK;
     int fd = memfd_create("holdfast-spawn", MFD_CLOEXEC);

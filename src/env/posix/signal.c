@@ -1,11 +1,13 @@
-/* Signals, in two roles: those a host asked to receive, and those a host granted for interrupting our own threads.
+/* Signals, in two roles: signals that a host wants to receive, and signals that a host granted for interrupting our own
+ * threads.
  *
- * A slot per signal number says who has it. Handlers only read slots; open and close change them under one lock. A
- * received signal becomes a byte in a pipe, or in that of each who shares it. Closing waits until no handler is between looking at the slot and
- * writing, else a late one could write into whatever got the pipe's number next.
+ * There is a slot per signal number, which records how the signal is used. Handlers only read slots; open and close
+ * change them under one lock. A received signal becomes a byte in a pipe, or in the pipe of each receiver that
+ * shares it. Closing waits until no handler is between reading the slot and writing, because a late handler could
+ * write into a descriptor that has got the pipe's number meanwhile.
  *
- * A process that the host forked inherits handlers and pipes but is not ours: there a received signal is given back
- * to the action that was in place before, so that such a child can be ended like any other. */
+ * A process that the host forked inherits handlers and pipes, but does not belong to us: there a received signal is
+ * given to the action that was in place before, so that such a child can be ended like any other. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -15,29 +17,29 @@
 #include <unistd.h>
 
 #define SIGNAL_MAX 64 /* the kernel's highest number; fits a byte */
-#define EARS_MAX 64   /* who shares a signal: each has two descriptors, and a handler looks at all of them */
+#define EARS_MAX 64   /* receivers that share a signal: each has two descriptors, and a handler looks at all of them */
 
 typedef enum hf_signal_role {
     HF_SIGNAL_FREE,
     HF_SIGNAL_RECEIVED, /* by one */
-    HF_SIGNAL_SHARED,   /* by everybody who shares it */
+    HF_SIGNAL_SHARED,   /* by several receivers */
     HF_SIGNAL_INTERRUPT
 } hf_signal_role;
 
 /* One pipe. */
 typedef struct hf_signal_ear {
-    atomic_int write_end; /* its descriptor and one, 0 = nobody's */
-    int read_fd;          /* says whose it is; under the lock */
+    atomic_int write_end; /* its descriptor plus one; 0 = free */
+    int read_fd;          /* identifies the receiver; under the lock */
 } hf_signal_ear;
 
 typedef struct hf_signal_slot {
-    hf_signal_role role;             /* who has it; under the lock */
+    hf_signal_role role;             /* how it is used; under the lock */
     int use_count;                   /* interrupt: how many opened it; under the lock */
-    struct sigaction before;         /* what to put back; written before the handler is in place */
-    hf_signal_ear ears[EARS_MAX];    /* received: who is told */
+    struct sigaction before;         /* the action to restore; written before the handler is installed */
+    hf_signal_ear ears[EARS_MAX];    /* received: the pipes to write to */
     atomic_int running_count;        /* received: handlers at work */
     atomic_int owner_pid;            /* received: the process that opened it */
-    void (*_Atomic on_signal)(void); /* interrupt: what to call */
+    void (*_Atomic on_signal)(void); /* interrupt: the function to call */
 } hf_signal_slot;
 
 static hf_signal_slot slots[SIGNAL_MAX + 1];
@@ -47,7 +49,7 @@ static void tell(hf_signal_ear *ear, int number)
 {
     int end = atomic_load(&ear->write_end);
     unsigned char byte = (unsigned char)number;
-    /* A full pipe holds thousands already: one more of the same would not be news. */
+    /* A full pipe holds thousands of signals already: one more of the same makes no difference. */
     ssize_t put = end > 0 ? write(end - 1, &byte, 1) : 0;
     (void)put;
 }
@@ -98,6 +100,7 @@ static hf_status check_number(hf_op *op, int number)
 /* Puts the old action back, unless somebody else has replaced ours meanwhile. */
 static void put_back(int number)
 {
+    hf_assert(slots[number].role != HF_SIGNAL_FREE); /* env-E6 */
     struct sigaction now;
     if (sigaction(number, NULL, &now) != 0) {
         return;
@@ -108,7 +111,7 @@ static void put_back(int number)
     }
 }
 
-/* Under the lock. The ear with this reader, or for -1 one that is nobody's; NULL = there is none. */
+/* Under the lock. The ear with this reader, or for -1 a free one; NULL = there is none. */
 static hf_signal_ear *ear_of(hf_signal_slot *slot, int read_fd)
 {
     for (int i = 0; i < EARS_MAX; i++) {
@@ -121,10 +124,11 @@ static hf_signal_ear *ear_of(hf_signal_slot *slot, int read_fd)
     return NULL;
 }
 
-/* Under the lock. Nobody has it yet: the handler is put in place. */
+/* Under the lock. The signal is not received yet: the handler is installed. */
 static hf_status receive_first(hf_op *op, int number)
 {
     hf_signal_slot *slot = &slots[number];
+    hf_assert(slot->role == HF_SIGNAL_FREE);
     if (sigaction(number, NULL, &slot->before) != 0) {
         return hf_fail_errno(op, errno, "cannot read the action of signal %d", number);
     }
@@ -151,6 +155,7 @@ static hf_status receive(hf_op *op, int number, hf_signal_role role, const int e
         return hf_fail(op, HF_ERR_LIMIT, "signal %d is shared by %d in this process, and more cannot be", number,
                        EARS_MAX);
     }
+    hf_assert(slot->role != HF_SIGNAL_RECEIVED && ends[0] >= 0 && ends[1] >= 0); /* one receiver, or all share it */
     ear->read_fd = ends[0];
     atomic_store(&ear->write_end, ends[1] + 1);
     hf_status status = is_joined ? HF_OK : receive_first(op, number);
@@ -170,6 +175,7 @@ static int receive_no_more(int number, int read_fd)
     if (ear == NULL) {
         return -1;
     }
+    hf_assert(slot->role == HF_SIGNAL_RECEIVED || slot->role == HF_SIGNAL_SHARED);
     int others = 0;
     for (int i = 0; i < EARS_MAX; i++) {
         others += &slot->ears[i] != ear && atomic_load(&slot->ears[i].write_end) != 0 ? 1 : 0;
@@ -181,6 +187,7 @@ static int receive_no_more(int number, int read_fd)
     while (atomic_load(&slot->running_count) != 0) {
         (void)sched_yield();
     }
+    hf_assert(end > 0 && (others == 0 || slot->role == HF_SIGNAL_SHARED));
     slot->role = others == 0 ? HF_SIGNAL_FREE : slot->role;
     return end - 1;
 }
@@ -300,6 +307,7 @@ void hf_posix_interrupt_close(hf_env *env, int number)
     (void)pthread_mutex_lock(&slots_lock);
     hf_signal_slot *slot = &slots[number];
     if (slot->role == HF_SIGNAL_INTERRUPT) {
+        hf_assert(slot->use_count > 0);
         slot->use_count--;
         if (slot->use_count == 0) {
             put_back(number);

@@ -80,7 +80,7 @@ hf_status hf_posix_shutdown(hf_env *env, hf_op *op, int fd)
         return hf_fail(op, HF_ERR_RESET, "descriptor %d is not connected any more", fd);
     }
     if (errno == ENOTSOCK) {
-        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is no socket: close it to end what is written", fd);
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is not a socket: close it to end the stream", fd);
     }
     return hf_fail_errno(op, errno, "cannot shut descriptor %d down", fd);
 }

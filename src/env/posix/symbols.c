@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FUNCTIONS_MAX = 1 << 22, STRINGS_LEN_MAX = 1 << 28 }; /* a table beyond these is no help in a dump */
+enum { FUNCTIONS_MAX = 1 << 22, STRINGS_LEN_MAX = 1 << 28 }; /* larger tables are not read */
 
 typedef struct function {
     uintptr_t value; /* address as linked */
@@ -45,7 +45,7 @@ static unsigned long long unloads; /* as of the last look */
 /* ---- Finding the module ------------------------------------------------------------------------------------------ */
 
 typedef struct module {
-    uintptr_t pc; /* in: who is looked for */
+    uintptr_t pc; /* in: the address that is looked for */
     uintptr_t bias;
     bool is_program;
     bool found;
@@ -143,6 +143,7 @@ static void copy_functions(table *into, const ElfW(Sym) * symbols, size_t count,
             into->functions[into->count++] = (function){symbols[i].st_value, symbols[i].st_size, symbols[i].st_name};
         }
     }
+    hf_assert(into->count <= kept);
     qsort(into->functions, into->count, sizeof(function), by_value);
 }
 
@@ -244,6 +245,7 @@ static const function *find_function(const table *in, uintptr_t value)
     if (lo == 0) {
         return NULL;
     }
+    hf_assert(lo <= in->count && in->functions[lo - 1].value <= value);
     const function *at = &in->functions[lo - 1];
     return at->len == 0 || value - at->value < at->len ? at : NULL;
 }

@@ -1,8 +1,8 @@
 /* Threads of the library.
  *
  * They block all signals but faults and the library's own interrupts: a host's handler must not run on a fiber's
- * small stack, and a host's sigwait must get what it waits for. A thread's record has two owners, the thread itself
- * and the one who started it; the last to let go frees it. */
+ * small stack, and a host's sigwait must get the signals that it waits for. The record of a thread has two owners, the
+ * thread itself and its starter; the last one that lets go frees it. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ struct hf_thread {
     pthread_t handle;        /* valid until joined or forgotten */
     atomic_int owner_count;  /* 2 while it runs and is known, then 1, then freed */
     char name[NAME_LEN_MAX]; /* as the kernel shows it */
-    void (*main)(void *);    /* what it runs, once */
+    void (*main)(void *);    /* the function that it runs, once */
     void *arg;               /* the caller's */
 };
 
@@ -40,7 +40,9 @@ int hf_posix_core_count(hf_env *env)
 
 static void let_go(hf_thread *thread)
 {
-    if (atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel) == 1) {
+    int before = atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel);
+    hf_assert(before == 1 || before == 2); /* the thread itself, and the one that joins or forgets it */
+    if (before == 1) {
         free(thread);
     }
 }

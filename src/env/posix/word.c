@@ -39,7 +39,7 @@ void hf_posix_word_wake(hf_env *env, hf_word *word, int count)
 {
     (void)env;
     long result = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
-    /* The word may be gone by now, when the thread that saw its value freed it: EFAULT is no news. */
+    /* The word may be gone by now, if the thread that saw its value freed it: EFAULT is ignored. */
     (void)result;
 }
 

@@ -75,7 +75,7 @@ hf_status hf_sim_address_parse(hf_op *op, const char *text, hf_sim_address *ret_
         return parse_tcp(op, text, ret_address);
     }
     if (strncmp(text, "unix:", 5) != 0) {
-        return hf_fail(op, HF_ERR_INVALID, "\"%s\" is no address: tcp:HOST:PORT or unix:PATH", text);
+        return hf_fail(op, HF_ERR_INVALID, "\"%s\" is not an address: tcp:HOST:PORT or unix:PATH", text);
     }
     size_t len = strlen(text + 5);
     if (len == 0 || len > UNIX_PATH_LEN_MAX) {

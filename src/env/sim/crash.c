@@ -1,4 +1,4 @@
-/* What the next boot finds, and the test's own hand on the disk.
+/* The disk that the next boot finds, and files that a test puts there or reads.
  *
  * Of what was written and not synced a power cut leaves, file by file and by seed:
  *
@@ -7,8 +7,9 @@
  *   a torn one   the new length, but each new block is there or not: then it reads as before, or as zeros
  *   everything
  *
- * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed before
- * (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not safe either. */
+ * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed
+ * before (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not
+ * safe either. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static size_t first_change(const hf_sim_image *a, const hf_sim_image *b)
 static void keep_prefix(hf_rng *rng, hf_sim_file *file, size_t start)
 {
     hf_sim_image *now = &file->now;
+    hf_assert(start <= now->len && start % BLOCK_LEN == 0);
     size_t blocks = (now->len - start) / BLOCK_LEN;
     size_t cut = start + BLOCK_LEN * (size_t)hf_rng_below(rng, blocks + 1);
     if (cut < file->synced.len) {
@@ -49,6 +51,7 @@ static void keep_prefix(hf_rng *rng, hf_sim_file *file, size_t start)
 static void tear(hf_rng *rng, hf_sim_file *file, size_t start)
 {
     hf_sim_image *now = &file->now;
+    hf_assert(start % BLOCK_LEN == 0);
     for (size_t at = start; at < now->len; at += BLOCK_LEN) {
         if (hf_rng_below(rng, 2) == 0) {
             continue;
@@ -129,6 +132,7 @@ hf_status hf_sim_boot(hf_env *env, hf_op *op)
         if (!restart_file(sim, file)) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for the simulated disk");
         }
+        hf_assert(file->errors == 0); /* a boot reads the disk, not the cache */
         sim->disk_len += (int64_t)file->now.len;
     }
     return HF_OK;

@@ -1,4 +1,4 @@
-/* What is under way in the simulated network: bytes, ends of streams, resets, knocks at listeners.
+/* Messages under way in the simulated network: bytes, ends of streams, resets, knocks at listeners.
  *
  * Every write becomes one delivery, due after a latency drawn by the seed, but never before what was sent earlier in
  * the same direction. A delivery of bytes carries no bytes: they lie in the flow's ring from the moment they are
@@ -71,6 +71,7 @@ void hf_sim_delivery_send(hf_sim *sim, hf_sim_delivery_kind kind, hf_sim_link *l
 
 static hf_sim_delivery heap_pop(hf_sim *sim)
 {
+    hf_assert(sim->heap_count > 0);
     hf_sim_delivery first = sim->heap[0];
     hf_sim_delivery last = sim->heap[--sim->heap_count];
     uint32_t idx = 0;
@@ -115,7 +116,7 @@ void hf_sim_link_unref(hf_sim_link *link)
     }
 }
 
-/* Both sides get `error` from here on; what is under way is lost. */
+/* Both sides get `error` from here on. Messages under way are lost. */
 void hf_sim_link_break(hf_sim *sim, hf_sim_link *link, hf_status error)
 {
     if (link->state == HF_SIM_BROKEN) {
@@ -167,6 +168,7 @@ static void knock(hf_sim *sim, hf_sim_link *link)
         }
         return;
     }
+    hf_assert(link->state != HF_SIM_CONNECTED && !hf_node_is_linked(&link->node)); /* it knocks once at a time */
     link->state = HF_SIM_CONNECTED;
     link->refs++;
     hf_list_push_back(&desc->as.listener.queue, &link->node);

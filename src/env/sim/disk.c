@@ -1,6 +1,6 @@
-/* The simulated disk. Each file has two images: `now`, which reads see and writes change, and `synced`, which the last
- * file_sync made safe. The operations here only keep these two; writeback.c says what a sync writes, above all one that fails,
- * and crash.c what a power cut leaves.
+/* The simulated disk. Each file has two images: `now`, which reads see and writes change, and `synced`, which the
+ * last file_sync made safe. The operations here only keep these two; writeback.c says what a sync writes, above all
+ * one that fails, and crash.c what a power cut leaves.
  *
  * An operation may take virtual time, so a caller can be canceled, and others run, while it is on the disk. Every call
  * counts as one operation; after crash_after of them the power is gone and each fails with HF_ERR_IO. The write that
@@ -113,7 +113,7 @@ static hf_status desc_of(hf_sim *sim, hf_op *op, int fd, hf_sim_desc **ret_desc)
 {
     hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
     if (desc == NULL || desc->kind != HF_SIM_FILE) {
-        return hf_fail(op, HF_ERR_IO, "descriptor %d is no open file of this simulation", fd);
+        return hf_fail(op, HF_ERR_IO, "descriptor %d is not an open file of this simulation", fd);
     }
     if (desc->as.file.generation != sim->disk_generation) {
         return hf_fail(op, HF_ERR_IO, "descriptor %d is from before the restart", fd);
@@ -293,9 +293,9 @@ hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd)
     return traced(sim, status, 5);
 }
 
-/* ---- Removing, and locks by name -------------------------------------------------------------------------------------- */
+/* ---- Removing, and locks by name ---- */
 
-/* Gone for good: the directory is safe at once. What listened there and stayed behind goes, too. */
+/* The file is gone for good: the directory is synced at once. A socket file that a listener left there goes, too. */
 static void drop_name(hf_sim *sim, const char *path)
 {
     hf_sim_file *file = hf_sim_file_find(sim, path);

@@ -16,7 +16,7 @@ enum {
 };
 _Static_assert(PORT_FIRST + PORT_COUNT <= 65536, "a port has 16 bits");
 
-/* Whether somebody who asks for `a` means the listener at `b`. */
+/* Whether the address `a` reaches the listener at `b`. */
 static bool is_same_place(const hf_sim_address *a, const hf_sim_address *b)
 {
     if (a->family != b->family || a->is_v6 != b->is_v6 || a->port != b->port) {
@@ -118,7 +118,7 @@ hf_status hf_sim_listen(hf_env *env, hf_op *op, const char *address, int backlog
     return HF_OK;
 }
 
-/* Who was not accepted yet is reset. */
+/* Connections that were not accepted yet are reset. */
 void hf_sim_listener_close(hf_sim *sim, hf_sim_desc *desc)
 {
     hf_list_remove(&desc->as.listener.node);
@@ -129,7 +129,7 @@ void hf_sim_listener_close(hf_sim *sim, hf_sim_desc *desc)
     }
     if (desc->as.listener.address.family == HF_SIM_UNIX) {
         hf_sim_stale *stale = (hf_sim_stale *)calloc(1, sizeof *stale);
-        if (stale != NULL) { /* without memory the file is simply gone: a litter less */
+        if (stale != NULL) { /* without memory the file is simply gone */
             memcpy(stale->path, desc->as.listener.address.host, sizeof stale->path);
             hf_list_push_back(&sim->stales, &stale->node);
         }
@@ -160,7 +160,7 @@ hf_status hf_sim_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_p
     hf_sim_deliver(sim);
     hf_sim_desc *listener = hf_sim_desc_find(sim, fd);
     if (listener == NULL || listener->kind != HF_SIM_LISTENER) {
-        return hf_fail(op, listener == NULL ? HF_ERR_IO : HF_ERR_INVALID, "descriptor %d is no listener", fd);
+        return hf_fail(op, listener == NULL ? HF_ERR_IO : HF_ERR_INVALID, "descriptor %d is not a listener", fd);
     }
     hf_node *node = hf_list_first(&listener->as.listener.queue);
     if (node == NULL) {
@@ -171,6 +171,7 @@ hf_status hf_sim_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_p
     HF_TRY(hf_sim_desc_new(sim, op, HF_SIM_STREAM, &desc)); /* nothing is lost: it stays queued */
     hf_sim_link *link = HF_CONTAINER(node, hf_sim_link, node);
     hf_list_remove(node);
+    hf_assert(listener->as.listener.queue_count > 0 && link->end[1] == NULL);
     listener->as.listener.queue_count--;
     desc->as.stream.link = link; /* takes the queue's reference */
     desc->as.stream.side = 1;
@@ -228,7 +229,7 @@ hf_status hf_sim_connect_finish(hf_env *env, hf_op *op, int fd)
     hf_sim_deliver(sim);
     hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
     if (desc == NULL || desc->kind != HF_SIM_STREAM) {
-        return hf_fail(op, desc == NULL ? HF_ERR_IO : HF_ERR_INVALID, "descriptor %d is no connection", fd);
+        return hf_fail(op, desc == NULL ? HF_ERR_IO : HF_ERR_INVALID, "descriptor %d is not a connection", fd);
     }
     const hf_sim_link *link = desc->as.stream.link;
     hf_sim_trace(sim, HF_SIM_TRACE_NET, (UINT64_C(6) << 48) | (uint64_t)link->state);

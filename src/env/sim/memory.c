@@ -3,9 +3,9 @@
  * unknown, or with another length than it was asked with, stops at once; a test can ask whether anything leaked; and a
  * run that was called off can be swept away whole.
  *
- * Released memory is filled with POISON and kept for a while (scrap). A thread that still reads it finds pointers that
- * fault and locks that are neither free nor held; one that writes to it is found out when the block is given back to the
- * host. AddressSanitizer does the same and names the very access, so its builds leave this to it. */
+ * Released memory is filled with POISON and kept for a while (scrap). A thread that still reads it finds pointers
+ * that fault and locks that are neither free nor held; one that writes to it is found out when the block is given
+ * back to the host. AddressSanitizer does the same and names the very access, so its builds leave this to it. */
 #include "env/sim/sim_private.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 enum { BLOCKS_FIRST = 256, POISON = 0xdb };
 
-/* ---- The table ---------------------------------------------------------------------------------------------------- */
+/* ---- The table ---- */
 
 bool hf_sim_may_allocate(hf_sim *sim)
 {
@@ -95,7 +95,7 @@ static void block_remove(hf_sim *sim, const void *ptr, size_t len, bool is_pages
     sim->block_count--;
 }
 
-/* ---- Scrap -------------------------------------------------------------------------------------------------------- */
+/* ---- Scrap ---- */
 
 static void check_untouched(const hf_sim_block *block)
 {
@@ -148,7 +148,7 @@ void hf_sim_scrap_drop(hf_sim *sim)
     }
 }
 
-/* ---- Blocks and pages --------------------------------------------------------------------------------------------- */
+/* ---- Blocks and pages ---- */
 
 void *hf_sim_allocate(hf_env *env, size_t len, size_t align)
 {

@@ -10,7 +10,7 @@
 
 enum {
     DESCS_FIRST = 16,
-    HOT_CHOICE_MAX = 64 /* the seed chooses among so many hot watches: bounds the walk */
+    HOT_CHOICE_MAX = 64 /* hot watches among which the seed chooses: bounds the walk */
 };
 
 /* ---- descriptors ---- */
@@ -30,7 +30,7 @@ static bool descs_grow(hf_sim *sim)
     return true;
 }
 
-/* The lowest free number, as a kernel gives it: what uses a closed descriptor soon meets a stranger's. */
+/* The lowest free number, as a kernel gives it: code that uses a closed descriptor soon finds another one there. */
 hf_status hf_sim_desc_new(hf_sim *sim, hf_op *op, hf_sim_kind kind, hf_sim_desc **ret_desc)
 {
     if (sim->desc_count >= sim->desc_count_max) {
@@ -128,6 +128,7 @@ static void watch_heat(hf_sim *sim, hf_sim_watch *watch)
 {
     if (!hf_node_is_linked(&watch->in_hot)) {
         hf_list_push_back(&watch->poller->hot, &watch->in_hot);
+        hf_assert(watch->poller->hot_count < watch->poller->watch_count);
         watch->poller->hot_count++;
         poller_wake(sim, watch->poller);
     }
@@ -192,7 +193,7 @@ hf_status hf_sim_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd, i
     hf_sim *sim = hf_sim_of(env);
     hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
     hf_sim_watch *watch = desc != NULL ? watch_find(poller, desc) : NULL;
-    (void)is_new; /* what counts is what the poller has: the number may have been closed and opened again meanwhile */
+    (void)is_new; /* the poller's own state counts: the number may have been closed and opened again */
     if (events == 0) {
         if (watch != NULL) {
             watch_free(watch);

@@ -7,17 +7,18 @@
  *                                 |   v
  *                               waiting
  *
- * Whoever leaves picks the next itself; there is no scheduler context. When nobody is runnable the clock jumps to the
- * next deadline or delivery, and when there is none of these either the run is stuck (verdict.c).
+ * A thread that leaves picks the next one itself; there is no scheduler context. When no thread is runnable, the clock
+ * jumps to the next deadline or delivery. When there is none, the run is stuck (verdict.c).
  *
- * The code above may itself switch stacks: a runtime's scheduler runs fibers, and a fiber may call any of this. So a
- * thread's context is taken anew each time it is left: it is simply where the thread stands, on whatever stack.
+ * The code above may switch stacks, too: a runtime's scheduler runs fibers, and a fiber may call any of these
+ * functions. So the context of a thread is taken anew each time the thread is left, on whatever stack it is then.
  *
  * Invariants:
- *   env-C1  exactly one thread runs, sim->current; it is RUNNABLE.
- *   env-C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot; its order depends on the seed only.
- *   env-C3  the clock moves only while nobody is runnable.
- *   env-C4  who ended is freed by somebody else, after the switch away from its stack. */
+ *   env-C1  Exactly one thread runs, sim->current; it is RUNNABLE.
+ *   env-C2  sim->runnable holds the RUNNABLE threads and no others, each at its slot. Its order depends only on the
+ *           seed.
+ *   env-C3  The clock moves only while no thread is runnable.
+ *   env-C4  A thread that has ended is freed by another one, after the switch away from its stack. */
 #include "env/sim/sim_private.h"
 
 #include <errno.h>
@@ -347,7 +348,8 @@ void hf_sim_thread_forget(hf_env *env, hf_thread *thread)
     }
 }
 
-/* It goes on with the handler. In word_wait, which may end for nothing, it is woken: a system call would return EINTR. */
+/* It goes on with the handler. In word_wait, which may end for nothing, it is woken: a system call would return
+ * EINTR. */
 hf_status hf_sim_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number)
 {
     hf_sim *sim = hf_sim_of(env);

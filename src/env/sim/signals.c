@@ -2,9 +2,9 @@
  * are only counted. */
 #include "env/sim/sim_private.h"
 
-enum { SIGNAL_NUMBER_MAX = 63 }; /* what fits the mask; SIGRTMAX is 64 and nobody's favourite */
+enum { SIGNAL_NUMBER_MAX = 63 }; /* what fits the mask; SIGRTMAX, which is 64, does not */
 
-/* Whether somebody has one of them, and would not share it with who asks. */
+/* Whether one of the signals is open already, and is not shared with the caller. */
 static bool is_taken(const hf_sim *sim, uint64_t mask, bool is_shared)
 {
     for (uint32_t i = 0; i < sim->desc_capacity; i++) {
@@ -23,7 +23,7 @@ static hf_status signals_open(hf_env *env, hf_op *op, const int *numbers, size_t
     uint64_t mask = 0;
     for (size_t i = 0; i < count; i++) {
         if (numbers[i] < 1 || numbers[i] > SIGNAL_NUMBER_MAX) {
-            return hf_fail(op, HF_ERR_INVALID, "%d is no signal", numbers[i]);
+            return hf_fail(op, HF_ERR_INVALID, "%d is not a signal", numbers[i]);
         }
         mask |= UINT64_C(1) << numbers[i];
     }
@@ -58,6 +58,7 @@ hf_status hf_sim_signals_read(hf_env *env, hf_op *op, int fd, int *ret_number)
     if (desc->as.signals.count == 0) {
         return hf_fail(op, HF_ERR_AGAIN, "no signal is queued");
     }
+    hf_assert(desc->as.signals.count <= HF_SIM_SIGNALS_MAX && desc->as.signals.first < HF_SIM_SIGNALS_MAX);
     *ret_number = desc->as.signals.numbers[desc->as.signals.first];
     desc->as.signals.first = (desc->as.signals.first + 1) % HF_SIM_SIGNALS_MAX;
     desc->as.signals.count--;
@@ -77,7 +78,7 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number)
         return hf_fail(op, HF_ERR_MISUSE, "a simulated environment is needed to raise a signal");
     }
     if (number < 1 || number > SIGNAL_NUMBER_MAX) {
-        return hf_fail(op, HF_ERR_INVALID, "%d is no signal", number);
+        return hf_fail(op, HF_ERR_INVALID, "%d is not a signal", number);
     }
     hf_sim *sim = hf_sim_of(env);
     hf_status status = HF_ERR_NOT_FOUND;

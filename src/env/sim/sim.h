@@ -1,4 +1,4 @@
-/* What is behind the verbs of holdfast/sim.h, and what tests may do to a simulated environment beyond them: catch a run
+/* The functions behind the verbs of holdfast/sim.h, and functions for tests of a simulated environment: catch a run
  * that hangs, fail allocations, bound descriptors, and read counters. */
 #ifndef HF_ENV_SIM_SIM_H
 #define HF_ENV_SIM_SIM_H
@@ -23,9 +23,9 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number);
  * environment is freed. A main thread that turns a runtime itself may be on a fiber's stack: exit, do not longjmp. */
 void hf_sim_on_stuck(hf_env *env, void (*hook)(void *state, const char *report), void *state);
 
-/* From now on a thread that comes to a point (hf_point) is held there with this chance, in 1/1000: as if it had lost its
- * processor, it does not run while others can, for up to some thousand of their steps. Meanwhile they get further than by
- * switches alone: the object that it has just let go of may be freed. */
+/* From now on a thread that comes to a point (hf_point) is held there with this chance, in 1/1000: as if it had lost
+ * its processor, it does not run while others can, for up to some thousand of their steps. Meanwhile they get
+ * further than by switches alone: the object that it has just let go of may be freed. */
 void hf_sim_hold(hf_env *env, int permille);
 
 /* Fails the nth allocation from now, counted from 1 (0 = none any more), and with `forever` all that follow. What may
@@ -33,7 +33,7 @@ void hf_sim_hold(hf_env *env, int permille);
 void hf_sim_fail_allocation(hf_env *env, uint64_t nth, bool forever);
 /* Allocations so far, failed ones included. */
 uint64_t hf_sim_allocations(const hf_env *env);
-/* What was allocated or reserved and not released: a leak when everything was freed. */
+/* Blocks and mappings that are not released yet: leaks, once everything was freed. */
 uint64_t hf_sim_allocations_live(const hf_env *env);
 
 /* Descriptors that may be open at once; beyond it HF_ERR_LIMIT. Default: 100,000. */

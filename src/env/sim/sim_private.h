@@ -50,9 +50,9 @@ struct hf_thread {
     hf_node node;             /* in sim->threads, by age, until it is freed */
     hf_context context;       /* where it was left: on its own stack, or on that of a fiber that it ran */
     hf_context birth;         /* as made; TSan's name for its own stack */
-    hf_self *self;            /* who ran on it when it was left */
-    int error;                /* errno then */
-    hf_exceptions exceptions; /* and of C++ */
+    hf_self *self;            /* the fiber that ran on it when it was left */
+    int error;                /* errno at that time */
+    hf_exceptions exceptions; /* C++ state at that time */
     hf_sim_state state;
     bool timed_out;      /* its last wait ended by the deadline */
     bool is_signalled;   /* the handler runs before it goes on */
@@ -241,9 +241,9 @@ struct hf_sim {
     hf_sim_options options; /* with the defaults filled in; 0 = off for every chance */
 
     hf_exceptions *exceptions; /* of C++, on the thread that runs all of this; NULL = the process has none */
-    hf_thread main_thread;     /* whoever is not a started thread */
+    hf_thread main_thread;     /* the thread of the host that turns the simulation */
     hf_thread *current;
-    hf_thread *left;   /* who ran before the last switch */
+    hf_thread *left;   /* the thread that ran before the last switch */
     hf_thread *corpse; /* ended, still to be freed or its stack given back */
     hf_list threads;
     hf_thread **runnable;
@@ -346,7 +346,7 @@ void hf_sim_give_up(hf_sim *sim) __attribute__((noreturn));
 /* memory.c */
 bool hf_sim_may_allocate(hf_sim *sim); /* false = this one fails by order */
 void hf_sim_blocks_drop(hf_sim *sim);
-/* Instead of free: whoever still uses it is noticed. */
+/* Instead of free: a thread that still uses the block is noticed. */
 void hf_sim_scrap(hf_sim *sim, void *ptr, size_t len);
 void hf_sim_scrap_drop(hf_sim *sim); /* at the end */
 void *hf_sim_allocate(hf_env *env, size_t len, size_t align);
@@ -377,7 +377,7 @@ int64_t hf_sim_latency(hf_sim *sim);
 int64_t hf_sim_delivery_next(const hf_sim *sim);           /* INT64_MAX = nothing is under way */
 bool hf_sim_delivery_reserve(hf_sim *sim, uint32_t count); /* false = no memory; after it that many sends succeed */
 void hf_sim_delivery_send(hf_sim *sim, hf_sim_delivery_kind kind, hf_sim_link *link, int side, int64_t at);
-void hf_sim_deliver(hf_sim *sim); /* what is due */
+void hf_sim_deliver(hf_sim *sim); /* delivers what is due */
 void hf_sim_deliveries_drop(hf_sim *sim);
 hf_sim_link *hf_sim_link_new(bool is_pipe);
 void hf_sim_link_unref(hf_sim_link *link);
@@ -436,7 +436,7 @@ hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_file_reread(hf_env *env, hf_op *op, const char *path);
 hf_status hf_sim_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_sim_lock_close(hf_env *env, const char *path, int fd);
-/* What a unix listener left behind at this path, if anything. */
+/* Removes the file that a unix listener left at this path, if any. */
 void hf_sim_stale_remove(hf_sim *sim, const char *path);
 
 /* signals.c */

@@ -70,6 +70,7 @@ bool hf_sim_stack_get(size_t len, hf_sim_stack *ret_stack)
     for (uint32_t i = stacks != NULL ? stacks->count : 0; i > 0; i--) {
         hf_sim_stack *cached = &stacks->stacks[i - 1];
         if (cached->len == len) {
+            hf_assert(stacks->count > 0 && stacks->count <= CACHED_MAX && cached->lo != NULL);
             *ret_stack = *cached;
             *cached = stacks->stacks[--stacks->count];
             return true;
@@ -97,6 +98,7 @@ void hf_sim_stack_put(hf_sim_stack *stack)
     /* Frames that never returned left their red zones behind. */
     __asan_unpoison_memory_region(stack->lo, stack->len);
 #endif
+    hf_assert(stack->len >= HF_SIM_STACK_LEN);
     cache *stacks = cache_get(true);
     if (stacks != NULL && stacks->count < CACHED_MAX) {
         stacks->stacks[stacks->count++] = *stack;

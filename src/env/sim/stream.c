@@ -1,8 +1,8 @@
 /* Reading, writing and closing simulated connections and pipes, with the faults that the options ask for.
  *
- * A short read or write leaves the descriptor ready, so it is an edge again: who takes a short count as "that was all",
- * as one may with real stream sockets, must not be left waiting. A write that is refused for nothing (full_permille)
- * hears of room a little later, for the same reason. */
+ * A short read or write leaves the descriptor ready, and another edge follows: a caller may take a short count for
+ * the end of the data, as it may with real stream sockets, and must not wait for ever. For the same reason a write
+ * that is refused for no reason (full_permille) gets an edge a little later. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -195,7 +195,7 @@ hf_status hf_sim_shutdown(hf_env *env, hf_op *op, int fd)
     HF_TRY(stream_of(sim, op, fd, &desc));
     hf_assert(desc != NULL);
     if (desc->as.stream.link->is_pipe) {
-        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is no socket: close it to end what is written", fd);
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is not a socket: close it to end the stream", fd);
     }
     finish(sim, desc->as.stream.link, desc->as.stream.side);
     hf_sim_deliver(sim);

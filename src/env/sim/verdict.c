@@ -1,5 +1,6 @@
-/* The end of a run that does not end by itself: says who waits for what, asks the hook, aborts. Runs on the main
- * thread. From here on only that one exists: the others keep their stacks until hf_sim_free, but never run again. */
+/* The end of a run that does not end by itself: reports what each thread waits for, calls the hook, aborts. Runs on
+ * the main thread. From here on only that one exists: the others keep their stacks until hf_sim_free, but never run
+ * again. */
 #include "env/sim/sim_private.h"
 
 #include <inttypes.h>

@@ -1,8 +1,9 @@
-/* What a sync of the simulated disk writes: pages that were changed since the last one, whether that worked or not.
+/* A sync of the simulated disk writes the pages that were changed since the last sync, even if that one failed.
  *
- * A sync that fails does what it does on Linux. Each page that was to be written gets to the disk or not; none is tried again,
- * reads still show all of them, and the next sync succeeds. Only a new write to a page makes it count again. The error is
- * reported once to every descriptor that is open, and to one that is opened later if nobody has heard of it. */
+ * A sync that fails does what it does on Linux. Each page that was to be written gets to the disk or not; none is
+ * tried again, reads still show all of them, and the next sync succeeds. Only a new write to a page makes it count
+ * again. The error is reported once to every descriptor that is open, and to one that is opened later if nobody has
+ * heard of it. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static bool is_page_dirty(const hf_sim_file *file, size_t page)
 /* The page of `now` gets to the disk, which is at least as long as the file. */
 static void write_page(hf_sim_file *file, size_t page)
 {
+    hf_assert(page * PAGE_LEN < file->now.len && file->now.len <= file->synced.len);
     size_t at = page * PAGE_LEN;
     size_t end = least(at + PAGE_LEN, file->now.len);
     memcpy(file->synced.bytes + at, file->now.bytes + at, end - at);

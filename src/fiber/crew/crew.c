@@ -1,24 +1,26 @@
-/* Crews: see crew.h for what they promise.
+/* Crews: see crew.h for their contract.
  *
- * A member is a fiber of kind HF_FIBER_MEMBER. The kind is all that the rest of the layer looks at:
+ * A member is a fiber of kind HF_FIBER_MEMBER. The rest of the layer checks nothing but the kind:
  *
  *     wake-up         hf_fiber_ready  -> hf_crew_ready    to the end of crew->ready, not of the scheduler's list
  *     park            hf_sched_leave  -> hf_crew_leave    to the next member, else back into hf_crew_turn
- *     end of a job    runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
+ *     end of a branch runner_main     -> hf_crew_dismiss  the same; the stack is a plain one again
  *     fork            the scopes of members fork onto the crew's dispatcher, which leads to hf_crew_start
  *     deadline        hf_alarm with HF_ALARM_OF_CREW: a timer of the owner's
  *
- * W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox, alarms and
- *     other fibers wait. A turn is as short as the code between two waits. What a member posts to a scope of its own crew
- *     does not go to the inbox, where it would come from outside and too late: the crew has a mailbox, read at each switch.
- * W2  crew->ready is changed on the scheduler's thread only, in an order that depends on members and driver alone. Who
- *     wakes a member from elsewhere makes the crew "disturbed".
- * W3  The root scope is a shield: the tree above can be canceled without a member noticing. A run is canceled by its
- *     history, or evicted.
- * W4  A member that does not yield may lose its thread (watch_lost.c). Its driver's turn then ends on the new thread, and
- *     until the member is back on the scheduler nobody touches what it may be using: members, timers, the ready list.
- * W5  An evicted member that does not return is stranded (strand.c): an eviction ends whatever its members do, unless one of
- *     them calls nothing of the library any more. */
+ * fiber-W1  Between hf_crew_turn's switch and its return only members of the crew run on the scheduler: the inbox,
+ *           alarms and other fibers wait. A turn is as short as the code between two waits. A message of a member to
+ *           a scope of its own crew does not go to the inbox, where it would be read too late and as one from
+ *           outside: it goes to the crew's mailbox, which is read at each switch.
+ * fiber-W2  crew->ready is changed on the scheduler's thread only, in an order that depends only on members and
+ *           driver. If anything else wakes a member, the crew is "disturbed".
+ * fiber-W3  The root scope is a shield, so members do not notice a cancel of the tree above. A run is canceled by
+ *           its history, or evicted.
+ * fiber-W4  A member that does not yield may lose its thread (watch_lost.c). The turn of its driver then ends on the
+ *           new thread. Until the member is back on the scheduler, nobody touches what it may be using: members,
+ *           timers, the ready list.
+ * fiber-W5  An evicted member that does not return is stranded (strand.c). So an eviction ends, whatever the members
+ *           do, unless one of them no longer calls the library. */
 #include "fiber/crew/crew_struct.h"
 #include "fiber/crew/owned.h"
 #include "fiber/crew/strand.h"
@@ -34,16 +36,17 @@ enum { PAGE_LEN = 4096 };
 typedef struct timer {
     hf_crew_timer pub;
     hf_crew *crew;
-    hf_alarm *alarm; /* what it stands for */
+    hf_alarm *alarm; /* the alarm that it stands for */
     hf_node node;    /* in crew->timers */
 } timer;
 
-/* ---- Who runs next ------------------------------------------------------------------------------------------------- */
+/* ---- Which member runs next -------------------------------------------------------------------------------------- */
 
 static hf_fiber *pop_ready(hf_crew *crew)
 {
     hf_fiber *member = crew->ready_head;
     if (member != NULL) {
+        hf_assert(member->crew == crew); /* fiber-W2 */
         crew->ready_head = member->next;
         if (member->next == NULL) {
             crew->ready_tail = NULL;
@@ -54,6 +57,7 @@ static hf_fiber *pop_ready(hf_crew *crew)
 
 static void push_ready(hf_crew *crew, hf_fiber *member)
 {
+    hf_assert(member->kind == HF_FIBER_MEMBER && member->crew == crew); /* fiber-W2 */
     member->next = NULL;
     *(crew->ready_tail != NULL ? &crew->ready_tail->next : &crew->ready_head) = member;
     crew->ready_tail = member;
@@ -62,10 +66,10 @@ static void push_ready(hf_crew *crew, hf_fiber *member)
 void hf_crew_ready(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
-    if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* W2 */
+    if (!hf_crew_owns(crew, crew->sched->current) && !crew->is_disturbed) { /* fiber-W2 */
         crew->is_disturbed = true;
         hf_log(crew->sched->rt, HF_LOG_ERROR, "misuse", "message=woken_from_outside_its_workflow run=%s fiber=%s",
-               crew->root->name, member->job->name != NULL ? member->job->name : "");
+               crew->root->name, member->branch->name != NULL ? member->branch->name : "");
     }
     push_ready(crew, member);
 }
@@ -88,6 +92,7 @@ static void read_mail(hf_crew *crew)
 {
     while (HF_UNLIKELY(crew->mail_head != NULL)) {
         hf_msg *msg = crew->mail_head;
+        hf_assert(crew->mail_tail != NULL);
         crew->mail_head = msg->next;
         crew->mail_tail = msg->next != NULL ? crew->mail_tail : NULL;
         msg->run(crew->sched, msg);
@@ -102,6 +107,7 @@ static hf_fiber *next_of(hf_crew *crew)
 
 void hf_crew_leave(hf_fiber *self)
 {
+    hf_assert(self->crew->is_turning && self->sched->current == self); /* fiber-W1 */
     read_mail(self->crew);
     hf_fiber *next = next_of(self->crew);
     if (next != self) {
@@ -112,6 +118,7 @@ void hf_crew_leave(hf_fiber *self)
 hf_fiber *hf_crew_dismiss(hf_fiber *self)
 {
     hf_crew *crew = self->crew;
+    hf_assert(crew->is_turning && self->kind == HF_FIBER_MEMBER && self->branch == NULL); /* fiber-W1 */
     read_mail(crew);
     hf_list_remove(&self->members);
     self->crew = NULL;
@@ -125,6 +132,7 @@ bool hf_crew_turn(hf_crew *crew)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && !crew->is_turning && !crew->is_lost);
+    hf_assert(crew->root->is_shield); /* fiber-W3 */
     read_mail(crew);
     hf_fiber *member = pop_ready(crew);
     if (member != NULL) {
@@ -138,11 +146,12 @@ bool hf_crew_turn(hf_crew *crew)
     return !is_lost;
 }
 
-/* ---- Lost members (W4) ------------------------------------------------------------------------------------------------ */
+/* ---- Lost members (fiber-W4) ------------------------------------------------------------------------------------- */
 
 void hf_crew_lost(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
+    hf_assert(crew->is_turning && !crew->is_lost); /* fiber-W4 */
     crew->is_lost = true;
     hf_sched_ready_push(crew->sched, crew->driver); /* it waits in hf_crew_turn */
 }
@@ -151,6 +160,7 @@ void hf_crew_returned(hf_fiber *member)
 {
     hf_crew *crew = member->crew;
     hf_wait *driver = crew->returning;
+    hf_assert(!crew->is_returned); /* fiber-W4; the news of its loss may come after it */
     crew->returning = NULL;
     crew->is_returned = true;
     push_ready(crew, member);
@@ -172,7 +182,7 @@ static void await_return(hf_fiber *self, hf_crew *crew)
     crew->is_lost = crew->is_returned = false;
 }
 
-/* ---- Forking ------------------------------------------------------------------------------------------------------- */
+/* ---- Forking ----------------------------------------------------------------------------------------------------- */
 
 hf_dispatcher *hf_crew_dispatcher(hf_crew *crew)
 {
@@ -195,27 +205,28 @@ bool hf_crew_is_evicted(const hf_scope *scope)
     return crew != NULL && crew->is_evicted;
 }
 
-hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *job)
+hf_status hf_crew_may_fork(const hf_fiber *self, const hf_branch *branch)
 {
-    const hf_crew *crew = hf_crew_of_scope(job->scope);
-    if (crew == NULL || job->on != &crew->on || !hf_crew_owns(crew, self)) {
+    const hf_crew *crew = hf_crew_of_scope(branch->scope);
+    if (crew == NULL || branch->on != &crew->on || !hf_crew_owns(crew, self)) {
         return HF_ERR_MISUSE;
     }
     return crew->is_evicted ? HF_ERR_EVICTED : HF_OK;
 }
 
-void hf_crew_start(hf_sched *sched, hf_branch *job)
+void hf_crew_start(hf_sched *sched, hf_branch *branch)
 {
-    hf_crew *crew = hf_crew_of_dispatcher(job->on);
-    if (crew->is_evicted) { /* of a delayed one: it ends without having begun */
-        job->status = HF_ERR_EVICTED;
-        hf_branch_drop(sched, job);
-        hf_branch_ended(sched, job);
+    hf_crew *crew = hf_crew_of_dispatcher(branch->on);
+    hf_assert(crew != NULL && crew->sched == sched); /* fiber-W2 */
+    if (crew->is_evicted) {                          /* of a delayed one: it ends without having begun */
+        branch->status = HF_ERR_EVICTED;
+        hf_branch_drop(sched, branch);
+        hf_branch_ended(sched, branch);
         return;
     }
-    hf_fiber *member = hf_sched_start_job(sched, job);
+    hf_fiber *member = hf_sched_start_branch(sched, branch);
     if (member == NULL) {
-        return; /* no stack: the job has ended, and its scope knows */
+        return; /* no stack: the branch has ended, and its scope knows */
     }
     member->kind = HF_FIBER_MEMBER;
     member->crew = crew;
@@ -223,7 +234,7 @@ void hf_crew_start(hf_sched *sched, hf_branch *job)
     push_ready(crew, member);
 }
 
-/* ---- Time ---------------------------------------------------------------------------------------------------------- */
+/* ---- Time -------------------------------------------------------------------------------------------------------- */
 
 hf_instant hf_crew_now(const hf_crew *crew)
 {
@@ -290,6 +301,7 @@ static timer *timer_of(const hf_alarm *alarm)
 /* The alarm is not armed any more; the timer goes. */
 static void free_timer(timer *t)
 {
+    hf_assert(timer_of(t->alarm) == t && hf_node_is_linked(&t->node));
     t->alarm->pos = 0;
     hf_list_remove(&t->node);
     hf_rt_free(t->crew->sched->rt, t, sizeof *t);
@@ -297,6 +309,7 @@ static void free_timer(timer *t)
 
 hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
 {
+    hf_assert(alarm->pos == 0 && alarm->fire != NULL);
     if (crew->is_evicted) {
         return HF_OK; /* nobody waits for it any more */
     }
@@ -320,12 +333,13 @@ hf_status hf_crew_arm(hf_crew *crew, hf_alarm *alarm, hf_instant when)
 hf_status hf_crew_refuse_timer(hf_fiber *self, const char *verb)
 {
     return hf_refuse_at(self, HF_ERR_LIMIT, verb,
-                        "a workflow has at most %d timers at once: what sleeps, or waits with a bound, has one",
+                        "a workflow has at most %d timers at once: each sleep, and each wait with a timeout, has one",
                         HF_CREW_TIMERS_MAX);
 }
 
 void hf_crew_disarm(hf_alarm *alarm)
 {
+    hf_assert(alarm->pos >= HF_ALARM_OF_CREW);
     timer *t = timer_of(alarm);
     t->crew->ops->timer_cancel(t->crew->state, &t->pub);
     free_timer(t);
@@ -336,13 +350,14 @@ void hf_crew_fire(hf_crew *crew, hf_crew_timer *pub)
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
     timer *t = HF_CONTAINER(pub, timer, pub);
+    hf_assert(t->crew == crew);
     hf_alarm *alarm = t->alarm;
     free_timer(t);
     alarm->fire(crew->sched, alarm);
     hf_leave(self);
 }
 
-/* ---- Opening, canceling, evicting, closing --------------------------------------------------------------------------- */
+/* ---- Opening, canceling, evicting, closing ----------------------------------------------------------------------- */
 
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options)
 {
@@ -352,7 +367,7 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     }
     hf_crew *crew = hf_rt_alloc(self->rt, sizeof *crew);
     hf_scope_options scope = {.size = sizeof scope, .name = options->name, .join = HF_JOIN_COLLECT};
-    if (crew == NULL || hf_scope_open_on(self, self->rt, &crew->root, &scope, true) != HF_OK) { /* W3 */
+    if (crew == NULL || hf_scope_open_on(self, self->rt, &crew->root, &scope, true) != HF_OK) { /* fiber-W3 */
         hf_rt_free(self->rt, crew, sizeof *crew);
         hf_leave(self);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a crew");
@@ -422,7 +437,7 @@ const char *hf_crew_name(const hf_crew *crew)
 
 bool hf_crew_is_first(const hf_fiber *member)
 {
-    return member->kind == HF_FIBER_MEMBER && member->job != NULL && member->job == member->crew->first;
+    return member->kind == HF_FIBER_MEMBER && member->branch != NULL && member->branch == member->crew->first;
 }
 
 bool hf_crew_is_disturbed(const hf_crew *crew)
@@ -430,19 +445,21 @@ bool hf_crew_is_disturbed(const hf_crew *crew)
     return crew->is_disturbed;
 }
 
-/* Wakes whoever can be woken. The others wait for members, in a join or for a lock: they follow. */
+/* Wakes all members that can be woken. The others wait for members, in a join or for a lock, and follow. */
 static void release_members(hf_crew *crew)
 {
+    hf_assert(!crew->is_evicted && !crew->is_turning);
     crew->is_evicted = true;
     HF_LIST_EACH(node, &crew->timers)
     {
         timer *t = HF_CONTAINER(node, timer, node);
         hf_alarm *alarm = t->alarm;
         free_timer(t);
-        if (hf_alarm_is_delay(alarm)) { /* a job that has not begun must end, too: its scope waits for it */
+        if (hf_alarm_is_delay(alarm)) { /* a branch that has not begun must end, too: its scope waits for it */
             alarm->fire(crew->sched, alarm);
         }
     }
+    hf_assert(hf_list_is_empty(&crew->timers)); /* fiber-X4 */
     HF_LIST_EACH(node, &crew->members)
     {
         hf_fiber *member = HF_CONTAINER(node, hf_fiber, members);
@@ -484,13 +501,14 @@ void hf_crew_close(hf_crew *crew)
     hf_crew_evict(crew);
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver && self->scope == crew->root && hf_crew_is_over(crew));
+    hf_assert(hf_list_is_empty(&crew->members) && hf_list_is_empty(&crew->timers)); /* fiber-W5 */
     hf_crew_drop_owned(crew);
     (void)hf_scope_close_on(self, crew->root);
     hf_rt_free(self->rt, crew, sizeof *crew);
     hf_leave(self);
 }
 
-/* ---- On a member --------------------------------------------------------------------------------------------------- */
+/* ---- On a member ------------------------------------------------------------------------------------------------- */
 
 void *hf_crew_self_state(const hf_crew_ops *ops)
 {

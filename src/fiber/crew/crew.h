@@ -1,10 +1,10 @@
 /* hf_crew: fibers that run only when their driver says so. Workflows are made of them.
  *
- * A crew belongs to one fiber, its driver, and to that fiber's scheduler. Its fibers, the members, have a ready list of
- * their own, first in first out by wake-up, and a fork appends to it. They run inside hf_crew_turn and nowhere else: the
- * driver runs the first until it parks or ends, then the next, until nobody is ready. Nobody steals them. So the same
- * inputs in the same order give the same run, and everything that a plain fiber may do with its own scopes, channels and
- * locks a member may do, too.
+ * A crew belongs to one fiber, its driver, and to that fiber's scheduler. Its fibers, the members, have a ready list
+ * of their own: first in first out by wake-up, and a fork appends to it. They run inside hf_crew_turn and nowhere
+ * else. There the first member runs until it parks or ends, then the next, until none is ready. No other thread
+ * steals them. So the same inputs in the same order give the same run. With its own scopes, channels and locks a
+ * member may do everything that a plain fiber may do.
  *
  *     hf_crew_open(&op, &crew, &options);
  *     hf_crew_fork(crew, body, arg, "order");
@@ -14,12 +14,13 @@
  *     } while (!hf_crew_is_over(crew));
  *     hf_crew_close(crew);
  *
- * Time: a member's clock shows what hf_crew_set_now said. Whatever would arm an alarm asks the owner for a timer instead; a
- * wait with a negative span asks for nothing and is over at once.
- * Eviction: every wait of a member returns HF_ERR_EVICTED from then on, and it is to return. It is not canceled. One that
- * does not return is stranded (strand.h). Objects that members made and did not free go with the crew (owned.h).
+ * Time: a member's clock shows the time that hf_crew_set_now set. A wait that would arm an alarm asks the crew's
+ * owner for a timer instead. A wait with a negative span asks for nothing and ends at once. Eviction: from then on
+ * every wait of a member returns HF_ERR_EVICTED, and the member is expected to return. It is not canceled. A member
+ * that does not return is stranded (strand.h). Objects that members made and did not free are freed with the crew
+ * (owned.h).
  *
- * All calls are the driver's, between turns, but for the ones that say otherwise. */
+ * Unless a comment says otherwise, only the driver calls these functions, between turns. */
 #ifndef HF_FIBER_CREW_H
 #define HF_FIBER_CREW_H
 
@@ -30,62 +31,63 @@
 typedef struct hf_crew hf_crew;
 typedef struct hf_crew_timer hf_crew_timer;
 
-/* A deadline that a member waits for. Made by the crew, which frees it when it was fired or canceled. */
+/* A deadline that a member waits for. Made by the crew, which frees it after it has fired or was canceled. */
 struct hf_crew_timer {
-    uint64_t id; /* the owner's own: set by timer_start */
+    uint64_t id; /* for the owner's use: set by timer_start */
 };
 
-/* What a crew asks of its owner; called on a member, inside the library: must not wait. */
+/* Functions of the crew's owner. They are called on a member, inside the library, and must not wait. */
 typedef struct hf_crew_ops {
-    /* The member wants hf_crew_fire after `span` (>= 0). Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (there are too many), which is
-     * what the waiting verb then says. */
+    /* The owner is to call hf_crew_fire after `span` (>= 0). Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (there are too many
+     * timers); the verb that wanted to wait then returns the same. */
     hf_status (*timer_start)(void *state, hf_crew_timer *timer, hf_span span);
-    /* It was not needed: the timer is freed afterwards. Not called for timers that an eviction takes away. */
+    /* The timer is no longer needed, and is freed afterwards. Not called for timers that an eviction removes. */
     void (*timer_cancel)(void *state, hf_crew_timer *timer);
 } hf_crew_ops;
 
 typedef struct hf_crew_options {
-    const char *name; /* of its scope in dumps; borrowed */
+    const char *name; /* name of its scope in dumps; borrowed */
     const hf_crew_ops *ops;
-    void *state;   /* the owner's: given to ops, and by hf_crew_self_state */
-    uint64_t seed; /* of hf_random on its fibers */
+    void *state;   /* the owner's: passed to ops, and returned by hf_crew_self_state */
+    uint64_t seed; /* seed of hf_random on its fibers */
 } hf_crew_options;
 
-/* The calling fiber becomes the driver, and is inside a scope that no cancel from outside enters until hf_crew_close.
- * Fails: HF_ERR_NOMEM, HF_ERR_MISUSE on anything but a plain fiber. */
+/* The calling fiber becomes the driver. Until hf_crew_close it is inside a scope that no cancel from outside enters.
+ * Fails: HF_ERR_NOMEM, HF_ERR_MISUSE (the caller is not a plain fiber). */
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options);
-/* Evicts what is left, waits for a lost member but for nobody else, frees it. Accepts NULL. */
+/* Evicts the members that are left and frees the crew. Waits for a lost member, but for nothing else. Accepts NULL. */
 void hf_crew_close(hf_crew *crew);
-/* The first member; once. It runs in the next turn. Fails: HF_ERR_NOMEM. */
+/* Forks the first member; to be called once. It runs in the next turn. Fails: HF_ERR_NOMEM. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name);
-/* Runs the members until none is ready. False: one of them did not yield, and the watchdog has taken the thread away from
- * under it (watch_lost.c). That member still runs, elsewhere, and whatever members share is its alone: the driver may
- * do nothing with the crew but hf_crew_close, which waits until it has come back. */
+/* Runs the members until none is ready. False: a member did not yield, and the watchdog has moved the scheduler to
+ * another thread (watch_lost.c). That member still runs on the old thread and may use everything that members share,
+ * so the driver may do nothing with the crew but hf_crew_close, which waits until the member has come back. */
 bool hf_crew_turn(hf_crew *crew);
-/* The first member has ended; a member never outlives it. */
+/* Whether the first member has ended. No member outlives it. */
 bool hf_crew_is_over(const hf_crew *crew);
-/* The clock of its members: hf_now and hf_wall_now. It never goes back. */
+/* Sets the clock of its members (hf_now and hf_wall_now). It never goes back. */
 void hf_crew_set_now(hf_crew *crew, hf_time now);
-/* Strict, as a new crew is: a member's wait whose time is over ends at once, and a span under a millisecond is refused
- * (HF_ERR_INVALID). Not strict: both get a timer like any other, which is what histories of the first version have. */
+/* In a strict crew, which is the default, a wait whose time is over ends at once, and a span under a millisecond is
+ * refused (HF_ERR_INVALID). In a crew that is not strict both get a timer like any other wait, as in histories of
+ * the first version. */
 void hf_crew_set_strict(hf_crew *crew, bool is_strict);
-/* What hf_random on its fibers gives from now on. */
+/* Seeds hf_random on its fibers again. */
 void hf_crew_set_seed(hf_crew *crew, uint64_t seed);
-/* About how many bytes its fibers hold in memory: of each stack what is in use and what was touched beyond it. */
+/* Approximate number of bytes that its fibers hold in memory: of each stack the used part and about a page below it. */
 size_t hf_crew_bytes(const hf_crew *crew);
-/* The timer's time has come. Frees it. */
+/* The time of the timer has come. Frees the timer. */
 void hf_crew_fire(hf_crew *crew, hf_crew_timer *timer);
-/* Cancels the first member, and with it everything that it has open. */
+/* Cancels the first member, and with it all scopes that it has open. */
 void hf_crew_cancel(hf_crew *crew, const char *reason);
-/* Releases the members: their waits return HF_ERR_EVICTED, forks are refused, and they run until they have ended, or were
- * stranded. None is left when this returns. */
+/* Makes the waits of all members return HF_ERR_EVICTED, refuses forks, and runs the members until each has ended or
+ * is stranded. None is left when this returns. */
 void hf_crew_evict(hf_crew *crew);
-/* Something that is not part of the crew has woken a member: what it does is no longer repeatable. */
+/* Whether something outside the crew has woken a member: then the run cannot be repeated. */
 bool hf_crew_is_disturbed(const hf_crew *crew);
 
-/* The owner's state if a member of a crew with these ops calls, else NULL. On any fiber or thread. */
+/* The owner's state if the caller is a member of a crew with these ops, else NULL. On any fiber or thread. */
 void *hf_crew_self_state(const hf_crew_ops *ops);
-/* Whether the calling member may still do anything that lasts. */
+/* Whether the caller is a member of an evicted crew, whose actions have no effect any more. */
 bool hf_crew_self_is_evicted(void);
 
 #endif

@@ -7,17 +7,17 @@
 #include "fiber/sched/dispatch.h"
 
 struct hf_crew {
-    hf_dispatcher on;     /* first: what the members' scopes fork onto */
-    hf_sched *sched;      /* the driver's, for good */
+    hf_dispatcher on;     /* first: the dispatcher onto which the members' scopes fork */
+    hf_sched *sched;      /* the driver's; never changes */
     hf_fiber *driver;     /* runs when no member is ready */
-    hf_fiber *ready_head; /* members that can go on, first in first out */
+    hf_fiber *ready_head; /* members that can continue, first in first out */
     hf_fiber *ready_tail;
-    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: W1 */
+    hf_msg *mail_head; /* cancels that members posted to scopes of the crew, in order: fiber-W1 */
     hf_msg *mail_tail;
-    hf_list members;  /* fibers with a job of the crew */
+    hf_list members;  /* fibers with a branch of the crew */
     hf_list timers;   /* armed */
     hf_list owned;    /* objects that members made: owned.h */
-    hf_scope *root;   /* owned by the driver; holds the first member's job */
+    hf_scope *root;   /* owned by the driver; holds the first member's branch */
     hf_branch *first; /* kept by the root scope */
     const hf_crew_ops *ops;
     void *state;
@@ -25,11 +25,11 @@ struct hf_crew {
     hf_rng rng;
     hf_wait *returning; /* the driver, while it waits for a lost member */
     bool is_turning;
-    bool is_lost;     /* a member kept its thread in the last turn (W4) */
+    bool is_lost;     /* a member kept its thread in the last turn (fiber-W4) */
     bool is_returned; /* and has come back */
     bool is_evicted;
     bool is_disturbed;
-    bool is_strict; /* about spans: see hf_crew_set_strict */
+    bool is_strict; /* see hf_crew_set_strict */
 };
 
 #endif

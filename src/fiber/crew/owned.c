@@ -7,6 +7,7 @@ void hf_own(hf_fiber *self, hf_owned *owned, void (*drop)(hf_owned *owned))
     if (HF_LIKELY(self->crew == NULL)) {
         return;
     }
+    hf_assert(!hf_node_is_linked(&owned->node) && drop != NULL);
     owned->crew = self->crew;
     owned->drop = drop;
     hf_list_push_back(&self->crew->owned, &owned->node);
@@ -21,6 +22,7 @@ hf_status hf_disown(hf_fiber *self, hf_owned *owned, const char *verb, const cha
         hf_log(self->rt, HF_LOG_ERROR, "misuse", "verb=%s name=%s message=it_is_of_a_workflow", verb, name);
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "'%s' was made by a workflow, which alone may free it", name);
     }
+    hf_assert(hf_node_is_linked(&owned->node));
     hf_list_remove(&owned->node);
     owned->crew = NULL;
     return HF_OK;
@@ -30,6 +32,7 @@ void hf_crew_drop_owned(hf_crew *crew)
 {
     while (!hf_list_is_empty(&crew->owned)) {
         hf_owned *owned = HF_CONTAINER(hf_list_last(&crew->owned), hf_owned, node);
+        hf_assert(owned->crew == crew);
         hf_list_remove(&owned->node);
         owned->crew = NULL;
         if (!HF_CANARY(HF_BUG_OWNED_KEPT)) {

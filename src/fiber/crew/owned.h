@@ -1,13 +1,15 @@
-/* Objects of a workflow: what a member of a crew makes with a verb of the library belongs to the crew.
+/* Objects of a workflow: an object that a member of a crew makes with a verb of the library belongs to the crew.
  *
- * Usually the code that made an object frees it. When the crew is closed with objects left, because a member was stranded
- * (strand.h) or forgot them, the crew frees them: a run that leaves memory leaves nothing of the library's behind.
+ * Usually the code that made an object frees it. If a crew is closed while objects are left, because a member was
+ * stranded (strand.h) or forgot them, the crew frees them. So a run that leaves memory leaves no object of the
+ * library behind.
  *
  *     struct hf_sem { ...; hf_owned owned; };
  *     hf_own(self, &sem->owned, drop_sem);                                 made
  *     HF_TRY(hf_disown(self, &sem->owned, "hf_sem_free", sem->name));      about to be freed
  *
- * The list is the crew's, on its scheduler's thread: only members and the driver may free such an object. */
+ * The list belongs to the crew and is used on its scheduler's thread: only members and the driver may free such an
+ * object. */
 #ifndef HF_FIBER_OWNED_H
 #define HF_FIBER_OWNED_H
 
@@ -16,18 +18,18 @@
 typedef struct hf_owned hf_owned;
 struct hf_owned {
     hf_node node;  /* in crew->owned */
-    hf_crew *crew; /* NULL = nobody's: it was made elsewhere */
-    /* Frees the object, whatever state its last user left it in. Inside the library, on the driver, when no member is left. */
+    hf_crew *crew; /* NULL = it was not made by a member */
+    /* Frees the object in any state. Called inside the library, on the driver, when no member is left. */
     void (*drop)(hf_owned *owned);
 };
 
 void hf_own(hf_fiber *self, hf_owned *owned, void (*drop)(hf_owned *owned));
-/* Fails: HF_ERR_MISUSE when it is a workflow's and the caller is somebody else. */
+/* Fails: HF_ERR_MISUSE if the object belongs to a workflow and the caller does not. */
 hf_status hf_disown(hf_fiber *self, hf_owned *owned, const char *verb, const char *name);
-/* Newest first: what uses another object was made after it. */
+/* Frees the objects that are left, the newest first: an object that uses another one was made after it. */
 void hf_crew_drop_owned(hf_crew *crew);
-/* For a drop: somebody outside the workflow, who should not know of the object, waits for it. It stays, and this is
- * logged. */
+/* For a drop that finds a waiter from outside the workflow, which should not know the object: the object is not
+ * freed, and this is logged. */
 void hf_owned_in_use(hf_runtime *rt, const char *kind, const char *name);
 
 #endif

@@ -1,21 +1,24 @@
-/* What becomes of a crew whose members do not all return when they are evicted.
+/* What happens to a crew whose members do not all return when they are evicted.
  *
- *     member   refused, refused, ... 1,000 times --> parked for good, in a wait that nobody ends
- *     others   run on until they have ended, or wait for the parked one in a join, a close or a lock
- *     driver   nobody is ready any more: says where the parked ones are, ends their jobs, closes what they had open,
- *              gives all stacks back
+ *     member   refused, refused, ... 1,000 times --> parked for good, in a wait that nothing ends
+ *     others   run until they have ended, or wait for the parked one in a join, a close or a lock
+ *     driver   no member is ready any more: logs where the parked ones are, ends their branches, closes their scopes,
+ *              and gives all stacks back
  *
- * Stacks go only when no member of the crew will run again: until then any of them may use what lies on another's. Why
- * nothing of the library leads to a stack that was given back:
+ * Stacks are given back only when no member of the crew will run again: until then a member may use data on the
+ * stack of another. These rules make sure that the library keeps no pointer to a stack that was given back:
  *
- * X1  A stranded member is parked at the start of a verb, or where the verb is over: it is in no queue, and holds no small
- *     lock. What it has open (scopes, its job, its local values) is in memory of its own and is freed here.
- * X2  Any other member that has not ended waits in a join or close, as its scope's joiner, or for the lock of a condition.
- *     Both are taken back here. Every other wait was claimed when the crew was evicted.
- * X3  A waiter that somebody outside has claimed, or a message to one of its scopes, is waited for: then it gets a turn.
- * X4  Timers went with the eviction, and none is armed afterwards. Messages among members are read at every switch.
+ * fiber-X1  A stranded member is parked at the start of a verb, or after the verb has done its work: it is in no
+ *           queue, and holds no small lock. Its open scopes, its branch and its local values are in memory of their
+ *           own, and are freed here.
+ * fiber-X2  Any other member that has not ended waits in a join or close, as its scope's joiner, or for the lock of
+ *           a condition. Both waits are taken back here. All other waits were claimed when the crew was evicted.
+ * fiber-X3  If something outside has claimed a waiter, or if a message to one of its scopes is on its way, the
+ *           member gets another turn first.
+ * fiber-X4  The eviction removed all timers, and none is armed afterwards. Messages among members are read at every
+ *           switch.
  *
- * What user code had on such a stack is lost: memory that it allocated itself stays allocated, and a lock that is shared
+ * Data of user code on such a stack is lost: memory that it allocated stays allocated, and a lock that it shares
  * with something outside the crew, which a workflow must not do, stays locked. */
 #include "fiber/crew/strand.h"
 
@@ -33,13 +36,14 @@ static const hf_wait_kind STRANDED = {"nothing: it was evicted and did not retur
 
 HF_NOINLINE void hf_evicted_call(hf_fiber *self)
 {
+    hf_assert(self->is_evicted && self->crew != NULL && self->in_lib != 0);
     hf_point_at(self->sched, HF_POINT_PARK, self->id); /* so that a simulation sees a loop of these end at steps_max */
     if (self->evicted_calls < HF_EVICTED_CALLS_MAX) {
         self->evicted_calls++;
         return;
     }
     if (self->hook_depth != 0 || HF_CANARY(HF_BUG_EVICTED_SPINS)) {
-        return; /* a hook runs in the middle of somebody else's call */
+        return; /* a hook runs in the middle of another fiber's call */
     }
     hf_wait wait;
     hf_wait_init(&wait, self, &STRANDED, NULL, "");
@@ -48,14 +52,14 @@ HF_NOINLINE void hf_evicted_call(hf_fiber *self)
     hf_panic("a stranded fiber was resumed", __FILE__, __LINE__);
 }
 
-/* ---- Whether anybody will run again -------------------------------------------------------------------------------- */
+/* ---- Whether anybody will run again ------------------------------------------------------------------------------ */
 
 static bool has_news(const hf_fiber *member)
 {
     const hf_wait *wait = member->wait;
     hf_assert(wait != NULL); /* else it is ready, and the turn was not over */
     if (wait->kind->abort != NULL || (wait->kind == &hf_cond_relock && !hf_node_is_linked(&wait->node))) {
-        return true; /* X3: claimed, and on its way */
+        return true; /* fiber-X3: claimed, and on its way */
     }
     for (const hf_scope *scope = member->scope; scope != NULL; scope = scope->outer) {
         if (atomic_load(&scope->pending) != 0) {
@@ -76,7 +80,7 @@ static bool anybody_has_news(const hf_crew *crew)
     return false;
 }
 
-/* ---- Saying where they are ------------------------------------------------------------------------------------------- */
+/* ---- Saying where they are --------------------------------------------------------------------------------------- */
 
 static uint64_t hash_of(void *const *pcs, int count)
 {
@@ -116,12 +120,12 @@ static void report(const hf_crew *crew, const hf_fiber *member)
     hf_backtrace_format(pcs, count, stack, sizeof stack);
     hf_log(rt, HF_LOG_WARN, "workflow_did_not_return", "workflow=%.80s type=%.40s fiber=%.40s stack=\"%s\" message=%s",
            crew->root->name, crew->first->name != NULL ? crew->first->name : "",
-           member->job->name != NULL ? member->job->name : "", stack,
+           member->branch->name != NULL ? member->branch->name : "", stack,
            has_looped
-               ? "it was evicted and went on calling; what it had allocated is lost, the run goes on without it. "
+               ? "it was evicted and kept calling; its own allocations are lost, and the run continues without it. "
                  "Return when a verb returns HF_ERR_EVICTED: HF_TRY does"
-               : "it was evicted and waits for a lock that nobody releases; what it had allocated is lost, the "
-                 "run goes on without it");
+               : "it was evicted and waits for a lock that nobody releases; its own allocations are lost, and the "
+                 "run continues without it");
 }
 
 uint64_t hf_stranded_count(const hf_runtime *rt)
@@ -146,11 +150,12 @@ static void report_all(const hf_crew *crew)
     }
 }
 
-/* ---- Freeing them ------------------------------------------------------------------------------------------------------ */
+/* ---- Freeing them ------------------------------------------------------------------------------------------------ */
 
-/* X2 */
+/* fiber-X2 */
 static void take_back_wait(hf_fiber *member)
 {
+    hf_assert(member->wait != NULL && member->wait->kind->abort == NULL); /* fiber-X2, fiber-X3 */
     if (member->wait->kind == &hf_cond_relock) {
         (void)hf_wait_abort_linked(member->wait);
     }
@@ -160,19 +165,20 @@ static void take_back_wait(hf_fiber *member)
     member->wait = NULL;
 }
 
-/* As finish_job (sched.c), from outside. */
-static void end_job(hf_sched *sched, hf_fiber *member)
+/* As finish_branch (sched.c), from outside. */
+static void end_branch(hf_sched *sched, hf_fiber *member)
 {
-    hf_branch *job = member->job;
-    hf_work_strand(job);
-    job->status = HF_ERR_EVICTED;
-    job->fiber = NULL;
-    member->job = NULL;
+    hf_branch *branch = member->branch;
+    hf_assert(branch != NULL && branch->fiber == member);
+    hf_work_strand(branch);
+    branch->status = HF_ERR_EVICTED;
+    branch->fiber = NULL;
+    member->branch = NULL;
     member->cx = NULL;
-    hf_branch_ended(sched, job);
+    hf_branch_ended(sched, branch);
 }
 
-/* All jobs have ended: none of the scopes has children, and closing does not wait. */
+/* All branches have ended: none of the scopes has children, and closing does not wait. */
 static void close_scopes(hf_fiber *member)
 {
     member->last_where = NULL;
@@ -214,10 +220,11 @@ static void forget_frames(hf_fiber *driver, hf_fiber *member)
 }
 #endif
 
-/* The stack is as one that was never used: whoever gets it begins anew. */
+/* Makes the stack as if it was never used, so that its next fiber starts from the beginning. */
 static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 {
     hf_sched *sched = driver->sched;
+    hf_assert(member->branch == NULL && member->scope == NULL && member->wait == NULL); /* fiber-X1 */
     hf_list_remove(&member->members);
     forget_frames(driver, member);
     hf_context_retire(&member->context);
@@ -244,15 +251,17 @@ static void give_stack_back(hf_fiber *driver, hf_fiber *member)
 
 static void bury(hf_fiber *driver, hf_crew *crew)
 {
-    hf_assert(crew->ready_head == NULL && crew->mail_head == NULL && hf_list_is_empty(&crew->timers)); /* X4 */
+    hf_assert(crew->ready_head == NULL && crew->mail_head == NULL && hf_list_is_empty(&crew->timers)); /* fiber-X4 */
     EACH_MEMBER(take_back_wait(member))
-    EACH_MEMBER(end_job(crew->sched, member))
+    EACH_MEMBER(end_branch(crew->sched, member))
     EACH_MEMBER(close_scopes(member))
     EACH_MEMBER(give_stack_back(driver, member))
+    hf_assert(hf_list_is_empty(&crew->members));
 }
 
 bool hf_strand_rest(hf_fiber *driver, hf_crew *crew)
 {
+    hf_assert(crew->is_evicted && driver == crew->driver && !crew->is_turning); /* fiber-W5 */
     if (hf_list_is_empty(&crew->members)) {
         return true;
     }

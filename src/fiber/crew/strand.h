@@ -1,19 +1,19 @@
 /* Stranded fibers: members of an evicted crew that do not return.
  *
- * On an evicted fiber every wait, fork and join returns HF_ERR_EVICTED at once. Code that tries again until it succeeds
- * would keep the thread for ever. So its calls are counted, and after HF_EVICTED_CALLS_MAX of them the next one does not
- * return: the fiber is left where it is, never runs again, and its crew is freed without it (strand.c).
+ * On an evicted fiber every wait, fork and join returns HF_ERR_EVICTED at once. Code that tries again until it
+ * succeeds would keep the thread for ever. So its calls are counted, and after HF_EVICTED_CALLS_MAX of them the next
+ * one does not return: the fiber stays where it is, never runs again, and its crew is freed without it (strand.c).
  *
- * What counts, as src/fiber/verbs.def lists it: calls that are refused with HF_ERR_EVICTED, calls that would have had to wait
- * (HF_ERR_AGAIN), and calls that ask whether something has changed, because on an evicted fiber nothing does. Calls that
- * make, open, close, unlock or free do not: cleanup may take as many as it needs. */
+ * These calls count (src/fiber/verbs.def lists them): calls that are refused with HF_ERR_EVICTED, calls that would
+ * have to wait (HF_ERR_AGAIN), and calls that ask whether something has changed, because for an evicted fiber
+ * nothing changes. Calls that make, open, close, unlock or free do not count: cleanup may take as many as it needs. */
 #ifndef HF_FIBER_STRAND_H
 #define HF_FIBER_STRAND_H
 
 #include "fiber/enter.h"
 
-/* A call that counts, of an evicted member. Inside the library, where the verb holds no lock and nothing of it is linked
- * through the stack. May not return. */
+/* Counts a call of an evicted member. Inside the library, where the verb holds no lock and has linked nothing on its
+ * stack. May not return. */
 void hf_evicted_call(hf_fiber *self);
 
 static inline void hf_count_if_evicted(hf_fiber *self)
@@ -23,7 +23,7 @@ static inline void hf_count_if_evicted(hf_fiber *self)
     }
 }
 
-/* The same for verbs that do not enter the library, or have left it. */
+/* The same for verbs that do not enter the library, or that have left it. */
 static inline void hf_count_look(void)
 {
     hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
@@ -36,8 +36,8 @@ static inline void hf_count_look(void)
     }
 }
 
-/* HF_ERR_EVICTED, counted, on an evicted member; else HF_OK. For verbs whose arguments are judged by the state of the
- * run: that is of no interest any more. */
+/* On an evicted member counts the call and returns HF_ERR_EVICTED; else HF_OK. For verbs whose arguments are checked
+ * against the state of the run, which does not matter any more. */
 static inline hf_status hf_not_evicted(hf_fiber *self, const char *verb)
 {
     if (HF_LIKELY(!self->is_evicted)) {
@@ -48,11 +48,11 @@ static inline hf_status hf_not_evicted(hf_fiber *self, const char *verb)
     return HF_ERR_EVICTED;
 }
 
-/* Fibers that were stranded so far. Any thread. */
+/* Number of fibers that were stranded so far. Any thread. */
 uint64_t hf_stranded_count(const hf_runtime *rt);
 
-/* By the driver of an evicted crew, between turns: true when no member is left. False: one of them is about to be woken,
- * and a turn is due. Members that will never run again are reported, counted and freed. */
+/* By the driver of an evicted crew, between turns. Reports, counts and frees members that will never run again.
+ * True: no member is left. False: a member is about to be woken, and another turn is needed. */
 bool hf_strand_rest(hf_fiber *driver, hf_crew *crew);
 
 #endif

@@ -44,7 +44,7 @@ hf_conn *hf_conn_wrap(hf_runtime *rt, int fd, const char *peer, bool is_owned)
     return conn;
 }
 
-/* By the last one who lets go. */
+/* By the last holder that lets go. */
 static void release(hf_conn *conn)
 {
     hf_runtime *rt = conn->handle.rt;

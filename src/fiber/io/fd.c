@@ -1,9 +1,9 @@
 /* Waiting for descriptors.
  *
- * Every descriptor that somebody waited for has a slot, found by its number. It is watched edge-triggered on the poller of
- * the scheduler whose fiber waited last, so that a busy thread does not delay another thread's waiters. An event is
- * remembered in `ready` until a wait consumes it: a reader that saw "would block" just before cannot miss it.
- * An event carries the number and the generation of its slot, never an address: a slot that was dropped meanwhile is
+ * Every descriptor that was waited for has a slot, found by its number. It is watched edge-triggered by the poller
+ * of the scheduler whose fiber waited last, so that a busy thread does not delay the waiters of another. An event is
+ * remembered in `ready` until a wait consumes it, so a reader that saw "would block" just before cannot miss it. An
+ * event carries the number and the generation of its slot, not an address: if the slot was dropped meanwhile, it is
  * simply not found. */
 #include "fiber/io/fd.h"
 
@@ -17,8 +17,7 @@ typedef struct fd_slot {
     uint32_t generation;
     int ready; /* events seen and not consumed */
     bool watched;
-    bool
-        is_foreign; /* last waited for on behalf of the user, who may have closed it since: the number can be another's */
+    bool is_foreign;    /* it is the user's, who may have closed it since: the number may mean another one */
     hf_sched *sched;    /* whose poller watches it */
     hf_wait *waiter[2]; /* for HF_READABLE, for HF_WRITABLE; the same one when it waits for both */
 } fd_slot;
@@ -87,6 +86,7 @@ static int take_waiters(fd_slot *slot, int events, hf_wait *taken[2])
         if (slot->waiter[1 - i] == wait) {
             slot->waiter[1 - i] = NULL;
         }
+        hf_assert(count < 2);
         taken[count++] = wait;
     }
     return count;
@@ -105,7 +105,7 @@ static void deliver(hf_runtime *rt, const hf_event *event)
         count = take_waiters(slot, event->events, taken);
         slot->ready |= event->events;
         for (int i = 0; i < count; i++) {
-            slot->ready &= ~(int)taken[i]->number; /* consumed by who is woken */
+            slot->ready &= ~(int)taken[i]->number; /* consumed by the fiber that is woken */
         }
     }
     hf_spin_unlock(&bucket->lock);
@@ -186,14 +186,15 @@ static fd_slot *lock_slot(hf_runtime *rt, fd_bucket *bucket, int fd)
 }
 
 /* Makes the scheduler's poller watch the slot, and report what is ready by now if `again`. Under the bucket's lock: a
- * reader and a writer on two threads may both want the watch, and the one who closes takes it away. */
+ * reader and a writer on two threads may both want the watch, and a close removes it. */
 static hf_status watch(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched, bool again)
 {
     hf_env *env = rt->env;
     const int both = HF_READABLE | HF_WRITABLE;
     if (slot->watched && slot->sched != sched) {
         (void)env->ops->poller_set(env, NULL, slot->sched->poller, slot->fd, 0, false, NULL);
-        __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+        int before = __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+        hf_assert(before > 0);
         slot->watched = false;
     }
     if (slot->watched) {
@@ -233,6 +234,7 @@ static hf_status begin(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched
     slot->is_foreign = user->level;
     for (int i = 0; i < 2; i++) {
         if ((events & (i == 0 ? HF_READABLE : HF_WRITABLE)) != 0) {
+            hf_assert(slot->waiter[i] == NULL && slot->watched); /* fiber-F3 */
             slot->waiter[i] = wait;
         }
     }
@@ -256,8 +258,8 @@ hf_status hf_fd_wait_on(hf_fiber *self, hf_runtime *rt, int fd, int events, hf_i
     wait.number = events;
     hf_status status = begin(rt, &op, slot, sched, user, &wait);
     hf_wait *taken[2];
-    /* A watch that moved to this poller and could not be made there is lost for who waits in the other direction: they
-     * look again, and see for themselves. */
+    /* If a watch moved to this poller and could not be made there, a waiter in the other direction has lost its
+     * watch: it is woken, and tries again. */
     int count = !slot->watched ? take_waiters(slot, HF_READABLE | HF_WRITABLE, taken) : 0;
     hf_spin_unlock(&bucket->lock);
     for (int i = 0; i < count; i++) {
@@ -296,7 +298,8 @@ void hf_fd_drop(hf_runtime *rt, int fd)
     if (slot != NULL) {
         if (slot->watched) {
             (void)rt->env->ops->poller_set(rt->env, NULL, slot->sched->poller, fd, 0, false, NULL);
-            __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+            int before = __atomic_fetch_sub(&slot->sched->fd_count, 1, __ATOMIC_RELAXED);
+            hf_assert(before > 0);
         }
         hf_rt_free(rt, slot, sizeof *slot);
     }

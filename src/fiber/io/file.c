@@ -1,5 +1,5 @@
-/* Files: every call may block, so a pool thread makes it. Its arguments are on the caller's stack: a call that has
- * begun is waited for, canceled or not, and one that has not is withdrawn. */
+/* Files: every call may block, so a pool thread makes it. Its arguments are on the caller's stack: the caller waits
+ * for a call that has begun, even if it is canceled; a call that has not begun is withdrawn. */
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
 

@@ -4,6 +4,7 @@ enum { STREAK_MAX = 64 }; /* operations without a wait before others get a turn 
 
 void hf_handle_init(hf_handle *handle, hf_runtime *rt, int fd)
 {
+    hf_assert(fd >= 0 && handle->refs == 0);
     handle->rt = rt;
     handle->fd = fd;
     handle->refs = 1;
@@ -24,8 +25,9 @@ hf_status hf_handle_use(hf_fiber *self, hf_handle *handle, int direction, const 
         hf_self_note(self, HF_ERR_CLOSED, verb);
         return HF_ERR_CLOSED;
     }
-    return is_busy ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "somebody else is in %s on it: one at a time", verb)
-                   : HF_OK;
+    return is_busy
+               ? hf_refuse_at(self, HF_ERR_MISUSE, verb, "another caller is in %s on it already: one at a time", verb)
+               : HF_OK;
 }
 
 bool hf_handle_hold(hf_handle *handle)
@@ -40,7 +42,7 @@ bool hf_handle_hold(hf_handle *handle)
 bool hf_handle_done(hf_handle *handle, int direction)
 {
     hf_spin_lock(&handle->lock);
-    hf_assert(handle->refs > 0);
+    hf_assert(handle->refs > 0 && (handle->busy & direction) == direction);
     handle->busy &= ~direction;
     bool is_last = --handle->refs == 0;
     hf_spin_unlock(&handle->lock);
@@ -59,13 +61,17 @@ bool hf_handle_close(hf_handle *handle)
 
 void hf_handle_end(hf_handle *handle)
 {
-    hf_fd_drop(handle->rt, handle->fd); /* who looked just after the close left an empty slot behind */
+    hf_assert(handle->refs == 0 && handle->busy == 0);
+    hf_assert(
+        atomic_load_explicit(&handle->closed, memory_order_relaxed)); /* the opener's reference went with the close */
+    hf_fd_drop(handle->rt, handle->fd); /* a verb that began just after the close may have left an empty slot */
     handle->rt->env->ops->close(handle->rt->env, handle->fd);
 }
 
 hf_status hf_handle_wait(hf_fiber *self, hf_handle *handle, int direction, hf_instant deadline,
                          const hf_wait_kind *kind, const char *object)
 {
+    hf_assert(direction == HF_READABLE || direction == HF_WRITABLE);
     hf_fd_user user = {kind, object, &handle->closed, false};
     handle->streak[direction == HF_READABLE ? 0 : 1] = 0;
     return hf_fd_wait_on(self, handle->rt, handle->fd, direction, deadline, &user);

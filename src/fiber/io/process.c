@@ -1,5 +1,5 @@
-/* Child processes as users see them. They belong to the helper process, which is started with the first of them; what
- * it tells is read in process_events.c. */
+/* The verbs for child processes. The processes belong to the helper process, which is started with the first of them.
+ * process_events.c reads its news. */
 #include "fiber/io/process_private.h"
 #include "fiber/verbs.h"
 
@@ -10,7 +10,7 @@
 enum {
     SIGNAL_TERM = 15,
     SIGNAL_KILL = 9,
-    REPLY_BOUND_S = 10 /* seconds that a canceled fiber waits for what surely comes soon */
+    REPLY_BOUND_S = 10 /* seconds that a canceled fiber waits for a reply that is certain to come soon */
 };
 
 static const hf_wait_kind START = {"hf_process_start", hf_wait_abort_linked};
@@ -83,13 +83,15 @@ void hf_processes_deinit(hf_runtime *rt)
     rt->processes = NULL;
     for (hf_node *node = NULL; (node = hf_list_first(&all->all)) != NULL;) {
         hf_process *process = HF_CONTAINER(node, hf_process, node);
-        process->refs = 1; /* nobody is left who could be inside */
+        process->refs = 1; /* no verb can be inside any more */
         hf_process_unref(process);
     }
+    hf_assert(hf_list_is_empty(&all->waiters) && hf_list_is_empty(&all->stalled));
     close_helper(all);
 }
 
-/* A bound, and no cancel from outside, for what has to be brought to its end. NULL: no memory, then without. */
+/* Opens a shield with a bound, for an operation that must be completed. NULL: no memory, and the operation runs
+ * without. */
 static hf_scope *open_shield(hf_fiber *self, hf_runtime *rt, const char *name, hf_span bound)
 {
     hf_scope *shield = NULL;
@@ -143,7 +145,7 @@ static hf_status make_stdio(hf_process *process, hf_op *op, const hf_process_opt
             HF_TRY(make_pipe(process, op, i, spawn));
             break;
         default:
-            return hf_fail(op, HF_ERR_MISUSE, "%d is no hf_stdio", (int)wanted[i]);
+            return hf_fail(op, HF_ERR_MISUSE, "%d is not an hf_stdio", (int)wanted[i]);
         }
     }
     return HF_OK;
@@ -187,7 +189,7 @@ static hf_status start_failed(hf_fiber *self, const hf_process *process, int err
     hf_op_init(&op);
     hf_status status = hf_fail_errno(&op, error, "cannot start %s", process->name);
     if (error == EAGAIN || error == ENOMEM) {
-        status = HF_ERR_LIMIT; /* of processes, whatever the kernel calls it */
+        status = HF_ERR_LIMIT; /* a limit of processes, under any name that the kernel uses */
     }
     return hf_refuse_at(self, status, START.verb, "%s", op.message);
 }

@@ -1,14 +1,14 @@
 /* News from the helper: which child runs, which has ended.
  *
- * Nobody's only work is to read them, or a fiber would have to live as long as the runtime. One of those who wait reads
- * for all, and hands the role on when it leaves:
+ * There is no fiber that only reads them, because it would have to live as long as the runtime. One of the waiters
+ * reads for all, and hands the role on when it leaves:
  *
  *     wait:   my news is there? done.   nobody reads? I do.   else I sleep until my news, or the role, comes to me
- *     reader: read all there is, wake whom it is about, wait for more;  leaving, for any reason: wake one who waits
+ *     reader: read all there is, wake the waiters of each process, wait for more;  leaving: wake one waiter
  *
- * E1. has_reader is false only while nobody waits, or somebody was woken who will look again.
- * E2. While nobody waits the news stays in the helper's socket, and then in the helper.
- * E3. A process is in `all` from before its request is sent until its end was read, or the helper has ended. */
+ * fiber-E1  has_reader is false only while nobody waits, or while a waiter was woken that will look again.
+ * fiber-E2  While nobody waits, the news stays in the helper's socket, and then in the helper.
+ * fiber-E3  A process is in `all` from before its request is sent until its end was read, or the helper has ended. */
 #include "fiber/io/process_private.h"
 
 enum { STALL_NS = 2000000 }; /* how long a busy helper is left alone */
@@ -18,6 +18,7 @@ enum { STALL_NS = 2000000 }; /* how long a busy helper is left alone */
 void hf_process_ref(hf_process *process)
 {
     hf_spin_lock(&process->owner->lock);
+    hf_assert(process->refs > 0);
     process->refs++;
     hf_spin_unlock(&process->owner->lock);
 }
@@ -29,6 +30,7 @@ void hf_process_unref(hf_process *process)
     hf_assert(process->refs > 0);
     bool is_last = --process->refs == 0;
     if (is_last) {
+        hf_assert(hf_node_is_linked(&process->node)); /* fiber-E3 */
         hf_list_remove(&process->node);
     }
     hf_spin_unlock(&all->lock);
@@ -71,7 +73,8 @@ void hf_process_orphan(hf_process *process)
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
-/* Wakes everybody who waits for this process; NULL = everybody. One at a time: never under the lock. */
+/* Wakes all waiters for this process; NULL = for all processes. One at a time, because a wake-up must not happen
+ * under the lock. */
 static void wake_waiters(hf_processes *all, const hf_process *process)
 {
     hf_wait *found = NULL;
@@ -112,6 +115,7 @@ static void take_event(hf_processes *all, const hf_child_event *event)
     bool is_orphan = false;
     bool is_over = false;
     if (process != NULL) {
+        hf_assert(process->refs > 0); /* fiber-E3 */
         process->refs++;
         if (event->started) {
             process->is_started = true;
@@ -131,7 +135,7 @@ static void take_event(hf_processes *all, const hf_child_event *event)
     }
     wake_waiters(all, process);
     if (is_orphan && is_over) {
-        hf_process_unref(process); /* of who started it */
+        hf_process_unref(process); /* the reference of its starter */
     } else if (is_orphan) {
         kill_orphan(all, event->pid);
     }
@@ -159,10 +163,11 @@ static void read_news(hf_processes *all)
     }
 }
 
-/* The reader leaves: the next one in line takes over (E1). */
+/* The reader leaves: the next one in line takes over (fiber-E1). */
 static void give_role(hf_processes *all)
 {
     hf_spin_lock(&all->lock);
+    hf_assert(all->has_reader); /* fiber-E1 */
     all->has_reader = false;
     hf_node *node = hf_list_pop_front(&all->waiters);
     hf_spin_unlock(&all->lock);

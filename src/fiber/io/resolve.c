@@ -1,5 +1,5 @@
-/* Looking names up. It blocks, for as long as a name server likes: a pool thread does it, and a canceled or late caller
- * leaves it behind there, so what it writes to is on the heap and owned by the call. */
+/* Looking up host names. A lookup blocks for as long as a name server likes, so a pool thread does it. A canceled or
+ * late caller leaves the lookup behind, so its results are on the heap and owned by the call. */
 #include "fiber/io/conn.h"
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
@@ -71,6 +71,7 @@ hf_status hf_resolve_on(hf_runtime *rt, const char *host, hf_span timeout, char 
     self = hf_enter(rt);
     hf_assert(self != NULL);
     if (call->op.status == HF_OK) {
+        hf_assert(call->found_count <= count);
         memcpy(ret_addresses, call->addresses, call->found_count * sizeof call->addresses[0]);
         *ret_count = call->found_count;
     } else {

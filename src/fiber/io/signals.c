@@ -32,6 +32,7 @@ static void release(hf_os_signals *signals)
 static hf_status open_on(hf_runtime *rt, hf_op *op, const int *numbers, size_t count, bool is_shared,
                          hf_os_signals **ret_signals)
 {
+    hf_assert(count > 0 && count <= NUMBERS_MAX && (!is_shared || count == 1));
     hf_env *env = rt->env;
     hf_os_signals *signals = hf_rt_alloc(rt, size_of(count));
     if (signals == NULL) {

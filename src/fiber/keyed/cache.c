@@ -1,9 +1,10 @@
-/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are in no order, so the
- * next one to go is always the first of the list. What goes is told and let go after the lock was released.
+/* The cache: one lock over a set of keys and the order of their use (S9). Pinned entries are not in the order, so
+ * the next entry to be evicted is always the first of the list. on_evict is called, and values are released, after
+ * the lock was released.
  *
- * C1  after every put: count <= count_max and bytes <= bytes_max;
- * C2  an entry is either in `order` or pinned, never both;
- * C3  a put that could only succeed by dropping a pinned entry changes nothing and is HF_ERR_LIMIT. */
+ * fiber-U1  After every put: count <= count_max and bytes <= bytes_max.
+ * fiber-U2  An entry is either in `order` or pinned, never both.
+ * fiber-U3  A put that could only succeed by evicting a pinned entry changes nothing and fails with HF_ERR_LIMIT. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -13,8 +14,8 @@
 enum { COUNT_DEFAULT = 100 };
 
 typedef struct entry {
-    hf_key key;
-    hf_node order; /* linked unless pinned; after eviction: in the list of what has to go */
+    hf_key_node key;
+    hf_node order; /* linked unless pinned; after eviction: in the list of evicted entries */
     hf_value *value;
     uint64_t pins;
     unsigned char bytes[];
@@ -106,7 +107,7 @@ hf_status hf_cache_free(hf_cache *cache)
 
 static entry *find(hf_cache *cache, uint64_t hash, const void *key, size_t key_len)
 {
-    hf_key *found = hf_keys_find(&cache->keys, hash, key, key_len);
+    hf_key_node *found = hf_keys_find(&cache->keys, hash, key, key_len);
     return found != NULL ? HF_CONTAINER(found, entry, key) : NULL;
 }
 
@@ -117,6 +118,7 @@ static uint64_t len_of(const entry *at)
 
 static void touch(hf_cache *cache, entry *at)
 {
+    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (at->pins == 0) {
         hf_list_remove(&at->order);
         hf_list_push_back(&cache->order, &at->order);
@@ -125,6 +127,7 @@ static void touch(hf_cache *cache, entry *at)
 
 static void pin(hf_cache *cache, entry *at)
 {
+    hf_assert((at->pins == 0) == hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (at->pins++ == 0) {
         hf_list_remove(&at->order);
         cache->pinned_count++;
@@ -134,8 +137,10 @@ static void pin(hf_cache *cache, entry *at)
 
 static void unpin(hf_cache *cache, entry *at)
 {
+    hf_assert(at->pins > 0 && !hf_node_is_linked(&at->order)); /* fiber-U2 */
     if (--at->pins == 0) {
         hf_list_push_back(&cache->order, &at->order);
+        hf_assert(cache->pinned_count > 0 && cache->pinned_bytes >= len_of(at));
         cache->pinned_count--;
         cache->pinned_bytes -= len_of(at);
     }
@@ -196,7 +201,7 @@ hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
 
-/* What a put leaves to do once the lock is released. */
+/* What remains to be done after a put, when the lock is released. */
 typedef struct leftovers {
     hf_list evicted;
     hf_value *replaced;
@@ -206,16 +211,18 @@ static void evict_over_bound(hf_cache *cache, hf_list *evicted)
 {
     while (cache->keys.count > cache->count_max || cache->bytes > cache->bytes_max) {
         hf_node *node = hf_list_pop_front(&cache->order);
-        hf_assert(node != NULL); /* may_hold said so */
+        hf_assert(node != NULL); /* fiber-U3: may_hold said so */
         entry *gone = HF_CONTAINER(node, entry, order);
         hf_keys_remove(&cache->keys, &gone->key);
+        hf_assert(gone->pins == 0 && cache->bytes >= len_of(gone)); /* fiber-U2 */
         cache->bytes -= len_of(gone);
         cache->evictions++;
         hf_list_push_back(evicted, node);
     }
+    hf_assert(cache->keys.count <= cache->count_max && cache->bytes <= cache->bytes_max); /* fiber-U1 */
 }
 
-/* Whether the bounds can be kept with everything gone that may go, but not the entry itself (C3). */
+/* Whether the bounds can be kept by evicting everything that may be evicted, but not the entry itself (fiber-U3). */
 static bool may_hold(const hf_cache *cache, const entry *old, uint64_t len)
 {
     uint64_t count = cache->pinned_count;
@@ -389,6 +396,7 @@ hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
     if (found != NULL && !is_pinned) {
         hf_list_remove(&found->order);
         hf_keys_remove(&cache->keys, &found->key);
+        hf_assert(cache->bytes >= len_of(found));
         cache->bytes -= len_of(found);
     }
     hf_spin_unlock(&cache->lock);

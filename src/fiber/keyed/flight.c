@@ -1,14 +1,15 @@
-/* Single-flight. One flight per key at a time; who comes while it is under way waits for it.
+/* Single-flight: there is one flight per key at a time, and a call that comes while it is under way waits for it.
  *
  *            run, key free             work ends, or last waiter leaves
  *   (none) ----------------> in table ---------------------------------> out of the table --last ref--> gone
  *
- * G1  a flight in the table is under way: neither ended nor abandoned. Who finds one there gets its result;
- * G2  it leaves the table once, by its own end or with its last waiter; the key is free from then on, also while
- *     the work of an abandoned flight still winds down (N8);
- * G3  a waiter is counted from finding the flight until it has its result or gives up. Canceled waiters are unlinked by
- *     the canceler and leave by themselves;
- * G4  the result is written before the first waiter is woken and does not change. */
+ * fiber-G1  A flight in the table is under way: it is neither ended nor abandoned. A call that finds it there gets
+ *           its result.
+ * fiber-G2  A flight leaves the table once: when its work ends, or with its last waiter. From then on the key is
+ *           free, also while the work of an abandoned flight is still ending (N8).
+ * fiber-G3  A waiter is counted from the moment it finds the flight until it has the result or gives up. The
+ *           canceler unlinks a canceled waiter, which then leaves by itself.
+ * fiber-G4  The result is written before the first waiter is woken, and does not change. */
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
 #include "fiber/sync/work.h"
@@ -30,7 +31,7 @@ struct hf_flight {
 
 typedef struct flying {
     hf_work work;
-    hf_key key;
+    hf_key_node key;
     hf_flight *flight;
     atomic_uint refs; /* the work's, and one per waiter */
     hf_list waiters;
@@ -73,6 +74,7 @@ hf_status hf_flight_new_with(hf_flight **ret_flight, const hf_flight_options *op
 static void flight_unref(hf_flight *flight)
 {
     if (atomic_fetch_sub_explicit(&flight->refs, 1, memory_order_acq_rel) == 1) {
+        hf_assert(flight->keys.count == 0 && flight->users == 0); /* fiber-G1 */
         hf_rt_free(flight->rt, flight, sizeof *flight);
     }
 }
@@ -83,6 +85,7 @@ static void flying_unref(flying *one)
     if (one == NULL || atomic_fetch_sub_explicit(&one->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    hf_assert(!one->in_table && one->waiter_count == 0 && hf_list_is_empty(&one->waiters)); /* fiber-G2, fiber-G3 */
     hf_flight *flight = one->flight;
     hf_value_unref(one->value);
     hf_box_unref(one->failure);
@@ -102,7 +105,7 @@ hf_status hf_flight_free(hf_flight *flight)
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, flight->rt, "hf_flight_free", flight->name));
     }
-    flight_unref(flight); /* work that still winds down, or goes on detached, keeps the rest */
+    flight_unref(flight); /* work that is still ending, or runs detached, keeps the rest */
     HF_LEAVE(self, HF_OK);
 }
 
@@ -113,18 +116,19 @@ static hf_status flying_run(hf_work *work)
     flying *one = HF_CONTAINER(work, flying, work);
     hf_value *value = NULL;
     hf_status status = one->body(one->arg, &value);
-    if (status != HF_OK) { /* a value that came with a failure is nobody's */
+    if (status != HF_OK) { /* a value that comes with a failure is released */
         hf_value_unref(value);
         value = NULL;
     }
-    one->value = value; /* before the end, which is what makes it visible (G4) */
+    one->value = value; /* before the end, which is what makes it visible (fiber-G4) */
     return status;
 }
 
-/* Under the lock (G2). */
+/* Under the lock (fiber-G2). */
 static void leave_table(flying *one)
 {
     if (one->in_table) {
+        hf_assert(one->flight->keys.count > 0); /* fiber-G2 */
         one->in_table = false;
         hf_keys_remove(&one->flight->keys, &one->key);
     }
@@ -182,16 +186,16 @@ static flying *flying_new(hf_flight *flight, uint64_t hash, const void *key, siz
     return one;
 }
 
-/* Finds the flight of the key and counts the caller as its waiter; `*fresh` becomes it, and NULL, when there is none.
- * NULL: there is none and no fresh one. */
+/* Finds the flight of the key and counts the caller as its waiter. If there is none, `*fresh` becomes the flight,
+ * and is set to NULL. NULL: there is neither. */
 static flying *board(hf_flight *flight, uint64_t hash, const void *key, size_t key_len, flying **fresh)
 {
     flying *one = NULL;
     hf_spin_lock(&flight->lock);
-    hf_key *found = hf_keys_find(&flight->keys, hash, key, key_len);
+    hf_key_node *found = hf_keys_find(&flight->keys, hash, key, key_len);
     if (found != NULL) {
         one = HF_CONTAINER(found, flying, key);
-        hf_assert(!one->ended && !one->work.abandoned); /* G1 */
+        hf_assert(!one->ended && !one->work.abandoned); /* fiber-G1 */
     } else if (*fresh != NULL) {
         one = *fresh;
         *fresh = NULL;
@@ -228,11 +232,12 @@ static hf_status await_end(hf_fiber *self, flying *one, hf_instant deadline)
     return has_ended ? HF_OK : hf_park(self, &wait, deadline);
 }
 
-/* The caller waits no more (G3). The last one out of a flight under way takes it along. */
+/* The caller no longer waits (fiber-G3). When the last waiter leaves a flight under way, the flight is abandoned. */
 static void get_off(flying *one)
 {
     hf_flight *flight = one->flight;
     hf_spin_lock(&flight->lock);
+    hf_assert(flight->users > 0 && one->waiter_count > 0); /* fiber-G3 */
     flight->users--;
     one->waiter_count--;
     bool is_last = one->waiter_count == 0 || HF_CANARY(HF_BUG_FLIGHT_ANY_LEAVES);
@@ -247,6 +252,7 @@ static void get_off(flying *one)
 
 static hf_status result_of(hf_fiber *self, const flying *one, hf_value **ret_value)
 {
+    hf_assert(one->ended && (one->status == HF_OK) == (one->failure == NULL)); /* fiber-G4 */
     if (one->status != HF_OK) {
         hf_self_fail(self, hf_box_ref(one->failure));
     } else if (ret_value != NULL) {

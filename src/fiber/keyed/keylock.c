@@ -7,10 +7,10 @@
  *      | bound       v  |
  *      +----------- idle        in the shard's list, oldest first
  *
- * K1  an entry that is held is never dropped, whatever the bound says; only who holds it has waiters behind it;
- * K2  idle entries are at most idle_max in all, after every unlock. Which of them goes is decided in the shard that
- *     went over: an idle entry remembers nothing, so nobody can tell it from a new one;
- * K3  waiters wait under the shard's lock, which lives as long as the whole. */
+ * fiber-K1  An entry that is held is never dropped, even at the bound. Only an entry that is held has waiters.
+ * fiber-K2  After every unlock there are at most idle_max idle entries in all. The shard that exceeded the bound
+ *           drops one of its own. An idle entry remembers nothing, so nobody can distinguish it from a new one.
+ * fiber-K3  Waiters wait under the shard's lock, which lives as long as the whole key lock. */
 #include "fiber/crew/strand.h"
 #include "fiber/keyed/keys.h"
 #include "fiber/sync/sync.h"
@@ -28,10 +28,10 @@ typedef struct shard {
 } shard;
 
 struct hf_key_guard {
-    hf_key key;
+    hf_key_node key;
     hf_keylock *keylock;
     shard *shard;
-    hf_owner owner;
+    hf_holder owner;
     hf_list waiters;
     hf_node idle; /* linked while nobody holds it */
     unsigned char bytes[];
@@ -54,13 +54,13 @@ static void entry_free(hf_runtime *rt, hf_key_guard *entry)
     }
 }
 
-/* False: somebody waits for a key of it, so it stays. */
+/* False: a key has waiters, so the object stays. */
 static bool free_all(hf_keylock *keylock)
 {
     bool is_awaited = false;
     for (size_t i = 0; i < SHARDS; i++) {
         hf_keys *keys = &keylock->shards[i].keys;
-        for (hf_key *key = hf_keys_any(keys); key != NULL; key = hf_keys_any(keys)) {
+        for (hf_key_node *key = hf_keys_any(keys); key != NULL; key = hf_keys_any(keys)) {
             hf_key_guard *entry = HF_CONTAINER(key, hf_key_guard, key);
             hf_keys_remove(keys, key);
             if (hf_list_is_empty(&entry->waiters)) {
@@ -159,15 +159,17 @@ static hf_key_guard *entry_new(hf_keylock *keylock, shard *home, uint64_t hash, 
 /* Under the shard's lock: makes a free entry the caller's. */
 static bool take(hf_key_guard *entry, hf_fiber *self)
 {
+    hf_assert(entry->owner.fiber != NULL || hf_list_is_empty(&entry->waiters)); /* fiber-K1 */
     if (entry->owner.fiber != NULL && !HF_CANARY(HF_BUG_TWO_HOLDERS)) {
         return false;
     }
     if (hf_node_is_linked(&entry->idle) && !HF_CANARY(HF_BUG_EVICT_HELD)) {
+        hf_assert(entry->shard->idle_count > 0);
         hf_list_remove(&entry->idle);
         entry->shard->idle_count--;
         atomic_fetch_sub_explicit(&entry->keylock->idle_count, 1, memory_order_relaxed);
     }
-    entry->owner = hf_owner_of(self);
+    entry->owner = hf_holder_of(self);
     return true;
 }
 
@@ -190,7 +192,7 @@ static hf_status find_or_make(request *want)
     hf_key_guard *fresh = NULL;
     hf_sync_point(want->self);
     hf_spin_lock(&home->lock);
-    hf_key *found = hf_keys_find(&home->keys, hash, want->key, want->key_len);
+    hf_key_node *found = hf_keys_find(&home->keys, hash, want->key, want->key_len);
     if (found == NULL) {
         hf_spin_unlock(&home->lock);
         fresh = entry_new(keylock, home, hash, want->key, want->key_len);
@@ -205,11 +207,12 @@ static hf_status find_or_make(request *want)
             fresh = NULL;
         }
     }
+    hf_assert(home->idle_count <= home->keys.count);
     hf_key_guard *entry = HF_CONTAINER(found, hf_key_guard, key);
     want->entry = entry;
     hf_status status = take(entry, want->self) ? HF_OK : HF_ERR_AGAIN;
     if (status == HF_ERR_AGAIN && want->wait != NULL) {
-        if (hf_owner_is(entry->owner, want->self)) {
+        if (hf_holder_is(entry->owner, want->self)) {
             status = HF_ERR_MISUSE;
         } else {
             want->wait->object = home;
@@ -253,7 +256,7 @@ hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_
         status = hf_park(self, &wait, hf_wait_deadline(self, keylock->rt, options));
     }
     if (status == HF_OK) {
-        *ret_guard = want.entry; /* who was handed the key holds the entry; who was not must not touch it (K1) */
+        *ret_guard = want.entry; /* only the holder may touch the entry (fiber-K1) */
     }
     HF_LEAVE(self, status);
 }
@@ -283,14 +286,15 @@ static hf_key_guard *retire(hf_key_guard *entry)
 {
     hf_keylock *keylock = entry->keylock;
     shard *home = entry->shard;
-    entry->owner = HF_OWNER_NONE;
+    hf_assert(hf_list_is_empty(&entry->waiters) && !hf_node_is_linked(&entry->idle)); /* fiber-K1 */
+    entry->owner = HF_HOLDER_NONE;
     hf_list_push_back(&home->idle, &entry->idle);
     home->idle_count++;
     if (atomic_fetch_add_explicit(&keylock->idle_count, 1, memory_order_relaxed) < keylock->idle_max) {
         return NULL;
     }
     hf_key_guard *oldest = HF_CONTAINER(hf_list_pop_front(&home->idle), hf_key_guard, idle);
-    hf_assert(oldest->owner.fiber == NULL && hf_list_is_empty(&oldest->waiters)); /* K1 */
+    hf_assert(oldest->owner.fiber == NULL && hf_list_is_empty(&oldest->waiters)); /* fiber-K1 */
     hf_keys_remove(&home->keys, &oldest->key);
     home->idle_count--;
     atomic_fetch_sub_explicit(&keylock->idle_count, 1, memory_order_relaxed);
@@ -309,7 +313,7 @@ hf_status hf_key_unlock(hf_key_guard *guard)
     hf_key_guard *gone = NULL;
     hf_sync_point(self);
     hf_spin_lock(&home->lock);
-    bool is_held = hf_owner_is(guard->owner, self);
+    bool is_held = hf_holder_is(guard->owner, self);
     if (HF_LIKELY(is_held)) {
         hf_node *node = hf_list_pop_front(&guard->waiters);
         if (HF_CANARY(HF_BUG_NOT_FIFO) && node != NULL && !hf_list_is_empty(&guard->waiters)) {
@@ -318,7 +322,8 @@ hf_status hf_key_unlock(hf_key_guard *guard)
         }
         if (node != NULL) {
             next = HF_CONTAINER(node, hf_wait, node);
-            guard->owner = hf_owner_of(next->fiber);
+            hf_assert(next->object == home); /* fiber-K3 */
+            guard->owner = hf_holder_of(next->fiber);
         } else {
             gone = retire(guard);
         }

@@ -49,10 +49,11 @@ static unsigned next_turn(uint64_t *path)
     return turn;
 }
 
-void hf_keys_add(hf_keys *keys, hf_key *key)
+void hf_keys_add(hf_keys *keys, hf_key_node *key)
 {
+    hf_assert(key->len == 0 || key->bytes != NULL);
     memset(key->child, 0, sizeof key->child);
-    hf_key **place = &keys->root;
+    hf_key_node **place = &keys->root;
     uint64_t path = key->hash;
     while (*place != NULL) {
         place = &(*place)->child[next_turn(&path)];
@@ -61,10 +62,10 @@ void hf_keys_add(hf_keys *keys, hf_key *key)
     keys->count++;
 }
 
-hf_key *hf_keys_find(const hf_keys *keys, uint64_t hash, const void *bytes, size_t len)
+hf_key_node *hf_keys_find(const hf_keys *keys, uint64_t hash, const void *bytes, size_t len)
 {
     uint64_t path = hash;
-    hf_key *key = keys->root;
+    hf_key_node *key = keys->root;
     while (key != NULL) {
         if (key->hash == hash && key->len == len && (len == 0 || memcmp(key->bytes, bytes, len) == 0)) {
             return key;
@@ -74,7 +75,7 @@ hf_key *hf_keys_find(const hf_keys *keys, uint64_t hash, const void *bytes, size
     return NULL;
 }
 
-static hf_key **below(hf_key *key)
+static hf_key_node **below(hf_key_node *key)
 {
     for (size_t i = 0; i < HF_COUNT_OF(key->child); i++) {
         if (key->child[i] != NULL) {
@@ -84,19 +85,20 @@ static hf_key **below(hf_key *key)
     return NULL;
 }
 
-void hf_keys_remove(hf_keys *keys, hf_key *key)
+void hf_keys_remove(hf_keys *keys, hf_key_node *key)
 {
-    hf_key **place = &keys->root;
+    hf_assert(keys->count > 0);
+    hf_key_node **place = &keys->root;
     uint64_t path = key->hash;
     while (*place != key) {
         hf_assert(*place != NULL);
         place = &(*place)->child[next_turn(&path)];
     }
-    hf_key **leaf_place = place;
-    for (hf_key **next = below(key); next != NULL; next = below(*next)) {
+    hf_key_node **leaf_place = place;
+    for (hf_key_node **next = below(key); next != NULL; next = below(*next)) {
         leaf_place = next;
     }
-    hf_key *leaf = *leaf_place;
+    hf_key_node *leaf = *leaf_place;
     *leaf_place = NULL;
     if (leaf != key) {
         memcpy(leaf->child, key->child, sizeof leaf->child);

@@ -5,16 +5,19 @@
 
 hf_status hf_alarm_arm(hf_sched *sched, hf_alarm *alarm, hf_instant when)
 {
+    hf_assert(alarm->fire != NULL);
     hf_assert(alarm->pos == 0);
     return hf_heap_put(&sched->alarms, &alarm->pos, when.ns);
 }
 
 void hf_alarm_take_out(hf_sched *sched, hf_alarm *alarm)
 {
+    hf_assert(alarm->pos != 0);
     if (alarm->pos >= HF_ALARM_OF_CREW) {
         hf_crew_disarm(alarm);
         return;
     }
+    hf_assert(alarm->pos <= sched->alarms.count);
     hf_heap_take(&sched->alarms, &alarm->pos);
 }
 

@@ -9,8 +9,8 @@ typedef struct hf_alarm hf_alarm;
 typedef struct hf_sched hf_sched;
 
 struct hf_alarm {
-    size_t pos;                                     /* place in the heap; 0 = not armed; see HF_ALARM_OF_CREW */
-    void (*fire)(hf_sched *sched, hf_alarm *alarm); /* runs once, disarmed already */
+    size_t pos;                                     /* place in the heap, or HF_ALARM_OF_CREW; 0 = not armed */
+    void (*fire)(hf_sched *sched, hf_alarm *alarm); /* called once, after the alarm was disarmed */
 };
 
 /* Fails: HF_ERR_NOMEM; then nothing changed. */
@@ -22,7 +22,7 @@ static inline void hf_alarm_disarm(hf_sched *sched, hf_alarm *alarm) /* also whe
         hf_alarm_take_out(sched, alarm);
     }
 }
-/* Fires what is due; returns how many. */
+/* Fires the alarms that are due. Returns how many. */
 size_t hf_alarms_run(hf_sched *sched, hf_instant now);
 void hf_alarms_deinit(hf_sched *sched);
 

@@ -21,6 +21,7 @@ hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *o
     made->limit = options->limit > 0 ? options->limit : (kind == HF_DISPATCH_POOL ? 64 : 1);
     made->queue_max = options->queue_max > 0 ? options->queue_max : INT64_MAX;
     made->idle = options->idle.ns != 0 ? options->idle : hf_seconds(5);
+    hf_assert(made->limit > 0 && made->queue_max > 0);
     hf_list_init(&made->queue);
     return made;
 }
@@ -91,7 +92,8 @@ hf_status hf_dispatcher_free(hf_dispatcher *dispatcher)
     HF_VERB_ENTER(self, hf_dispatcher_free, dispatcher->rt);
     hf_spin_lock(&dispatcher->pool->lock);
     bool is_used = dispatcher->running > 0 || dispatcher->queued > 0 ||
-                   atomic_load_explicit(&dispatcher->jobs, memory_order_acquire) > 0;
+                   atomic_load_explicit(&dispatcher->branches, memory_order_acquire) > 0;
+    hf_assert(is_used || hf_list_is_empty(&dispatcher->queue)); /* fiber-P2 */
     hf_spin_unlock(&dispatcher->pool->lock);
     if (is_used) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "dispatcher '%s' still has work", dispatcher->name));
@@ -128,174 +130,186 @@ void hf_pool_shutdown(hf_runtime *rt)
     }
 }
 
-/* ---- Jobs on a pool ------------------------------------------------------------------------------------------------ */
+/* ---- Branches on a pool ------------------------------------------------------------------------------------------ */
 
-/* It was canceled: from now on it is to return. */
-static void watch_job(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *job)
+/* The branch was canceled: from now on the watchdog expects it to return. */
+static void watch_branch(hf_dispatcher *pool, hf_fiber *thread, const hf_branch *branch)
 {
     if (pool->watch_ops != NULL) {
-        hf_watch_begin(pool, thread, job);
+        hf_watchdog_begin(pool, thread, branch);
     }
 }
 
-/* On a pool thread: the thread is the job's fiber. */
-static void run_pool_job(hf_task *task, hf_fiber *thread)
+/* On a pool thread: the thread is the branch's fiber. */
+static void run_pool_branch(hf_pool_task *task, hf_fiber *thread)
 {
-    hf_branch *job = HF_CONTAINER(task, hf_branch_extra, task)->job;
+    hf_branch *branch = HF_CONTAINER(task, hf_branch_extra, task)->branch;
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
-    hf_runtime *rt = job->scope->rt;
+    hf_runtime *rt = branch->scope->rt;
+    hf_assert(thread->kind == HF_FIBER_THREAD && thread->branch == NULL && thread->scope == NULL);
     thread->rt = rt; /* an earlier call may have talked to another one */
-    thread->job = job;
-    thread->locals = job->scope->locals;
+    thread->branch = branch;
+    thread->locals = branch->scope->locals;
     thread->last_status = HF_OK;
     hf_spin_lock(&thread->lock);
-    thread->cx = &job->cx;
+    thread->cx = &branch->cx;
     hf_spin_unlock(&thread->lock);
     hf_spin_lock(&pool->lock);
-    job->fiber = thread;
-    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    hf_assert(branch->fiber == NULL); /* fiber-P2: one thread runs it */
+    branch->fiber = thread;
+    __atomic_store_n(&branch->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
     hf_spin_unlock(&pool->lock);
-    if (atomic_load(&job->cancel_requested)) {
-        hf_thread_job_interrupt(NULL, thread, job);
-        watch_job(pool, thread, job);
+    if (atomic_load(&branch->cancel_requested)) {
+        hf_thread_branch_interrupt(NULL, thread, branch);
+        watch_branch(pool, thread, branch);
     }
     hf_status status = HF_ERR_CANCELED;
-    if (job->drop != NULL && hf_is_canceled(thread)) {
-        job->drop(job->arg);
+    if (branch->drop != NULL && hf_is_canceled(thread)) {
+        branch->drop(branch->arg);
     } else {
-        status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+        status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))branch->body, branch->arg);
     }
     if (thread->scope != NULL) {
         (void)hf_scope_close_leftovers(thread);
         status = status != HF_OK
                      ? status
-                     : hf_refuse_at(thread, HF_ERR_MISUSE, "pool job",
+                     : hf_refuse_at(thread, HF_ERR_MISUSE, "pool branch",
                                     "the body returned with a scope still open; close every scope it opens");
     }
-    job->status = HF_CANARY(HF_BUG_POOL_STATUS) ? HF_OK : status;
+    branch->status = HF_CANARY(HF_BUG_POOL_STATUS) ? HF_OK : status;
     if (status != HF_OK && !(status == HF_ERR_CANCELED && hf_is_canceled(thread))) {
-        job->failure = hf_self_take_failure(thread, rt, status, job->name);
+        branch->failure = hf_self_take_failure(thread, rt, status, branch->name);
     }
     hf_self_drop_cause(thread);
     hf_spin_lock(&pool->lock);
-    job->fiber = NULL;
+    hf_assert(branch->fiber == thread); /* fiber-P3 */
+    branch->fiber = NULL;
     hf_spin_unlock(&pool->lock);
     hf_pool_thread_settle(thread);
-    hf_watch_end(pool, thread);
+    hf_watchdog_end(pool, thread);
     hf_spin_lock(&thread->lock);
     thread->cx = NULL;
-    thread->job = NULL;
+    thread->branch = NULL;
     hf_spin_unlock(&thread->lock);
     thread->locals = NULL; /* they may go with the scope */
     hf_pool_done(via);
-    hf_branch_ended(NULL, job);
+    hf_branch_ended(NULL, branch);
 }
 
-/* A pool that takes no more: the job ends without having run. */
-static void refuse_job(hf_sched *sched, hf_branch *job)
+/* A pool that takes no more: the branch ends without having run. */
+static void refuse_branch(hf_sched *sched, hf_branch *branch)
 {
-    job->status = HF_ERR_LIMIT;
-    job->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, job->name,
-                              "the pool takes no more work: its queue is full, or no thread could be started", NULL);
-    hf_branch_drop(sched, job);
-    hf_branch_ended(sched, job);
+    hf_assert(branch->fiber == NULL && branch->scope->home == sched); /* fiber-F1 */
+    branch->status = HF_ERR_LIMIT;
+    branch->failure = hf_box_new(sched->rt, HF_ERR_LIMIT, NULL, branch->name,
+                                 "the pool takes no more work: its queue is full, or no thread could be started", NULL);
+    hf_branch_drop(sched, branch);
+    hf_branch_ended(sched, branch);
 }
 
-void hf_dispatch_job(hf_sched *sched, hf_branch *job)
+void hf_dispatch_branch(hf_sched *sched, hf_branch *branch)
 {
-    if (job->on->kind == HF_DISPATCH_SERIAL) {
-        hf_serial_start(sched, job);
+    hf_assert(branch->scope->home == sched); /* fiber-F1 */
+    if (branch->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_start(sched, branch);
         return;
     }
-    if (job->on->kind == HF_DISPATCH_CREW) {
-        hf_crew_start(sched, job);
+    if (branch->on->kind == HF_DISPATCH_CREW) {
+        hf_crew_start(sched, branch);
         return;
     }
-    if (job->extra == NULL) {
-        job->extra = hf_rt_alloc(sched->rt, sizeof *job->extra);
+    if (branch->extra == NULL) {
+        branch->extra = hf_rt_alloc(sched->rt, sizeof *branch->extra);
     }
-    if (job->extra == NULL) {
-        refuse_job(sched, job);
+    if (branch->extra == NULL) {
+        refuse_branch(sched, branch);
         return;
     }
-    job->extra->job = job;
-    job->extra->task.node.next = NULL;
-    job->extra->task.run = run_pool_job;
-    if (hf_pool_submit(job->on, &job->extra->task) != HF_OK) {
-        refuse_job(sched, job);
+    branch->extra->branch = branch;
+    branch->extra->task.node.next = NULL;
+    branch->extra->task.run = run_pool_branch;
+    if (hf_pool_submit(branch->on, &branch->extra->task) != HF_OK) {
+        refuse_branch(sched, branch);
     }
 }
 
-/* From the fork until its end is known at home a job refers to its dispatcher: a cancel at home looks at it, and at the
- * job's place in the queue, while the job is ending on another thread. So neither goes before. */
-hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *job)
+/* From its fork until its end is known at home, a branch refers to its dispatcher: a cancel at home reads it, and
+ * at the branch's place in the queue, while the branch is ending on another thread. So neither goes before. */
+hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *branch)
 {
-    if (self->crew != NULL || hf_crew_of_scope(job->scope) != NULL) {
-        HF_TRY(hf_crew_may_fork(self, job));
+    if (self->crew != NULL || hf_crew_of_scope(branch->scope) != NULL) {
+        HF_TRY(hf_crew_may_fork(self, branch));
     }
-    if (job->on->kind == HF_DISPATCH_SERIAL && job->on->rt != job->scope->rt) {
-        return HF_ERR_MISUSE; /* the next job would start among the fibers of another runtime */
+    if (branch->on->kind == HF_DISPATCH_SERIAL && branch->on->rt != branch->scope->rt) {
+        return HF_ERR_MISUSE; /* the next branch would start among the fibers of another runtime */
     }
-    atomic_fetch_add_explicit(&job->on->jobs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&branch->on->branches, 1, memory_order_relaxed);
     return HF_OK;
 }
 
-void hf_dispatch_let_go(hf_runtime *rt, hf_branch *job)
+void hf_dispatch_let_go(hf_runtime *rt, hf_branch *branch)
 {
-    hf_rt_free(rt, job->extra, sizeof *job->extra);
-    job->extra = NULL;
-    atomic_fetch_sub_explicit(&job->on->jobs, 1, memory_order_release);
-    job->on = NULL;
+    hf_assert(branch->fiber == NULL);
+    hf_assert(branch->extra == NULL || !hf_node_is_linked(&branch->extra->task.node)); /* fiber-P2 */
+    hf_rt_free(rt, branch->extra, sizeof *branch->extra);
+    branch->extra = NULL;
+    int before = atomic_fetch_sub_explicit(&branch->on->branches, 1, memory_order_release);
+    hf_assert(before > 0);
+    branch->on = NULL;
 }
 
-void hf_dispatch_ended(hf_sched *sched, hf_branch *job)
+void hf_dispatch_ended(hf_sched *sched, hf_branch *branch)
 {
-    if (job->on->kind == HF_DISPATCH_SERIAL) {
-        hf_serial_ended(sched, job);
+    if (branch->on->kind == HF_DISPATCH_SERIAL) {
+        hf_serial_ended(sched, branch);
     }
 }
 
 static void on_withdrawn(hf_sched *sched, hf_msg *msg)
 {
-    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
-    hf_branch_drop(sched, job);
-    hf_scope_child_done(sched, job->scope, job);
+    hf_branch *branch = HF_CONTAINER(msg, hf_branch, msg);
+    hf_assert(branch->status == HF_ERR_CANCELED && branch->fiber == NULL); /* fiber-P2 */
+    hf_branch_drop(sched, branch);
+    hf_scope_child_done(sched, branch->scope, branch);
 }
 
-bool hf_dispatch_cancel(hf_sched *sched, hf_branch *job)
+bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch)
 {
-    hf_dispatcher *on = job->on;
+    hf_dispatcher *on = branch->on;
+    hf_assert(branch->scope->home == sched); /* fiber-F1 */
+    hf_assert(atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed));
     if (on->kind == HF_DISPATCH_SERIAL || on->kind == HF_DISPATCH_CREW ||
-        __atomic_load_n(&job->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
+        __atomic_load_n(&branch->state, __ATOMIC_RELAXED) == HF_BRANCH_DELAYED) {
         return false;
     }
-    if (job->drop != NULL && job->extra != NULL && hf_pool_withdraw(&job->extra->task)) {
-        job->status = HF_ERR_CANCELED;
-        job->msg.run = on_withdrawn; /* later: the walk that cancels is not to be disturbed */
-        hf_sched_post_locked(sched, &job->msg);
+    if (branch->drop != NULL && branch->extra != NULL && hf_pool_withdraw(&branch->extra->task)) {
+        branch->status = HF_ERR_CANCELED;
+        branch->msg.run = on_withdrawn; /* later: the walk that cancels is not to be disturbed */
+        hf_sched_post_locked(sched, &branch->msg);
         return true;
     }
     hf_spin_lock(&on->pool->lock);
-    hf_fiber *thread = job->fiber;
+    hf_fiber *thread = branch->fiber;
     if (thread != NULL) {
+        hf_assert(thread->kind == HF_FIBER_THREAD); /* fiber-P3 */
         hf_pool_thread_pin(thread);
     }
     hf_spin_unlock(&on->pool->lock);
     if (thread != NULL) {
-        hf_thread_job_interrupt(sched, thread, job);
-        watch_job(on->pool, thread, job);
+        hf_thread_branch_interrupt(sched, thread, branch);
+        watch_branch(on->pool, thread, branch);
         hf_pool_thread_unpin(thread);
     }
     return true;
 }
 
-/* ---- hf_block ------------------------------------------------------------------------------------------------------ */
+/* ---- hf_block ---------------------------------------------------------------------------------------------------- */
 
 /* A call on its way through a pool. On the caller's stack; on the heap when the caller may leave before it is over. */
 typedef struct block_call {
     hf_spin lock; /* first: hf_wait.object points here */
-    hf_task task;
+    hf_pool_task task;
     hf_list waiters; /* the caller, while it waits; its hf_wait is on its own stack, which it may leave first */
     hf_body body;
     void *arg;
@@ -307,7 +321,7 @@ typedef struct block_call {
     bool over; /* the call has ended */
 } block_call;
 
-static void run_call(hf_task *task, hf_fiber *thread)
+static void run_call(hf_pool_task *task, hf_fiber *thread)
 {
     block_call *call = HF_CONTAINER(task, block_call, task);
     thread->last_status = HF_OK;
@@ -322,6 +336,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_failure_box *failure = status != HF_OK ? hf_self_take_failure(thread, call->rt, status, "hf_block") : NULL;
     hf_pool_done(task->via);
     hf_spin_lock(&call->lock);
+    hf_assert(!call->over);
     call->status = status;
     call->failure = failure;
     call->over = true;
@@ -331,7 +346,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
         hf_wake(HF_CONTAINER(node, hf_wait, node), HF_OK); /* from here on a call on the caller's stack is gone */
         return;
     }
-    hf_assert(call->on_heap); /* abandoned: the result goes, and what the call owned */
+    hf_assert(call->on_heap); /* abandoned: the result and the argument of the call are dropped */
     hf_box_unref(failure);
     if (call->drop != NULL) {
         call->drop(call->arg);
@@ -339,7 +354,7 @@ static void run_call(hf_task *task, hf_fiber *thread)
     hf_rt_free(call->rt, call, sizeof *call);
 }
 
-/* A canceled or late caller: a call that nobody has begun is withdrawn; one that runs is left, if it may be. */
+/* A canceled or late caller: a call that no thread has begun is withdrawn; one that runs is abandoned, if it may be. */
 static bool abort_call(hf_wait *wait)
 {
     block_call *call = wait->object;
@@ -354,10 +369,11 @@ static bool abort_call(hf_wait *wait)
 
 static const hf_wait_kind BLOCK = {"hf_block", abort_call};
 
-/* `*ret_unused`: nobody began the call, or ever will. */
+/* `*ret_unused`: no thread has begun the call, and none will. */
 static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, hf_instant deadline, bool *ret_unused)
 {
     hf_runtime *rt = self->rt;
+    hf_assert(self->kind != HF_FIBER_THREAD && on->kind != HF_DISPATCH_SERIAL);
     hf_list_init(&call->waiters);
     hf_wait wait;
     hf_wait_init(&wait, self, &BLOCK, call, on->name);
@@ -377,6 +393,7 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
     hf_status status = hf_park(self, &wait, deadline);
     bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */
     if (status == HF_OK) {
+        hf_assert(call->over);
         status = call->status;
         if (call->failure != NULL) {
             hf_self_fail(self, call->failure);
@@ -389,8 +406,8 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
     return status;
 }
 
-/* What an abandonable call owns is released whenever its own result is not what hf_block returns: here when it never
- * began, else by run_call. */
+/* Releases the argument of an abandonable call that never began. If it began, and hf_block does not return its
+ * result, run_call does. */
 static void drop_unused(void *arg, const hf_block_options *options)
 {
     if (options->abandonable && options->drop != NULL) {

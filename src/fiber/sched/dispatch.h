@@ -11,32 +11,33 @@ typedef enum hf_dispatcher_kind {
     HF_DISPATCH_CREW
 } hf_dispatcher_kind;
 
-/* Work for a pool thread. Embedded in the call or job. */
-typedef struct hf_task hf_task;
-struct hf_task {
+/* Work for a pool thread. Embedded in a blocking call or a branch. */
+typedef struct hf_pool_task hf_pool_task;
+struct hf_pool_task {
     hf_node node;       /* in a queue, under the pool's lock */
     hf_dispatcher *via; /* pool or view that it was given to */
     bool in_pool;       /* in the pool's queue, not in the view's */
-    /* On a pool thread; calls hf_pool_done before it tells who waits, and the task may be gone when it returns. */
-    void (*run)(hf_task *task, hf_fiber *thread);
+    /* Runs on a pool thread. Calls hf_pool_done before it wakes anybody; when it returns, the task may be gone. */
+    void (*run)(hf_pool_task *task, hf_fiber *thread);
 };
 
-/* What the watchdog wants to know about the job of a pool thread. In the thread, whose jobs come and go. See watch_jobs.c. */
-typedef struct hf_watched {
-    hf_node node;                           /* in watch->fresh until the monitor has taken it; under jobs_lock */
-    atomic_bool is_on;                      /* its job was canceled: the monitor knows, or is about to */
-    _Atomic(struct hf_watch_notes *) notes; /* the monitor's; NULL = it has none, or no more */
-    hf_fiber *thread;                       /* where this is */
-    const struct hf_watch_ops *ops;         /* of the pool */
-    void *arg;                              /* of the job */
-    int64_t since_ns;                       /* it was canceled, by the environment's clock */
-    bool is_extra;                          /* the pool has a thread more because of it */
-} hf_watched;
+/* What the watchdog needs to know about the branch that a pool thread runs. One per pool thread, used for one branch
+ * after another. See watch_pool.c. */
+typedef struct hf_watchdog_post {
+    hf_node node;                              /* in watch->fresh until the monitor has taken it; under posts_lock */
+    atomic_bool is_on;                         /* its branch was canceled: the monitor knows, or will know soon */
+    _Atomic(struct hf_watchdog_notes *) notes; /* owned by the monitor; NULL = it has none */
+    hf_fiber *thread;                          /* the thread that contains this */
+    const struct hf_watchdog_ops *ops;         /* of the pool */
+    void *arg;                                 /* of the branch */
+    int64_t since_ns;                          /* when it was canceled, by the environment's clock */
+    bool is_extra;                             /* the pool has one more thread because of it */
+} hf_watchdog_post;
 
-/* What a job on a pool needs: a place in its queue. */
+/* What a branch on a pool needs in addition: a place in the pool's queue. */
 typedef struct hf_branch_extra {
-    hf_branch *job;
-    hf_task task;
+    hf_branch *branch;
+    hf_pool_task task;
 } hf_branch_extra;
 
 struct hf_dispatcher {
@@ -44,30 +45,30 @@ struct hf_dispatcher {
     hf_dispatcher_kind kind;
     hf_runtime *rt;
     const char *name;
-    hf_dispatcher *pool; /* view: whose threads it uses; pool: itself */
+    hf_dispatcher *pool; /* view: the pool whose threads it uses; pool: itself */
     int limit;           /* pool: threads; view: tasks at once */
     int64_t queue_max;
-    int64_t queued;       /* waiting here */
-    hf_list queue;        /* tasks that wait */
-    int running;          /* view, serial: given to the pool or running */
-    atomic_int jobs;      /* forked on it, and their end is not known at home yet */
-    hf_branch *jobs_head; /* serial: jobs that wait */
-    hf_branch *jobs_tail;
+    int64_t queued;           /* tasks that wait here */
+    hf_list queue;            /* tasks that wait */
+    int running;              /* view, serial: given to the pool or running */
+    atomic_int branches;      /* branches that were forked onto it and whose end is not known at home yet */
+    hf_branch *branches_head; /* serial: branches that wait */
+    hf_branch *branches_tail;
     /* pool */
-    const struct hf_watch_ops *watch_ops; /* canceled jobs are watched (watch.h); NULL = they are not */
+    const struct hf_watchdog_ops *watch_ops; /* not NULL: canceled branches are watched (watch.h) */
     hf_span idle;
-    int extra; /* of `limit`: for zombies */
+    int extra; /* how many of `limit` stand for zombies */
     int threads;
     int working;    /* threads that run tasks */
     int sleeping;   /* threads without work */
-    bool standby;   /* one thread looks after the queue, or is on its way to */
-    bool appointed; /* a sleeping thread is to become the standby */
+    bool standby;   /* one thread watches the queue, or will soon */
+    bool appointed; /* a sleeping thread is woken to become the standby */
     bool stopping;
-    uint64_t pushed;      /* tasks ever queued */
-    uint64_t taken;       /* tasks ever taken out */
-    atomic_uint arrivals; /* as pushed, for a thread that looks without the lock */
-    int luck;             /* whether looking around before a sleep has paid lately; 0 = it has not */
-    unsigned unlucky;     /* times that it was not even tried */
+    uint64_t pushed;      /* total of tasks queued */
+    uint64_t taken;       /* total of tasks taken out */
+    atomic_uint arrivals; /* the same as pushed, for a thread that reads it without the lock */
+    int luck;             /* > 0 if looking for work before sleeping has paid lately */
+    unsigned unlucky;     /* how often that was not even tried */
     hf_word word;         /* threads sleep on it */
     struct hf_pool_thread *living;
     struct hf_pool_thread *dead; /* ended, to be joined */
@@ -75,25 +76,26 @@ struct hf_dispatcher {
 };
 
 /* Gives a task to a pool or view. Fails: HF_ERR_LIMIT (queue_max, or no thread could be started and none is there). */
-hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task);
-/* On the pool's thread, at the end of a task and before anybody is told: who learns of the end may free the dispatcher. */
+hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_pool_task *task);
+/* On the pool's thread, at the end of a task and before anybody is told: whoever learns of the end may free the
+ * dispatcher. */
 void hf_pool_done(hf_dispatcher *via);
-/* Takes a task back that no thread has begun. */
-bool hf_pool_withdraw(hf_task *task);
-/* A pool thread finds the job it runs interrupted, and stays until nobody holds it: see P3. */
+/* Takes back a task that no thread has begun. False: a thread has. */
+bool hf_pool_withdraw(hf_pool_task *task);
+/* A pinned thread does not finish its branch before it is unpinned: see fiber-P3. */
 void hf_pool_thread_pin(hf_fiber *thread);
 void hf_pool_thread_unpin(hf_fiber *thread);
-void hf_pool_thread_settle(hf_fiber *thread); /* by the thread itself: waits until unpinned */
-hf_watched *hf_pool_thread_watched(hf_fiber *thread);
+void hf_pool_thread_settle(hf_fiber *thread); /* by the thread itself: waits until it is not pinned */
+hf_watchdog_post *hf_pool_thread_watched(hf_fiber *thread);
 hf_thread *hf_pool_thread_handle(hf_fiber *thread);
-/* A thread more, because this one will not come back soon; and one less, because it did. Widening fails at
- * HF_POOL_ZOMBIES_MAX. The thread runs a job of the pool, or is pinned. */
+/* Allows the pool one more thread, because this one will not come back soon, and one less when it has come back.
+ * False: there are HF_POOL_ZOMBIES_MAX already. The thread runs a branch of the pool, or is pinned. */
 bool hf_pool_widen(hf_fiber *thread);
 void hf_pool_narrow(hf_fiber *thread);
 void hf_pool_free(hf_dispatcher *pool); /* joins its threads */
 /* NULL: out of memory. */
 hf_dispatcher *hf_dispatcher_make(hf_runtime *rt, const hf_dispatcher_options *options, hf_dispatcher_kind kind);
-void hf_serial_start(hf_sched *sched, hf_branch *job);
-void hf_serial_ended(hf_sched *sched, hf_branch *job);
+void hf_serial_start(hf_sched *sched, hf_branch *branch);
+void hf_serial_ended(hf_sched *sched, hf_branch *branch);
 
 #endif

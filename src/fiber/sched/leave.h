@@ -1,17 +1,19 @@
 /* Leaving a fiber for the next one, inline.
  *
- * Every `ret` that a resumed fiber executes is mispredicted: the processor's return stack belongs to whoever ran before.
- * So the verbs that park often (channels, joins, yield) inline the whole way down to the switch, and return once. */
+ * Every `ret` that a resumed fiber executes is mispredicted, because the processor's return stack belongs to the
+ * fiber that ran before. So the verbs that park often (channels, joins, yield) inline everything down to the switch,
+ * and return only once. */
 #ifndef HF_FIBER_LEAVE_H
 #define HF_FIBER_LEAVE_H
 
 #include "fiber/core.h"
 
 enum {
-    HF_BRANCH_TURN = 16, /* every so many turns an unstarted job goes before ready fibers */
-    HF_LOOK_TURN = 32    /* every so many turns alarms and descriptors are looked at */
+    HF_BRANCH_TURN = 16, /* turns after which an unstarted branch goes before ready fibers */
+    HF_LOOK_TURN = 32    /* turns after which alarms and descriptors are checked */
 };
-_Static_assert(HF_LOOK_TURN % HF_BRANCH_TURN == 0, "hf_sched_pick_ready leaves every look to hf_sched_next");
+_Static_assert(HF_LOOK_TURN % HF_BRANCH_TURN == 0,
+               "hf_sched_pick_ready leaves every look to hf_sched_next"); /* fiber-S2, fiber-S3 */
 
 /* The next fiber by all the rules of sched.c; NULL = nothing to do. */
 hf_fiber *hf_sched_next(hf_sched *sched);
@@ -27,7 +29,7 @@ static inline void hf_sched_ready_push(hf_sched *sched, hf_fiber *fiber)
     sched->ready_tail = fiber;
 }
 
-/* The common case: somebody is ready, and nothing else is due. */
+/* The common case: a fiber is ready, and nothing else is due. */
 static inline hf_fiber *hf_sched_pick_ready(hf_sched *sched)
 {
     hf_fiber *fiber = sched->ready_head;
@@ -57,7 +59,7 @@ static inline void hf_sched_switch(hf_sched *sched, hf_fiber *from, hf_fiber *to
     hf_context_arrived(&from->context, from->sched->left != NULL ? &from->sched->left->context : NULL);
 }
 
-/* Leaves the running fiber, whose state is set up, and runs the next. Returns when it is resumed. */
+/* Leaves the running fiber, whose state is set up, and runs the next one. Returns when the fiber is resumed. */
 static inline __attribute__((always_inline)) void hf_sched_leave_inline(hf_sched *sched, hf_fiber *self)
 {
     hf_fiber *next = hf_sched_pick_ready(sched);

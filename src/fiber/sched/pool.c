@@ -1,17 +1,21 @@
-/* Pools: plain threads for code that blocks. Elastic: none when idle, at most `limit`, which is one higher for each zombie.
+/* Pools: plain threads for code that blocks. A pool is elastic: it has no thread when it is idle and at most
+ * `limit`, which is one higher for each zombie.
  *
- * How many threads? A call that blocks needs a thread of its own, a short one does not, and nobody knows which it is.
- * So at most one thread, the standby, looks after the queue while others work: it looks every 50 us, and steps in when
- * nothing was taken since its last look, or when something has been waiting for four looks; stepping in, it appoints the
- * next standby. A burst of short calls is served by one or two hot threads; 64 calls that block get their 64 threads
- * within a few milliseconds. Wakes are rare: giving a task to a pool that has a standby rings nobody.
+ * How many threads? A call that blocks needs a thread of its own, a short call does not, and nobody knows which kind
+ * it is. So while threads work, at most one other thread, the standby, watches the queue. It looks every 50 us. It
+ * steps in if nothing was taken since its last look, or if a task has waited for four looks. When it steps in, it
+ * appoints the next standby. A burst of short calls is served by one or two warm threads; 64 calls that block get
+ * their 64 threads within a few milliseconds. Wake-ups are rare: giving a task to a pool that has a standby wakes
+ * nobody.
  *
- * A thread that runs out of work looks around for a few microseconds before it sleeps, as the standby, where that has paid
- * lately: calls that a scheduler hands over one after another are then served without a wake-up for each.
+ * If it has paid lately, a thread that runs out of work looks for more for a few microseconds before it sleeps, as
+ * the standby. Calls that a scheduler hands over one after another are then served without a wake-up for each.
  *
- * P1  everything here is under the pool's lock; a view has no lock of its own;
- * P2  a task is in at most one queue; who takes it out runs it, or, for withdraw, is the canceler;
- * P3  a job that runs on a pool thread is found by a canceler through job->fiber, and the thread stays while it is pinned. */
+ * fiber-P1  All fields are used under the pool's lock. A view has no lock of its own.
+ * fiber-P2  A task is in at most one queue. The thread that takes it out runs it; or the canceler takes it out and
+ *           withdraws it.
+ * fiber-P3  A canceler finds the thread that runs a branch through branch->fiber. The thread does not finish the
+ *           branch while it is pinned. */
 #include "fiber/sched/dispatch.h"
 
 #include <stdio.h>
@@ -27,12 +31,12 @@ typedef struct hf_pool_thread {
     hf_dispatcher *pool;
     hf_thread *thread;
     atomic_uint pins;
-    hf_watched watched;
+    hf_watchdog_post watched;
 } hf_pool_thread;
 
 static void pool_thread_main(void *arg);
 
-/* ---- Threads ------------------------------------------------------------------------------------------------------- */
+/* ---- Threads ----------------------------------------------------------------------------------------------------- */
 
 static void join_dead(hf_dispatcher *pool)
 {
@@ -64,7 +68,7 @@ static bool start_thread(hf_dispatcher *pool)
         fresh->watched.thread = &fresh->self.fiber;
         char name[16];
         (void)snprintf(name, sizeof name, "hf-%.11s", pool->name);
-        hf_spin_lock(&pool->lock); /* it is among the living before it can end */
+        hf_spin_lock(&pool->lock); /* it is linked before it can end */
         fresh->next = pool->living;
         if (pool->living != NULL) {
             pool->living->prev = fresh;
@@ -73,7 +77,7 @@ static bool start_thread(hf_dispatcher *pool)
         hf_spin_unlock(&pool->lock);
         hf_thread *handle = NULL;
         started = rt->env->ops->thread_start(rt->env, NULL, name, STACK_LEN, pool_thread_main, fresh, &handle) == HF_OK;
-        if (started) { /* the thread waits for this: nobody may join it, and free it, before */
+        if (started) { /* the thread waits for this, so that it is not joined and freed before */
             hf_spin_lock(&pool->lock);
             fresh->thread = handle;
             hf_spin_unlock(&pool->lock);
@@ -81,8 +85,9 @@ static bool start_thread(hf_dispatcher *pool)
     }
     if (!started) {
         hf_spin_lock(&pool->lock);
+        hf_assert(pool->threads > 0);
         pool->threads--;
-        pool->standby = false; /* who comes next tries again */
+        pool->standby = false; /* the next submitter tries again */
         if (fresh != NULL) {
             if (fresh->next != NULL) {
                 fresh->next->prev = fresh->prev;
@@ -101,10 +106,12 @@ static bool start_thread(hf_dispatcher *pool)
     return true;
 }
 
-/* ---- Queues -------------------------------------------------------------------------------------------------------- */
+/* ---- Queues ------------------------------------------------------------------------------------------------------ */
 
-static void push_task(hf_dispatcher *pool, hf_task *task)
+static void push_task(hf_dispatcher *pool, hf_pool_task *task)
 {
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
+    hf_assert(!hf_node_is_linked(&task->node));                                   /* fiber-P2 */
     task->in_pool = true;
     hf_list_push_back(&pool->queue, &task->node);
     pool->queued++;
@@ -113,8 +120,10 @@ static void push_task(hf_dispatcher *pool, hf_task *task)
     atomic_fetch_add_explicit(&pool->rt->pool_depth, 1, memory_order_relaxed);
 }
 
-static void pop_task(hf_dispatcher *pool, hf_task *task)
+static void pop_task(hf_dispatcher *pool, hf_pool_task *task)
 {
+    hf_assert(atomic_load_explicit(&pool->lock.held, memory_order_relaxed) != 0); /* fiber-P1 */
+    hf_assert(task->in_pool && pool->queued > 0);                                 /* fiber-P2 */
     hf_list_remove(&task->node);
     pool->queued--;
     pool->taken++;
@@ -126,11 +135,13 @@ static void pass_on(hf_dispatcher *via)
 {
     hf_node *node = via->kind == HF_DISPATCH_VIEW ? hf_list_pop_front(&via->queue) : NULL;
     if (node == NULL) {
+        hf_assert(via->running > 0);
         via->running--;
         return;
     }
+    hf_assert(via->queued > 0);
     via->queued--;
-    push_task(via->pool, HF_CONTAINER(node, hf_task, node));
+    push_task(via->pool, HF_CONTAINER(node, hf_pool_task, node));
 }
 
 void hf_pool_done(hf_dispatcher *via)
@@ -142,7 +153,8 @@ void hf_pool_done(hf_dispatcher *via)
 
 typedef enum help { HELP_NONE, HELP_WAKE, HELP_START } help;
 
-/* Under the lock: appoints a standby if there is work and none is there. What is left to do comes after unlocking. */
+/* Under the lock: appoints a standby if there is work and no standby. The caller passes the result to give_help
+ * after unlocking. */
 static help appoint(hf_dispatcher *pool)
 {
     if (pool->standby || hf_list_is_empty(&pool->queue)) {
@@ -170,10 +182,11 @@ static bool give_help(hf_dispatcher *pool, help what)
     return what != HELP_START || start_thread(pool);
 }
 
-hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
+hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_pool_task *task)
 {
     hf_dispatcher *pool = dispatcher->pool;
     hf_runtime *rt = pool->rt;
+    hf_assert(dispatcher->kind == HF_DISPATCH_POOL || dispatcher->kind == HF_DISPATCH_VIEW);
     task->via = dispatcher;
     task->in_pool = false;
     hf_spin_lock(&pool->lock);
@@ -187,6 +200,7 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
         dispatcher->queued++;
     } else {
         dispatcher->running++;
+        hf_assert(dispatcher->kind == HF_DISPATCH_POOL || dispatcher->running <= dispatcher->limit);
         push_task(pool, task);
         what = appoint(pool);
     }
@@ -197,14 +211,14 @@ hf_status hf_pool_submit(hf_dispatcher *dispatcher, hf_task *task)
         bool alone = pool->threads == 0;
         hf_spin_unlock(&pool->lock);
         if (alone && hf_pool_withdraw(task)) {
-            return HF_ERR_LIMIT; /* no thread to be had, and none that would come to it */
+            return HF_ERR_LIMIT; /* no thread could be started, and none will come to it */
         }
     }
     hf_point_rt(rt, HF_POINT_HANDOFF, 1);
     return HF_OK;
 }
 
-bool hf_pool_withdraw(hf_task *task)
+bool hf_pool_withdraw(hf_pool_task *task)
 {
     hf_dispatcher *via = task->via;
     hf_dispatcher *pool = via->pool;
@@ -216,6 +230,7 @@ bool hf_pool_withdraw(hf_task *task)
         pass_on(via);
         what = appoint(pool);
     } else if (is_waiting) {
+        hf_assert(via->kind == HF_DISPATCH_VIEW && via->queued > 0); /* fiber-P2 */
         hf_list_remove(&task->node);
         via->queued--;
     }
@@ -224,11 +239,12 @@ bool hf_pool_withdraw(hf_task *task)
     return is_waiting;
 }
 
-/* ---- The threads' loop --------------------------------------------------------------------------------------------- */
+/* ---- The threads' loop ------------------------------------------------------------------------------------------- */
 
 /* The standby watches others work, until it should step in or nothing is left. Under the lock on entry and exit. */
 static void stand_by(hf_dispatcher *pool)
 {
+    hf_assert(pool->standby); /* set when it was appointed */
     hf_env *env = pool->rt->env;
     uint64_t last = pool->taken;
     uint64_t oldest = pool->pushed;
@@ -258,6 +274,8 @@ static bool sleep_idle(hf_dispatcher *pool)
         in_time = env->ops->word_wait(env, &pool->word, seen, deadline);
         hf_spin_lock(&pool->lock);
     }
+    hf_assert(pool->sleeping > 0);
+    hf_assert(!pool->appointed || pool->standby);
     pool->sleeping--;
     bool is_appointed = pool->appointed;
     pool->appointed = false;
@@ -269,7 +287,7 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
 {
     pool->working++;
     for (hf_node *node = NULL; (node = hf_list_first(&pool->queue)) != NULL;) {
-        hf_task *task = HF_CONTAINER(node, hf_task, node);
+        hf_pool_task *task = HF_CONTAINER(node, hf_pool_task, node);
         pop_task(pool, task);
         help what = appoint(pool);
         hf_spin_unlock(&pool->lock);
@@ -277,7 +295,9 @@ static void work(hf_dispatcher *pool, hf_pool_thread *me)
         hf_point_rt(pool->rt, HF_POINT_HANDOFF, 2);
         task->run(task, &me->self.fiber);
         hf_spin_lock(&pool->lock);
+        hf_assert(me->self.fiber.branch == NULL && me->self.fiber.scope == NULL); /* it left nothing open */
     }
+    hf_assert(pool->working > 0 && pool->working <= pool->threads);
     pool->working--;
 }
 
@@ -289,7 +309,7 @@ static bool linger(hf_dispatcher *pool)
         return false;
     }
     unsigned seen = atomic_load_explicit(&pool->arrivals, memory_order_relaxed);
-    pool->standby = true; /* who brings something need not wake anybody */
+    pool->standby = true; /* so that a submitter need not wake a thread */
     hf_spin_unlock(&pool->lock);
     for (int i = 0; i < LINGER_ROUNDS && atomic_load_explicit(&pool->arrivals, memory_order_relaxed) == seen; i++) {
         hf_relax();
@@ -311,7 +331,7 @@ static void pool_thread_main(void *arg)
     hf_dispatcher *pool = me->pool;
     hf_self_set(&me->self.fiber.self);
     hf_spin_lock(&pool->lock);
-    while (me->thread == NULL) { /* who started it has not come round to saying so */
+    while (me->thread == NULL) { /* start_thread has not stored the handle yet */
         hf_spin_unlock(&pool->lock);
         hf_yield_in(&me->self.fiber);
         hf_spin_lock(&pool->lock);
@@ -322,7 +342,9 @@ static void pool_thread_main(void *arg)
         do {
             work(pool, me);
         } while (linger(pool));
-    } while (pool->threads <= pool->limit && sleep_idle(pool)); /* one too many: a zombie came back */
+    } while (pool->threads <= pool->limit && sleep_idle(pool)); /* there is one too many if a zombie has come back */
+    hf_assert(pool->threads > 0);
+    hf_assert(atomic_load(&me->pins) == 0); /* fiber-P3 */
     pool->threads--;
     if (me->next != NULL) {
         me->next->prev = me->prev;
@@ -339,7 +361,7 @@ static void pool_thread_main(void *arg)
     hf_self_set(NULL);
 }
 
-/* ---- Pinning (P3) -------------------------------------------------------------------------------------------------- */
+/* ---- Pinning (fiber-P3) ------------------------------------------------------------------------------------------ */
 
 static hf_pool_thread *pool_thread_of(hf_fiber *thread)
 {
@@ -353,7 +375,8 @@ void hf_pool_thread_pin(hf_fiber *thread)
 
 void hf_pool_thread_unpin(hf_fiber *thread)
 {
-    atomic_fetch_sub(&pool_thread_of(thread)->pins, 1);
+    unsigned before = atomic_fetch_sub(&pool_thread_of(thread)->pins, 1); /* from here on the thread may end */
+    hf_assert(before > 0);                                                /* fiber-P3 */
 }
 
 void hf_pool_thread_settle(hf_fiber *thread)
@@ -363,7 +386,7 @@ void hf_pool_thread_settle(hf_fiber *thread)
     }
 }
 
-hf_watched *hf_pool_thread_watched(hf_fiber *thread)
+hf_watchdog_post *hf_pool_thread_watched(hf_fiber *thread)
 {
     return &pool_thread_of(thread)->watched;
 }
@@ -373,7 +396,7 @@ hf_thread *hf_pool_thread_handle(hf_fiber *thread)
     return pool_thread_of(thread)->thread;
 }
 
-/* ---- Zombies ------------------------------------------------------------------------------------------------------- */
+/* ---- Zombies ----------------------------------------------------------------------------------------------------- */
 
 bool hf_pool_widen(hf_fiber *thread)
 {
@@ -401,7 +424,7 @@ void hf_pool_narrow(hf_fiber *thread)
     hf_spin_unlock(&pool->lock);
 }
 
-/* ---- Ending -------------------------------------------------------------------------------------------------------- */
+/* ---- Ending ------------------------------------------------------------------------------------------------------ */
 
 void hf_pool_free(hf_dispatcher *pool)
 {
@@ -423,5 +446,7 @@ void hf_pool_free(hf_dispatcher *pool)
         hf_word never = 0;
         (void)rt->env->ops->word_wait(rt->env, &never, 0, (hf_instant){hf_rt_now(rt).ns + LOOK_NS});
     }
+    hf_assert(pool->threads == 0 && pool->working == 0 && pool->extra == 0);
+    hf_assert(hf_list_is_empty(&pool->queue)); /* fiber-P2 */
     hf_rt_free(rt, pool, sizeof *pool);
 }

@@ -24,8 +24,10 @@ void hf_world_stop(hf_runtime *rt)
         (void)env->ops->word_wait(env, &never, 0, (hf_instant){hf_rt_now(rt).ns + RECHECK_NS});
         if (own != NULL) {
             self = hf_enter(NULL);
+            hf_assert(self != NULL);
         }
     }
+    hf_assert(own == NULL || self->in_lib != 0); /* fiber-F4 */
     for (int i = 0; i < rt->sched_count; i++) {
         if (rt->scheds[i] != own) {
             atomic_store(&rt->scheds[i]->stop_request, 1);
@@ -37,11 +39,12 @@ void hf_world_stop(hf_runtime *rt)
             (void)env->ops->word_wait(env, &never, 0, (hf_instant){hf_rt_now(rt).ns + RECHECK_NS});
         }
     }
-    env->ops->barrier_all(env); /* what they wrote before they left the library is visible now, on any machine */
+    env->ops->barrier_all(env); /* their writes before they left the library are visible now, on any machine */
 }
 
 void hf_world_start(hf_runtime *rt)
 {
+    hf_assert(atomic_load(&rt->world_stops) == 1);
     for (int i = 0; i < rt->sched_count; i++) {
         atomic_store(&rt->scheds[i]->stop_request, 0);
     }

@@ -1,13 +1,15 @@
-/* The scheduler: one per fiber thread.
+/* The scheduler: one per fiber thread. It chooses in this order:
  *
- * Who runs next (hf_sched order, S1-S4):
- *   S1  ready fibers, first in first out;
- *   S2  every 16th turn, and when no fiber is ready, an unstarted job, in the order of runq.h (depth first, siblings in
- *       order): a runner takes it on its own hot stack, without a switch, and the job keeps that stack only if it parks;
- *   S3  the inbox is emptied at every turn; alarms and descriptors are looked at every 32nd turn and when idle;
- *   S4  an idle scheduler steals unstarted jobs, from the oldest on, at most half of a victim's and only where two or more
- *       wait or the monitor saw one wait for a tick. A job that has run is never stolen.
- * Fibers switch directly to each other; the thread's own stack (`idle`) runs only when nothing is ready. */
+ *   fiber-S1  Ready fibers run first in, first out. The thread does not sleep while a fiber is ready.
+ *   fiber-S2  On every 16th turn, and when no fiber is ready, an unstarted branch starts, in the order of runq.h
+ *             (depth first, siblings in order). A fiber that has just finished a branch takes it on its own warm
+ *             stack, without a switch; the branch keeps that stack only if it parks.
+ *   fiber-S3  The inbox is emptied on every turn. Alarms and descriptors are checked on every 32nd turn, and when
+ *             the thread is idle.
+ *   fiber-S4  An idle scheduler steals unstarted branches, the oldest first: at most half of those of a victim, and
+ *             only if two or more wait there, or if the monitor saw one wait for a tick. A branch that has started
+ *             is never stolen.
+ * Fibers switch directly to each other. The thread's own stack (`idle`) runs only when nothing is ready. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
@@ -49,7 +51,7 @@ static void ring_if_sleeping(hf_sched *sched)
     }
 }
 
-/* Whether the caller's thread is none of those that end, and are joined, before the runtime goes. */
+/* Whether the caller is on a foreign thread, and not on one that is joined before the runtime is freed. */
 static bool is_outside(const hf_runtime *rt)
 {
     const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
@@ -59,10 +61,12 @@ static bool is_outside(const hf_runtime *rt)
     return self->sched == NULL && HF_CONTAINER_CONST(self, hf_thread_fiber, fiber)->home != rt;
 }
 
-/* From the moment the message is in the inbox its receiver may run, and end, and the runtime with it. A thread of the runtime is
- * waited for then. One from outside is its guest until it has rung: it enters while the receiver is still waiting. */
+/* As soon as the message is in the inbox its receiver may run and end, and the runtime may be freed. A thread of the
+ * runtime is joined before that. A thread from outside is a guest of the runtime until it has rung the poller; it
+ * becomes one while the receiver still waits. */
 static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
 {
+    hf_assert(msg->run != NULL);
     hf_runtime *rt = sched->rt;
     hf_env *env = sched->env;
     uint64_t index = (uint64_t)sched->index;
@@ -128,7 +132,8 @@ static inline void push_ready(hf_sched *home, hf_fiber *fiber)
 static void on_wake_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
-    fiber->wait = NULL; /* claimed long ago: what it waited for may be gone */
+    hf_assert(fiber->sched == sched); /* fiber-F2 */
+    fiber->wait = NULL;               /* it was claimed long ago: the object may be gone */
     push_ready(sched, fiber);
 }
 
@@ -144,11 +149,12 @@ void hf_fiber_ready(hf_fiber *fiber)
     if (at != NULL) {
         HF_BUMP(at->counters.wakes_remote);
     }
+    hf_assert(home != NULL); /* fiber-F2: threads are woken by their word */
     fiber->msg.run = on_wake_msg;
     hf_sched_post(home, &fiber->msg);
 }
 
-/* ---- Unstarted jobs ---------------------------------------------------------------------------------------------- */
+/* ---- Unstarted branches ------------------------------------------------------------------------------------------ */
 
 /* Wakes one sleeping scheduler to come and steal. */
 static void call_thief(hf_runtime *rt, const hf_sched *except)
@@ -163,9 +169,9 @@ static void call_thief(hf_runtime *rt, const hf_sched *except)
     }
 }
 
-void hf_sched_push_job(hf_sched *sched, hf_branch *job)
+void hf_sched_push_branch(hf_sched *sched, hf_branch *branch)
 {
-    hf_runq_push(sched, job);
+    hf_runq_push(sched, branch);
     hf_runtime *rt = sched->rt;
     if (sched->multi && hf_runq_count(sched) >= 2 && atomic_load_explicit(&rt->idlers, memory_order_relaxed) > 0 &&
         atomic_load_explicit(&rt->searchers, memory_order_relaxed) == 0) {
@@ -173,18 +179,20 @@ void hf_sched_push_job(hf_sched *sched, hf_branch *job)
     }
 }
 
-/* Jobs that a thief may take from `victim` now (S4). */
+/* Branches that a thief may take from `victim` now (fiber-S4). */
 static unsigned stealable(const hf_sched *thief, hf_sched *victim)
 {
     unsigned count = hf_runq_count(victim);
-    if (count < 2 && !thief->has_point && atomic_exchange_explicit(&victim->job_waited, 0, memory_order_relaxed) == 0) {
+    if (count < 2 && !thief->has_point &&
+        atomic_exchange_explicit(&victim->branch_waited, 0, memory_order_relaxed) == 0) {
         return 0;
     }
     unsigned half = (count + 1) / 2;
     return half > HF_STEAL_COUNT_MAX ? HF_STEAL_COUNT_MAX : half;
 }
 
-/* A last look before going to sleep: who pushed while this one was searching saw a searcher and called nobody. */
+/* A last look before going to sleep: a thread that pushed a branch while this one was searching saw a searcher, and
+ * woke nobody. */
 static bool anything_to_steal(hf_sched *thief)
 {
     hf_runtime *rt = thief->rt;
@@ -204,8 +212,9 @@ static bool steal(hf_sched *thief)
         hf_sched *victim = rt->scheds[(thief->index + i) % rt->sched_count];
         unsigned count = stealable(thief, victim);
         unsigned taken = 0;
-        for (hf_branch *job = NULL; taken < count && (job = hf_runq_steal(victim)) != NULL; taken++) {
-            hf_runq_push_back(thief, job);
+        for (hf_branch *branch = NULL; taken < count && (branch = hf_runq_steal(victim)) != NULL; taken++) {
+            hf_assert(atomic_load_explicit(&branch->at, memory_order_relaxed) == NULL); /* fiber-S4: it has not run */
+            hf_runq_push_back(thief, branch);
         }
         if (taken > 0) {
             __atomic_store_n(&thief->counters.steals, thief->counters.steals + taken, __ATOMIC_RELAXED);
@@ -215,158 +224,166 @@ static bool steal(hf_sched *thief)
     return false;
 }
 
-/* ---- Running jobs ------------------------------------------------------------------------------------------------ */
+/* ---- Running branches -------------------------------------------------------------------------------------------- */
 
-static void bind_job(hf_sched *sched, hf_fiber *fiber, hf_branch *job)
+static void bind_branch(hf_sched *sched, hf_fiber *fiber, hf_branch *branch)
 {
-    __atomic_store_n(&fiber->job, job, __ATOMIC_RELEASE); /* the monitor may look */
-    fiber->cx = &job->cx;
-    /* At rest a fiber has no scope, no wait, no hook and no locals of its own: finish_job saw to it. */
-    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by who stops the world */
+    __atomic_store_n(&fiber->branch, branch, __ATOMIC_RELEASE); /* the monitor may look */
+    fiber->cx = &branch->cx;
+    /* At rest a fiber has no scope, no wait, no hook and no locals of its own: finish_branch saw to it. */
+    __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELAXED); /* read by a thread that stops the world */
     fiber->last_status = HF_OK;
     fiber->last_where = NULL;
-    fiber->locals = job->scope->locals;
-    fiber->id = job->index;
-    job->fiber = fiber;
-    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
-    if (job->scope->home == sched) {
-        atomic_store_explicit(&job->at, sched, memory_order_relaxed);
+    fiber->locals = branch->scope->locals;
+    fiber->id = branch->index;
+    branch->fiber = fiber;
+    __atomic_store_n(&branch->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED); /* a cancel at home looks at it */
+    if (branch->scope->home == sched) {
+        atomic_store_explicit(&branch->at, sched, memory_order_relaxed);
     } else {
-        atomic_store(&job->at, sched); /* against a cancel at home: one of us sees the other */
+        atomic_store(&branch->at, sched); /* against a cancel at home: one of us sees the other */
     }
-    if (HF_UNLIKELY(atomic_load(&job->cancel_requested) && !HF_CANARY(HF_BUG_CANCEL_BEFORE_START))) {
-        hf_branch_start_cx(job);
+    if (HF_UNLIKELY(atomic_load(&branch->cancel_requested) && !HF_CANARY(HF_BUG_CANCEL_BEFORE_START))) {
+        hf_branch_start_cx(branch);
     }
 }
 
-/* The body has returned: what it left behind is put in order, its scope is told. */
-static void finish_job(hf_fiber *self, hf_status status)
+/* The body has returned: closes the scopes that it left open, and tells its own scope. */
+static void finish_branch(hf_fiber *self, hf_status status)
 {
-    hf_branch *job = self->job;
+    hf_branch *branch = self->branch;
     if (HF_UNLIKELY(self->scope != NULL)) {
         (void)hf_scope_close_leftovers(self);
+        hf_assert(self->scope == NULL && self->cx == &branch->cx); /* fiber-C1 */
         if (status == HF_OK) {
-            status = hf_refuse_at(self, HF_ERR_MISUSE, job->name != NULL ? job->name : "fiber",
+            status = hf_refuse_at(self, HF_ERR_MISUSE, branch->name != NULL ? branch->name : "fiber",
                                   "the body of a fiber returned with a scope still open; close every scope it opens "
                                   "(HF_AUTO(hf_scope_close) does)");
         }
     }
-    job->status = status;
+    branch->status = status;
     if (HF_UNLIKELY(status != HF_OK)) {
-        bool is_canceled = status == HF_ERR_CANCELED && atomic_load_explicit(&job->cx.canceled, memory_order_relaxed);
-        job->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, job->name);
+        hf_assert(self->hook_depth == 0 && self->wait == NULL);
+        bool is_canceled =
+            status == HF_ERR_CANCELED && atomic_load_explicit(&branch->cx.canceled, memory_order_relaxed);
+        branch->failure = is_canceled ? NULL : hf_self_take_failure(self, self->rt, status, branch->name);
     }
     if (HF_UNLIKELY(self->own_locals != NULL)) {
         hf_locals_drop(self);
     }
     hf_sched *sched = self->sched;
-    self->job = NULL;
+    self->branch = NULL;
     self->cx = NULL;
-    job->fiber = NULL;
-    hf_branch_ended(sched, job);
+    branch->fiber = NULL;
+    hf_branch_ended(sched, branch);
     if (HF_UNLIKELY(self->failure != NULL)) { /* of the body, or of a hook of the join */
         hf_box_unref(self->failure);
         self->failure = NULL;
     }
 }
 
-static void run_job(hf_fiber *self)
+static void run_branch(hf_fiber *self)
 {
-    hf_branch *job = self->job;
-    if (HF_UNLIKELY(job->drop != NULL && hf_is_canceled(self) && !HF_CANARY(HF_BUG_DROP_FORGOTTEN))) {
-        void (*drop)(void *) = job->drop;
+    hf_branch *branch = self->branch;
+    if (HF_UNLIKELY(branch->drop != NULL && hf_is_canceled(self) && !HF_CANARY(HF_BUG_DROP_FORGOTTEN))) {
+        void (*drop)(void *) = branch->drop;
         hf_leave(self);
-        drop(job->arg);
+        drop(branch->arg);
         self = hf_enter(NULL);
         hf_assert(self != NULL);
-        finish_job(self, HF_ERR_CANCELED);
+        finish_branch(self, HF_ERR_CANCELED);
         return;
     }
     hf_leave(self);
-    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))job->body, job->arg);
+    hf_status status = (hf_status)hf_call_guarded((int (*)(void *))(void (*)(void))branch->body, branch->arg);
     hf_fiber *still = hf_enter(NULL);
     if (HF_UNLIKELY(still == NULL)) {
         hf_panic("the body of a fiber returned in a process that fork() made: end the child with _exit or exec",
                  __FILE__, __LINE__);
     }
     hf_assert(still == self);
-    finish_job(self, status);
+    finish_branch(self, status);
 }
 
 static bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch);
 
-/* Every fiber's first and only function: runs jobs until something else is due, then gives its stack up and rests, ready
- * to be resumed with another job. */
+/* The function at the bottom of every stack: runs branches until something else is due. Then it gives the stack back
+ * and rests, until it is resumed with another branch. */
 static void runner_main(void *arg)
 {
     hf_fiber *self = arg;
     hf_context_arrived(NULL, self->sched->left != NULL ? &self->sched->left->context : NULL);
     for (;;) {
-        run_job(self);
+        run_branch(self);
         hf_sched *sched = self->sched;
-        hf_branch *job = NULL;
+        hf_branch *branch = NULL;
         bool is_member = self->kind == HF_FIBER_MEMBER;
         hf_fiber *next = HF_UNLIKELY(is_member) ? hf_crew_dismiss(self) : hf_sched_pick_ready(sched);
-        if (next == NULL && pick(sched, &next, &job) && job != NULL) {
-            if (HF_LIKELY(job->stack_class == self->stack_class)) {
-                bind_job(sched, self, job);
+        if (next == NULL && pick(sched, &next, &branch) && branch != NULL) {
+            if (HF_LIKELY(branch->stack_class == self->stack_class)) {
+                bind_branch(sched, self, branch);
                 continue;
             }
-            hf_sched_push_job(sched, job); /* needs another stack: the idle context starts it */
+            hf_sched_push_branch(sched, branch); /* needs another stack: the idle context starts it */
         }
         if (next == NULL) {
             next = &sched->idle;
         }
+        hf_assert(self->branch == NULL && self->kind == HF_FIBER_PLAIN);
         HF_DROP(sched->counters.fibers);
         hf_stack_put(sched, self);
-        hf_sched_switch(sched, self, next, false); /* resumed here by start_job, bound to its next job */
+        hf_sched_switch(sched, self, next, false); /* resumed here by start_branch, bound to its next branch */
     }
 }
 
-void hf_branch_drop(hf_sched *sched, hf_branch *job)
+void hf_branch_drop(hf_sched *sched, hf_branch *branch)
 {
-    if (job->drop != NULL) {
+    if (branch->drop != NULL) {
+        hf_assert(branch->fiber == NULL); /* its body has not begun */
         hf_fiber *self = sched->current;
         self->hook_depth += HF_HOOK_AWAY;
-        job->drop(job->arg);
+        branch->drop(branch->arg);
         self->hook_depth -= HF_HOOK_AWAY;
     }
 }
 
-/* A job that cannot have a stack ends without having run. */
-static void fail_start(hf_sched *sched, hf_branch *job, hf_status why)
+/* A branch that cannot have a stack ends without having run. */
+static void fail_start(hf_sched *sched, hf_branch *branch, hf_status why)
 {
     static const char LIMIT[] = "no stack for the fiber: the limit of stacks is reached (fibers_max, or guards by "
                                 "mprotect up to half of vm.max_map_count; raise it, or set .guards = HF_OFF)";
     static const char MEMORY[] = "no stack for the fiber: the system gives no more memory";
-    __atomic_store_n(&job->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED);
-    job->status = why;
-    atomic_store(&job->at, sched);
-    job->failure = hf_box_new(sched->rt, why, NULL, job->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
-    hf_branch_drop(sched, job);
-    hf_branch_ended(sched, job);
+    hf_assert(why == HF_ERR_LIMIT || why == HF_ERR_NOMEM);
+    __atomic_store_n(&branch->state, HF_BRANCH_RUNNING, __ATOMIC_RELAXED);
+    branch->status = why;
+    atomic_store(&branch->at, sched);
+    branch->failure = hf_box_new(sched->rt, why, NULL, branch->name, why == HF_ERR_LIMIT ? LIMIT : MEMORY, NULL);
+    hf_branch_drop(sched, branch);
+    hf_branch_ended(sched, branch);
 }
 
-static hf_fiber *start_job(hf_sched *sched, hf_branch *job)
+static hf_fiber *start_branch(hf_sched *sched, hf_branch *branch)
 {
     hf_status why = HF_OK;
-    hf_fiber *fiber = hf_stack_get(sched, job->stack_class, &why);
+    hf_fiber *fiber = hf_stack_get(sched, branch->stack_class, &why);
     if (HF_UNLIKELY(fiber == NULL)) {
-        fail_start(sched, job, why);
+        fail_start(sched, branch, why);
         return NULL;
     }
+    hf_assert(fiber->sched == sched && fiber->kind == HF_FIBER_PLAIN);               /* fiber-F2 */
+    hf_assert(fiber->branch == NULL && fiber->scope == NULL && fiber->wait == NULL); /* at rest */
     HF_BUMP(sched->counters.fibers);
     if (HF_UNLIKELY(!fiber->is_made)) {
         hf_context_make(&fiber->context, fiber->stack_lo, fiber->stack_hi, runner_main, fiber);
         fiber->is_made = true;
     }
-    bind_job(sched, fiber, job);
+    bind_branch(sched, fiber, branch);
     return fiber;
 }
 
-hf_fiber *hf_sched_start_job(hf_sched *sched, hf_branch *job)
+hf_fiber *hf_sched_start_branch(hf_sched *sched, hf_branch *branch)
 {
-    return start_job(sched, job);
+    return start_branch(sched, branch);
 }
 
 /* ---- Choosing and switching -------------------------------------------------------------------------------------- */
@@ -383,7 +400,7 @@ static HF_NOINLINE void look_around(hf_sched *sched)
     }
 }
 
-/* The next thing to run: a ready fiber or an unstarted job. False: nothing. */
+/* The next thing to run: a ready fiber or an unstarted branch. False: nothing. */
 static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_branch)
 {
     hf_point_at(sched, HF_POINT_SWITCH, (uint64_t)sched->index);
@@ -402,9 +419,9 @@ static inline bool pick(hf_sched *sched, hf_fiber **ret_fiber, hf_branch **ret_b
     }
     hf_fiber *fiber = sched->ready_head;
     if (fiber == NULL || HF_UNLIKELY(tick % HF_BRANCH_TURN == 0)) {
-        hf_branch *job = hf_runq_pop(sched);
-        if (job != NULL) {
-            *ret_branch = job;
+        hf_branch *branch = hf_runq_pop(sched);
+        if (branch != NULL) {
+            *ret_branch = branch;
             return true;
         }
         if (fiber == NULL) {
@@ -423,11 +440,11 @@ HF_NOINLINE hf_fiber *hf_sched_next(hf_sched *sched)
 {
     for (;;) {
         hf_fiber *fiber = NULL;
-        hf_branch *job = NULL;
-        if (!pick(sched, &fiber, &job)) {
+        hf_branch *branch = NULL;
+        if (!pick(sched, &fiber, &branch)) {
             return NULL;
         }
-        if (fiber != NULL || (fiber = start_job(sched, job)) != NULL) {
+        if (fiber != NULL || (fiber = start_branch(sched, branch)) != NULL) {
             return fiber;
         }
     }
@@ -449,6 +466,7 @@ void hf_yield_in(hf_fiber *self)
         hf_sched_leave(self->sched, self);
         return;
     }
+    hf_assert(self->rt != NULL);
     hf_env *env = self->rt->env;
     hf_word never = 0;
     (void)env->ops->word_wait(env, &never, 0, (hf_instant){env->ops->now(env).ns + 10000});
@@ -482,8 +500,9 @@ static bool is_stopping(const hf_sched *sched)
     return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
 }
 
-/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
- * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
+/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers
+ * take longer than a look, or the processors are needed by those who give them, looking around only keeps them
+ * waiting. */
 static bool search(hf_sched *sched)
 {
     if (!sched->multi) {
@@ -501,7 +520,8 @@ static bool search(hf_sched *sched)
             hf_relax();
         }
     }
-    atomic_fetch_sub(&rt->searchers, 1);
+    int searchers = atomic_fetch_sub(&rt->searchers, 1);
+    hf_assert(searchers > 0 && searchers <= rt->sched_count);
     if (found) {
         sched->luck += sched->luck < LUCK_MAX;
     } else {
@@ -510,10 +530,12 @@ static bool search(hf_sched *sched)
     return found;
 }
 
-/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
- * it after posting: one of the two sees the other. */
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts
+ * looks at it after posting: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
+    hf_assert(sched->ready_head == NULL); /* fiber-S1 */
+    hf_assert(sched->current == &sched->idle);
     hf_runtime *rt = sched->rt;
     hf_instant alarm = hf_alarms_next(&sched->alarms);
     if (alarm.ns < deadline.ns) {
@@ -528,9 +550,10 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
         sched->coarse_ns = hf_rt_now(rt).ns;
         sched->luck += sched->luck < LUCK_MAX && sched->coarse_ns - slept_from < NAP_NS;
     }
-    atomic_fetch_sub(&rt->idlers, 1);
+    int idlers = atomic_fetch_sub(&rt->idlers, 1);
+    hf_assert(idlers > 0 && idlers <= rt->sched_count);
     atomic_store(&sched->sleeping, 0);
-    hf_watch_busy(sched);
+    hf_watchdog_busy(sched);
 }
 
 static hf_fiber *enter_idle(hf_sched *sched)
@@ -545,6 +568,7 @@ static hf_fiber *enter_idle(hf_sched *sched)
 /* False: a fiber kept this thread and the scheduler went to another one (watch_lost.c). */
 static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
 {
+    hf_assert(next != idle && next->sched == sched); /* fiber-F2 */
     HF_BUMP(sched->counters.switches);
     __atomic_store_n(&sched->current, next, __ATOMIC_RELEASE);
 #if HF_ASAN
@@ -555,16 +579,18 @@ static bool switch_from_idle(hf_sched *sched, hf_fiber *idle, hf_fiber *next)
     hf_context_switch(&idle->context, &next->context, false);
     hf_fiber *back = (hf_fiber *)(void *)hf_self_get();
     if (HF_UNLIKELY(back != idle)) {
-        hf_watch_left(back);
+        hf_watchdog_left(back);
         return false;
     }
     hf_context_arrived(&idle->context, sched->left != NULL ? &sched->left->context : NULL);
     return true;
 }
 
-/* Between turns the host's loop sleeps in our place: who posts rings, and the next alarm makes the descriptor readable. */
+/* Between turns the host's loop sleeps instead of us: posting a message rings the poller, and the next alarm makes
+ * it readable. */
 static void leave_to_host(hf_sched *sched)
 {
+    hf_assert(sched->rt->hosted);
     sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
     atomic_store(&sched->sleeping, 1);
     if (atomic_load(&sched->inbox) != NULL || sched->ready_head != NULL || hf_runq_count(sched) > 0) {
@@ -575,6 +601,7 @@ static void leave_to_host(hf_sched *sched)
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
 {
     if (sched->rt->hosted) {
+        hf_assert(atomic_load(&sched->rt->turning) != HF_TURNING_NOBODY);
         hf_context_adopt(&sched->idle.context); /* whichever thread of the host it is this time */
         sched->exceptions = hf_exceptions_here();
         atomic_store(&sched->sleeping, 0);
@@ -637,6 +664,7 @@ static void sched_fatal(hf_self *self, const char *message, int exit_code)
 
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
 {
+    hf_assert(index >= 0 && index < rt->sched_count);
     sched->rt = rt;
     sched->env = rt->env;
     sched->index = index;
@@ -658,6 +686,9 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
 void hf_sched_deinit(hf_sched *sched)
 {
     hf_assert(sched->ready_head == NULL);
+    hf_assert(sched->current == &sched->idle && sched->interrupt_head == NULL);
+    hf_assert(hf_runq_count(sched) == 0 && atomic_load(&sched->inbox) == NULL); /* fiber-F5 */
+    hf_assert(sched->counters.fibers == 0);
     hf_box_unref(sched->idle.failure); /* of a hook that ran for a message */
     while (sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;

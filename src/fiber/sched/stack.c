@@ -2,13 +2,13 @@
  *
  *     | guard 4 K | ............ stack grows down ............ | hf_fiber |     one slot
  *
- * The fiber's control block lies on the same page as its first frames: one page and one TLB entry for both. The tops of
- * neighbouring slots are coloured, so that they do not fall into the same cache sets. A slot is guarded once in its life:
- * by a marker in the page table (MADV_GUARD_INSTALL) where the kernel has it, else by mprotect, which splits mappings
- * and is therefore bounded to half of vm.max_map_count.
+ * The fiber's control block lies on the same page as its first frames: one page and one TLB entry for both. The tops
+ * of neighbouring slots are coloured, so that they do not fall into the same cache sets. A slot is guarded once in
+ * its life: by a marker in the page table (MADV_GUARD_INSTALL) where the kernel has it, else by mprotect, which
+ * splits mappings and is therefore bounded to half of vm.max_map_count.
  *
- * A freed stack stays with its scheduler (hot); beyond a bound it goes to the class's depot. The monitor gives the memory
- * of stacks that lie in the depot back to the system, off everybody's path (hf_stack_trim). */
+ * A freed stack stays with its scheduler (hot); beyond a bound it goes to the class's depot. The monitor gives the
+ * memory of stacks that lie in the depot back to the system, off everybody's path (hf_stack_trim). */
 #include "fiber/sched/stack.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ uint8_t hf_stack_class_of(size_t stack_size)
     return index;
 }
 
-/* Called without the lock: reserving is a system call. */
+/* Called without the lock, because reserving is a system call. */
 static bool reserve_more(hf_runtime *rt, hf_stack_class *class)
 {
     reserve *fresh = hf_rt_alloc(rt, sizeof *fresh);
@@ -108,6 +108,7 @@ static hf_status guard_slot(hf_runtime *rt, char *slot)
     if (rt->guard_kind == HF_GUARD_PROTECT) {
         hf_spin_lock(&rt->depot_lock);
         bool room = rt->guards < rt->guards_max;
+        hf_assert(rt->guards >= 0);
         rt->guards += room;
         hf_spin_unlock(&rt->depot_lock);
         if (!room) {
@@ -138,10 +139,12 @@ static hf_fiber *carve(hf_sched *sched, uint8_t index, hf_status *ret_why)
             return NULL;
         }
     }
+    hf_assert(((uintptr_t)slot & (class->slot_len - 1)) == 0); /* a control block finds its slot by its address */
     hf_status guarded = guard_slot(rt, slot);
     if (guarded != HF_OK) {
         hf_spin_lock(&class->lock);
         if (class->carve == slot + class->slot_len) { /* give it back, unless others carved meanwhile */
+            hf_assert(class->carved > 0);
             class->carve = slot;
             class->carved--;
         }
@@ -163,21 +166,23 @@ static hf_fiber *depot_take(hf_sched *sched, uint8_t index)
 {
     hf_stack_class *class = &sched->rt->classes[index];
     hf_spin_lock(&class->lock);
+    hf_assert((class->depot == NULL) == (class->depot_count == 0));
     hf_fiber *first = class->depot;
     unsigned taken = 0;
     hf_fiber *last = NULL;
     for (hf_fiber *at = first; at != NULL && taken < BATCH; at = at->next) {
-        at->sched = sched; /* theirs from now on, also those that wait in the list */
+        at->sched = sched; /* all of the batch belong to this scheduler from now on */
         last = at;
         taken++;
     }
     if (last != NULL) {
         class->depot = last->next;
+        hf_assert(class->depot_count >= taken);
         class->depot_count -= taken;
     }
     hf_fiber *clean = first == NULL && class->clean_count > 0 ? class->clean[--class->clean_count] : NULL;
     hf_spin_unlock(&class->lock);
-    if (clean != NULL) { /* its control block was wiped with the rest */
+    if (clean != NULL) { /* its control block was discarded with its pages */
         uintptr_t lo = (uintptr_t)clean & ~(uintptr_t)(class->slot_len - 1);
         clean->stack_class = index;
         clean->stack_lo = (char *)lo + PAGE;
@@ -203,6 +208,7 @@ hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t index, hf_status *ret_why)
     }
     hf_fiber *fiber = sched->free_fibers[index];
     if (fiber != NULL) {
+        hf_assert(sched->free_fiber_count[index] > 0 && fiber->stack_class == index);
         sched->free_fibers[index] = fiber->next;
         sched->free_fiber_count[index]--;
         return fiber;
@@ -214,6 +220,7 @@ hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t index, hf_status *ret_why)
     if (fiber == NULL) {
         return NULL;
     }
+    hf_assert(fiber->stack_class == index && fiber->branch == NULL);
     fiber->sched = sched;
     fiber->rt = rt;
     fiber->kind = HF_FIBER_PLAIN;
@@ -235,6 +242,7 @@ static void depot_give(hf_sched *sched, uint8_t index, hf_fiber *first, hf_fiber
 
 void hf_stack_spill(hf_sched *sched, uint8_t index)
 {
+    hf_assert(sched->free_fiber_count[index] > BATCH);
     hf_fiber *newest = sched->free_fibers[index];
     hf_fiber *first = newest->next;
     hf_fiber *last = first;
@@ -246,7 +254,7 @@ void hf_stack_spill(hf_sched *sched, uint8_t index)
     depot_give(sched, index, first, last, BATCH);
 }
 
-/* Room for one more entry in the list of clean stacks; false when memory is out. */
+/* Makes room for one more entry in the list of clean stacks. False: no memory. */
 static bool clean_reserve(hf_runtime *rt, hf_stack_class *class)
 {
     if (class->clean_count < class->clean_capacity) {
@@ -286,11 +294,13 @@ size_t hf_stack_trim(hf_runtime *rt, size_t count_max)
             if (fiber == NULL) {
                 break;
             }
+            hf_assert(fiber->branch == NULL && fiber->wait == NULL && fiber->scope == NULL); /* at rest */
             VALGRIND_STACK_DEREGISTER(fiber->valgrind);
             hf_context_retire(&fiber->context);
             char *lo = fiber->stack_lo;
             rt->env->ops->pages_discard(rt->env, lo, class->slot_len - PAGE);
             hf_spin_lock(&class->lock);
+            hf_assert(class->clean_count < class->clean_capacity);
             class->clean[class->clean_count++] = fiber;
             hf_spin_unlock(&class->lock);
             trimmed++;
@@ -315,6 +325,7 @@ bool hf_stack_is_guard(hf_runtime *rt, const void *address)
 
 bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_stack_stretch *ret)
 {
+    hf_assert(class_index >= 0 && class_index < CLASS_COUNT);
     hf_stack_class *class = &rt->classes[class_index];
     hf_spin_lock(&class->lock);
     reserve *newest = class->reserves;
@@ -327,13 +338,15 @@ bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_st
     uintptr_t mask = class->slot_len - 1;
     char *first = (char *)(((uintptr_t)at->pages + mask) & ~mask);
     char *end = at == newest ? carve_end : (char *)(((uintptr_t)at->pages + at->len) & ~mask);
+    hf_assert(end >= first && (size_t)(end - first) % class->slot_len == 0);
     *cursor = at;
     *ret = (hf_stack_stretch){first, (size_t)(end - first), class->slot_len};
     return true;
 }
 
-/* A control block says where its stack begins and ends, so it can be told from what else lies there. What lies there may be the stack
- * of a running fiber, or a block that is being made: such words are read all the same, and compared with nothing but addresses. */
+/* A control block holds the bounds of its stack, so it can be distinguished from other data in its place. That data
+ * may be the stack of a running fiber, or a block that is being made. It is read all the same, and only compared
+ * with addresses. */
 __attribute__((no_sanitize("thread"))) hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
 {
     hf_stack_class class = {.slot_len = slot_len};

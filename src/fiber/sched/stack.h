@@ -1,17 +1,18 @@
-/* Taking and giving stacks, the usual way in line: a list per scheduler and class. The rest is in stack.c. */
+/* Taking a stack and giving it back. The common path is inline: a list per scheduler and class. The rest is in
+ * stack.c. */
 #ifndef HF_FIBER_STACK_H
 #define HF_FIBER_STACK_H
 
 #include "fiber/core.h"
 
-enum { HF_STACKS_CACHED_MAX = 256 }; /* stacks of a class that a scheduler keeps; more go to the depot */
+enum { HF_STACKS_CACHED_MAX = 256 }; /* free stacks of a class that a scheduler keeps; the rest goes to the depot */
 
-/* From the depot, or carved. NULL: `*ret_why` is HF_ERR_NOMEM or HF_ERR_LIMIT. */
+/* Takes a stack from the depot, or carves one. NULL: `*ret_why` is HF_ERR_NOMEM or HF_ERR_LIMIT. */
 hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t stack_class, hf_status *ret_why);
-/* Moves older ones to the depot. */
+/* Moves older free stacks to the depot. */
 void hf_stack_spill(hf_sched *sched, uint8_t stack_class);
 
-/* A fiber on a stack of the class, ready to be bound to a job. */
+/* A fiber on a stack of the class, ready to be bound to a branch. */
 static inline hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_status *ret_why)
 {
     hf_fiber *fiber = sched->free_fibers[stack_class];
@@ -23,8 +24,8 @@ static inline hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_st
     return fiber;
 }
 
-/* The caller may still be running on this very stack: until it has left, nobody else may get it. It goes on top of the
- * scheduler's own list, and only older ones move to the depot. */
+/* The caller may still be running on this very stack, and nobody else may get it before the caller has left. So it
+ * goes on top of the scheduler's own list, and only older stacks move to the depot. */
 static inline void hf_stack_put(hf_sched *sched, hf_fiber *fiber)
 {
     uint8_t index = fiber->stack_class;

@@ -1,11 +1,12 @@
 /* How much of their stacks fibers use.
  *
- * Nothing on a fiber's way counts it. A page of a stack has no memory until it is touched, and keeps it then, so the kernel knows
- * how deep a stack was ever used, to a page. hf_dump asks it for each fiber. The monitor asks for all stacks at once, now and
- * then, and where one was used for three quarters it says so in the log: the guard behind the last quarter ends the process.
+ * A running fiber does not count it. A page of a stack has no memory until it is touched, and keeps it afterwards,
+ * so the kernel knows to a page how deep a stack was ever used. hf_dump asks it for each fiber. Now and then the
+ * monitor asks for all stacks at once, and logs those of which three quarters were used: the guard behind the last
+ * quarter ends the process.
  *
- * The next fiber on the same stack inherits its touched pages. So the one that is named may be the wrong one if it is young; the
- * line says so. Each name is told once, and each stack is looked at once. */
+ * The next fiber on the same stack inherits the touched pages, so the log line may name the wrong fiber if that one is
+ * young; the line says so. Each name is logged once, and each stack once. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
 #include "fiber/sched/safepoint.h"
@@ -41,13 +42,13 @@ size_t hf_stack_most(const hf_fiber *fiber)
                : 0;
 }
 
-/* ---- The monitor's look ------------------------------------------------------------------------------------------------ */
+/* ---- The monitor's look ------------------------------------------------------------------------------------------ */
 
 typedef struct finding {
     hf_fiber *fiber;
     size_t most;
     size_t size;
-    char name[48];     /* of the job that it runs; empty = none, or one without a name */
+    char name[48];     /* of the branch that it runs; empty = none, or one without a name */
     char workflow[64]; /* id of the workflow that it belongs to; empty = none */
 } finding;
 
@@ -66,6 +67,7 @@ static bool is_nearly_full(size_t most, size_t size)
 __attribute__((no_sanitize("thread"))) static void see_slot(search *s, char *slot, size_t slot_len,
                                                             const unsigned char *touched)
 {
+    hf_assert(slot_len <= (size_t)SLOT_PAGES_MAX * PAGE && s->count <= FOUND_MAX);
     size_t page_count = slot_len / PAGE - 1; /* without the guard, which is the first */
     if (touched[page_count] == 0) {
         return; /* not in use, or its memory was given back */
@@ -84,6 +86,7 @@ __attribute__((no_sanitize("thread"))) static void see_slot(search *s, char *slo
 
 static void see_stretch(hf_env *env, search *s, const hf_stack_stretch *stretch)
 {
+    hf_assert(stretch->len % stretch->slot_len == 0 && (size_t)PAGES_AT_ONCE * PAGE % stretch->slot_len == 0);
     unsigned char touched[PAGES_AT_ONCE];
     for (size_t at = 0; at < stretch->len;) {
         size_t len = stretch->len - at;
@@ -108,15 +111,15 @@ static void copy_name(char *to, size_t len, const char *from)
     }
 }
 
-/* Jobs come and go with their names: the world stands still while these are read. */
+/* Branches come and go with their names: the world stands still while these are read. */
 static void name_them(hf_runtime *rt, search *s)
 {
     hf_world_stop(rt);
     for (int i = 0; i < s->count; i++) {
         finding *f = &s->found[i];
         const hf_fiber *fiber = f->fiber;
-        copy_name(f->name, sizeof f->name, fiber->job != NULL ? fiber->job->name : NULL);
-        bool is_member = fiber->job != NULL && fiber->kind == HF_FIBER_MEMBER;
+        copy_name(f->name, sizeof f->name, fiber->branch != NULL ? fiber->branch->name : NULL);
+        bool is_member = fiber->branch != NULL && fiber->kind == HF_FIBER_MEMBER;
         copy_name(f->workflow, sizeof f->workflow, is_member ? hf_crew_name(fiber->crew) : NULL);
     }
     hf_world_start(rt);

@@ -8,6 +8,7 @@
 
 bool hf_wait_abort_linked(hf_wait *wait)
 {
+    hf_assert(wait->object != NULL); /* fiber-F3 */
     hf_spin *lock = wait->object;
     hf_spin_lock(lock);
     bool claimed = hf_node_is_linked(&wait->node);
@@ -26,6 +27,7 @@ void hf_wake(hf_wait *wait, hf_status status)
         hf_fiber_ready(fiber);
         return;
     }
+    hf_assert(atomic_load_explicit(&wait->word, memory_order_relaxed) == 0); /* fiber-F3: it is claimed once */
     hf_env *env = fiber->rt != NULL ? fiber->rt->env : hf_env_posix();
     hf_runtime *hosted = fiber->rt != NULL && fiber->rt->hosted ? fiber->rt : NULL;
     hf_word *word = &wait->word;
@@ -50,6 +52,7 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 {
     (void)sched;
     hf_wait *wait = HF_CONTAINER(alarm, hf_wait, alarm);
+    hf_assert(wait->alarm.pos == 0 && wait->kind->abort != NULL);
     bool is_waiting = wait->fiber->wait == wait; /* else it was woken already, and its object may be gone */
     if ((is_waiting && wait->kind->abort(wait)) || HF_CANARY(HF_BUG_TIMEOUT_NOT_CLAIMED)) {
         hf_wake(wait, HF_ERR_TIMEOUT);
@@ -58,6 +61,8 @@ static void on_timeout(hf_sched *sched, hf_alarm *alarm)
 
 static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
+    hf_assert(self->in_lib != 0);                         /* fiber-F4 */
+    hf_assert(self->wait == NULL && wait->fiber == self); /* fiber-F3 */
     hf_sched *sched = self->sched;
     if (HF_UNLIKELY(self->is_evicted) && wait->kind->abort != NULL && wait->kind->abort(wait)) {
         return HF_ERR_EVICTED;
@@ -82,12 +87,14 @@ static hf_status park_fiber(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 
 void hf_turn_end(hf_runtime *rt)
 {
+    hf_assert(rt->hosted && atomic_load(&rt->turning) != HF_TURNING_NOBODY);
     atomic_store(&rt->turning, HF_TURNING_NOBODY);
-    atomic_fetch_add(&rt->turn_word, 1); /* who waits for something else drives from here on */
+    atomic_fetch_add(&rt->turn_word, 1); /* another thread that waits may drive from here on */
     rt->env->ops->word_wake(rt->env, &rt->turn_word, HF_THREADS_MAX);
 }
 
-/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are given. */
+/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are
+ * given. */
 static bool may_drive(hf_fiber *self, hf_runtime *rt)
 {
     uint64_t driver = atomic_load(&rt->driver);
@@ -98,6 +105,7 @@ static bool may_drive(hf_fiber *self, hf_runtime *rt)
 /* A plain thread of a runtime that has no threads drives it while it waits. */
 static void turn_until(hf_fiber *self, hf_runtime *rt, hf_wait *wait, hf_instant deadline)
 {
+    hf_assert(self->kind == HF_FIBER_THREAD);
     for (;;) {
         uint32_t seen = atomic_load(&rt->turn_word);
         if (atomic_load(&wait->word) != 0 || hf_rt_now(rt).ns >= deadline.ns) {
@@ -133,6 +141,7 @@ static hf_status park_thread(hf_fiber *self, hf_wait *wait, hf_instant deadline)
 {
     bool can_abort = wait->kind->abort != NULL;
     hf_spin_lock(&self->lock);
+    hf_assert(self->wait == NULL && wait->fiber == self); /* fiber-F3 */
     bool canceled = can_abort && hf_is_canceled(self);
     if (!canceled) {
         self->wait = wait;

@@ -1,4 +1,4 @@
-/* Parking: how a fiber or a plain thread waits for something. See F3 in core.h.
+/* Parking: how a fiber or a plain thread waits for something. See fiber-F3 in core.h.
  *
  *     hf_wait wait;
  *     hf_wait_init(&wait, self, &KIND, object, object->name);
@@ -8,7 +8,7 @@
  *     hf_spin_unlock(&object->lock);
  *     status = hf_park(self, &wait, deadline);
  *
- * The peer, under the object's lock, unlinks the first waiter (that is the claim), releases the lock and calls
+ * The peer takes the object's lock, unlinks the first waiter (which claims it), releases the lock and calls
  * hf_wake(wait, HF_OK). KIND.abort locks the object and unlinks the waiter if it is still linked. */
 #ifndef HF_FIBER_WAIT_H
 #define HF_FIBER_WAIT_H
@@ -32,15 +32,15 @@ static inline void hf_wait_init(hf_wait *wait, hf_fiber *self, const hf_wait_kin
     atomic_store_explicit(&wait->word, 0, memory_order_relaxed);
 }
 
-/* Waits until hf_wake, cancel or the deadline. Returns what the waker gave, HF_ERR_CANCELED, HF_ERR_TIMEOUT, or
- * HF_ERR_NOMEM when the deadline could not be armed; in all three the waiter is unlinked. For a kind without abort only
- * hf_wake ends it. */
+/* Waits until hf_wake, a cancel or the deadline. Returns the waker's status, or HF_ERR_CANCELED, HF_ERR_TIMEOUT or
+ * HF_ERR_NOMEM (the deadline could not be armed); after these three the waiter is unlinked. Only hf_wake ends the
+ * wait of a kind without abort. */
 hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline);
-/* Wakes a waiter that the caller has claimed. The wait may be gone when this returns. Never under the object's lock:
- * a plain thread is woken by a system call, and a simulation may let others run here. */
+/* Wakes a waiter that the caller has claimed. When this returns, the wait may be gone. Must not be called under the
+ * object's lock: waking a plain thread is a system call, and a simulation may switch threads here. */
 void hf_wake(hf_wait *wait, hf_status status);
 
-/* The same for verbs that park often: no deadline, inline to the switch (leave.h). */
+/* hf_park without a deadline, inlined down to the switch (leave.h), for verbs that park often. */
 static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *self, hf_wait *wait)
 {
     if (HF_UNLIKELY(self->kind != HF_FIBER_PLAIN || self->sched->has_point)) {
@@ -55,10 +55,11 @@ static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *sel
     return wait->status;
 }
 
-/* A deadline on the clock of self: a crew's, which stands still while it runs, or the runtime's. */
+/* A deadline on the clock that applies to self: that of its crew, which stands still during a turn, or that of the
+ * runtime. */
 hf_instant hf_self_deadline(const hf_fiber *self, const hf_runtime *rt, hf_span timeout);
 
-/* The usual abort for objects that start with an hf_spin: locks it, unlinks. */
+/* The abort of most kinds: the object begins with an hf_spin, which is locked to unlink the waiter. */
 bool hf_wait_abort_linked(hf_wait *wait);
 
 /* The deadline of a wait option struct (may be NULL). */
@@ -67,7 +68,7 @@ static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const 
     return options == NULL || options->timeout.ns == 0 ? HF_INSTANT_NEVER
                                                        : hf_self_deadline(self, rt, options->timeout);
 }
-/* HF_OK or why this context must not wait: canceled, inside a hook. */
+/* HF_OK, or why self must not wait now: it is canceled, evicted, or inside a hook. */
 hf_status hf_may_not_wait(hf_fiber *self, const char *verb);
 static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
 {
@@ -75,7 +76,7 @@ static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
                                                                                           : HF_OK;
 }
 
-/* The same for a verb with a timeout, which a workflow gives with a unit. */
+/* The same for a verb with a timeout. In a workflow the timeout must not be under a millisecond. */
 hf_status hf_may_not_wait_for(hf_fiber *self, const char *verb, hf_span timeout);
 static inline hf_status hf_may_wait_for(hf_fiber *self, const char *verb, const hf_wait_options *options)
 {
@@ -85,10 +86,10 @@ static inline hf_status hf_may_wait_for(hf_fiber *self, const char *verb, const 
     return hf_may_wait(self, verb);
 }
 
-/* Hosted: the caller has turned the runtime; another one may. */
+/* Hosted: the caller has turned the runtime; another thread may turn it now. */
 void hf_turn_end(hf_runtime *rt);
 
-/* Lets others run, canceled or not; for loops that wait for something that is certain to come. */
+/* Lets other fibers run, even if self is canceled. For loops that wait for something that is certain to come. */
 void hf_yield_in(hf_fiber *self);
 
 #endif

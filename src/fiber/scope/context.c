@@ -1,4 +1,5 @@
-/* What a fiber knows about itself: is it canceled and why, how much time is left, its shield, its local values. */
+/* What a fiber can ask about itself: whether and why it is canceled, how much time is left, its shields, its local
+ * values. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/wait.h"
@@ -9,11 +10,11 @@ static hf_instant deadline_around(const hf_fiber *self)
     if (self->scope != NULL) {
         return self->scope->deadline;
     }
-    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+    return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
-/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only looked at
- * between turns. */
+/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only
+ * looked at between turns. */
 static bool is_canceled_by_now(hf_fiber *self)
 {
     if (hf_is_canceled(self)) {
@@ -25,6 +26,7 @@ static bool is_canceled_by_now(hf_fiber *self)
     }
     hf_instant now = hf_rt_now(self->rt);
     if (now.ns >= deadline.ns) {
+        hf_assert(self->in_lib != 0); /* fiber-F4 */
         (void)hf_alarms_run(self->sched, now);
         hf_sched_drain(self->sched);
     }
@@ -79,7 +81,7 @@ hf_span hf_time_left(void)
     return left;
 }
 
-/* ---- Shields: scopes without children that an outer cancel does not enter ------------------------------------------ */
+/* ---- Shields: scopes without children that an outer cancel does not enter ---------------------------------------- */
 
 hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
 {
@@ -100,6 +102,7 @@ hf_status hf_shield_open(hf_span bound, hf_shield **ret_shield)
     hf_scope *scope = NULL;
     hf_status status = hf_scope_open_on(self, self->rt, &scope, &options, true);
     if (status == HF_OK) {
+        hf_assert(scope->is_shield && self->scope == scope && self->cx == &scope->cx); /* fiber-C1 */
         *ret_shield = (hf_shield *)(void *)scope;
     }
     HF_LEAVE(self, status);
@@ -118,7 +121,7 @@ hf_status hf_shield_close(hf_shield *shield)
     HF_LEAVE(self, hf_scope_close_on(self, scope));
 }
 
-/* ---- Local values -------------------------------------------------------------------------------------------------- */
+/* ---- Local values ------------------------------------------------------------------------------------------------ */
 
 hf_status hf_local_set(const hf_local *key, void *value)
 {
@@ -167,6 +170,7 @@ void *hf_local_get(const hf_local *key)
 
 void hf_locals_drop(hf_fiber *self)
 {
+    hf_assert(self->kind != HF_FIBER_THREAD); /* hf_local_set refuses threads */
     while (self->own_locals != NULL) {
         hf_binding *next = self->own_locals->own_next;
         hf_rt_free(self->rt, self->own_locals, sizeof *self->own_locals);

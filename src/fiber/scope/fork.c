@@ -1,27 +1,29 @@
-/* Children: how a job is made and counted, where it goes, and what its end means for its scope. See scope.c, J1-J3. */
+/* Children: how a branch is made and counted, where it goes, and what its end means for its scope. See scope.c,
+ * fiber-J1 to fiber-J3. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sched/dispatch.h"
-#include "fiber/scope/job.h"
+#include "fiber/scope/branch.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
 
 /* ---- Fork -------------------------------------------------------------------------------------------------------- */
 
-static void start_child(hf_sched *sched, hf_branch *job)
+static void start_child(hf_sched *sched, hf_branch *branch)
 {
-    if (HF_LIKELY(job->on == NULL)) {
-        hf_sched_push_job(sched, job);
+    if (HF_LIKELY(branch->on == NULL)) {
+        hf_sched_push_branch(sched, branch);
     } else {
-        hf_dispatch_job(sched, job);
+        hf_dispatch_branch(sched, branch);
     }
 }
 
-void hf_delay_end(hf_sched *sched, hf_branch *job)
+void hf_delay_end(hf_sched *sched, hf_branch *branch)
 {
-    hf_alarm_disarm(sched, &job->alarm);
-    job->state = HF_BRANCH_NEW;
-    start_child(sched, job);
+    hf_assert(branch->state == HF_BRANCH_DELAYED && branch->scope->home == sched); /* fiber-F1 */
+    hf_alarm_disarm(sched, &branch->alarm);
+    branch->state = HF_BRANCH_NEW;
+    start_child(sched, branch);
 }
 
 static void on_delay(hf_sched *sched, hf_alarm *alarm)
@@ -34,23 +36,24 @@ bool hf_alarm_is_delay(const hf_alarm *alarm)
     return alarm->fire == on_delay;
 }
 
-static hf_status arm_delay(hf_sched *sched, hf_branch *job, hf_span delay)
+static hf_status arm_delay(hf_sched *sched, hf_branch *branch, hf_span delay)
 {
-    hf_crew *crew = hf_crew_of_scope(job->scope);
-    return crew == NULL ? hf_alarm_arm(sched, &job->alarm, hf_rt_deadline(sched->rt, delay))
-                        : hf_crew_arm(crew, &job->alarm, hf_instant_after(hf_crew_now(crew), delay));
+    hf_crew *crew = hf_crew_of_scope(branch->scope);
+    return crew == NULL ? hf_alarm_arm(sched, &branch->alarm, hf_rt_deadline(sched->rt, delay))
+                        : hf_crew_arm(crew, &branch->alarm, hf_instant_after(hf_crew_now(crew), delay));
 }
 
-/* Before the child is counted: who forks at home hears that there is no timer for it. */
-static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *job)
+/* Called before the child is counted, so that a caller at home learns if there is no timer for it. */
+static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    if (HF_LIKELY(!job->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
+    if (HF_LIKELY(!branch->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         return HF_OK;
     }
-    job->alarm.pos = 0;
-    job->alarm.fire = on_delay;
-    hf_status status = arm_delay(sched, job, hf_nanoseconds(job->delay_ns));
-    job->state = status == HF_OK ? HF_BRANCH_DELAYED : HF_BRANCH_NEW;
+    hf_assert(scope->home == sched && branch->state == HF_BRANCH_NEW); /* fiber-F1 */
+    branch->alarm.pos = 0;
+    branch->alarm.fire = on_delay;
+    hf_status status = arm_delay(sched, branch, hf_nanoseconds(branch->delay_ns));
+    branch->state = status == HF_OK ? HF_BRANCH_DELAYED : HF_BRANCH_NEW;
     return status;
 }
 
@@ -66,62 +69,64 @@ static inline hf_status ask_scope(hf_sched *sched, hf_scope *scope)
     return status;
 }
 
-static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *job)
+static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    HF_TRY(begin_delay(sched, scope, job));
+    HF_TRY(begin_delay(sched, scope, branch));
     hf_status status = ask_scope(sched, scope);
-    if (HF_UNLIKELY(status != HF_OK && job->state == HF_BRANCH_DELAYED)) {
-        hf_alarm_disarm(sched, &job->alarm);
+    if (HF_UNLIKELY(status != HF_OK && branch->state == HF_BRANCH_DELAYED)) {
+        hf_alarm_disarm(sched, &branch->alarm);
     }
     return status;
 }
 
 /* At home: the child is counted and put on its way. */
-static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *job)
+static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    job->index = scope->tally.forked;
+    hf_assert(scope->home == sched); /* fiber-F1 */
+    branch->index = scope->tally.forked;
     HF_BUMP(scope->tally.forked);
-    if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || job->drop == NULL) {
+    if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || branch->drop == NULL) {
         HF_BUMP(scope->tally.running);
     }
-    job->born_ns = sched->coarse_ns;
-    hf_list_push_back(&scope->children, &job->siblings);
+    branch->born_ns = sched->coarse_ns;
+    hf_list_push_back(&scope->children, &branch->siblings);
     HF_BUMP(sched->counters.forks);
     if (HF_UNLIKELY(atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed))) {
-        job->cx.cause = scope->cx.cause;
-        job->cx.reason = scope->cx.reason;
+        branch->cx.cause = scope->cx.cause;
+        branch->cx.reason = scope->cx.reason;
         scope->deadline_fired |= scope->deadline_passed;
-        atomic_store_explicit(&job->cancel_requested, true, memory_order_relaxed);
+        atomic_store_explicit(&branch->cancel_requested, true, memory_order_relaxed);
     }
-    if (HF_LIKELY(job->state != HF_BRANCH_DELAYED)) {
-        start_child(sched, job);
+    if (HF_LIKELY(branch->state != HF_BRANCH_DELAYED)) {
+        start_child(sched, branch);
     }
 }
 
 static void on_fork_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
-    hf_scope *scope = job->scope;
-    (void)begin_delay(sched, scope, job); /* nobody waits for an answer: starting early beats losing it */
-    add_child(sched, scope, job);
-    atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
+    hf_branch *branch = HF_CONTAINER(msg, hf_branch, msg);
+    hf_scope *scope = branch->scope;
+    (void)begin_delay(sched, scope, branch); /* nobody waits for an answer: starting early beats losing it */
+    add_child(sched, scope, branch);
+    unsigned before = atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
+    hf_assert(before > 0); /* fiber-J3 */
 }
 
 static bool fork_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    call->status = may_add(sched, scope, call->job);
+    call->status = may_add(sched, scope, call->branch);
     if (call->status == HF_OK) {
-        add_child(sched, scope, call->job);
+        add_child(sched, scope, call->branch);
     }
     return true;
 }
 
-static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *job)
+static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *branch)
 {
     if (HF_LIKELY(hf_is_home(self, scope))) {
-        hf_status status = may_add(self->sched, scope, job);
+        hf_status status = may_add(self->sched, scope, branch);
         if (HF_LIKELY(status == HF_OK)) {
-            add_child(self->sched, scope, job);
+            add_child(self->sched, scope, branch);
         }
         return status;
     }
@@ -131,19 +136,20 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *job)
         }
         hf_home_call call;
         call.fn = fork_at_home;
-        call.job = job;
+        call.branch = branch;
         hf_call_home(self, scope, &call, &hf_home_call_kind);
         return call.status;
     }
     atomic_fetch_add(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
-    job->msg.run = on_fork_msg;
-    hf_sched_post(scope->home, &job->msg);
+    branch->msg.run = on_fork_msg;
+    hf_sched_post(scope->home, &branch->msg);
     return HF_OK;
 }
 
-/* `job`: only compared. NULL: it was not even made. */
-static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *job, hf_status status)
+/* `branch`: only compared. NULL: it was not even made. */
+static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *branch, hf_status status)
 {
+    hf_assert(status != HF_OK);
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
     }
@@ -158,13 +164,13 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *j
         hf_self_note(self, status, "hf_fork");
         return status;
     }
-    if (status == HF_ERR_MISUSE && job == NULL && (self->crew != NULL || hf_crew_of_scope(scope) != NULL)) {
-        return hf_refuse_at(
-            self, status, "hf_fork",
-            "scope '%s': a workflow forks into its own scopes, onto its own fibers, and nobody else does", scope->name);
+    if (status == HF_ERR_MISUSE && branch == NULL && (self->crew != NULL || hf_crew_of_scope(scope) != NULL)) {
+        return hf_refuse_at(self, status, "hf_fork",
+                            "scope '%s': only the workflow itself forks into its scopes, and only onto its own fibers",
+                            scope->name);
     }
-    if (status == HF_ERR_MISUSE && job == NULL) {
-        return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes jobs of its own runtime only");
+    if (status == HF_ERR_MISUSE && branch == NULL) {
+        return hf_refuse_at(self, status, "hf_fork", "a serial dispatcher takes branches of its own runtime only");
     }
     if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
         return hf_refuse_at(self, status, "hf_fork",
@@ -175,62 +181,62 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *j
 }
 
 /* The child may run before submit returns, and look for its own handle. */
-static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_branch *job, hf_branch **ret_branch)
+static inline hf_status submit_with_handle(hf_fiber *self, hf_scope *scope, hf_branch *branch, hf_branch **ret_branch)
 {
     if (HF_LIKELY(ret_branch == NULL)) {
-        return submit(self, scope, job);
+        return submit(self, scope, branch);
     }
     hf_branch *before = *ret_branch;
-    *ret_branch = job;
-    hf_status status = submit(self, scope, job);
+    *ret_branch = branch;
+    hf_status status = submit(self, scope, branch);
     if (status != HF_OK) {
         *ret_branch = before;
     }
     return status;
 }
 
-static hf_status make_job(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
-                          hf_branch **ret_branch)
+static hf_status make_branch(hf_fiber *self, hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options,
+                             hf_branch **ret_branch)
 {
     hf_runtime *rt = scope->rt;
     hf_sched *sched = self->rt == rt ? self->sched : NULL;
-    hf_branch *job = hf_branch_new(rt, sched);
-    if (job == NULL) {
+    hf_branch *branch = hf_branch_new(rt, sched);
+    if (branch == NULL) {
         return HF_ERR_NOMEM;
     }
-    job->scope = scope;
-    job->body = body;
-    job->arg = arg;
-    job->stack_class = scope->home->stack_class;
-    job->on = scope->on;
-    job->index = 0;
-    job->drop = NULL;
-    job->name = NULL;
-    job->keep = false;
-    job->is_delayed = false;
+    branch->scope = scope;
+    branch->body = body;
+    branch->arg = arg;
+    branch->stack_class = scope->home->stack_class;
+    branch->on = scope->on;
+    branch->index = 0;
+    branch->drop = NULL;
+    branch->name = NULL;
+    branch->keep = false;
+    branch->is_delayed = false;
     if (HF_LIKELY(options != NULL)) {
-        job->drop = options->drop;
-        job->name = options->name;
-        job->keep = options->ret_branch != NULL;
+        branch->drop = options->drop;
+        branch->name = options->name;
+        branch->keep = options->ret_branch != NULL;
         if (HF_UNLIKELY(options->on != NULL)) {
-            job->on = options->on;
+            branch->on = options->on;
         }
         if (HF_UNLIKELY(options->stack_size != 0)) {
-            job->stack_class = hf_stack_class_of(options->stack_size);
+            branch->stack_class = hf_stack_class_of(options->stack_size);
         }
         if (HF_UNLIKELY(options->delay.ns > 0)) {
-            job->is_delayed = true;
-            job->delay_ns = options->delay.ns;
+            branch->is_delayed = true;
+            branch->delay_ns = options->delay.ns;
         }
     }
-    if (HF_UNLIKELY(job->on != NULL || self->kind == HF_FIBER_MEMBER)) {
-        hf_status status = hf_dispatch_hold(self, job);
+    if (HF_UNLIKELY(branch->on != NULL || self->kind == HF_FIBER_MEMBER)) {
+        hf_status status = hf_dispatch_hold(self, branch);
         if (status != HF_OK) {
-            hf_branch_free(rt, sched, job);
+            hf_branch_free(rt, sched, branch);
             return status;
         }
     }
-    *ret_branch = job;
+    *ret_branch = branch;
     return HF_OK;
 }
 
@@ -249,7 +255,7 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
     }
     HF_VERB_ENTER(self, hf_fork, scope != NULL ? scope->rt : NULL);
     hf_status status = HF_OK;
-    hf_branch *job = NULL;
+    hf_branch *branch = NULL;
     if (HF_UNLIKELY(scope == NULL || body == NULL)) {
         status = hf_refuse(self, HF_ERR_MISUSE, "hf_fork needs an open scope and a body");
     } else if (HF_UNLIKELY(scope->is_shield)) {
@@ -261,18 +267,18 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
                hf_crew_check_span(self, "hf_fork", ".delay", options->delay) != HF_OK) {
         status = HF_ERR_INVALID;
     } else {
-        status = make_job(self, scope, body, arg, options, &job);
+        status = make_branch(self, scope, body, arg, options, &branch);
         if (HF_LIKELY(status == HF_OK)) {
-            status = submit_with_handle(self, scope, job, options->ret_branch);
+            status = submit_with_handle(self, scope, branch, options->ret_branch);
         }
         if (HF_UNLIKELY(status != HF_OK)) {
-            if (job != NULL) {
-                if (job->on != NULL) {
-                    hf_dispatch_let_go(scope->rt, job);
+            if (branch != NULL) {
+                if (branch->on != NULL) {
+                    hf_dispatch_let_go(scope->rt, branch);
                 }
-                hf_branch_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, job);
+                hf_branch_free(scope->rt, self->rt == scope->rt ? self->sched : NULL, branch);
             }
-            (void)fork_failed(self, scope, job, status);
+            (void)fork_failed(self, scope, branch, status);
         }
     }
     hf_leave(self);
@@ -288,78 +294,83 @@ hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_o
 }
 /* ---- The end of a child ------------------------------------------------------------------------------------------ */
 
-static void keep_failure(hf_scope *scope, hf_branch *job)
+static void keep_failure(hf_scope *scope, hf_branch *branch)
 {
+    hf_assert(branch->status != HF_OK && branch->failure != NULL);
+    hf_assert(scope->failure_count <= HF_SCOPE_FAILURES_MAX);
     hf_runtime *rt = scope->rt;
     if (scope->policy.hooks->discard) {
         char word[HF_TYPE_LEN_MAX];
-        hf_status_word(job->status, word, sizeof word);
+        hf_status_word(branch->status, word, sizeof word);
         hf_log(rt, HF_LOG_WARN, "fiber_failed", "scope=%s fiber=%s status=%s message=%s", scope->name,
-               job->name != NULL ? job->name : "", word, job->failure->failure.message);
+               branch->name != NULL ? branch->name : "", word, branch->failure->failure.message);
         return;
     }
     if (scope->first == NULL || HF_CANARY(HF_BUG_FIRST_FAILURE)) {
         hf_box_unref(scope->first);
-        scope->first = hf_box_ref(job->failure);
+        scope->first = hf_box_ref(branch->failure);
     }
     if (scope->failures == NULL) {
         scope->failures = hf_rt_alloc(rt, HF_SCOPE_FAILURES_MAX * sizeof(hf_failure_box *));
     }
     if (scope->failures != NULL && scope->failure_count < HF_SCOPE_FAILURES_MAX) {
-        scope->failures[scope->failure_count++] = hf_box_ref(job->failure);
+        scope->failures[scope->failure_count++] = hf_box_ref(branch->failure);
     }
 }
 
 /* Counts the child and asks the policy. */
-static void judge(hf_sched *sched, hf_scope *scope, hf_branch *job)
+static void judge(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
     hf_tally *tally = &scope->tally;
     bool failed = false;
-    if (HF_LIKELY(job->status == HF_OK)) {
+    if (HF_LIKELY(branch->status == HF_OK)) {
         HF_BUMP(tally->ok);
-    } else if (job->status == HF_ERR_CANCELED && job->failure == NULL) {
+    } else if (branch->status == HF_ERR_CANCELED && branch->failure == NULL) {
         HF_BUMP(tally->canceled);
     } else {
         HF_BUMP(tally->failed);
         failed = true;
         if (HF_UNLIKELY(hf_crew_is_evicted(scope))) {
-            return; /* it was released, not a failure of anybody: no log, no verdict */
+            return; /* it was evicted and did not fail: no log, no verdict */
         }
-        keep_failure(scope, job);
+        keep_failure(scope, branch);
     }
     const hf_join_hooks *hooks = scope->policy.hooks;
-    if (hooks->on_done == NULL || (hooks->failures_only && job->status == HF_OK)) {
+    if (hooks->on_done == NULL || (hooks->failures_only && branch->status == HF_OK)) {
         return;
     }
-    hf_outcome outcome = {job->index, job->name, job->arg, job->status,
-                          job->failure != NULL ? &job->failure->failure : NULL};
+    hf_outcome outcome = {branch->index, branch->name, branch->arg, branch->status,
+                          branch->failure != NULL ? &branch->failure->failure : NULL};
     hf_verdict verdict = HF_GO_ON;
     HF_IN_HOOK(sched, verdict = hooks->on_done(tally, &outcome));
     if (HF_UNLIKELY(verdict == HF_STOP) && !atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         hf_scope_mark(sched, scope, failed ? HF_CAUSE_SIBLING : HF_CAUSE_WINNER,
-                      job->name != NULL ? job->name : scope->name, outcome.failure, false);
+                      branch->name != NULL ? branch->name : scope->name, outcome.failure, false);
     }
 }
 
-void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
+void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
-    hf_list_remove(&job->siblings);
-    hf_assert(scope->tally.running > 0);
+    hf_assert(scope->home == sched);     /* fiber-F1 */
+    hf_assert(scope->tally.running > 0); /* fiber-J1 */
+    hf_list_remove(&branch->siblings);
     HF_DROP(scope->tally.running);
-    HF_BUMP(sched->counters.jobs_done);
-    judge(sched, scope, job);
-    if (HF_UNLIKELY(job->on != NULL)) {
-        hf_dispatch_let_go(scope->rt, job);
+    HF_BUMP(sched->counters.branches_done);
+    judge(sched, scope, branch);
+    if (HF_UNLIKELY(branch->on != NULL)) {
+        hf_dispatch_let_go(scope->rt, branch);
     }
-    __atomic_store_n(&job->state, HF_BRANCH_DONE, __ATOMIC_RELEASE);
-    if (HF_UNLIKELY(job->keep)) {
-        hf_list_push_back(&scope->kept, &job->siblings);
-    } else if (HF_LIKELY(!job->pinned)) {
-        hf_branch_free(scope->rt, sched, job);
+    __atomic_store_n(&branch->state, HF_BRANCH_DONE, __ATOMIC_RELEASE);
+    if (HF_UNLIKELY(branch->keep)) {
+        hf_list_push_back(&scope->kept, &branch->siblings);
+    } else if (HF_LIKELY(!branch->pinned)) {
+        hf_branch_free(scope->rt, sched, branch);
     }
     bool is_last = scope->tally.running == (HF_CANARY(HF_BUG_JOIN_EARLY) ? 1 : 0);
     if (is_last && scope->joiner != NULL) {
         hf_wait *joiner = scope->joiner;
+        hf_assert(joiner->fiber == scope->owner);      /* fiber-J2 */
+        hf_assert(hf_list_is_empty(&scope->children)); /* fiber-J1 */
         scope->joiner = NULL;
         if (HF_LIKELY(scope->owner->kind ==
                       HF_FIBER_PLAIN)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
@@ -374,20 +385,21 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *job)
 
 static void on_done_msg(hf_sched *sched, hf_msg *msg)
 {
-    hf_branch *job = HF_CONTAINER(msg, hf_branch, msg);
-    hf_scope_child_done(sched, job->scope, job);
+    hf_branch *branch = HF_CONTAINER(msg, hf_branch, msg);
+    hf_scope_child_done(sched, branch->scope, branch);
 }
 
-void hf_branch_ended(hf_sched *sched, hf_branch *job)
+void hf_branch_ended(hf_sched *sched, hf_branch *branch)
 {
-    if (HF_UNLIKELY(job->on != NULL && sched != NULL)) {
-        hf_dispatch_ended(sched, job);
+    if (HF_UNLIKELY(branch->on != NULL && sched != NULL)) {
+        hf_dispatch_ended(sched, branch);
     }
-    hf_scope *scope = job->scope;
+    hf_scope *scope = branch->scope;
     if (HF_LIKELY(scope->home == sched)) {
-        hf_scope_child_done(sched, scope, job);
+        hf_scope_child_done(sched, scope, branch);
         return;
     }
-    job->msg.run = on_done_msg;
-    hf_sched_post(scope->home, &job->msg);
+    hf_assert(branch->fiber == NULL); /* fiber-F1: its fiber has let go of it */
+    branch->msg.run = on_done_msg;
+    hf_sched_post(scope->home, &branch->msg);
 }

@@ -1,4 +1,5 @@
-/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c, J1-J3. */
+/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c,
+ * fiber-J1 to fiber-J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
@@ -7,9 +8,11 @@
 
 static const hf_wait_kind JOIN = {"hf_join", NULL};
 
-/* At home: tells the policy that the owner joins. True: nobody is left to wait for. */
+/* At home: tells the policy that the owner joins. True: no child is left to wait for. */
 static bool begin_join(hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(scope->home == sched);  /* fiber-F1 */
+    hf_assert(scope->joiner == NULL); /* fiber-J2 */
     scope->tally.joining = true;
     hf_verdict verdict = HF_GO_ON;
     if (scope->policy.hooks->on_done != NULL) {
@@ -31,20 +34,21 @@ static bool join_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return false;
 }
 
-/* The scope's own deadline ends with its alarm: what is opened inside later must not take one for its minimum that
- * nothing stands for any more. */
+/* The scope's own deadline ends with its alarm: a scope that is opened inside later must not inherit a deadline that
+ * nothing enforces. */
 static HF_NOINLINE void end_deadline(hf_scope *scope)
 {
+    hf_assert(scope->own_deadline && scope->alarm.pos == 0);
     scope->own_deadline = false;
     scope->deadline_passed = false;
     if (scope->outer != NULL) {
         scope->deadline = scope->outer->deadline;
     } else {
-        scope->deadline = scope->owner->job != NULL ? scope->owner->job->scope->deadline : HF_INSTANT_NEVER;
+        scope->deadline = scope->owner->branch != NULL ? scope->owner->branch->scope->deadline : HF_INSTANT_NEVER;
     }
 }
 
-/* At home, everybody has ended: a cancel of the scope's own has done its work, one from further out stays. */
+/* At home, when all children have ended: a cancel of the scope itself has done its work, one from further out stays. */
 static inline void settle(hf_sched *sched, hf_scope *scope)
 {
     scope->tally.joining = false;
@@ -65,6 +69,7 @@ static inline void settle(hf_sched *sched, hf_scope *scope)
 
 static bool settle_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
+    hf_assert(scope->home == sched); /* fiber-F1 */
     (void)call;
     settle(sched, scope);
     return true;
@@ -85,6 +90,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
         }
     } while (HF_UNLIKELY(!hf_scope_is_over(self, scope)));
     if (HF_LIKELY(hf_is_home(self, scope))) {
+        hf_assert(scope->tally.running == 0); /* fiber-J1 */
         settle(self->sched, scope);
     } else {
         hf_home_call call;
@@ -95,6 +101,7 @@ static inline __attribute__((always_inline)) void await_children(hf_fiber *self,
 
 static hf_status timeout_of(const hf_scope *scope, char *text, size_t capacity)
 {
+    hf_assert(scope->timeout_ns != 0);
     const hf_tally *tally = &scope->tally;
     (void)snprintf(text, capacity, "scope '%s' did not finish within its %lld ms: %llu of %llu children had ended",
                    scope->name, (long long)(scope->timeout_ns / 1000000),
@@ -125,6 +132,7 @@ static hf_status report(hf_fiber *self, hf_scope *scope, hf_status status, bool 
     if (status == HF_OK) {
         return HF_OK;
     }
+    hf_assert(!is_timeout || status == HF_ERR_TIMEOUT);
     if (is_timeout) {
         char text[HF_MESSAGE_LEN_MAX];
         (void)timeout_of(scope, text, sizeof text);

@@ -1,7 +1,7 @@
 /* The library's own joins, written with nothing but the hooks that users get. */
 #include <holdfast/scope.h>
 
-/* What most joins answer: the first failure; else "canceled" if somebody was; else success. */
+/* The result of most joins: the first failure; else "canceled" if a child was canceled; else success. */
 static hf_status first_or_canceled(const hf_tally *tally, hf_status first_failure)
 {
     if (first_failure != HF_OK) {
@@ -57,7 +57,7 @@ static hf_status quorum_result(const hf_tally *tally, hf_status first_failure)
         return HF_OK;
     }
     if (first_failure == HF_OK && tally->forked >= needed) {
-        return HF_ERR_CANCELED; /* it could have been reached: somebody canceled */
+        return HF_ERR_CANCELED; /* it could have been reached, but children were canceled */
     }
     return hf_raise(HF_ERR_FAILED, "quorum not reached: %llu of %llu succeeded, %llu needed",
                     (unsigned long long)tally->ok, (unsigned long long)tally->forked, (unsigned long long)needed);

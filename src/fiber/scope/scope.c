@@ -1,18 +1,18 @@
-/* Scopes: open and close here, fork.c, join.c. Everything that touches a scope's list, counters or policy runs on its home's thread
- * (F1 in core.h): directly when the caller is there, else as a message, for which the caller waits only when it needs
- * the answer.
+/* Scopes: opening and closing. fork.c and join.c have the rest. All code that touches a scope's list, counters or
+ * policy runs on the thread of its home (fiber-F1 in core.h): directly if the caller is there, else as a message.
+ * The caller waits for a message only if it needs the answer.
  *
  *   open --fork*--> running > 0 --last child ends--> idle --close--> gone
  *                      |  policy says stop, deadline, hf_scope_cancel, outer cancel
  *                      v
  *                   canceled: children are woken and end; join clears a cancel of the scope's own
  *
- * J1  a child counts as running from hf_fork (at home) until its end was processed at home;
- * J2  the joiner is woken by the end of the last child and by nothing else;
- * J3  a message about a scope is counted in `pending` before it is posted: close waits for it. */
+ * fiber-J1  A child counts as running from hf_fork (at home) until its end was processed at home.
+ * fiber-J2  The joiner is woken by the end of the last child, and by nothing else.
+ * fiber-J3  A message about a scope is counted in `pending` before it is posted, and close waits for it. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"
-#include "fiber/scope/job.h"
+#include "fiber/scope/branch.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"
 #include "fiber/watch/metrics.h"
@@ -27,6 +27,7 @@ static void on_home_call(hf_sched *sched, hf_msg *msg)
 {
     hf_home_call *call = HF_CONTAINER(msg, hf_home_call, msg);
     hf_scope *scope = call->scope;
+    hf_assert(scope->home == sched); /* fiber-F1 */
     if (call->fn(sched, scope, call)) {
         hf_wake(&call->wait, HF_OK);
     }
@@ -51,6 +52,8 @@ void hf_call_home(hf_fiber *self, hf_scope *scope, hf_home_call *call, const hf_
 static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 {
     hf_scope *scope = HF_CONTAINER(alarm, hf_scope, alarm);
+    hf_assert(scope->home == sched);  /* fiber-F1 */
+    hf_assert(scope->alarm.pos == 0); /* it fires once */
     if (!atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
         scope->deadline_passed = true;
         scope->deadline_fired = scope->tally.running > 0;
@@ -60,6 +63,7 @@ static void on_deadline(hf_sched *sched, hf_alarm *alarm)
 
 static bool arm_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
+    hf_assert(scope->home == sched && scope->own_deadline); /* fiber-F1 */
     scope->alarm.fire = on_deadline;
     call->status = HF_OK;
     if (scope->timeout_ns < 0) {
@@ -75,7 +79,7 @@ static hf_instant outer_deadline(const hf_fiber *self)
     if (self->scope != NULL) {
         return self->scope->deadline;
     }
-    return self->job != NULL ? self->job->scope->deadline : HF_INSTANT_NEVER;
+    return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
 static hf_cx *outer_cx(hf_fiber *self, hf_runtime *rt)
@@ -147,6 +151,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
 
 static void link_scope(hf_fiber *self, hf_scope *scope)
 {
+    hf_assert(self->sched == NULL); /* a fiber needs no lock for this */
     hf_spin_lock(&self->lock);
     scope->outer = self->scope;
     scope->parent_cx = outer_cx(self, scope->rt);
@@ -161,15 +166,17 @@ static void link_scope(hf_fiber *self, hf_scope *scope)
 static void unlink_scope(hf_fiber *self, hf_scope *scope)
 {
     hf_assert(self->scope == scope);
+    hf_assert(self->cx == &scope->cx); /* fiber-C1 */
     hf_spin_lock(&self->lock);
     self->scope = scope->outer;
-    self->cx = scope->outer != NULL ? &scope->outer->cx : (self->job != NULL ? &self->job->cx : NULL);
+    self->cx = scope->outer != NULL ? &scope->outer->cx : (self->branch != NULL ? &self->branch->cx : NULL);
     hf_spin_unlock(&self->lock);
 }
 
-/* Who stops the runtime marks it before it walks the list: a scope that comes too late for the walk sees the mark. */
+/* A stop marks the runtime before it walks the list, so a scope that comes too late for the walk sees the mark. */
 static void add_root(hf_runtime *rt, hf_scope *scope)
 {
+    hf_assert(scope->by_thread && !hf_node_is_linked(&scope->roots));
     hf_spin_lock(&rt->roots_lock);
     hf_list_push_back(&rt->roots, &scope->roots);
     bool is_stopped = hf_scope_is_outermost(scope) && atomic_load(&rt->root_cx.canceled);
@@ -187,7 +194,8 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
         return hf_refuse_at(self, HF_ERR_NOMEM, "hf_scope_open", "no memory for a scope");
     }
     init_scope(scope, self, rt, options, is_shield);
-    if (self->sched != NULL) { /* a fiber's lock is never contended: only threads are interrupted under it */
+    if (self->sched != NULL) {       /* a fiber's lock is never contended: only threads are interrupted under it */
+        hf_assert(self->cx != NULL); /* fiber-C1 */
         scope->outer = self->scope;
         scope->parent_cx = self->cx;
         if (!is_shield) {
@@ -215,15 +223,15 @@ hf_status hf_scope_open_on(hf_fiber *self, hf_runtime *rt, hf_scope **ret_scope,
     return HF_OK;
 }
 
-/* What runs when the runtime stops may open scopes until it has ended, above all for its cleanup: a job, on a fiber or a
- * pool thread, and a plain thread inside a shield. */
-static bool is_part_of_job(const hf_fiber *self)
+/* Code that runs while the runtime stops may open scopes until it has ended, above all for its cleanup: a branch, on
+ * a fiber or a pool thread, and a plain thread inside a shield. */
+static bool is_part_of_branch(const hf_fiber *self)
 {
     bool is_shielded = false;
     for (const hf_scope *at = self->scope; at != NULL && !is_shielded; at = at->outer) {
         is_shielded = at->is_shield;
     }
-    return self->sched != NULL || self->job != NULL || is_shielded;
+    return self->sched != NULL || self->branch != NULL || is_shielded;
 }
 
 hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *options)
@@ -251,7 +259,7 @@ hf_status hf_scope_open_with(hf_scope **ret_scope, const hf_scope_options *optio
     if (rt == NULL) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_job(self)) {
+    if ((atomic_load(&rt->root_cx.canceled) || atomic_load(&rt->is_draining)) && !is_part_of_branch(self)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_CLOSED, "the runtime is stopping and takes no new scopes"));
     }
     HF_LEAVE(self, hf_scope_open_on(self, rt, ret_scope, options, false));
@@ -262,6 +270,8 @@ static const hf_wait_kind CLOSE = {"hf_scope_close", NULL};
 
 static inline bool begin_close(hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(scope->home == sched);  /* fiber-F1 */
+    hf_assert(scope->joiner == NULL); /* fiber-J2 */
     scope->closing = true;
     if (scope->tally.running > 0) {
         hf_scope_mark(sched, scope, HF_CAUSE_CLOSED, scope->name, NULL, false);
@@ -278,17 +288,21 @@ static bool close_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
     return false;
 }
 
-/* At home: nobody is left; alarms go, kept jobs go. */
+/* At home, when no child is left: frees the alarm and the kept branches. */
 static void finish(hf_sched *sched, hf_scope *scope)
 {
+    const hf_tally *tally = &scope->tally;
+    hf_assert(scope->home == sched);                                         /* fiber-F1 */
+    hf_assert(hf_list_is_empty(&scope->children) && tally->running == 0);    /* fiber-J1 */
+    hf_assert(tally->forked == tally->ok + tally->failed + tally->canceled); /* fiber-J1 */
     hf_alarm_disarm(sched, &scope->alarm);
     HF_LIST_EACH(node, &scope->kept)
     {
         hf_list_remove(node);
-        hf_branch *job = HF_CONTAINER(node, hf_branch, siblings);
-        job->keep = false;
-        if (!job->pinned) {
-            hf_branch_free(scope->rt, sched, job);
+        hf_branch *branch = HF_CONTAINER(node, hf_branch, siblings);
+        branch->keep = false;
+        if (!branch->pinned) {
+            hf_branch_free(scope->rt, sched, branch);
         }
     }
     HF_BUMP(sched->counters.scopes_closed);
@@ -326,13 +340,14 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
         call.fn = close_at_home;
         hf_call_home(self, scope, &call, &CLOSE);
     } while (!hf_scope_is_over(self, scope));
+    hf_assert(self->kind == HF_FIBER_THREAD && hf_node_is_linked(&scope->roots));
     hf_spin_lock(&scope->rt->roots_lock);
     hf_list_remove(&scope->roots);
     atomic_fetch_add(&scope->rt->closing, 1); /* it needs the runtime until its very end */
     hf_spin_unlock(&scope->rt->roots_lock);
     unlink_scope(self, scope);
     while (atomic_load(&scope->pending) != 0) { /* a cancel that saw it just before */
-        call.fn = pass_at_home; /* not merely a pause: a hosted home gets to it only while somebody waits */
+        call.fn = pass_at_home;                 /* not merely a pause: a hosted home runs only while a thread waits */
         hf_call_home(self, scope, &call, &hf_home_call_kind);
     }
     call.fn = finish_at_home;
@@ -341,8 +356,9 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
 
 hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
 {
+    hf_assert(scope->owner == self); /* the verbs refuse everybody else */
     if (HF_UNLIKELY(self->last_where != NULL && self->last_status == HF_ERR_CANCELED)) {
-        hf_self_tell(self); /* the sentence names the scope and the reason: make it while they are there */
+        hf_self_tell(self); /* its message names the scope and the reason: made while they exist */
     }
     while (self->scope != scope) { /* inner ones first */
         hf_assert(self->scope != NULL);
@@ -368,7 +384,8 @@ hf_status hf_scope_close_on(hf_fiber *self, hf_scope *scope)
     bool by_thread = scope->by_thread;
     hf_scope_release(rt, self->rt == rt ? self->sched : NULL, scope);
     if (by_thread) {
-        atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+        int before = atomic_fetch_sub(&rt->closing, 1); /* from here on it may be freed by another thread */
+        hf_assert(before > 0);
     }
     return HF_OK;
 }
@@ -429,27 +446,28 @@ hf_status hf_scope_cancel_with(hf_scope *scope, const hf_scope_cancel_options *o
     HF_LEAVE(self, HF_OK);
 }
 
-static bool cancel_job_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
+static bool cancel_branch_at_home(hf_sched *sched, hf_scope *scope, hf_home_call *call)
 {
-    if (__atomic_load_n(&call->job->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
-        hf_branch_mark(sched, call->job, HF_CAUSE_EXPLICIT, scope->name, NULL);
+    hf_assert(call->branch->scope == scope);
+    if (__atomic_load_n(&call->branch->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE) {
+        hf_branch_mark(sched, call->branch, HF_CAUSE_EXPLICIT, scope->name, NULL);
     }
     return true;
 }
 
-hf_status hf_branch_cancel(hf_branch *job)
+hf_status hf_branch_cancel(hf_branch *branch)
 {
-    HF_VERB_ENTER(self, hf_branch_cancel, job != NULL ? job->scope->rt : NULL);
-    if (job == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a job"));
+    HF_VERB_ENTER(self, hf_branch_cancel, branch != NULL ? branch->scope->rt : NULL);
+    if (branch == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_branch_cancel needs a branch"));
     }
-    if (HF_UNLIKELY(!hf_crew_lets_in(self, job->scope))) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its jobs"));
+    if (HF_UNLIKELY(!hf_crew_lets_in(self, branch->scope))) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "only the workflow itself may cancel its branches"));
     }
     hf_home_call call;
-    call.fn = cancel_job_at_home;
-    call.job = job;
-    hf_call_home(self, job->scope, &call, &hf_home_call_kind);
+    call.fn = cancel_branch_at_home;
+    call.branch = branch;
+    hf_call_home(self, branch->scope, &call, &hf_home_call_kind);
     HF_LEAVE(self, HF_OK);
 }
 
@@ -488,39 +506,39 @@ const hf_failure *hf_scope_failure(const hf_scope *scope, size_t idx)
     return scope != NULL && idx < scope->failure_count ? &scope->failures[idx]->failure : NULL;
 }
 
-static bool is_done(const hf_branch *job)
+static bool is_done(const hf_branch *branch)
 {
-    return job != NULL && __atomic_load_n(&job->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
+    return branch != NULL && __atomic_load_n(&branch->state, __ATOMIC_ACQUIRE) == HF_BRANCH_DONE;
 }
 
-bool hf_branch_is_done(const hf_branch *job)
+bool hf_branch_is_done(const hf_branch *branch)
 {
-    bool done = is_done(job);
+    bool done = is_done(branch);
     if (!done) {
         hf_count_look();
     }
     return done;
 }
 
-hf_status hf_branch_status(const hf_branch *job)
+hf_status hf_branch_status(const hf_branch *branch)
 {
-    if (HF_UNLIKELY(job == NULL)) {
+    if (HF_UNLIKELY(branch == NULL)) {
         hf_fiber *self = hf_enter(NULL);
         if (self == NULL) {
             return hf_forked();
         }
-        HF_LEAVE(self,
-                 hf_refuse(self, HF_ERR_MISUSE, "hf_branch_status needs a job: ask hf_fork for it with .ret_branch"));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE,
+                                 "hf_branch_status needs a branch: ask hf_fork for it with .ret_branch"));
     }
-    return hf_branch_is_done(job) ? job->status : HF_ERR_AGAIN;
+    return hf_branch_is_done(branch) ? branch->status : HF_ERR_AGAIN;
 }
 
-const hf_failure *hf_branch_failure(const hf_branch *job)
+const hf_failure *hf_branch_failure(const hf_branch *branch)
 {
-    return is_done(job) && job->failure != NULL ? &job->failure->failure : NULL;
+    return is_done(branch) && branch->failure != NULL ? &branch->failure->failure : NULL;
 }
 
-uint64_t hf_branch_index(const hf_branch *job)
+uint64_t hf_branch_index(const hf_branch *branch)
 {
-    return job != NULL ? job->index : 0;
+    return branch != NULL ? branch->index : 0;
 }

@@ -1,5 +1,6 @@
-/* Channels: a small lock, two queues of waiters, and a ring of values. A value goes straight from the sender's memory to
- * the waiting receiver's; whoever unlinks a waiter has claimed it (F3) and wakes it after the lock is released. */
+/* Channels: a small lock, two queues of waiters, and a ring of values. A value goes straight from the sender's
+ * memory to the waiting receiver's; whoever unlinks a waiter has claimed it (fiber-F3) and wakes it after the lock
+ * is released. */
 #include "fiber/sync/chan.h"
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
@@ -224,6 +225,7 @@ static bool is_awaited(hf_chan *chan)
 {
     hf_spin_lock(&chan->lock);
     bool is_used = !hf_list_is_empty(&chan->receivers) || !hf_list_is_empty(&chan->senders);
+    hf_assert(chan->count <= chan->capacity);
     hf_spin_unlock(&chan->lock);
     return is_used;
 }

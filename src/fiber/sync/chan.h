@@ -1,4 +1,4 @@
-/* Channels inside the library: select looks into them. */
+/* Channels, for select, which uses their insides. */
 #ifndef HF_FIBER_CHAN_H
 #define HF_FIBER_CHAN_H
 
@@ -14,19 +14,20 @@ struct hf_chan {
     size_t capacity; /* values; 0 = rendezvous */
     size_t head;     /* oldest buffered value */
     size_t count;
-    hf_list receivers; /* waiting; at most one of the two lists is not empty */
+    hf_list receivers; /* waiting; a select may be in both lists, otherwise one of them is empty */
     hf_list senders;
     unsigned char *buffer;
     hf_owned owned;
 };
 
-/* All under the channel's lock. HF_OK: done, and `*ret_wake` (if not NULL) is to be woken with HF_OK after unlocking.
- * HF_ERR_AGAIN: it would have to wait. HF_ERR_CLOSED. `not_me`: waiters of this select are passed over, or NULL. */
+/* Under the channel's lock. HF_OK: done; the caller wakes `*ret_wake`, if it is not NULL, with HF_OK after
+ * unlocking. HF_ERR_AGAIN: the caller would have to wait. HF_ERR_CLOSED. `not_me`: a select whose waiters are
+ * skipped, or NULL. */
 hf_status hf_chan_send_now(hf_chan *chan, const void *value, const void *not_me, hf_wait **ret_wake);
 hf_status hf_chan_recv_now(hf_chan *chan, void *value, const void *not_me, hf_wait **ret_wake);
 /* The kind of a waiter that is a case of a select: claiming it takes the whole select. */
 extern const hf_wait_kind hf_select_case;
-/* Claims a select for the case `wait`; false when another case was taken. `*ret_wake` is who to wake. */
+/* Claims a select for the case `wait`. `*ret_wake` is the waiter to wake. False: another case was taken. */
 bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake);
 
 #endif

@@ -24,7 +24,7 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_opti
             hf_refuse_at(self, HF_ERR_NOMEM, "hf_collector_open", "no memory for a collector of '%s'", flow->name);
         return NULL;
     }
-    collector->owner = hf_owner_of(self);
+    collector->owner = hf_holder_of(self);
     collector->mode = options->mode;
     collector->capacity = capacity;
     hf_list_init(&collector->receiver);
@@ -36,7 +36,7 @@ static void collector_free(hf_flow *flow, hf_collector *collector)
     hf_rt_free(flow->rt, collector, sizeof *collector + collector->capacity * flow->value_len);
 }
 
-/* Under the lock (W4). */
+/* Under the lock (fiber-V4). */
 static void leave_run(hf_collector *collector, hf_claimed *claimed)
 {
     hf_emitter *run = collector->run;
@@ -48,12 +48,14 @@ static void leave_run(hf_collector *collector, hf_claimed *claimed)
         }
         hf_work_abandon(&run->work);
     }
+    hf_assert(hf_flow_is_hot(flow) || !hf_list_is_empty(&run->collectors) || run->work.abandoned); /* fiber-V4 */
     hf_flow_pump(run, claimed);
 }
 
 /* Its scope, if it had one, is closed. */
 static void release(hf_flow *flow, hf_collector *collector)
 {
+    hf_assert(!hf_node_is_linked(&collector->node) && hf_list_is_empty(&collector->receiver));
     hf_emitter *run = collector->run;
     collector_free(flow, collector);
     hf_flow_run_unref(run);
@@ -73,7 +75,7 @@ static void drop_collector(hf_owned *owned)
     release(flow, collector);
 }
 
-/* Links the collector to the run that goes on, else to `*fresh`, which becomes NULL. False: neither is there. */
+/* Links the collector to the run under way, else to `*fresh`, which is set to NULL. False: there is neither. */
 static bool join_run(hf_flow *flow, hf_collector *collector, hf_emitter **fresh)
 {
     hf_spin_lock(&flow->lock);
@@ -85,6 +87,7 @@ static bool join_run(hf_flow *flow, hf_collector *collector, hf_emitter **fresh)
         flow->current = flow->share != NULL ? run : NULL;
     }
     if (run != NULL) {
+        hf_assert(collector->run == NULL && !run->ended);
         collector->run = run;
         hf_list_push_back(&run->collectors, &collector->node);
         atomic_fetch_add_explicit(&run->refs, 1, memory_order_relaxed);
@@ -187,6 +190,7 @@ static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_valu
     HF_TRY(hf_may_wait(self, NEXT.verb));
     hf_sync_point(self);
     hf_spin_lock(&flow->lock);
+    hf_assert(collector->count <= collector->capacity && hf_list_is_empty(&collector->receiver));
     if (collector->count > 0) {
         hf_claimed claimed = {NULL, NULL};
         if (flow->value_len > 0) {
@@ -212,7 +216,7 @@ static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_valu
 
 static hf_status check_owner(hf_fiber *self, const hf_collector *collector, const char *verb)
 {
-    if (HF_UNLIKELY(collector == NULL || !hf_owner_is(collector->owner, self))) {
+    if (HF_UNLIKELY(collector == NULL || !hf_holder_is(collector->owner, self))) {
         return hf_refuse_at(self, HF_ERR_MISUSE, verb, "a collector belongs to the fiber that opened it");
     }
     return HF_OK;
@@ -282,7 +286,7 @@ hf_status hf_collector_close(hf_collector *collector)
     self = hf_enter(flow->rt);
     hf_assert(self != NULL);
     status = hf_disown(self, &collector->owned, "hf_collector_close", flow->name);
-    hf_assert(status == HF_OK); /* it was the owner who called */
+    hf_assert(status == HF_OK); /* the caller is the owner */
     release(flow, collector);
     HF_LEAVE(self, HF_OK);
 }

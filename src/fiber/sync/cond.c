@@ -1,5 +1,5 @@
-/* The condition. A waiter is in the queue before it lets the mutex go, so a signal in between is not lost; and it takes
- * the mutex again in a wait that cannot be aborted, because the caller counts on holding it. */
+/* The condition. A waiter is in the queue before it unlocks the mutex, so a signal in between is not lost. It locks
+ * the mutex again in a wait that cannot be aborted, because the caller relies on holding it. */
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
 
@@ -50,6 +50,7 @@ hf_status hf_cond_free(hf_cond *cond)
     HF_VERB_ENTER(self, hf_cond_free, cond->rt);
     hf_spin_lock(&cond->lock);
     bool is_used = cond->users > 0;
+    hf_assert(is_used || hf_list_is_empty(&cond->waiters));
     hf_spin_unlock(&cond->lock);
     if (is_used) {
         HF_LEAVE(self, hf_object_in_use(self, cond->rt, "hf_cond_free", cond->name));
@@ -76,6 +77,7 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
     hf_assert(unlocked == HF_OK);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, cond->rt, options));
     hf_spin_lock(&cond->lock);
+    hf_assert(cond->users > 0 && !hf_node_is_linked(&wait.node)); /* fiber-F3 */
     cond->users--;
     hf_spin_unlock(&cond->lock);
     hf_status locked = hf_mutex_lock_on(self, mutex, &hf_cond_relock, NULL);
@@ -90,7 +92,7 @@ hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_option
     bool is_held = false;
     if (cond != NULL && mutex != NULL) {
         hf_spin_lock(&mutex->lock);
-        is_held = hf_owner_is(mutex->owner, self);
+        is_held = hf_holder_is(mutex->owner, self);
         hf_spin_unlock(&mutex->lock);
     }
     if (HF_UNLIKELY(!is_held)) {

@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-/* An emitter that never has to wait lets the others run after so many values: a source that conflates would starve its
- * collectors on the same thread otherwise. */
+/* Number of values after which an emitter that never has to wait lets other fibers run. Otherwise a source that
+ * conflates would starve its collectors on the same thread. */
 enum { STREAK_MAX = 100 };
 
 static void flow_unref(hf_flow *flow)
 {
     if (atomic_fetch_sub_explicit(&flow->refs, 1, memory_order_acq_rel) == 1) {
+        hf_assert(hf_list_is_empty(&flow->runs));
         hf_rt_free(flow->rt, flow, sizeof *flow);
     }
 }
@@ -20,6 +21,7 @@ void hf_flow_run_unref(hf_emitter *run)
     if (run == NULL || atomic_fetch_sub_explicit(&run->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
+    hf_assert(hf_list_is_empty(&run->collectors) && !hf_node_is_linked(&run->runs));
     hf_flow *flow = run->flow;
     hf_box_unref(run->failure);
     hf_rt_free(flow->rt, run, sizeof *run);
@@ -28,9 +30,10 @@ void hf_flow_run_unref(hf_emitter *run)
 
 /* ---- Runs -------------------------------------------------------------------------------------------------------- */
 
-/* Under the lock: the first end counts. Whom to wake with HF_ERR_CLOSED is added to `claimed`. */
+/* Under the lock. Waiters that the caller must wake with HF_ERR_CLOSED are added to `claimed`. */
 static void end_run(hf_emitter *run, hf_status status, hf_failure_box *failure, hf_claimed *claimed)
 {
+    hf_assert(!run->ended); /* fiber-V3 */
     hf_flow *flow = run->flow;
     run->ended = true;
     run->status = status;
@@ -127,7 +130,7 @@ static hf_flow *make(hf_fiber *self, size_t value_len, const hf_flow_options *op
     return flow;
 }
 
-/* Ends what goes on and cancels the sources. */
+/* Ends all runs that are under way and cancels their sources. */
 static void end_all(hf_flow *flow)
 {
     hf_claimed claimed = {NULL, NULL};
@@ -224,22 +227,23 @@ static bool is_blocked(const hf_emitter *run)
     return false;
 }
 
-/* To every collector at once (W1). */
+/* To every collector at once (fiber-V1). */
 static void deliver(hf_emitter *run, const void *value, hf_claimed *claimed)
 {
+    hf_assert(!run->ended); /* fiber-V3 */
     HF_LIST_EACH(node, &run->collectors)
     {
         hf_collector *collector = HF_CONTAINER(node, hf_collector, node);
         hf_node *waiting = hf_list_first(&collector->receiver);
         if (waiting != NULL) {
             hf_wait *receiver = HF_CONTAINER(waiting, hf_wait, node);
-            hf_assert(collector->count == 0);
+            hf_assert(collector->count == 0); /* or the values would be out of order */
             copy_value(run->flow, receiver->value, value);
             hf_claimed_add(claimed, receiver);
             continue;
         }
         if (collector->count == collector->capacity) {
-            hf_assert(collector->mode != HF_FLOW_BUFFER);
+            hf_assert(collector->mode != HF_FLOW_BUFFER); /* fiber-V1, fiber-V2 */
             collector->head = (collector->head + 1) % collector->capacity;
             collector->count--;
             collector->dropped++;

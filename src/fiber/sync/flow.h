@@ -1,12 +1,15 @@
-/* Flows inside the library. A flow has runs: a hot one has a single run for its whole life, a shared one has one
- * while it has collectors, a cold one has one per collector. A run takes values from its emitters to its
+/* Flows inside the library. A flow has runs: a hot flow has a single run for its whole life, a shared flow has one
+ * while it has collectors, a cold flow has one per collector. A run takes values from its emitters to its
  * collectors.
  *
- * W1  a value is given to all collectors of a run at once or to none: an emitter waits until no BUFFER collector is
- *     full, so a canceled emit has not happened, and all collectors see all values in the same order;
- * W2  emitters wait only while a BUFFER collector is full; who makes room delivers for the first of them;
- * W3  an ended run takes no values; what its collectors have buffered they still get;
- * W4  the run of a cold or shared flow is abandoned, and its source canceled, when its last collector leaves. */
+ * fiber-V1  A value is given to all collectors of a run at once, or to none. An emitter waits until no BUFFER
+ *           collector is full. So a canceled emit has had no effect, and all collectors see all values in the same
+ *           order.
+ * fiber-V2  Emitters wait only while a BUFFER collector is full. The collector that makes room delivers for the
+ *           first of them.
+ * fiber-V3  A run that has ended takes no values. Its collectors still get the values that they have buffered.
+ * fiber-V4  When its last collector leaves, the run of a cold or shared flow is abandoned, and its source is
+ *           canceled. */
 #ifndef HF_FIBER_FLOW_H
 #define HF_FIBER_FLOW_H
 
@@ -23,11 +26,11 @@ struct hf_flow {
     hf_scope *share;     /* with source; NULL = cold */
     hf_list runs;        /* those that have not ended */
     hf_emitter *current; /* hot: the run; shared: the one to join, or NULL */
-    atomic_uint refs;    /* the creator's, one per run, one per emitter that waits */
-    hf_owned owned;      /* with the creator's reference */
+    atomic_uint refs;    /* one for the creator, one per run, one per emitter that waits */
+    hf_owned owned;      /* goes with the creator's reference */
 };
 
-/* A run, seen by its source as what it emits into. */
+/* A run. Its source knows it as the emitter. */
 struct hf_emitter {
     hf_work work; /* the source; not in a hot flow */
     hf_node runs; /* in flow->runs */
@@ -38,13 +41,13 @@ struct hf_emitter {
     hf_status status;        /* what collectors get after the end: HF_ERR_CLOSED, or the failure's */
     hf_failure_box *failure; /* of the source; owned; NULL = it ended well */
     unsigned streak;         /* values since an emitter waited */
-    atomic_uint refs;        /* the source's (of a hot flow: the creator's), one per collector */
+    atomic_uint refs;        /* one for the source (of a hot flow: for the creator), one per collector */
 };
 
 struct hf_collector {
     hf_node node; /* in run->collectors */
     hf_emitter *run;
-    hf_owner owner;
+    hf_holder owner;
     hf_scope *scope; /* cold: around the source, on the collector's fiber; else NULL */
     hf_flow_mode mode;
     size_t capacity; /* values in the ring */
@@ -59,10 +62,10 @@ struct hf_collector {
 hf_emitter *hf_flow_run_new(hf_flow *flow);
 void hf_flow_run_unref(hf_emitter *run);
 
-/* All under flow->lock; whom to wake (with HF_OK) is added to `claimed`. */
-void hf_flow_pump(hf_emitter *run, hf_claimed *claimed); /* delivers for those who wait, as long as there is room */
+/* Under flow->lock. Waiters that the caller must wake with HF_OK are added to `claimed`. */
+void hf_flow_pump(hf_emitter *run, hf_claimed *claimed); /* delivers for waiting emitters while there is room */
 
-/* What flow and collector verbs share. */
+/* Shared by the verbs of flows and collectors. */
 static inline bool hf_flow_is_hot(const hf_flow *flow)
 {
     return flow->source == NULL;

@@ -1,5 +1,5 @@
-/* The mutex. Unlocking gives it to the first waiter: nobody can overtake, and a waiter that was claimed holds it, so a
- * cancel or a timeout that comes later finds nothing to abort. */
+/* The mutex. Unlocking gives it to the first waiter, so no other can overtake. A claimed waiter holds it, so a
+ * cancel or timeout that comes later finds nothing to abort. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -11,6 +11,7 @@ static void drop_mutex(hf_owned *owned)
         hf_owned_in_use(mutex->rt, "mutex", mutex->name);
         return;
     }
+    hf_assert(!hf_node_is_linked(&owned->node));
     hf_rt_free(mutex->rt, mutex, sizeof *mutex);
 }
 
@@ -61,11 +62,12 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
     if (HF_LIKELY(mutex->owner.fiber == NULL)) {
-        mutex->owner = hf_owner_of(self);
+        hf_assert(hf_list_is_empty(&mutex->waiters)); /* it is handed over, never left */
+        mutex->owner = hf_holder_of(self);
         hf_spin_unlock(&mutex->lock);
         return HF_OK;
     }
-    if (HF_UNLIKELY(hf_owner_is(mutex->owner, self))) {
+    if (HF_UNLIKELY(hf_holder_is(mutex->owner, self))) {
         hf_spin_unlock(&mutex->lock);
         return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb,
                             "mutex '%s' is held by the caller already and is not recursive", mutex->name);
@@ -75,7 +77,7 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_spin_unlock(&mutex->lock);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, mutex->rt, options));
     if (HF_CANARY(HF_BUG_MUTEX_CANCELED) && status == HF_ERR_CANCELED) {
-        mutex->owner = hf_owner_of(self);
+        mutex->owner = hf_holder_of(self);
     }
     return status;
 }
@@ -85,16 +87,17 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     hf_wait *next = NULL;
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
-    if (HF_UNLIKELY(!hf_owner_is(mutex->owner, self))) {
+    if (HF_UNLIKELY(!hf_holder_is(mutex->owner, self))) {
         hf_spin_unlock(&mutex->lock);
         return HF_ERR_MISUSE;
     }
     hf_node *node = hf_list_pop_front(&mutex->waiters);
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
-        mutex->owner = hf_owner_of(next->fiber); /* it is parked: its job stays what it is */
+        hf_assert(next->object == mutex && next->fiber != self); /* fiber-F3 */
+        mutex->owner = hf_holder_of(next->fiber);                /* it is parked: its branch stays what it is */
     } else {
-        mutex->owner = HF_OWNER_NONE;
+        mutex->owner = HF_HOLDER_NONE;
     }
     hf_spin_unlock(&mutex->lock);
     if (next != NULL) {
@@ -124,7 +127,7 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
     hf_spin_lock(&mutex->lock);
     bool is_free = mutex->owner.fiber == NULL;
     if (is_free) {
-        mutex->owner = hf_owner_of(self);
+        mutex->owner = hf_holder_of(self);
     }
     hf_spin_unlock(&mutex->lock);
     if (!is_free) {

@@ -1,4 +1,4 @@
-/* What the makers and the release functions of all objects have in common. */
+/* Shared by the makers and the release functions of all objects. */
 #include "fiber/sync/sync.h"
 
 void *hf_object_new(hf_fiber *self, const char *verb, hf_runtime *option, size_t len, hf_runtime **ret_rt,

@@ -1,5 +1,5 @@
-/* Once. While the body runs the others wait. When it failed, the turn goes to the first of them, as a lock would: it is
- * woken with HF_ERR_AGAIN and runs the body itself. */
+/* Once. While the body runs, other callers wait. If it fails, the first waiter is woken with HF_ERR_AGAIN and runs
+ * the body itself. */
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
 
@@ -8,8 +8,8 @@ typedef enum once_state { ONCE_NEW, ONCE_RUNNING, ONCE_DONE } once_state;
 struct hf_once {
     hf_spin lock; /* first: hf_wait.object points here */
     once_state state;
-    hf_owner runner; /* while running */
-    hf_list waiters; /* empty unless running */
+    hf_holder runner; /* while running */
+    hf_list waiters;  /* empty unless running */
     hf_runtime *rt;
     const char *name;
     hf_owned owned;
@@ -77,12 +77,13 @@ static hf_status await(hf_fiber *self, hf_once *once)
     case ONCE_DONE:
         break;
     case ONCE_NEW:
+        hf_assert(hf_list_is_empty(&once->waiters));
         once->state = ONCE_RUNNING;
-        once->runner = hf_owner_of(self);
+        once->runner = hf_holder_of(self);
         status = HF_ERR_AGAIN;
         break;
     case ONCE_RUNNING:
-        if (hf_owner_is(once->runner, self)) {
+        if (hf_holder_is(once->runner, self)) {
             status = HF_ERR_MISUSE;
             break;
         }
@@ -104,17 +105,18 @@ static void end_turn(hf_fiber *self, hf_once *once, bool is_done)
     hf_sync_point(self);
     hf_spin_lock(&once->lock);
     hf_assert(once->state == ONCE_RUNNING);
+    hf_assert(hf_holder_is(once->runner, self));
     if (is_done) {
         once->state = ONCE_DONE;
-        once->runner = HF_OWNER_NONE;
+        once->runner = HF_HOLDER_NONE;
         hf_claimed_add_all(&claimed, &once->waiters);
     } else if (!hf_list_is_empty(&once->waiters)) {
         hf_wait *next = HF_CONTAINER(hf_list_first(&once->waiters), hf_wait, node);
-        once->runner = hf_owner_of(next->fiber);
+        once->runner = hf_holder_of(next->fiber);
         hf_claimed_add(&claimed, next);
     } else {
         once->state = ONCE_NEW;
-        once->runner = HF_OWNER_NONE;
+        once->runner = HF_HOLDER_NONE;
     }
     hf_spin_unlock(&once->lock);
     hf_claimed_wake(&claimed, is_done ? HF_OK : HF_ERR_AGAIN);

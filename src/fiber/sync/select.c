@@ -1,5 +1,6 @@
-/* Select: locks all its channels (in the order of their addresses), takes the first case that can go on, else links a
- * waiter into each and parks. Whoever wants one of the waiters must first take the whole select, by one flag. */
+/* Select: locks all its channels, in the order of their addresses, and takes the first case that can proceed. If
+ * none can, it links a waiter into each channel and parks. To claim one of these waiters, a peer must first take the
+ * whole select, by one flag. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/chan.h"
 #include "fiber/verbs.h"
@@ -13,11 +14,12 @@ typedef struct selection {
     atomic_int taken; /* 1 = somebody has it: a peer, a cancel, a timeout */
     size_t winner;
     hf_status status; /* of the winning case */
-    hf_wait main;     /* what the fiber parks on */
+    hf_wait main;     /* the wait on which the fiber parks */
 } selection;
 
 bool hf_select_claim(hf_wait *wait, hf_status status, hf_wait **ret_wake)
 {
+    hf_assert(wait->kind == &hf_select_case);
     selection *sel = wait->object;
     int expected = 0;
     if (!atomic_compare_exchange_strong(&sel->taken, &expected, 1) && !HF_CANARY(HF_BUG_SELECT_TWO_CASES)) {
@@ -62,6 +64,7 @@ static size_t sort_chans(const hf_case *cases, size_t count, hf_chan **chans)
 static void lock_all(hf_chan **chans, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        hf_assert(i == 0 || (uintptr_t)chans[i - 1] < (uintptr_t)chans[i]); /* one order for all selects */
         hf_spin_lock(&chans[i]->lock);
     }
 }
@@ -165,6 +168,7 @@ static hf_status wait_for_case(hf_fiber *self, hf_case *cases, size_t count, siz
     status = hf_park(self, &sel.main, deadline_of(self, options));
     unlink_cases(cases, count, waits);
     if (status == HF_OK) {
+        hf_assert(atomic_load(&sel.taken) == 1 && sel.winner < count); /* fiber-F3 */
         cases[sel.winner].status = sel.status;
         *ret_idx = sel.winner;
     }

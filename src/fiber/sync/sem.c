@@ -1,5 +1,5 @@
-/* The semaphore. First come, first served also for large wishes: who asks for less does not overtake. When the first
- * waiter gives up, those behind it may be served, so a waiter that leaves hands out what there is. */
+/* The semaphore. Waiters are served in order, also those that want many permits: a waiter that wants fewer does not
+ * overtake. When the first waiter gives up, those behind it may be served, so a waiter that leaves serves them. */
 #include "fiber/crew/strand.h"
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
@@ -81,6 +81,7 @@ static void serve(hf_sem *sem, hf_claimed *claimed)
     HF_LIST_EACH(node, &sem->waiters)
     {
         hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        hf_assert(wait->number > 0 && sem->permits >= 0);
         if (wait->number > sem->permits) {
             return;
         }
@@ -91,6 +92,7 @@ static void serve(hf_sem *sem, hf_claimed *claimed)
 
 static bool take(hf_sem *sem, int64_t permits)
 {
+    hf_assert(permits > 0 && sem->permits >= 0);
     if (!hf_list_is_empty(&sem->waiters) || sem->permits < permits) {
         return false;
     }
@@ -168,7 +170,7 @@ hf_status hf_sem_release(hf_sem *sem, int64_t permits)
     }
     hf_spin_unlock(&sem->lock);
     if (HF_UNLIKELY(!fits)) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "semaphore '%s' cannot count so many permits", sem->name));
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "semaphore '%s' cannot count that many permits", sem->name));
     }
     hf_claimed_wake(&claimed, HF_OK);
     HF_LEAVE(self, HF_OK);

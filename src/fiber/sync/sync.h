@@ -1,31 +1,32 @@
-/* What the locks and the keyed objects share: who holds, and whom to wake once a lock was released. */
+/* Shared by the locks and the keyed objects: the holder of a lock, and the waiters to wake after a lock was
+ * released. */
 #ifndef HF_FIBER_SYNC_H
 #define HF_FIBER_SYNC_H
 
 #include "fiber/crew/owned.h"
 #include "fiber/sched/wait.h"
 
-/* Who holds a lock. Fibers are reused by one job after the other, so the job is part of it. */
-typedef struct hf_owner {
-    const hf_fiber *fiber; /* NULL = nobody */
-    const hf_branch *job;  /* NULL for plain threads */
-} hf_owner;
+/* The holder of a lock. A fiber runs one branch after another, so the branch is part of it. */
+typedef struct hf_holder {
+    const hf_fiber *fiber;   /* NULL = nobody */
+    const hf_branch *branch; /* NULL for plain threads */
+} hf_holder;
 
-#define HF_OWNER_NONE ((hf_owner){NULL, NULL})
+#define HF_HOLDER_NONE ((hf_holder){NULL, NULL})
 
-static inline hf_owner hf_owner_of(const hf_fiber *fiber)
+static inline hf_holder hf_holder_of(const hf_fiber *fiber)
 {
-    return (hf_owner){fiber, fiber->job};
+    return (hf_holder){fiber, fiber->branch};
 }
 
-/* A hook of a join owns nothing: it may happen to run on the owner's fiber, or on anybody else's. */
-static inline bool hf_owner_is(hf_owner owner, const hf_fiber *fiber)
+/* A hook of a join holds nothing: it runs on any fiber, perhaps on that of the holder. */
+static inline bool hf_holder_is(hf_holder owner, const hf_fiber *fiber)
 {
-    return owner.fiber == fiber && owner.job == fiber->job && fiber->hook_depth == 0;
+    return owner.fiber == fiber && owner.branch == fiber->branch && fiber->hook_depth == 0;
 }
 
-/* Waiters that were claimed under a lock, to be woken after it. Chained through hf_wait.value, which their object needs
- * no more: were their nodes linked again, an abort would take them for waiting still. */
+/* Waiters that were claimed under a lock and are woken after it. They are chained through hf_wait.value, which their
+ * object no longer needs. Their nodes are not linked again, because an abort would then take them for waiters. */
 typedef struct hf_claimed {
     hf_wait *first;
     hf_wait *last;
@@ -54,7 +55,7 @@ static inline void hf_claimed_add_all(hf_claimed *claimed, hf_list *queue)
     }
 }
 
-/* Without locks. The object may be gone as soon as the first has been woken. */
+/* Without locks. As soon as the first waiter was woken, the object may be gone. */
 static inline void hf_claimed_wake(const hf_claimed *claimed, hf_status status)
 {
     hf_wait *wait = claimed->first;
@@ -65,7 +66,7 @@ static inline void hf_claimed_wake(const hf_claimed *claimed, hf_status status)
     }
 }
 
-/* The same, each with the status that the claimer wrote to it. */
+/* The same, each waiter with the status that the claimer stored in it. */
 static inline void hf_claimed_wake_each(const hf_claimed *claimed)
 {
     hf_wait *wait = claimed->first;
@@ -76,23 +77,23 @@ static inline void hf_claimed_wake_each(const hf_claimed *claimed)
     }
 }
 
-/* Where a simulation may let another thread run before a lock is taken. */
+/* A point before a lock is taken: a simulation may switch threads here. */
 static inline void hf_sync_point(const hf_fiber *self)
 {
     hf_point_at(self->sched, HF_POINT_LOCK, 0);
 }
 
-/* Zeroed memory for an object of the runtime that the option or the running fiber names. NULL: the failure was told to
- * self, and `*ret_status` is it. */
+/* Zeroed memory for an object of the runtime given by the option or the running fiber. NULL: `*ret_status` says why,
+ * and the failure was reported to self. */
 void *hf_object_new(hf_fiber *self, const char *verb, hf_runtime *option, size_t len, hf_runtime **ret_rt,
                     hf_status *ret_status);
-/* Refuses to free an object in use, and logs it: the caller often throws the status away. */
+/* Refuses to free an object that is in use, and logs it, because callers often ignore the status. */
 hf_status hf_object_in_use(hf_fiber *self, hf_runtime *rt, const char *verb, const char *name);
 
 struct hf_mutex {
     hf_spin lock; /* first: hf_wait.object points here */
-    hf_owner owner;
-    hf_list waiters; /* empty while nobody holds it */
+    hf_holder owner;
+    hf_list waiters; /* empty while the mutex is free */
     hf_runtime *rt;
     const char *name;
     hf_owned owned;
@@ -101,9 +102,9 @@ struct hf_mutex {
 /* The wait for the mutex of a condition: it cannot be aborted, and its object is the mutex. */
 extern const hf_wait_kind hf_cond_relock;
 
-/* The lock without the questions that a verb asks first. options may be NULL. */
+/* Locks without the checks that a verb makes first. options may be NULL. */
 hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *kind, const hf_wait_options *options);
-/* HF_ERR_MISUSE, without a sentence, unless self holds it. */
+/* HF_ERR_MISUSE, without a message, unless self holds it. */
 hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex);
 
 #endif

@@ -1,5 +1,5 @@
-/* hf_value: a result that several hold. It belongs to no runtime, so its memory comes from the operating system's
- * environment; the last holder may be anybody, on any thread. */
+/* hf_value: a result with several holders. It does not belong to a runtime, so its memory comes from the operating
+ * system's environment. The last holder may release it on any thread. */
 #include "fiber/sched/wait.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
-/* How the work is canceled alone: it opens a scope on its own fiber and runs inside it. The scope is published
- * under the lock before the work begins and taken back under the lock before the scope is closed, so who holds the
- * lock and sees it may post a cancel to it; closing waits for messages under way (J3 in scope.c). No handle of the
- * job is needed: in a scope that stays open for ever, handles would pile up. */
+/* How the work is canceled without its siblings: it opens a scope on its own fiber and runs inside it. The scope is
+ * published under the lock before the work begins, and withdrawn under the lock before the scope is closed. So a
+ * thread that holds the lock and sees the scope may post a cancel to it; closing waits for messages under way
+ * (fiber-J3 in scope.c). A handle of the branch is not needed: in a scope that stays open for ever, handles would
+ * pile up. */
 #include "fiber/sync/work.h"
 
 static hf_failure_box *take_failure(hf_fiber *self, const hf_work *work, hf_status status)
@@ -15,6 +16,7 @@ static bool begin(hf_work *work, hf_scope *inside)
     hf_fiber *self = hf_enter(work->scope->rt);
     hf_assert(self != NULL);
     hf_spin_lock(work->lock);
+    hf_assert(work->inside == NULL && work->runner == NULL);
     bool may_run = !work->abandoned;
     if (may_run) {
         work->inside = inside;
@@ -34,6 +36,7 @@ static hf_failure_box *stop(hf_work *work, hf_status status)
     hf_fiber *self = hf_enter(work->scope->rt);
     hf_assert(self != NULL);
     hf_spin_lock(work->lock);
+    hf_assert(work->runner == NULL || work->runner == self);
     work->inside = NULL;
     work->runner = NULL;
     hf_spin_unlock(work->lock);
@@ -42,7 +45,8 @@ static hf_failure_box *stop(hf_work *work, hf_status status)
     return failure;
 }
 
-/* What the scope hears: a failure that somebody waits for is theirs; a cancel of the scope's own is a cancel. */
+/* Returns what the scope gets: a failure that goes to a waiter is not reported to the scope; a cancel of the scope
+ * itself is. */
 static hf_status finish(hf_work *work, hf_status status, hf_failure_box *failure)
 {
     hf_fiber *self = hf_enter(work->scope->rt);
@@ -93,7 +97,7 @@ static void work_drop(void *arg)
     bool is_forker = work->forker == self;
     hf_spin_unlock(work->lock);
     if (!is_forker) {
-        bool canceled = (self->job != NULL && self->job->arg == work) ||
+        bool canceled = (self->branch != NULL && self->branch->arg == work) ||
                         atomic_load_explicit(&work->scope->cx.canceled, memory_order_relaxed);
         hf_status status = canceled ? HF_ERR_CANCELED : HF_ERR_LIMIT;
         hf_failure_box *failure =
@@ -116,6 +120,7 @@ hf_status hf_work_start(hf_work *work)
         return hf_forked();
     }
     hf_spin_lock(work->lock);
+    hf_assert(work->forker == NULL && work->runner == NULL);
     work->forker = self;
     hf_spin_unlock(work->lock);
     hf_leave(self);
@@ -137,12 +142,13 @@ hf_status hf_work_start(hf_work *work)
     return status;
 }
 
-void hf_work_strand(const hf_branch *job)
+void hf_work_strand(const hf_branch *branch)
 {
-    if (job->drop != work_drop) {
+    if (branch->drop != work_drop) {
         return;
     }
-    hf_work *work = job->arg;
+    hf_assert(branch->fiber != NULL); /* else the drop of the branch ends the work */
+    hf_work *work = branch->arg;
     hf_spin_lock(work->lock);
     work->inside = NULL;
     work->runner = NULL;

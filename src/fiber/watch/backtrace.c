@@ -59,6 +59,7 @@ static void collect(void *arg)
 
 int hf_backtrace_of(const hf_fiber *parked, void **pcs, int max)
 {
+    hf_assert(parked->context.sp != NULL && max > 0);
     walk w = {pcs, max, 0, address_of((void (*)(void))hf_unwind_from)};
     hf_unwind_from(parked->context.sp, collect, &w);
     return w.count;

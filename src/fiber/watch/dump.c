@@ -38,7 +38,7 @@ typedef struct writer {
     hf_json json;
     const hf_snapshot *snap;
     hf_zombies zombies; /* owned */
-    frame *frames;      /* names found before, by address: ten thousand fibers wait in the same few places */
+    frame *frames;      /* names that were found before, by address: thousands of fibers wait in the same few places */
     uint32_t depth;
     uint32_t written;
 } writer;
@@ -86,7 +86,7 @@ static void put_span(hf_buf *buf, int64_t ns)
     }
 }
 
-/* A name on a line of text: what would break the line, or what a terminal would obey, is replaced. */
+/* A name on a line of text. Characters that would break the line, or that a terminal would obey, are replaced. */
 static void put_name(hf_buf *buf, const char *name)
 {
     size_t len = strlen(name);
@@ -176,7 +176,7 @@ static void text_scope(writer *w, const hf_snap_node *node)
     hf_buf_putc(buf, '\n');
 }
 
-static void text_job_title(writer *w, const hf_snap_node *node)
+static void text_branch_title(writer *w, const hf_snap_node *node)
 {
     const char *name = hf_snap_string(w->snap, node->name);
     hf_buf_puts(&w->buf, "fiber ");
@@ -187,10 +187,10 @@ static void text_job_title(writer *w, const hf_snap_node *node)
     hf_buf_putf(&w->buf, "#%llu", (unsigned long long)node->number);
 }
 
-static void text_job(writer *w, const hf_snap_node *node)
+static void text_branch(writer *w, const hf_snap_node *node)
 {
     hf_buf *buf = &w->buf;
-    text_job_title(w, node);
+    text_branch_title(w, node);
     hf_buf_putf(buf, ": %s", STATE_WORDS[node->state]);
     if (node->state == HF_SNAP_RUNNING || node->state == HF_SNAP_LOST) {
         hf_buf_puts(buf, " in user code");
@@ -220,8 +220,8 @@ static void text_node(writer *w, uint32_t idx)
 {
     const hf_snap_node *node = hf_snap_node_at(w->snap, idx);
     text_indent(w, 0);
-    if (node->kind == HF_SNAP_JOB) {
-        text_job(w, node);
+    if (node->kind == HF_SNAP_BRANCH) {
+        text_branch(w, node);
     } else {
         text_scope(w, node);
     }
@@ -256,7 +256,7 @@ static void json_scope(writer *w, const hf_snap_node *node)
     hf_json_key_bool(json, "closing", node->is_closing);
 }
 
-static void json_job(writer *w, const hf_snap_node *node)
+static void json_branch(writer *w, const hf_snap_node *node)
 {
     hf_json *json = &w->json;
     hf_json_key_uint(json, "index", node->number);
@@ -304,8 +304,8 @@ static void json_node(writer *w, uint32_t idx)
         hf_json_key_string(json, "waits_in", node->verb);
         hf_json_key_string(json, "waits_on", hf_snap_string(w->snap, node->object));
     }
-    if (node->kind == HF_SNAP_JOB) {
-        json_job(w, node);
+    if (node->kind == HF_SNAP_BRANCH) {
+        json_branch(w, node);
     } else {
         json_scope(w, node);
     }
@@ -322,6 +322,7 @@ static bool each_node(writer *w, void (*write)(writer *w, uint32_t idx))
         if (hf_buf_status(&w->buf) != HF_OK || w->buf.len > HF_TEXT_LEN_MAX - NODE_LEN_MAX) {
             return false;
         }
+        hf_assert(idx < w->snap->count && w->written < w->snap->count); /* the tree has no loops */
         write(w, idx);
         w->written++;
         const hf_snap_node *node = hf_snap_node_at(w->snap, idx);
@@ -336,14 +337,15 @@ static bool each_node(writer *w, void (*write)(writer *w, uint32_t idx))
         }
         idx = node->next;
     }
+    hf_assert(w->depth == 0);
     return true;
 }
 
-static void count_kinds(const hf_snapshot *snap, uint32_t *ret_jobs, uint32_t *ret_scopes)
+static void count_kinds(const hf_snapshot *snap, uint32_t *ret_branches, uint32_t *ret_scopes)
 {
-    *ret_jobs = *ret_scopes = 0;
+    *ret_branches = *ret_scopes = 0;
     for (uint32_t i = 0; i < snap->count; i++) {
-        uint32_t *into = hf_snap_node_at(snap, i)->kind == HF_SNAP_JOB ? ret_jobs : ret_scopes;
+        uint32_t *into = hf_snap_node_at(snap, i)->kind == HF_SNAP_BRANCH ? ret_branches : ret_scopes;
         (*into)++;
     }
 }
@@ -353,12 +355,12 @@ static const char *const THREAD_WORDS[] = {"idle", "user code", "dumping"};
 static void write_text(writer *w, const hf_runtime *rt)
 {
     const hf_snapshot *snap = w->snap;
-    uint32_t jobs = 0;
+    uint32_t branches = 0;
     uint32_t scopes = 0;
-    count_kinds(snap, &jobs, &scopes);
+    count_kinds(snap, &branches, &scopes);
     hf_buf_puts(&w->buf, "runtime ");
     put_name(&w->buf, rt->name);
-    hf_buf_putf(&w->buf, ": %d threads, %u fibers, %u scopes", snap->thread_count, jobs, scopes);
+    hf_buf_putf(&w->buf, ": %d threads, %u fibers, %u scopes", snap->thread_count, branches, scopes);
     uint64_t stranded = hf_stranded_count(rt);
     if (stranded > 0) {
         hf_buf_putf(&w->buf, ", %llu stranded", (unsigned long long)stranded);
@@ -369,7 +371,7 @@ static void write_text(writer *w, const hf_runtime *rt)
         hf_buf_putf(&w->buf, "thread %d: %s", i, THREAD_WORDS[thread->state]);
         if (thread->node != HF_SNAP_NONE) {
             hf_buf_puts(&w->buf, ", ");
-            text_job_title(w, hf_snap_node_at(snap, thread->node));
+            text_branch_title(w, hf_snap_node_at(snap, thread->node));
         }
         hf_buf_putc(&w->buf, '\n');
     }

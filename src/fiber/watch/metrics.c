@@ -1,13 +1,14 @@
 /* Metrics: the counters of hf_stats, and per scope name how many children it forked and how long it was open.
  *
- * Every scheduler has a table of its own, touched by its thread only when a named scope closes: no lock, no shared
- * line. Who asks stops the world (safepoint.h), adds the tables up into one of its own, lets the world go on, and
- * writes.
+ * Every scheduler has a table of its own, which its thread changes only when a named scope closes: no lock, and no
+ * shared cache line. To read the metrics, a caller stops the world (safepoint.h), adds the tables up into one of its
+ * own, lets the world run again, and writes the text.
  *
  *     name -- hash --> slots[] --> entry: count, forks, sum, max, histogram
  *
- * N1  an entry is found by its text, and keeps a copy: a name need not outlive its scope;
- * N2  a table has HF_SCOPE_NAMES_MAX names at most; whatever comes then, or finds no memory, is added to `other`. */
+ * fiber-N1  An entry is found by its text and keeps a copy of it: a name need not outlive its scope.
+ * fiber-N2  A table has at most HF_SCOPE_NAMES_MAX names. Further names, and names without memory, are added to
+ *           `other`. */
 #include "fiber/watch/metrics.h"
 
 #include "base/json.h"
@@ -43,7 +44,7 @@ typedef struct entry {
     char name[];
 } entry;
 
-struct hf_names {
+struct hf_scope_names {
     entry *first;
     entry *last;
     size_t count;
@@ -54,7 +55,7 @@ struct hf_names {
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-static void names_deinit(hf_runtime *rt, hf_names *names)
+static void names_deinit(hf_runtime *rt, hf_scope_names *names)
 {
     for (entry *at = names->first; at != NULL;) {
         entry *next = at->next;
@@ -62,7 +63,7 @@ static void names_deinit(hf_runtime *rt, hf_names *names)
         at = next;
     }
     hf_rt_free(rt, names->slots, names->slot_count * sizeof(entry *));
-    *names = (hf_names){0};
+    *names = (hf_scope_names){0};
 }
 
 static uint64_t hash_of(const char *name, size_t len)
@@ -75,8 +76,9 @@ static uint64_t hash_of(const char *name, size_t len)
 }
 
 /* Where the name is, or would be. */
-static entry **slot_of(const hf_names *names, uint64_t hash, const char *name, size_t len)
+static entry **slot_of(const hf_scope_names *names, uint64_t hash, const char *name, size_t len)
 {
+    hf_assert(names->count < names->slot_count); /* or the search would not end */
     for (uint64_t at = hash;; at++) {
         entry **slot = &names->slots[at & (names->slot_count - 1)];
         if (*slot == NULL || ((*slot)->hash == hash && (*slot)->len == len && memcmp((*slot)->name, name, len) == 0)) {
@@ -85,7 +87,7 @@ static entry **slot_of(const hf_names *names, uint64_t hash, const char *name, s
     }
 }
 
-static bool names_grow(hf_runtime *rt, hf_names *names)
+static bool names_grow(hf_runtime *rt, hf_scope_names *names)
 {
     size_t slot_count = names->slot_count > 0 ? names->slot_count * 2 : SLOTS_FIRST;
     entry **slots = hf_rt_alloc(rt, slot_count * sizeof(entry *));
@@ -101,8 +103,8 @@ static bool names_grow(hf_runtime *rt, hf_names *names)
     return true;
 }
 
-/* Never NULL: N2. */
-static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
+/* Never NULL: fiber-N2. */
+static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *name)
 {
     size_t len = strnlen(name, NAME_LEN_MAX);
     uint64_t hash = hash_of(name, len);
@@ -128,6 +130,8 @@ static figures *names_get(hf_runtime *rt, hf_names *names, const char *name)
     }
     names->last = fresh;
     names->count++;
+    hf_assert(names->count <= HF_SCOPE_NAMES_MAX);        /* fiber-N2 */
+    hf_assert(*slot_of(names, hash, name, len) == fresh); /* fiber-N1 */
     return &fresh->figures;
 }
 
@@ -183,11 +187,11 @@ static void add(figures *into, const figures *from)
     }
 }
 
-static void add_up(hf_runtime *rt, hf_names *total)
+static void add_up(hf_runtime *rt, hf_scope_names *total)
 {
     hf_world_stop(rt);
     for (int i = 0; i < rt->sched_count; i++) {
-        const hf_names *names = rt->scheds[i]->names;
+        const hf_scope_names *names = rt->scheds[i]->names;
         if (names == NULL) {
             continue;
         }
@@ -240,7 +244,7 @@ static void text_figures(hf_buf *buf, const char *name, const figures *from)
     }
 }
 
-static void write_text(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
+static void write_text(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
 {
 #define COUNTER_LINE(field) hf_buf_putf(buf, #field " %llu\n", (unsigned long long)stats->field);
     COUNTERS(COUNTER_LINE)
@@ -288,7 +292,7 @@ static void json_figures(hf_json *json, const char *name, const figures *from)
     hf_json_end(json);
 }
 
-static void write_json(hf_buf *buf, const hf_stats *stats, const hf_names *names, const hf_zombies *zombies)
+static void write_json(hf_buf *buf, const hf_stats *stats, const hf_scope_names *names, const hf_zombies *zombies)
 {
     hf_json json;
     hf_json_init(&json, buf);
@@ -341,7 +345,7 @@ hf_status hf_metrics_with(hf_runtime *runtime, char **ret_text, const hf_metrics
     if (hf_zombies_get(&op, rt, &zombies) != HF_OK) {
         HF_LEAVE(self, hf_op_end(self, &op));
     }
-    hf_names total = {0};
+    hf_scope_names total = {0};
     add_up(rt, &total);
     hf_buf buf;
     hf_buf_init(&buf, rt->allocator, HF_TEXT_LEN_MAX);

@@ -4,12 +4,12 @@
 
 #include "fiber/core.h"
 
-/* What a scope and a shield without a name of its own are called. Compared by address: such a scope costs neither a
- * clock nor a table. */
+/* Names of scopes and shields that were opened without a name. They are compared by address; such a scope needs
+ * neither a clock nor a table. */
 extern const char hf_unnamed_scope[];
 extern const char hf_unnamed_shield[];
 
-/* A scope is closed on its home's thread. Unnamed ones only count. */
+/* A scope is being closed, on the thread of its home. Unnamed scopes are only counted. */
 void hf_metrics_scope(hf_sched *sched, const hf_scope *scope);
 void hf_metrics_deinit(hf_sched *sched);
 

@@ -1,18 +1,19 @@
 /* Taking the picture.
  *
- * While the world is stopped nobody but us touches what schedulers own: children lists, scope chains, waits, parked
- * stacks. Plain and pool threads are not stopped. What they may touch is read under the lock that they would hold: the
- * list of root scopes, a pool's lock for the job a thread runs, a thread's lock for its wait. A root scope that was in
- * the list after the stop stays until the world moves, because its end needs a turn of its home.
+ * While the world is stopped, no other thread touches the objects of the schedulers: lists of children, chains of
+ * scopes, waits, parked stacks. Plain and pool threads are not stopped. Objects that they may touch are read under
+ * the lock that they would hold: that of the list of root scopes, that of the pool for the branch that a thread
+ * runs, that of the thread for its wait. A root scope that was in the list after the stop stays until the world runs
+ * again, because its end needs a turn of its home.
  *
- * The tree may be deep and the stack we run on small, so there is no recursion: the array of nodes is its own work
- * list. Looking at a scope appends its children, looking at a job appends the scopes that its fiber has open, outermost
- * first:
+ * The tree may be deep and our stack small, so there is no recursion: the array of nodes is its own work list.
+ * Visiting a scope appends its children, and visiting a branch appends the scopes that its fiber has open, the
+ * outermost first:
  *
  *     roots | children of root 1 | children of root 2 | scopes of child 1 | ...
  *              ^ cursor                                                     ^ end
  *
- * Allocating meanwhile is allowed: threads in user code run on, and block only where they enter the library. */
+ * Memory may be allocated meanwhile: threads in user code continue, and block only when they enter the library. */
 #include "fiber/watch/snapshot.h"
 
 #include "fiber/crew/crew_private.h"
@@ -26,7 +27,7 @@ static const size_t PART_LEN_MAX = (size_t)64 << 20; /* of nodes, of strings, of
 typedef struct camera {
     hf_snapshot *snap;
     hf_runtime *rt;
-    hf_fiber *self; /* who asks */
+    hf_fiber *self; /* the caller */
     bool with_stacks;
     int64_t now_ns;
     int64_t wall_ns;
@@ -38,7 +39,7 @@ static uint32_t keep_string(hf_snapshot *snap, const char *text)
         return HF_SNAP_NONE;
     }
     size_t slot = ((uintptr_t)text * UINT64_C(0x9e3779b97f4a7c15) >> 32) % HF_COUNT_OF(snap->recent);
-    if (text == snap->recent[slot].from) { /* ten thousand children have one name */
+    if (text == snap->recent[slot].from) { /* thousands of children may share one name */
         return snap->recent[slot].offset;
     }
     uint32_t offset = (uint32_t)snap->strings.len;
@@ -53,13 +54,14 @@ static uint32_t keep_string(hf_snapshot *snap, const char *text)
     return offset;
 }
 
-/* `count` nodes in a row; false when they do not fit. */
+/* Appends `count` nodes. False: they do not fit. */
 static bool add_nodes(hf_snapshot *snap, uint32_t count)
 {
     size_t len = count * sizeof(hf_snap_node);
     if (!hf_buf_reserve(&snap->nodes, len)) {
         return false;
     }
+    hf_assert(snap->nodes.len == snap->count * sizeof(hf_snap_node));
     memset(snap->nodes.data + snap->nodes.len, 0, len);
     snap->nodes.len += len;
     snap->count += count;
@@ -130,7 +132,7 @@ static void see_scope(const camera *cam, uint32_t idx, uint32_t parent, hf_scope
 }
 
 /* The scopes that a fiber has open are linked from the innermost out, and shown from the outermost in. */
-static bool see_open_scopes(const camera *cam, uint32_t job_idx, const hf_fiber *fiber)
+static bool see_open_scopes(const camera *cam, uint32_t branch_idx, const hf_fiber *fiber)
 {
     uint32_t depth = 0;
     for (const hf_scope *scope = fiber->scope; scope != NULL; scope = scope->outer) {
@@ -143,12 +145,13 @@ static bool see_open_scopes(const camera *cam, uint32_t job_idx, const hf_fiber 
     uint32_t idx = first + depth;
     for (hf_scope *scope = fiber->scope; scope != NULL; scope = scope->outer) {
         idx--;
-        see_scope(cam, idx, idx == first ? job_idx : idx - 1, scope);
+        see_scope(cam, idx, idx == first ? branch_idx : idx - 1, scope);
     }
+    hf_assert(idx == first);
     return true;
 }
 
-/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+/* ---- Branches ---------------------------------------------------------------------------------------------------- */
 
 static void see_stack(const camera *cam, hf_snap_node *node, void *const *pcs, int count)
 {
@@ -173,6 +176,7 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
     if (fiber == NULL) {
         return HF_SNAP_DONE;
     }
+    hf_assert(fiber->kind != HF_FIBER_THREAD);
     node->thread = fiber->sched->index;
     node->stack_size = (uint32_t)(fiber->stack_hi - fiber->stack_lo);
     if (cam->with_stacks) {
@@ -196,13 +200,13 @@ static hf_snap_state see_fiber(const camera *cam, hf_snap_node *node, const hf_f
     return HF_SNAP_WAITING;
 }
 
-/* A job that was given to a pool: its thread is held by a pin while we look at it. */
-static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_branch *job)
+/* A branch that was given to a pool: its thread is held by a pin while we look at it. */
+static hf_snap_state see_pool_branch(const camera *cam, hf_snap_node *node, hf_branch *branch)
 {
-    hf_dispatcher *pool = job->on->pool;
+    hf_dispatcher *pool = branch->on->pool;
     hf_spin_lock(&pool->lock);
-    hf_fiber *thread = job->fiber;
-    hf_branch_state state = (hf_branch_state)job->state;
+    hf_fiber *thread = branch->fiber;
+    hf_branch_state state = (hf_branch_state)branch->state;
     if (thread != NULL) {
         hf_pool_thread_pin(thread);
     }
@@ -220,41 +224,42 @@ static hf_snap_state see_pool_job(const camera *cam, hf_snap_node *node, hf_bran
     return HF_SNAP_ON_POOL;
 }
 
-static void see_job(const camera *cam, uint32_t idx, uint32_t parent, hf_branch *job)
+static void see_branch(const camera *cam, uint32_t idx, uint32_t parent, hf_branch *branch)
 {
     hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
-    node->kind = HF_SNAP_JOB;
+    node->kind = HF_SNAP_BRANCH;
     node->parent = parent;
     node->object = node->policy = HF_SNAP_NONE;
     node->thread = -1;
     node->left_ns = INT64_MAX;
-    node->number = job->index;
-    node->age_ns = cam->now_ns - job->born_ns;
-    see_cx(cam->snap, node, &job->cx);
-    if (node->cause == HF_CAUSE_NONE && atomic_load(&job->cancel_requested)) { /* on its way to where it runs */
-        node->cause = job->cx.cause;
-        node->reason = keep_string(cam->snap, job->cx.reason);
+    node->number = branch->index;
+    node->age_ns = cam->now_ns - branch->born_ns;
+    see_cx(cam->snap, node, &branch->cx);
+    if (node->cause == HF_CAUSE_NONE && atomic_load(&branch->cancel_requested)) { /* on its way to where it runs */
+        node->cause = branch->cx.cause;
+        node->reason = keep_string(cam->snap, branch->cx.reason);
     }
-    node->name = keep_string(cam->snap, job->name);
-    if (job->on != NULL && job->on->kind != HF_DISPATCH_SERIAL && job->on->kind != HF_DISPATCH_CREW) {
-        node->state = (uint8_t)see_pool_job(cam, node, job);
-    } else if (atomic_load(&job->at) != NULL) {
-        node->state = (uint8_t)see_fiber(cam, node, job->fiber);
+    node->name = keep_string(cam->snap, branch->name);
+    if (branch->on != NULL && branch->on->kind != HF_DISPATCH_SERIAL && branch->on->kind != HF_DISPATCH_CREW) {
+        node->state = (uint8_t)see_pool_branch(cam, node, branch);
+    } else if (atomic_load(&branch->at) != NULL) {
+        node->state = (uint8_t)see_fiber(cam, node, branch->fiber);
     } else {
-        node->state = job->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
+        node->state = branch->state == HF_BRANCH_DELAYED ? HF_SNAP_DELAYED : HF_SNAP_NEW;
     }
 }
 
 /* ---- The walk ---------------------------------------------------------------------------------------------------- */
 
-/* A node leads back to what it shows by the address of its cx. */
+/* The address of its cx leads from a node back to its scope or branch. */
 static bool see_children(const camera *cam, uint32_t idx)
 {
+    hf_assert(idx < cam->snap->count);
     const hf_snap_node *node = hf_snap_node_at(cam->snap, idx);
-    if (node->kind == HF_SNAP_JOB) {
-        const hf_branch *job = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
+    if (node->kind == HF_SNAP_BRANCH) {
+        const hf_branch *branch = HF_CONTAINER_CONST(node->cx, hf_branch, cx);
         bool has_fiber = node->thread >= 0 && node->state != HF_SNAP_DONE;
-        return !has_fiber || see_open_scopes(cam, idx, job->fiber);
+        return !has_fiber || see_open_scopes(cam, idx, branch->fiber);
     }
     const hf_scope *scope = HF_CONTAINER_CONST(node->cx, hf_scope, cx);
     HF_LIST_EACH(child, &scope->children)
@@ -263,7 +268,7 @@ static bool see_children(const camera *cam, uint32_t idx)
         if (!add_nodes(cam->snap, 1)) {
             return false;
         }
-        see_job(cam, at, idx, HF_CONTAINER(child, hf_branch, siblings));
+        see_branch(cam, at, idx, HF_CONTAINER(child, hf_branch, siblings));
     }
     return true;
 }
@@ -332,7 +337,7 @@ static void see_all(const camera *cam)
 
 /* ---- Afterwards: the links --------------------------------------------------------------------------------------- */
 
-/* Scopes of threads that were opened inside a job or another scope find it by the address of its cx. */
+/* A scope that a thread opened inside a branch or another scope finds its parent by the address of the parent's cx. */
 static bool adopt_roots(hf_runtime *rt, hf_snapshot *snap)
 {
     uint32_t orphans = 0;
@@ -382,6 +387,7 @@ static void link_nodes(hf_snapshot *snap)
     for (uint32_t i = 0; i < snap->count; i++) {
         hf_snap_node *node = hf_snap_node_at(snap, i);
         hf_snap_node *parent = node->parent != HF_SNAP_NONE ? hf_snap_node_at(snap, node->parent) : NULL;
+        hf_assert(node->parent == HF_SNAP_NONE || (node->parent < snap->count && node->parent != i));
         uint32_t *first = parent != NULL ? &parent->first_child : &snap->first_root;
         uint32_t *last = parent != NULL ? &parent->last_child : &last_root;
         if (*last != HF_SNAP_NONE) {
@@ -390,7 +396,7 @@ static void link_nodes(hf_snapshot *snap)
             *first = i;
         }
         *last = i;
-        if (node->kind == HF_SNAP_JOB && node->thread >= 0 &&
+        if (node->kind == HF_SNAP_BRANCH && node->thread >= 0 &&
             (node->state == HF_SNAP_RUNNING || node->state == HF_SNAP_CALLER)) {
             snap->threads[node->thread].node = i;
         }

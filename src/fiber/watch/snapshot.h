@@ -1,5 +1,5 @@
-/* A picture of the scope tree, taken while the world stands still and read when it moves again. Holds copies of
- * everything: what it shows may be gone by then. */
+/* A picture of the scope tree. It is taken while the world is stopped, and read when it runs again. It holds copies
+ * of everything, because the objects that it shows may be gone by then. */
 #ifndef HF_FIBER_SNAPSHOT_H
 #define HF_FIBER_SNAPSHOT_H
 
@@ -8,9 +8,9 @@
 
 #define HF_SNAP_NONE UINT32_MAX /* no node, no string */
 
-typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_JOB } hf_snap_kind;
+typedef enum hf_snap_kind { HF_SNAP_SCOPE, HF_SNAP_SHIELD, HF_SNAP_BRANCH } hf_snap_kind;
 
-/* What a job is doing.      name                word in dumps */
+/* What a branch is doing.      name                word in dumps */
 #define HF_SNAP_STATE_MAP(X)                                                                       \
     X(HF_SNAP_NEW, "new")           /* not started: waits for a thread, a pool or its turn */      \
     X(HF_SNAP_DELAYED, "delayed")   /* not started: waits for its alarm */                         \
@@ -28,30 +28,30 @@ typedef enum hf_snap_state {
 #undef HF_SNAP_STATE_ENUM
 } hf_snap_state;
 
-/* One scope or job. Strings are offsets into `strings`, nodes are indexes. */
+/* One scope or branch. Strings are offsets into `strings`, nodes are indexes. */
 typedef struct hf_snap_node {
-    const hf_cx *cx;        /* of the scope or job: an address to compare, never followed once the world moves */
-    const hf_cx *parent_cx; /* root scopes: of the job or scope they were opened in; NULL = none, or known */
+    const hf_cx *cx;        /* of the scope or branch: an address to compare, not followed once the world runs again */
+    const hf_cx *parent_cx; /* root scopes: that of the node in which they were opened; NULL = none, or known */
     uint32_t parent;
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* sibling */
     uint8_t kind;  /* hf_snap_kind */
-    uint8_t state; /* jobs: hf_snap_state */
-    uint8_t cause; /* of its cancellation; HF_CAUSE_NONE = not canceled */
+    uint8_t state; /* branches: hf_snap_state */
+    uint8_t cause; /* cause of its cancel; HF_CAUSE_NONE = not canceled */
     uint8_t pc_count;
     uint32_t pc_first; /* in `pcs` */
-    int thread;        /* index of the scheduler: of a scope its home, of a job where it runs, -1 = none */
+    int thread;        /* index of the scheduler: of a scope its home, of a branch where it runs, -1 = none */
     uint32_t name;
     uint32_t reason;     /* of its cancellation */
     uint32_t object;     /* what it waits for */
     uint32_t policy;     /* scopes: name of the join */
-    const char *verb;    /* what it waits in, or a thread that owns a scope; a literal of ours; NULL = it does not */
+    const char *verb;    /* in which it, or the thread that owns the scope, waits; a literal; NULL = it does not wait */
     uint32_t stack_size; /* bytes of its stack; 0 = it has none of ours */
-    uint32_t stack_most; /* of those, touched so far, in whole pages; 0 = not known */
+    uint32_t stack_most; /* bytes of it that were touched so far, in whole pages; 0 = unknown */
     int64_t age_ns;
     int64_t left_ns; /* scopes: until the deadline; INT64_MAX = none */
-    uint64_t number; /* scopes: id; jobs: index in the scope */
+    uint64_t number; /* scopes: id; branches: index in the scope */
     hf_tally tally;  /* scopes */
     bool by_thread;  /* scopes: owned by a plain or pool thread */
     bool is_closing; /* scopes */
@@ -60,12 +60,12 @@ typedef struct hf_snap_node {
 typedef enum hf_snap_thread_state {
     HF_SNAP_THREAD_IDLE,
     HF_SNAP_THREAD_USER,  /* runs user code */
-    HF_SNAP_THREAD_CALLER /* runs who asked */
+    HF_SNAP_THREAD_CALLER /* runs the code that asked */
 } hf_snap_thread_state;
 
 typedef struct hf_snap_thread {
     hf_snap_thread_state state;
-    uint32_t node; /* job that it runs */
+    uint32_t node; /* branch that it runs */
 } hf_snap_thread;
 
 typedef struct hf_snapshot {
@@ -74,11 +74,11 @@ typedef struct hf_snapshot {
     hf_buf pcs;     /* void * each */
     uint32_t count;
     uint32_t first_root;
-    bool is_cut; /* there was more than fits */
+    bool is_cut; /* the tree was larger than fits */
     struct {
         const char *from;
         uint32_t offset;
-    } recent[64]; /* strings kept already, by their address */
+    } recent[64]; /* strings that are stored already, by their address */
     int thread_count;
     hf_snap_thread threads[HF_THREADS_MAX];
     int pc_count; /* the caller's own stack */

@@ -1,4 +1,4 @@
-/* What hf_dump and hf_metrics hand to the user. */
+/* The texts that hf_dump and hf_metrics give to the user. */
 #ifndef HF_FIBER_TEXT_H
 #define HF_FIBER_TEXT_H
 
@@ -7,7 +7,7 @@
 
 #define HF_TEXT_LEN_MAX ((size_t)64 << 20) /* bytes of one text: what a person or a tool can still open */
 
-/* A copy of what is in `buf`, freed with hf_text_free. Fails: HF_ERR_NOMEM, the buffer's own status. */
+/* A copy of the text in `buf`, freed with hf_text_free. Fails: HF_ERR_NOMEM, the buffer's own status. */
 hf_status hf_text_give(hf_op *op, const hf_buf *buf, char **ret_text);
 
 #endif

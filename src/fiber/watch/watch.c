@@ -1,16 +1,17 @@
-/* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is at work.
+/* The monitor: one thread per runtime that looks at the schedulers every tick, while any of them is busy.
  *
- * A look: take the answers of signalled threads, sample every slot, let the policy decide, act, and then the chores:
- * a job that has waited for a whole tick is offered to thieves, stacks that are nearly full are told of, unused ones give their
- * memory back.
+ * At each look it takes the answers of signalled threads, samples every slot, lets the policy decide, and acts. Then
+ * it does its chores: it offers branches that have waited for a whole tick to other threads, reports stacks that are
+ * nearly full, and gives the memory of unused stacks back.
  *
- * W1  Samples are read from running threads without their knowledge: they may be torn or old, and decide nothing that
- *     matters. What matters (is this fiber still in this turn, in user code) is decided on the thread, by the handler.
- * W2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. A process that
- *     was stopped (a debugger, a frozen machine) goes on without a single stuck fiber.
- * W3  When all schedulers have slept for a second and nobody is stuck, the monitor sleeps without a deadline.
- *     It says so (is_asleep) before it looks at `sleeping` for the last time, and a scheduler clears `sleeping` before
- *     it looks at is_asleep: one of the two sees the other. */
+ * fiber-M1  Samples are read from running threads without their knowledge. They may be torn or old, so they decide
+ *           nothing that matters. The handler decides on the thread itself whether the fiber is still in the same
+ *           turn, and in user code.
+ * fiber-M2  The watchdog's clock is the sum of the times between looks, each cut to a quarter of stuck_after. So a
+ *           process that was stopped (by a debugger, or with the machine) continues without a stuck fiber.
+ * fiber-M3  When all schedulers have slept for a second and nothing is stuck, the monitor sleeps without a deadline.
+ *           It sets is_asleep before it reads `sleeping` for the last time, and a scheduler clears `sleeping` before
+ *           it reads is_asleep: one of the two sees the other. */
 #include "fiber/watch/watch.h"
 
 #include "fiber/enter.h"
@@ -28,14 +29,15 @@ static const int64_t TICK_NS_MIN = INT64_C(1000000);   /* however short stuck_af
 static const int64_t STEP_NS = 500 * INT64_C(1000000); /* when stuck_after is off */
 static const int64_t LINGER_NS = INT64_C(1000000000);
 static const int64_t REPORT_WAIT_NS = INT64_C(1000000000); /* for the stack of a stuck fiber */
-const char hf_watch_no_stack[] =
+const char hf_watchdog_no_stack[] =
     " message=\"no stack: only a signal can read it, and none was given; set .watchdog.signal, for example to SIGURG\"";
 static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do not end; the process should";
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 
-/* See W1. Not instrumented: the races are meant. */
-__attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched, hf_watch_sample *ret)
+/* See fiber-M1. Not instrumented: the races are intended. */
+__attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat, hf_sched *sched,
+                                                                   hf_watchdog_sample *ret)
 {
     hf_fiber *volatile *current = &sched->current;
     const volatile unsigned *tick = &sched->tick;
@@ -52,13 +54,13 @@ __attribute__((no_sanitize("thread"))) static int64_t sample_sched(hf_seat *seat
 }
 
 /* Fills the samples; returns how many. */
-static int sample_all(hf_watch *watch, int64_t *ret_used)
+static int sample_all(hf_watchdog *watch, int64_t *ret_used)
 {
     hf_runtime *rt = watch->rt;
     int count = 0;
     int64_t used = 0;
     for (int i = 0; i < rt->sched_count; i++) {
-        hf_watch_sample *sample = &watch->samples[count++];
+        hf_watchdog_sample *sample = &watch->samples[count++];
         sample->slot = i;
         used += sample_sched(&watch->seats[i], rt->scheds[i], sample);
     }
@@ -66,44 +68,46 @@ static int sample_all(hf_watch *watch, int64_t *ret_used)
         hf_lost *lost = watch->lost[i];
         if (lost != NULL && lost->thread != NULL && !lost->is_over) {
             lost->is_over = atomic_load(&lost->has_ended);
-            watch->samples[count++] = (hf_watch_sample){.slot = lost->slot, .in_user = true, .is_gone = lost->is_over};
+            watch->samples[count++] =
+                (hf_watchdog_sample){.slot = lost->slot, .in_user = true, .is_gone = lost->is_over};
         }
     }
     *ret_used = used;
-    return count + hf_watch_sample_jobs(watch, watch->samples + count);
+    return count + hf_watchdog_sample_pools(watch, watch->samples + count);
 }
 
 /* ---- Actions ----------------------------------------------------------------------------------------------------- */
 
-static hf_lost *lost_of(hf_watch *watch, int slot)
+static hf_lost *lost_of(hf_watchdog *watch, int slot)
 {
+    hf_assert(slot >= 0 && slot < hf_watchdog_pool_first(&watch->policy));
     return slot < watch->rt->sched_count ? NULL : watch->lost[slot - watch->rt->sched_count];
 }
 
-static void log_fiber(hf_watch *watch, hf_log_level level, const char *event, int thread, uint64_t id, int64_t ns,
+static void log_fiber(hf_watchdog *watch, hf_log_level level, const char *event, int thread, uint64_t id, int64_t ns,
                       const hf_evidence *evidence)
 {
     const char *name = watch->seats[thread].stuck_name;
     bool may_have_stack = watch->policy.figures.may_interrupt;
-    char stack[HF_WATCH_STACK_LEN] = "";
+    char stack[HF_WATCHDOG_STACK_LEN] = "";
     if (evidence != NULL && evidence->pc_count > 0) {
         hf_backtrace_format(evidence->pcs, evidence->pc_count, stack, sizeof stack);
     }
     hf_log(watch->rt, level, event, "fiber=%" PRIu64 " name=\"%s\" thread=%d ms=%" PRId64 " stack=\"%s\"%s",
            evidence != NULL ? evidence->id : id, evidence != NULL ? evidence->name : name, thread, ns / 1000000, stack,
-           may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0' ? "" : hf_watch_no_stack);
+           may_have_stack || level != HF_LOG_ERROR || stack[0] != '\0' ? "" : hf_watchdog_no_stack);
 }
 
-/* A stuck fiber is logged when its stack has come, or did not come in time. */
-static void report(hf_watch *watch, int index)
+/* A stuck fiber is logged when its stack has arrived, or did not arrive in time. */
+static void report(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
     if (!seat->owes_report) {
         return;
     }
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
-    bool has_come = state == HF_ASK_SEEN || state == HF_ASK_GRANTED;
-    if (has_come || state == HF_ASK_OUTDATED || state == HF_ASK_FREE || watch->clock_ns >= seat->report_by) {
+    bool has_come = state == HF_INQUIRY_SEEN || state == HF_INQUIRY_GRANTED;
+    if (has_come || state == HF_INQUIRY_OUTDATED || state == HF_INQUIRY_FREE || watch->clock_ns >= seat->report_by) {
         seat->owes_report = false;
         log_fiber(watch, HF_LOG_ERROR, "fiber_stuck", index, seat->stuck_id, seat->stuck_for,
                   has_come ? &seat->ask.evidence : NULL);
@@ -111,39 +115,39 @@ static void report(hf_watch *watch, int index)
 }
 
 /* About a zombie: one whose thread was replaced, or one that still blocks its scheduler. */
-static void log_zombie(hf_watch *watch, hf_log_level level, const char *event, const hf_watch_action *action)
+static void log_zombie(hf_watchdog *watch, hf_log_level level, const char *event, const hf_watchdog_action *action)
 {
     hf_lost *lost = lost_of(watch, action->slot);
     if (lost != NULL) {
         const hf_evidence *seen =
-            action->kind == HF_WATCH_UNCOUNT ? &lost->ask.evidence : hf_watch_evidence(&lost->ask);
+            action->kind == HF_WATCHDOG_UNCOUNT ? &lost->ask.evidence : hf_watchdog_evidence(&lost->ask);
         log_fiber(watch, level, event, lost->sched->index, 0, action->ns, seen);
         return;
     }
     hf_seat *seat = &watch->seats[action->slot];
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
     log_fiber(watch, level, event, action->slot, seat->stuck_id, action->ns,
-              state == HF_ASK_SEEN ? &seat->ask.evidence : NULL);
+              state == HF_INQUIRY_SEEN ? &seat->ask.evidence : NULL);
 }
 
-/* Without a signal nobody on the thread itself tells: what can be seen from here must do. The fiber is stuck, and whatever
- * becomes of it, its memory stays. Not instrumented: it may go on at this very moment (W1). */
+/* Without a signal the thread itself reports nothing, so the name is read from here. The fiber is stuck, and its
+ * memory stays even if it continues. Not instrumented: it may continue at this very moment (fiber-M1). */
 __attribute__((no_sanitize("thread"))) static void see_name(hf_seat *seat, const hf_sched *sched)
 {
     hf_fiber *fiber = __atomic_load_n(&sched->current, __ATOMIC_ACQUIRE);
-    hf_branch *job = fiber->kind == HF_FIBER_PLAIN || fiber->kind == HF_FIBER_MEMBER
-                         ? __atomic_load_n(&fiber->job, __ATOMIC_ACQUIRE)
-                         : NULL;
-    const char *name = job != NULL && job->name != NULL ? job->name : "";
+    hf_branch *branch = fiber->kind == HF_FIBER_PLAIN || fiber->kind == HF_FIBER_MEMBER
+                            ? __atomic_load_n(&fiber->branch, __ATOMIC_ACQUIRE)
+                            : NULL;
+    const char *name = branch != NULL && branch->name != NULL ? branch->name : "";
     size_t len = strnlen(name, sizeof seat->stuck_name - 1);
     memcpy(seat->stuck_name, name, len);
     seat->stuck_name[len] = '\0';
 }
 
-static void begin_report(hf_watch *watch, const hf_watch_action *action)
+static void begin_report(hf_watchdog *watch, const hf_watchdog_action *action)
 {
     hf_seat *seat = &watch->seats[action->slot];
-    if (seat->owes_report) { /* an earlier one whose stack never came */
+    if (seat->owes_report) { /* of an earlier fiber, whose stack never arrived */
         log_fiber(watch, HF_LOG_ERROR, "fiber_stuck", action->slot, seat->stuck_id, seat->stuck_for, NULL);
     }
     see_name(seat, watch->rt->scheds[action->slot]);
@@ -153,63 +157,66 @@ static void begin_report(hf_watch *watch, const hf_watch_action *action)
     seat->stuck_id = seat->id_seen;
     seat->report_by = watch->clock_ns + REPORT_WAIT_NS;
     atomic_fetch_add(&watch->stuck, 1);
-    hf_watch_tell(watch);
+    hf_watchdog_tell(watch);
 }
 
-static void act_on_slot(hf_watch *watch, const hf_watch_action *action)
+static void act_on_slot(hf_watchdog *watch, const hf_watchdog_action *action)
 {
-    if (action->slot >= hf_watch_job_first(&watch->policy)) {
-        hf_watch_act_on_job(watch, action);
+    if (action->slot >= hf_watchdog_pool_first(&watch->policy)) {
+        hf_watchdog_act_on_pool(watch, action);
         return;
     }
     hf_lost *lost = lost_of(watch, action->slot);
     hf_seat *seat = lost == NULL ? &watch->seats[action->slot] : NULL;
+    hf_assert(lost == NULL || action->kind > HF_WATCHDOG_CANCEL); /* it was reported and canceled before it was lost */
     switch (action->kind) {
-    case HF_WATCH_REPORT:
+    case HF_WATCHDOG_REPORT:
         begin_report(watch, action);
         break;
-    case HF_WATCH_CANCEL:
+    case HF_WATCHDOG_CANCEL:
         seat->wants_cancel = true;
         break;
-    case HF_WATCH_REPLACE:
+    case HF_WATCHDOG_REPLACE:
+        hf_assert(seat != NULL); /* a thread is replaced once */
         seat->wants_replace = true;
         break;
-    case HF_WATCH_INTERRUPT:
+    case HF_WATCHDOG_INTERRUPT:
         if (lost != NULL) {
-            hf_watch_ask_again(watch, lost->thread, &lost->ask);
+            hf_watchdog_ask_again(watch, lost->thread, &lost->ask);
         } else {
             seat->wants_signal = true;
         }
         break;
-    case HF_WATCH_COUNT:
-        hf_watch_set_counted(watch, action->slot, true);
+    case HF_WATCHDOG_COUNT:
+        hf_watchdog_set_counted(watch, action->slot, true);
         log_zombie(watch, HF_LOG_ERROR, "zombie", action);
         break;
-    case HF_WATCH_GIVE_UP:
+    case HF_WATCHDOG_GIVE_UP:
         log_zombie(watch, HF_LOG_ERROR, "zombie_gave_up", action);
         break;
-    case HF_WATCH_UNCOUNT:
-        hf_watch_set_counted(watch, action->slot, false);
+    case HF_WATCHDOG_UNCOUNT:
+        hf_watchdog_set_counted(watch, action->slot, false);
         log_zombie(watch, HF_LOG_WARN, "zombie_gone", action);
         break;
-    case HF_WATCH_SHUTDOWN:
-    case HF_WATCH_CANCEL_ALL:
-    case HF_WATCH_FATAL:
+    case HF_WATCHDOG_SHUTDOWN:
+    case HF_WATCHDOG_CANCEL_ALL:
+    case HF_WATCHDOG_FATAL:
         break;
     }
 }
 
-static void act_on_runtime(hf_watch *watch, const hf_watch_action *action)
+static void act_on_runtime(hf_watchdog *watch, const hf_watchdog_action *action)
 {
     hf_runtime *rt = watch->rt;
+    hf_assert(action->slot < 0);
     int count = watch->policy.zombie_count;
     int64_t ms = action->ns / 1000000;
-    if (action->kind == HF_WATCH_SHUTDOWN) {
+    if (action->kind == HF_WATCHDOG_SHUTDOWN) {
         atomic_store(&rt->is_draining, true);
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=drain zombies=%d zombies_max=%d", count,
                watch->policy.figures.zombies_max);
-        hf_watch_tell(watch);
-    } else if (action->kind == HF_WATCH_CANCEL_ALL) {
+        hf_watchdog_tell(watch);
+    } else if (action->kind == HF_WATCHDOG_CANCEL_ALL) {
         hf_log(rt, HF_LOG_ERROR, "shutdown", "step=cancel zombies=%d ms=%" PRId64, count, ms);
         HF_IGNORE(hf_runtime_stop(rt));
     } else {
@@ -218,7 +225,7 @@ static void act_on_runtime(hf_watch *watch, const hf_watch_action *action)
     }
 }
 
-static void act(hf_watch *watch, int count)
+static void act(hf_watchdog *watch, int count)
 {
     atomic_store(&watch->zombies, (uint64_t)watch->policy.zombie_count);
     for (int i = 0; i < count; i++) {
@@ -226,10 +233,10 @@ static void act(hf_watch *watch, int count)
             act_on_slot(watch, &watch->actions[i]);
         }
     }
-    for (int i = 0; i < watch->rt->sched_count; i++) { /* one signal carries the interrupt and the question */
+    for (int i = 0; i < watch->rt->sched_count; i++) { /* one signal is both the interrupt and the question */
         hf_seat *seat = &watch->seats[i];
         if (seat->wants_signal || seat->wants_replace) {
-            hf_watch_ask(watch, i, seat->wants_replace, seat->wants_signal);
+            hf_watchdog_ask(watch, i, seat->wants_replace, seat->wants_signal);
         }
         seat->wants_signal = seat->wants_replace = false;
     }
@@ -253,23 +260,23 @@ static void wake_thief(hf_runtime *rt)
     }
 }
 
-/* A single unstarted job is left alone at first (S4). One that has not moved for a tick may be stolen. */
-static void offer_waiting_jobs(hf_runtime *rt)
+/* A single unstarted branch is not stolen at first (fiber-S4). If it has waited for a whole tick, it may be. */
+static void offer_waiting_branches(hf_runtime *rt)
 {
     for (int i = 0; i < rt->sched_count && rt->sched_count > 1; i++) {
         hf_sched *sched = rt->scheds[i];
-        uint64_t taken = __atomic_load_n(&sched->jobs.taken, __ATOMIC_RELAXED);
-        bool waits = atomic_load_explicit(&sched->jobs.count, memory_order_relaxed) != 0;
+        uint64_t taken = __atomic_load_n(&sched->branches.taken, __ATOMIC_RELAXED);
+        bool waits = atomic_load_explicit(&sched->branches.count, memory_order_relaxed) != 0;
         if (waits && sched->waited_taken == taken) {
-            atomic_store_explicit(&sched->job_waited, 1, memory_order_relaxed);
+            atomic_store_explicit(&sched->branch_waited, 1, memory_order_relaxed);
             wake_thief(rt);
         }
         sched->waited_taken = waits ? taken : UINT64_MAX;
     }
 }
 
-/* When about as many stacks have been in use for a second, those in the depots are not needed soon. */
-static void give_memory_back(hf_watch *watch, int64_t now, int64_t used)
+/* If the number of used stacks was steady for a second, those in the depots will not be needed soon. */
+static void give_memory_back(hf_watchdog *watch, int64_t now, int64_t used)
 {
     int64_t change = used - watch->used_last;
     if (change > USED_STEADY || change < -USED_STEADY) {
@@ -281,8 +288,9 @@ static void give_memory_back(hf_watch *watch, int64_t now, int64_t used)
     }
 }
 
-/* Also once more before the monitor falls asleep: then all are quiet for longer than this. */
-static void look_at_stacks(hf_watch *watch, int64_t now)
+/* This also runs once more before the monitor sleeps without a deadline, because all schedulers sleep for longer
+ * than LINGER_NS first. */
+static void look_at_stacks(hf_watchdog *watch, int64_t now)
 {
     if (now - watch->stacks_at >= LINGER_NS) {
         watch->stacks_at = now;
@@ -292,25 +300,27 @@ static void look_at_stacks(hf_watch *watch, int64_t now)
 
 /* ---- The thread -------------------------------------------------------------------------------------------------- */
 
-static void look(hf_watch *watch, int64_t now)
+static void look(hf_watchdog *watch, int64_t now)
 {
     hf_runtime *rt = watch->rt;
     int64_t passed = now - watch->last_ns;
     watch->last_ns = now;
     watch->clock_ns += passed < watch->step_max ? passed : watch->step_max;
+    hf_assert(watch->step_max > 0 && watch->tick_ns > 0); /* fiber-M2 */
     for (int i = 0; i < rt->sched_count; i++) {
         report(watch, i);
-        hf_watch_settle(watch, i);
+        hf_watchdog_settle(watch, i);
     }
-    hf_watch_take_jobs(watch);
+    hf_watchdog_take_posts(watch);
     int64_t used = 0;
     int sample_count = sample_all(watch, &used);
-    act(watch, hf_watch_policy_step(&watch->policy, watch->clock_ns, watch->samples, sample_count, watch->actions));
-    hf_watch_reap(watch, false);
-    hf_watch_settle_jobs(watch);
+    hf_assert(sample_count <= watch->policy.slot_count);
+    act(watch, hf_watchdog_policy_step(&watch->policy, watch->clock_ns, watch->samples, sample_count, watch->actions));
+    hf_watchdog_reap(watch, false);
+    hf_watchdog_settle_pools(watch);
     if (watch->has_fibers) {
-        offer_waiting_jobs(rt);
-        look_at_stacks(watch, now); /* before memory is given back, and with it what they show */
+        offer_waiting_branches(rt);
+        look_at_stacks(watch, now); /* before memory is given back, because then the touched pages are forgotten */
         give_memory_back(watch, now, used);
     }
 }
@@ -325,26 +335,27 @@ static bool all_sleep(const hf_runtime *rt)
     return true;
 }
 
-static bool has_debts(const hf_watch *watch)
+static bool has_debts(const hf_watchdog *watch)
 {
     for (int i = 0; i < watch->rt->sched_count; i++) {
         if (watch->seats[i].owes_report || watch->seats[i].owes_thread) {
             return true;
         }
     }
-    return !hf_watch_policy_is_calm(&watch->policy);
+    return !hf_watchdog_policy_is_calm(&watch->policy);
 }
 
-/* Until the next look, or until the word is not what it was before the last one. */
-static void rest(hf_watch *watch, int64_t now, uint32_t seen)
+/* Sleeps until the next look, or until the word has changed since the last one. */
+static void rest(hf_watchdog *watch, int64_t now, uint32_t seen)
 {
     hf_runtime *rt = watch->rt;
+    hf_assert(watch->has_fibers && !atomic_load(&watch->is_asleep)); /* fiber-M3 */
     bool is_quiet = all_sleep(rt) && !has_debts(watch);
     if (!is_quiet) {
         watch->quiet_ns = 0;
     } else if (watch->quiet_ns == 0) {
         watch->quiet_ns = now;
-        watch->used_since = now; /* whatever piled up between two looks is given back once more */
+        watch->used_since = now; /* memory that became free between two looks is given back, too */
         watch->is_trimmed = false;
     }
     hf_instant until = {now + watch->tick_ns};
@@ -358,15 +369,16 @@ static void rest(hf_watch *watch, int64_t now, uint32_t seen)
     atomic_store(&watch->is_asleep, false);
 }
 
-/* The same where only jobs are watched: they ring when they are canceled and when they end, so nothing is due but by time. */
-static void rest_for_jobs(hf_watch *watch, int64_t now, uint32_t seen)
+/* The same if only pools are watched: branches ring when they are canceled and when they end, so only deadlines are
+ * left. */
+static void rest_for_pools(hf_watchdog *watch, int64_t now, uint32_t seen)
 {
     hf_env *env = watch->rt->env;
-    int64_t next = hf_watch_policy_next(&watch->policy);
+    int64_t next = hf_watchdog_policy_next(&watch->policy);
     int64_t left = next - watch->clock_ns > 0 ? next - watch->clock_ns : watch->tick_ns;
     left = left < watch->step_max ? left : watch->step_max;
-    left = hf_watch_owes_jobs(watch) && left > watch->tick_ns ? watch->tick_ns : left;
-    bool is_calm = next == HF_WATCH_NEVER && !hf_watch_owes_jobs(watch);
+    left = hf_watchdog_owes_pools(watch) && left > watch->tick_ns ? watch->tick_ns : left;
+    bool is_calm = next == HF_WATCHDOG_NEVER && !hf_watchdog_owes_pools(watch);
     if (!atomic_load(&watch->is_stopping)) {
         (void)env->ops->word_wait(env, &watch->word, seen, is_calm ? HF_INSTANT_NEVER : (hf_instant){now + left});
     }
@@ -374,36 +386,36 @@ static void rest_for_jobs(hf_watch *watch, int64_t now, uint32_t seen)
 
 static void monitor_main(void *arg)
 {
-    hf_watch *watch = arg;
-    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; /* simulated threads share what is thread-local */
+    hf_watchdog *watch = arg;
+    hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}}; /* simulated threads share thread-local variables */
     hf_self_set(&me.fiber.self);
     watch->last_ns = hf_rt_now(watch->rt).ns;
     watch->used_since = watch->stacks_at = watch->last_ns;
     while (!atomic_load(&watch->is_stopping)) {
-        uint32_t seen = atomic_load(&watch->word); /* before the look: what comes during it is looked at again */
+        uint32_t seen = atomic_load(&watch->word); /* read before the look: later events cause another one */
         int64_t now = hf_rt_now(watch->rt).ns;
         look(watch, now);
         if (watch->has_fibers) {
             rest(watch, now, seen);
         } else {
-            rest_for_jobs(watch, now, seen);
+            rest_for_pools(watch, now, seen);
         }
     }
     hf_self_set(NULL);
 }
 
-void hf_watch_ring(hf_watch *watch)
+void hf_watchdog_ring(hf_watchdog *watch)
 {
     hf_env *env = watch->rt->env;
     atomic_fetch_add(&watch->word, 1);
     env->ops->word_wake(env, &watch->word, 1);
 }
 
-void hf_watch_busy(hf_sched *sched)
+void hf_watchdog_busy(hf_sched *sched)
 {
-    hf_watch *watch = sched->rt->watch;
+    hf_watchdog *watch = sched->rt->watch;
     if (watch != NULL && HF_UNLIKELY(atomic_load(&watch->is_asleep)) && atomic_exchange(&watch->is_asleep, false)) {
-        hf_watch_ring(watch);
+        hf_watchdog_ring(watch);
     }
 }
 
@@ -411,80 +423,84 @@ void hf_watch_busy(hf_sched *sched)
 
 static size_t watch_len(const hf_runtime *rt)
 {
-    return sizeof(hf_watch) + (size_t)rt->sched_count * sizeof(hf_seat);
+    return sizeof(hf_watchdog) + (size_t)rt->sched_count * sizeof(hf_seat);
 }
 
-hf_status hf_watch_open(hf_runtime *rt, hf_op *op)
+hf_status hf_watchdog_open(hf_runtime *rt, hf_op *op)
 {
-    hf_watch *watch = hf_rt_alloc(rt, watch_len(rt));
+    hf_watchdog *watch = hf_rt_alloc(rt, watch_len(rt));
     if (watch == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the watchdog");
     }
+    hf_assert(rt->watch == NULL);
     rt->watch = watch;
     watch->rt = rt;
     hf_list_init(&watch->listeners);
     hf_list_init(&watch->fresh);
     bool is_simulated = rt->env->ops->point != NULL;
     watch->has_fibers = !rt->hosted && !is_simulated;
-    hf_watch_figures figures = hf_watch_figures_of(&rt->watchdog);
-    int64_t quarter = figures.stuck_ns != HF_WATCH_NEVER ? figures.stuck_ns / 4 : STEP_NS;
+    hf_watchdog_figures figures = hf_watchdog_figures_of(&rt->watchdog);
+    int64_t quarter = figures.stuck_ns != HF_WATCHDOG_NEVER ? figures.stuck_ns / 4 : STEP_NS;
     watch->step_max = quarter > TICK_NS_MIN ? quarter : TICK_NS_MIN;
     watch->tick_ns = watch->step_max < TICK_NS ? watch->step_max : TICK_NS;
-    if (is_simulated) { /* its clock moves only while nobody could run: W2 does not apply */
-        watch->step_max = HF_WATCH_NEVER;
+    if (is_simulated) { /* its clock moves only while no thread can run: fiber-M2 does not apply */
+        watch->step_max = HF_WATCHDOG_NEVER;
     }
     if (!watch->has_fibers) {
-        figures.stuck_ns = HF_WATCH_NEVER;
+        figures.stuck_ns = HF_WATCHDOG_NEVER;
     }
     for (int i = 0; i < rt->sched_count; i++) {
         rt->scheds[i]->waited_taken = UINT64_MAX;
     }
-    watch->policy.figures = figures; /* the rest comes with its tables */
-    return hf_watch_signal_open(watch, op);
+    watch->policy.figures = figures; /* the rest is set with its tables */
+    return hf_watchdog_signal_open(watch, op);
 }
 
-hf_status hf_watch_run(hf_watch *watch, hf_op *op)
+hf_status hf_watchdog_run(hf_watchdog *watch, hf_op *op)
 {
     hf_env *env = watch->rt->env;
-    HF_TRY(hf_watch_tables(watch, op, 0));
+    hf_assert(watch->thread == NULL && atomic_load(&watch->state) != HF_WATCHDOG_NEW);
+    HF_TRY(hf_watchdog_tables(watch, op, 0));
     return env->ops->thread_start(env, op, "hf-monitor", MONITOR_STACK_LEN, monitor_main, watch, &watch->thread);
 }
 
-hf_status hf_watch_start(hf_runtime *rt, hf_op *op)
+hf_status hf_watchdog_start(hf_runtime *rt, hf_op *op)
 {
     if (!rt->watch->has_fibers) {
         return HF_OK;
     }
-    atomic_store(&rt->watch->state, HF_WATCH_RUNNING);
-    return hf_watch_run(rt->watch, op);
+    atomic_store(&rt->watch->state, HF_WATCHDOG_RUNNING);
+    return hf_watchdog_run(rt->watch, op);
 }
 
-void hf_watch_close(hf_runtime *rt)
+void hf_watchdog_close(hf_runtime *rt)
 {
-    hf_watch *watch = rt->watch;
+    hf_watchdog *watch = rt->watch;
     if (watch == NULL) {
         return;
     }
     atomic_store(&watch->is_stopping, true);
     if (watch->thread != NULL) {
-        hf_watch_ring(watch);
+        hf_watchdog_ring(watch);
         rt->env->ops->thread_join(rt->env, watch->thread);
         watch->thread = NULL;
     }
-    for (int i = 0; i < rt->sched_count; i++) { /* spares are dropped: nobody may be given one any more */
-        (void)hf_watch_evidence(&watch->seats[i].ask);
+    for (int i = 0; i < rt->sched_count; i++) { /* questions are withdrawn, because the spares are freed soon */
+        (void)hf_watchdog_evidence(&watch->seats[i].ask);
     }
 }
 
-void hf_watch_deinit(hf_runtime *rt)
+void hf_watchdog_deinit(hf_runtime *rt)
 {
-    hf_watch *watch = rt->watch;
+    hf_watchdog *watch = rt->watch;
     if (watch == NULL) {
         return;
     }
-    hf_watch_reap(watch, true);
-    hf_watch_tables_free(watch);
-    hf_watch_signal_close(watch);
+    hf_assert(watch->thread == NULL);
+    hf_assert(hf_list_is_empty(&watch->listeners) && hf_list_is_empty(&watch->fresh));
+    hf_watchdog_reap(watch, true);
+    hf_watchdog_tables_free(watch);
+    hf_watchdog_signal_close(watch);
     rt->watch = NULL;
     hf_rt_free(rt, watch, watch_len(rt));
 }

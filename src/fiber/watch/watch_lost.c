@@ -6,22 +6,24 @@
  *                                  keeps the idle context as `away`,
  *     granted <----------------    marks the fiber lost; goes on in user code
  *     takes the scheduler,       ...
- *     cancels the job,           ...
+ *     cancels the branch,           ...
  *     starts a thread  --------------------------------------------------> runs the scheduler's other fibers
- *                                the fiber calls the library: hf_enter_slow, hf_watch_carry
+ *                                the fiber calls the library: hf_enter_slow, hf_watchdog_carry
  *                                switches to `away`, its own stack
- *                                posts the fiber, ends ------------------> the fiber goes on in hf_watch_carry
+ *                                posts the fiber, ends ------------------> the fiber goes on in hf_watchdog_carry
  *
- * L1  Nobody but the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of the
- *     library is half done, and everything the scheduler owns can be taken over as it is.
- * L2  From the grant on the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to it.
- * L3  The fiber is posted from the thread's own stack: whoever resumes it must find its stack left. From there until the new
- *     thread takes it in, the fiber counts as one in user code (in_lib is 0): it may be the scheduler's current one while the
- *     scheduler has no thread, and whoever stops the world would wait for it, and the monitor for whoever stops the world.
- * L4  The job of a lost fiber cannot end before the new thread ran, so a message about it that was posted before that
- *     thread was started finds it alive.
- * L5  A member of a crew that is lost is not canceled: its driver, who waits for the end of a turn, is resumed without it and
- *     evicts the crew. Members run in turns again once it is back (crew.c, W4). */
+ * fiber-L1  Only the thread itself gives its scheduler up, and only while its fiber's in_lib is 0: then nothing of
+ *           the library is half done, and everything that the scheduler owns can be taken over as it is.
+ * fiber-L2  After the grant the old thread reads nothing of the scheduler but its inbox. The fiber still belongs to
+ *           the scheduler.
+ * fiber-L3  The fiber is posted from the thread's own stack, because whoever resumes the fiber must find its stack
+ *           left. From there until the new thread takes it in, the fiber counts as in user code (in_lib is 0). It
+ *           may be the scheduler's current fiber while the scheduler has no thread; a thread that stops the world
+ *           would otherwise wait for the fiber, and the monitor for that thread.
+ * fiber-L4  The branch of a lost fiber cannot end before the new thread runs. So a message about it that was posted
+ *           before that thread was started finds the branch alive.
+ * fiber-L5  A lost member of a crew is not canceled: its driver, which waits for the end of a turn, is resumed
+ *           without it and evicts the crew. Members run in turns again once it is back (crew.c, fiber-W4). */
 #include "fiber/crew/crew_private.h"
 #include "fiber/watch/backtrace.h"
 #include "fiber/watch/watch_private.h"
@@ -32,9 +34,9 @@
 
 static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
 {
-    const char *name = self->job != NULL && self->job->name != NULL ? self->job->name : "";
+    const char *name = self->branch != NULL && self->branch->name != NULL ? self->branch->name : "";
     size_t len = 0;
-    while (len < HF_WATCH_NAME_LEN - 1 && name[len] != '\0') {
+    while (len < HF_WATCHDOG_NAME_LEN - 1 && name[len] != '\0') {
         evidence->name[len] = name[len];
         len++;
     }
@@ -45,6 +47,7 @@ static void take_evidence(hf_evidence *evidence, const hf_fiber *self)
 
 static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
 {
+    hf_assert(self->in_lib == 0 && self->lost == 0 && lost->thread == NULL); /* fiber-L1, fiber-M1 */
     lost->away.self = self->self;
     lost->away.context = self->sched->idle.context; /* suspended: where this thread left its own stack */
     lost->fiber = self;
@@ -52,14 +55,14 @@ static void give_up_scheduler(hf_fiber *self, hf_lost *lost)
     __atomic_store_n(&self->lost, 1, __ATOMIC_RELEASE); /* a dump may be looking */
 }
 
-/* On a thread of a pool: only its stack is wanted. */
+/* On a pool thread: only its stack is wanted. */
 static void on_pool_thread(hf_fiber *self)
 {
-    hf_watch_notes *notes = atomic_load(&hf_pool_thread_watched(self)->notes);
-    unsigned expected = HF_ASK_SENT;
-    if (notes != NULL && atomic_compare_exchange_strong(&notes->ask.state, &expected, HF_ASK_TAKEN)) {
+    hf_watchdog_notes *notes = atomic_load(&hf_pool_thread_watched(self)->notes);
+    unsigned expected = HF_INQUIRY_SENT;
+    if (notes != NULL && atomic_compare_exchange_strong(&notes->ask.state, &expected, HF_INQUIRY_TAKEN)) {
         take_evidence(&notes->ask.evidence, self);
-        atomic_store(&notes->ask.state, HF_ASK_SEEN);
+        atomic_store(&notes->ask.state, HF_INQUIRY_SEEN);
     }
 }
 
@@ -75,28 +78,29 @@ static void on_signal(void)
         return;
     }
     bool is_lost = self->lost != 0;
-    hf_ask *ask = is_lost ? &HF_CONTAINER(self->zombie_idle, hf_lost, away)->ask
-                          : &self->rt->watch->seats[self->sched->index].ask;
-    unsigned expected = HF_ASK_SENT;
-    if (!atomic_compare_exchange_strong(&ask->state, &expected, HF_ASK_TAKEN)) {
+    hf_inquiry *ask = is_lost ? &HF_CONTAINER(self->zombie_idle, hf_lost, away)->ask
+                              : &self->rt->watch->seats[self->sched->index].ask;
+    unsigned expected = HF_INQUIRY_SENT;
+    if (!atomic_compare_exchange_strong(&ask->state, &expected, HF_INQUIRY_TAKEN)) {
         return;
     }
     if (!is_lost && (ask->fiber != self || ask->tick != self->sched->tick)) {
-        atomic_store(&ask->state, HF_ASK_OUTDATED);
+        atomic_store(&ask->state, HF_INQUIRY_OUTDATED);
         return;
     }
     take_evidence(&ask->evidence, self);
     if (is_lost || ask->lost == NULL || self->in_lib != 0) {
-        atomic_store(&ask->state, HF_ASK_SEEN);
+        atomic_store(&ask->state, HF_INQUIRY_SEEN);
         return;
     }
     give_up_scheduler(self, ask->lost);
-    atomic_store(&ask->state, HF_ASK_GRANTED);
+    atomic_store(&ask->state, HF_INQUIRY_GRANTED);
 }
 
-void hf_watch_carry(hf_fiber *self)
+void hf_watchdog_carry(hf_fiber *self)
 {
     hf_fiber *away = self->zombie_idle;
+    hf_assert(self->lost != 0 && away != NULL); /* fiber-L2 */
     hf_self_set(&away->self);
     hf_exceptions_swap(hf_exceptions_here(), &self->exceptions,
                        &away->exceptions); /* the scheduler has another thread's */
@@ -107,8 +111,9 @@ void hf_watch_carry(hf_fiber *self)
 
 static void on_carried(hf_sched *sched, hf_msg *msg)
 {
-    (void)sched;
     hf_fiber *fiber = HF_CONTAINER(msg, hf_fiber, msg);
+    hf_assert(fiber->sched == sched && fiber->lost != 0);  /* fiber-F2, fiber-L2 */
+    hf_assert(fiber->in_lib == 0);                         /* fiber-L3 */
     __atomic_store_n(&fiber->in_lib, 1, __ATOMIC_RELEASE); /* where it left: in hf_enter_slow */
     __atomic_store_n(&fiber->lost, 0, __ATOMIC_RELEASE);
     fiber->zombie_idle = NULL;
@@ -119,21 +124,22 @@ static void on_carried(hf_sched *sched, hf_msg *msg)
     }
 }
 
-void hf_watch_left(hf_fiber *away)
+void hf_watchdog_left(hf_fiber *away)
 {
     hf_lost *lost = HF_CONTAINER(away, hf_lost, away);
     hf_fiber *fiber = lost->fiber;
+    hf_assert(fiber != NULL && fiber->sched == lost->sched); /* fiber-L2 */
     hf_context_arrived(&away->context, &fiber->context);
     hf_self_set(NULL);
     fiber->msg.run = on_carried;
-    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* L3 */
+    __atomic_store_n(&fiber->in_lib, 0, __ATOMIC_RELEASE); /* fiber-L3 */
     hf_sched_post(lost->sched, &fiber->msg);               /* the fiber may run, and end, from here on */
     atomic_store(&lost->has_ended, true);
 }
 
 /* ---- Asking ------------------------------------------------------------------------------------------------------ */
 
-hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op)
+hf_status hf_watchdog_signal_open(hf_watchdog *watch, hf_op *op)
 {
     hf_env *env = watch->rt->env;
     int number = watch->rt->watchdog.signal;
@@ -143,11 +149,11 @@ hf_status hf_watch_signal_open(hf_watch *watch, hf_op *op)
     HF_TRY(env->ops->interrupt_open(env, op, number, on_signal));
     watch->signal = number;
     void *pcs[4];
-    (void)hf_backtrace_here(pcs, 4); /* whatever the unwinder does once, it does now and not in the handler */
+    (void)hf_backtrace_here(pcs, 4); /* one-time work of the unwinder is done now, and not in the handler */
     return HF_OK;
 }
 
-void hf_watch_signal_close(hf_watch *watch)
+void hf_watchdog_signal_close(hf_watchdog *watch)
 {
     if (watch->signal != 0) {
         watch->rt->env->ops->interrupt_close(watch->rt->env, watch->signal);
@@ -155,8 +161,8 @@ void hf_watch_signal_close(hf_watch *watch)
     }
 }
 
-/* What the next replacement needs, made before the signal is sent: NULL when there is no room or memory for it. */
-static hf_lost *spare_of(hf_watch *watch, int index)
+/* Makes the object for the next replacement, before the signal is sent. NULL: there is no room or no memory for it. */
+static hf_lost *spare_of(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
     for (int i = 0; i < HF_LOST_MAX && seat->spare == NULL; i++) {
@@ -178,40 +184,42 @@ static hf_lost *spare_of(hf_watch *watch, int index)
     return seat->spare;
 }
 
-static void drop(hf_watch *watch, hf_lost *lost)
+static void drop(hf_watchdog *watch, hf_lost *lost)
 {
+    hf_assert(watch->lost[lost->slot - watch->rt->sched_count] == lost);
     watch->lost[lost->slot - watch->rt->sched_count] = NULL;
     hf_rt_free(watch->rt, lost, sizeof *lost);
 }
 
-static void send(hf_watch *watch, hf_thread *thread, hf_ask *ask)
+static void send(hf_watchdog *watch, hf_thread *thread, hf_inquiry *ask)
 {
+    hf_assert(watch->signal != 0 && thread != NULL);
     hf_env *env = watch->rt->env;
     hf_op op;
     hf_op_init(&op);
-    atomic_store(&ask->state, HF_ASK_SENT);
+    atomic_store(&ask->state, HF_INQUIRY_SENT);
     if (env->ops->thread_signal(env, &op, thread, watch->signal) != HF_OK) {
-        unsigned expected = HF_ASK_SENT;
-        (void)atomic_compare_exchange_strong(&ask->state, &expected, HF_ASK_OUTDATED);
+        unsigned expected = HF_INQUIRY_SENT;
+        (void)atomic_compare_exchange_strong(&ask->state, &expected, HF_INQUIRY_OUTDATED);
     }
 }
 
-/* True: the question may be written. An open one about another turn is withdrawn, one about this turn stands. */
-static bool begin_ask(hf_watch *watch, int index, bool again)
+/* True: a new question may be written. An open question about another turn is withdrawn; one about this turn stays. */
+static bool begin_ask(hf_watchdog *watch, int index, bool again)
 {
     hf_seat *seat = &watch->seats[index];
     hf_env *env = watch->rt->env;
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
-    if (state == HF_ASK_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
-        return atomic_compare_exchange_strong(&seat->ask.state, &state, HF_ASK_FREE);
+    if (state == HF_INQUIRY_SENT && (seat->ask.fiber != seat->seen || seat->ask.tick != seat->tick_seen)) {
+        return atomic_compare_exchange_strong(&seat->ask.state, &state, HF_INQUIRY_FREE);
     }
-    if (state == HF_ASK_SENT && again) { /* the thread blocks it, or has been slow */
+    if (state == HF_INQUIRY_SENT && again) { /* the thread blocks the signal, or was slow */
         (void)env->ops->thread_signal(env, NULL, watch->rt->scheds[index]->thread, watch->signal);
     }
-    return state != HF_ASK_SENT && state != HF_ASK_TAKEN && state != HF_ASK_GRANTED;
+    return state != HF_INQUIRY_SENT && state != HF_INQUIRY_TAKEN && state != HF_INQUIRY_GRANTED;
 }
 
-void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again)
+void hf_watchdog_ask(hf_watchdog *watch, int index, bool may_replace, bool again)
 {
     hf_seat *seat = &watch->seats[index];
     if (seat->owes_thread || !begin_ask(watch, index, again)) {
@@ -224,18 +232,18 @@ void hf_watch_ask(hf_watch *watch, int index, bool may_replace, bool again)
     send(watch, watch->rt->scheds[index]->thread, &seat->ask);
 }
 
-void hf_watch_ask_again(hf_watch *watch, hf_thread *thread, hf_ask *ask)
+void hf_watchdog_ask_again(hf_watchdog *watch, hf_thread *thread, hf_inquiry *ask)
 {
-    (void)hf_watch_evidence(ask); /* withdraws an older question */
-    if (atomic_load_explicit(&ask->state, memory_order_acquire) != HF_ASK_TAKEN) {
+    (void)hf_watchdog_evidence(ask); /* withdraws an older question */
+    if (atomic_load_explicit(&ask->state, memory_order_acquire) != HF_INQUIRY_TAKEN) {
         send(watch, thread, ask);
     }
 }
 
-const hf_evidence *hf_watch_evidence(hf_ask *ask)
+const hf_evidence *hf_watchdog_evidence(hf_inquiry *ask)
 {
-    unsigned state = HF_ASK_SENT;
-    if (!atomic_compare_exchange_strong(&ask->state, &state, HF_ASK_FREE) && state == HF_ASK_TAKEN) {
+    unsigned state = HF_INQUIRY_SENT;
+    if (!atomic_compare_exchange_strong(&ask->state, &state, HF_INQUIRY_FREE) && state == HF_INQUIRY_TAKEN) {
         return NULL;
     }
     return &ask->evidence;
@@ -246,7 +254,7 @@ const hf_evidence *hf_watch_evidence(hf_ask *ask)
 static void on_cancel(hf_sched *home, hf_msg *msg)
 {
     hf_lost *lost = HF_CONTAINER(msg, hf_lost, cancel);
-    hf_branch_mark(home, lost->job, HF_CAUSE_STUCK, "watchdog", NULL);
+    hf_branch_mark(home, lost->branch, HF_CAUSE_STUCK, "watchdog", NULL);
     atomic_store(&lost->canceling, false);
 }
 
@@ -258,35 +266,38 @@ static void on_member_lost(hf_sched *sched, hf_msg *msg)
     atomic_store(&lost->canceling, false);
 }
 
-/* L5 */
+/* fiber-L5 */
 static void tell_driver(hf_lost *lost)
 {
+    hf_assert(lost->fiber->kind == HF_FIBER_MEMBER && !atomic_load(&lost->canceling)); /* fiber-L5 */
     lost->cancel.run = on_member_lost;
     atomic_store(&lost->canceling, true);
     hf_sched_post(lost->sched, &lost->cancel);
 }
 
-static void cancel_job(hf_lost *lost)
+static void cancel_branch(hf_lost *lost)
 {
-    lost->job = lost->fiber->job;
+    hf_assert(lost->fiber->branch != NULL && !atomic_load(&lost->canceling)); /* fiber-L4 */
+    lost->branch = lost->fiber->branch;
     lost->cancel.run = on_cancel;
     atomic_store(&lost->canceling, true);
-    hf_sched_post(lost->job->scope->home, &lost->cancel);
+    hf_sched_post(lost->branch->scope->home, &lost->cancel);
 }
 
-/* The scheduler as one whose thread has not begun yet. False: the world is being stopped, try again. */
+/* Puts the scheduler into the state before its thread has begun. False: the world is being stopped, try again. */
 static bool take_scheduler(hf_runtime *rt, hf_sched *sched)
 {
     if (atomic_exchange(&rt->world_stops, 1) != 0) {
         return false;
     }
+    hf_assert(sched->current != &sched->idle && sched->current->lost != 0); /* fiber-L1 */
     sched->idle.in_lib = 0;
     __atomic_store_n(&sched->current, &sched->idle, __ATOMIC_RELEASE);
     atomic_store(&rt->world_stops, 0);
     return true;
 }
 
-static void replace(hf_watch *watch, int index)
+static void replace(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
     hf_sched *sched = watch->rt->scheds[index];
@@ -294,29 +305,31 @@ static void replace(hf_watch *watch, int index)
         return;
     }
     hf_lost *lost = seat->spare;
+    hf_assert(lost != NULL && lost == seat->ask.lost && lost->fiber == seat->ask.fiber); /* fiber-L1 */
     seat->spare = NULL;
     lost->thread = sched->thread;
     lost->ask.evidence = seat->ask.evidence;
     sched->thread = NULL;
-    hf_watch_policy_replaced(&watch->policy, index, lost->slot);
-    hf_spin_lock(&watch->jobs_lock);
+    hf_watchdog_policy_replaced(&watch->policy, index, lost->slot);
+    hf_spin_lock(&watch->posts_lock);
     watch->counted[lost->slot] = watch->counted[index];
     watch->counted[index] = NULL;
-    hf_spin_unlock(&watch->jobs_lock);
+    hf_spin_unlock(&watch->posts_lock);
     if (lost->fiber->kind == HF_FIBER_MEMBER) {
         tell_driver(lost);
     } else if (seat->wants_cancel) {
-        cancel_job(lost);
+        cancel_branch(lost);
     }
     seat->wants_cancel = false;
     seat->owes_thread = true;
     seat->has_failed = false;
-    atomic_store(&seat->ask.state, HF_ASK_FREE);
+    atomic_store(&seat->ask.state, HF_INQUIRY_FREE);
 }
 
-static void start_thread(hf_watch *watch, int index)
+static void start_thread(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
+    hf_assert(seat->owes_thread);
     hf_op op;
     hf_op_init(&op);
     if (hf_sched_thread_start(&op, watch->rt->scheds[index]) == HF_OK) {
@@ -324,18 +337,18 @@ static void start_thread(hf_watch *watch, int index)
         hf_log(watch->rt, HF_LOG_WARN, "thread_replaced", "thread=%d fiber=%" PRIu64 " name=\"%s\"", index,
                seat->ask.evidence.id, seat->ask.evidence.name);
     } else if (!seat->has_failed) {
-        seat->has_failed = true; /* tried at every look, said once */
+        seat->has_failed = true; /* tried at every look, logged once */
         hf_log(watch->rt, HF_LOG_ERROR, "thread_not_replaced", "thread=%d why=\"%s\"", index, op.message);
     }
 }
 
-void hf_watch_settle(hf_watch *watch, int index)
+void hf_watchdog_settle(hf_watchdog *watch, int index)
 {
     hf_seat *seat = &watch->seats[index];
     unsigned state = atomic_load_explicit(&seat->ask.state, memory_order_acquire);
-    if (state == HF_ASK_GRANTED) {
+    if (state == HF_INQUIRY_GRANTED) {
         replace(watch, index);
-    } else if (state == HF_ASK_OUTDATED && seat->spare != NULL) {
+    } else if (state == HF_INQUIRY_OUTDATED && seat->spare != NULL) {
         drop(watch, seat->spare);
         seat->spare = NULL;
     }
@@ -344,7 +357,7 @@ void hf_watch_settle(hf_watch *watch, int index)
     }
 }
 
-void hf_watch_reap(hf_watch *watch, bool all)
+void hf_watchdog_reap(hf_watchdog *watch, bool all)
 {
     hf_env *env = watch->rt->env;
     for (int i = 0; i < HF_LOST_MAX; i++) {
@@ -353,7 +366,7 @@ void hf_watch_reap(hf_watch *watch, bool all)
             continue;
         }
         env->ops->thread_join(env, lost->thread);  /* NULL for a spare */
-        hf_assert(!atomic_load(&lost->canceling)); /* L4 */
+        hf_assert(!atomic_load(&lost->canceling)); /* fiber-L4 */
         drop(watch, lost);
     }
 }

@@ -1,13 +1,14 @@
-/* What the watchdog decides (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It knows no
- * clock, no thread and no memory but the table that it is given; watch.c and watch_jobs.c sample, step and act.
+/* What the watchdog decides (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It
+ * has no clock, no threads, and no memory but the table that it is given. watch.c and watch_pool.c take the samples
+ * and carry out the actions.
  *
  * A slot is a place where code may be stuck:
  *
  *     0 .. sched_count-1      the schedulers' threads
  *     the next HF_LOST_MAX    threads that were lost to their fiber and replaced
- *     the others              jobs on threads of a pool that were canceled and have not returned
+ *     the others              branches on threads of a pool that were canceled and have not returned
  *
- * Times are nanoseconds of any clock that does not go back. */
+ * Times are in nanoseconds, of any clock that does not go back. */
 #ifndef HF_FIBER_WATCH_POLICY_H
 #define HF_FIBER_WATCH_POLICY_H
 
@@ -15,13 +16,14 @@
 
 #include <holdfast/runtime.h>
 
-#define HF_LOST_MAX 128 /* lost threads of a runtime at once: each costs a stack, and zombies_max acts far below */
-#define HF_WATCH_PER_SLOT_MAX 6 /* actions of one step about one slot */
-#define HF_WATCH_ACTIONS_MAX(slot_count) ((slot_count)*HF_WATCH_PER_SLOT_MAX + 2) /* the ladder: two steps at most */
-#define HF_WATCH_NEVER INT64_MAX
+#define HF_LOST_MAX 128            /* lost threads of a runtime at once; zombies_max is usually far below */
+#define HF_WATCHDOG_PER_SLOT_MAX 6 /* actions about one slot in one step */
+#define HF_WATCHDOG_ACTIONS_MAX(slot_count) \
+    ((slot_count)*HF_WATCHDOG_PER_SLOT_MAX + 2) /* and at most two of the ladder */
+#define HF_WATCHDOG_NEVER INT64_MAX
 
-/* hf_watchdog_options with the defaults filled in. A part that is off is HF_WATCH_NEVER. */
-typedef struct hf_watch_figures {
+/* hf_watchdog_options with the defaults filled in. HF_WATCHDOG_NEVER: this part is off. */
+typedef struct hf_watchdog_figures {
     int64_t stuck_ns;
     int64_t zombie_ns;
     int64_t interrupt_first_ns;
@@ -32,91 +34,93 @@ typedef struct hf_watch_figures {
     int64_t fatal_ns;
     int zombies_max;    /* 0 = no limit */
     bool may_interrupt; /* a signal was granted */
-} hf_watch_figures;
+} hf_watchdog_figures;
 
-hf_watch_figures hf_watch_figures_of(const hf_watchdog_options *options);
+hf_watchdog_figures hf_watchdog_figures_of(const hf_watchdog_options *options);
 
-/* What one slot looks like now. */
-typedef struct hf_watch_sample {
+/* The state of one slot now. */
+typedef struct hf_watchdog_sample {
     int slot;
-    uint64_t run;      /* which fiber runs; compared, not followed */
+    uint64_t run;      /* the fiber that runs; only compared */
     uint64_t progress; /* changes whenever the scheduler takes a turn */
     bool in_user;      /* the fiber is in user code, not inside the library */
     bool is_idle;      /* schedulers: runs no fiber */
-    bool is_job;       /* a job on a pool: it was canceled */
-    bool is_gone;      /* lost threads: the fiber came back to its scheduler; jobs: it has returned */
-} hf_watch_sample;
+    bool is_on_pool;   /* a branch on a pool: it was canceled */
+    bool is_gone;      /* lost threads: the fiber came back to its scheduler; branches: it has returned */
+} hf_watchdog_sample;
 
-typedef enum hf_watch_kind {
-    HF_WATCH_REPORT,     /* a fiber is stuck: say so, with its stack; once per episode */
-    HF_WATCH_CANCEL,     /* cancel its job, cause HF_CAUSE_STUCK; once */
-    HF_WATCH_INTERRUPT,  /* signal its thread */
-    HF_WATCH_REPLACE,    /* give its scheduler to a new thread; repeated until hf_watch_policy_replaced says so */
-    HF_WATCH_COUNT,      /* it is a zombie now; once, an error with its stack; the slot of an activity is free */
-    HF_WATCH_GIVE_UP,    /* no more interrupts; it stays counted */
-    HF_WATCH_UNCOUNT,    /* a zombie came back */
-    HF_WATCH_SHUTDOWN,   /* too many zombies: take no new work; once per runtime, as are the next two */
-    HF_WATCH_CANCEL_ALL, /* the grace is over */
-    HF_WATCH_FATAL       /* what is stuck will not end: call the fatal hook */
-} hf_watch_kind;
+typedef enum hf_watchdog_kind {
+    HF_WATCHDOG_REPORT,     /* a fiber is stuck: say so, with its stack; once per episode */
+    HF_WATCHDOG_CANCEL,     /* cancel its branch, cause HF_CAUSE_STUCK; once */
+    HF_WATCHDOG_INTERRUPT,  /* signal its thread */
+    HF_WATCHDOG_REPLACE,    /* give its scheduler to a new thread; repeated until hf_watchdog_policy_replaced says so */
+    HF_WATCHDOG_COUNT,      /* it is a zombie now: log an error with its stack, once; an activity's slot becomes free */
+    HF_WATCHDOG_GIVE_UP,    /* no more interrupts; it stays counted */
+    HF_WATCHDOG_UNCOUNT,    /* a zombie came back */
+    HF_WATCHDOG_SHUTDOWN,   /* too many zombies: take no new work; once per runtime, as are the next two */
+    HF_WATCHDOG_CANCEL_ALL, /* the grace is over */
+    HF_WATCHDOG_FATAL       /* the stuck code will not end: call the fatal hook */
+} hf_watchdog_kind;
 
-typedef struct hf_watch_action {
-    hf_watch_kind kind;
-    int slot;   /* -1 for the ladder */
-    int64_t ns; /* how long the fiber has not yielded; jobs: since the cancel was seen; ladder: since the threshold */
-} hf_watch_action;
+typedef struct hf_watchdog_action {
+    hf_watchdog_kind kind;
+    int slot; /* -1 for the ladder */
+    int64_t
+        ns; /* how long the fiber has not yielded; branches: since the cancel was seen; ladder: since the threshold */
+} hf_watchdog_action;
 
 /* One slot. All zero: nothing is known. */
-typedef struct hf_watch_case {
+typedef struct hf_watchdog_case {
     uint64_t run;
     uint64_t progress;
-    int64_t since_ns;    /* it has not moved since */
+    int64_t since_ns;    /* since when it has not moved */
     int64_t stuck_ns;    /* when it was found stuck; interrupts, grace and giving up count from here */
-    int64_t retry_after; /* next interrupt, so long after stuck_ns */
+    int64_t retry_after; /* time of the next interrupt, counted from stuck_ns */
     bool is_known;
-    bool is_job;
+    bool is_on_pool;
     bool is_stuck;
     bool is_counted;
     bool has_given_up;
     bool is_replaced; /* the slot is a lost thread's */
-} hf_watch_case;
+} hf_watchdog_case;
 
-/* The ladder (M12): serving -> draining -> canceling -> forced -> over. */
-typedef enum hf_watch_stage {
-    HF_WATCH_SERVING,
-    HF_WATCH_DRAINING,  /* no new work */
-    HF_WATCH_CANCELING, /* everything was canceled */
-    HF_WATCH_FORCED,    /* stuck fibers were given up: fatal as soon as nobody else runs */
-    HF_WATCH_OVER       /* fatal hook called, or no zombie left */
-} hf_watch_stage;
+/* The ladder: serving -> draining -> canceling -> forced -> over. */
+typedef enum hf_watchdog_stage {
+    HF_WATCHDOG_SERVING,
+    HF_WATCHDOG_DRAINING,  /* no new work */
+    HF_WATCHDOG_CANCELING, /* everything was canceled */
+    HF_WATCHDOG_FORCED,    /* stuck fibers were given up: fatal as soon as no other fiber runs */
+    HF_WATCHDOG_OVER       /* the fatal hook was called, or no zombie is left */
+} hf_watchdog_stage;
 
-typedef struct hf_watch_policy {
-    hf_watch_figures figures;
+typedef struct hf_watchdog_policy {
+    hf_watchdog_figures figures;
     int sched_count;
     int slot_count;
     int stuck_count; /* cases that are stuck, zombies included */
     int zombie_count;
-    hf_watch_stage stage;
-    int64_t threshold_ns; /* when the ladder began */
-    hf_watch_case *cases; /* slot_count; the caller's */
-} hf_watch_policy;
+    hf_watchdog_stage stage;
+    int64_t threshold_ns;    /* when the ladder began */
+    hf_watchdog_case *cases; /* slot_count; the caller's */
+} hf_watchdog_policy;
 
-/* `cases` is zeroed, and has room for the schedulers and lost threads at least. */
-void hf_watch_policy_init(hf_watch_policy *policy, const hf_watch_figures *figures, int sched_count,
-                          hf_watch_case *cases, int slot_count);
-/* Takes a larger table, zeroed, in place of the one it has, for more jobs; what is known is copied. */
-void hf_watch_policy_grow(hf_watch_policy *policy, hf_watch_case *cases, int slot_count);
-/* One look: every slot in use is sampled at most once. `ret_actions` has room for HF_WATCH_ACTIONS_MAX(slot_count).
- * Returns how many there are. */
-int hf_watch_policy_step(hf_watch_policy *policy, int64_t now_ns, const hf_watch_sample *samples, int sample_count,
-                         hf_watch_action *ret_actions);
+/* `cases` is zeroed, and has room at least for the schedulers and lost threads. */
+void hf_watchdog_policy_init(hf_watchdog_policy *policy, const hf_watchdog_figures *figures, int sched_count,
+                             hf_watchdog_case *cases, int slot_count);
+/* Replaces the table by a larger one, which is zeroed, and copies the cases. */
+void hf_watchdog_policy_grow(hf_watchdog_policy *policy, hf_watchdog_case *cases, int slot_count);
+/* One look. Every slot in use is sampled at most once. `ret_actions` has room for
+ * HF_WATCHDOG_ACTIONS_MAX(slot_count) actions. Returns how many there are. */
+int hf_watchdog_policy_step(hf_watchdog_policy *policy, int64_t now_ns, const hf_watchdog_sample *samples,
+                            int sample_count, hf_watchdog_action *ret_actions);
 /* The stuck fiber of scheduler `slot` keeps its thread as `lost_slot`; the scheduler has a new one. */
-void hf_watch_policy_replaced(hf_watch_policy *policy, int slot, int lost_slot);
-/* Whether time alone can change nothing: nobody is stuck and no ladder is under way. */
-bool hf_watch_policy_is_calm(const hf_watch_policy *policy);
-/* When the next step is due if nothing moves before; in the past where each look may change something. HF_WATCH_NEVER. */
-int64_t hf_watch_policy_next(const hf_watch_policy *policy);
-static inline int hf_watch_job_first(const hf_watch_policy *policy) /* slot of the first job */
+void hf_watchdog_policy_replaced(hf_watchdog_policy *policy, int slot, int lost_slot);
+/* Whether time alone changes nothing: nothing is stuck, and no ladder is under way. */
+bool hf_watchdog_policy_is_calm(const hf_watchdog_policy *policy);
+/* When the next step is due if nothing moves before; HF_WATCHDOG_NEVER = not by time alone. It is in the past if
+ * every look may change something. */
+int64_t hf_watchdog_policy_next(const hf_watchdog_policy *policy);
+static inline int hf_watchdog_pool_first(const hf_watchdog_policy *policy) /* slot of the first branch */
 {
     return policy->sched_count + HF_LOST_MAX;
 }

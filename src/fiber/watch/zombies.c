@@ -4,7 +4,8 @@
 
 hf_status hf_zombies_get(hf_op *op, hf_runtime *rt, hf_zombies *ret_zombies)
 {
-    ret_zombies->count = hf_watch_list(rt, &ret_zombies->all, &ret_zombies->room);
+    ret_zombies->count = hf_watchdog_list(rt, &ret_zombies->all, &ret_zombies->room);
+    hf_assert(ret_zombies->count <= (int)ret_zombies->room);
     return ret_zombies->count >= 0 ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a list of zombies");
 }
 

@@ -86,7 +86,7 @@ static void no_place_for_a_value_or_a_collector_is_misuse(void **state)
 static hf_status look_at_nothing(void *arg)
 {
     (void)arg;
-    REFUSED(hf_branch_status(NULL), HF_ERR_MISUSE, "needs a job");
+    REFUSED(hf_branch_status(NULL), HF_ERR_MISUSE, "needs a branch");
     HF_CHECK(!hf_branch_is_done(NULL) && hf_branch_failure(NULL) == NULL && hf_branch_index(NULL) == 0);
     hf_tally tally = hf_scope_tally(NULL);
     HF_CHECK(tally.forked == 0 && tally.running == 0 && tally.ok == 0 && tally.failed == 0 && tally.canceled == 0);
@@ -212,7 +212,7 @@ static void the_simulator_refuses_in_sentences(void **state)
     HF_CHECK(strcmp(hf_error()->where, "hf_sim_file_get") == 0);
     REFUSED(hf_sim_restart(NULL), HF_ERR_MISUSE, "a simulated environment");
     REFUSED(hf_sim_raise(NULL, SIGTERM), HF_ERR_MISUSE, "a simulated environment");
-    REFUSED(hf_sim_raise(env, 0), HF_ERR_INVALID, "0 is no signal");
+    REFUSED(hf_sim_raise(env, 0), HF_ERR_INVALID, "0 is not a signal");
     REFUSED(hf_sim_raise(env, SIGTERM), HF_ERR_NOT_FOUND, "nobody has signal 15 open");
 }
 

@@ -403,6 +403,7 @@ static hf_status shields(void *arg)
     return HF_OK;
 }
 
+/* fiber-C2 */
 static void a_shield_keeps_cancels_out_for_its_bound_and_no_longer(void **state)
 {
     (void)state;
@@ -550,6 +551,7 @@ static hf_status deep_tree(void *arg)
     return HF_OK;
 }
 
+/* fiber-C2 */
 static void a_cancel_goes_down_a_deep_tree(void **state)
 {
     (void)state;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/op.h"
+#include "env/sim/sim.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -147,11 +148,41 @@ static void a_status_of_ones_own_has_a_word_with_its_number(void **state)
     }
 }
 
+static hf_env *poor; /* the environment whose memory runs out */
+
+static hf_status fail_without_memory(void *arg)
+{
+    (void)arg;
+    hf_sim_fail_allocation(poor, 1, false);
+    return HF_ERR_IO;
+}
+
+static hf_status join_the_failed(void *arg)
+{
+    (void)arg;
+    HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+    HF_TRY(hf_scope_open(&scope));
+    HF_TRY(hf_fork(scope, fail_without_memory, NULL));
+    hf_status status = hf_join(scope);
+    HF_CHECK_SAY(status == HF_ERR_NOMEM, "the join returned %s", hf_status_name(status));
+    HF_CHECK(hf_error() != NULL && hf_error()->status == HF_ERR_NOMEM);
+    return HF_OK;
+}
+
+/* The child's failure is lost for want of memory, but not that it failed. */
+static void a_join_fails_even_without_memory_for_the_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(hf_sim_new(&poor, .seed = 1), HF_OK);
+    assert_int_equal(hf_run(join_the_failed, NULL, .env = poor, .threads = 1), HF_OK);
+    hf_sim_free(poor);
+}
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(asking_for_the_text_changes_nothing),
         cmocka_unit_test(a_status_of_ones_own_has_a_word_with_its_number),
+        cmocka_unit_test(a_join_fails_even_without_memory_for_the_failure),
     };
     return hf_test_main("error", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }

@@ -130,7 +130,7 @@ static hf_status hold_past_the_bound(void *arg)
     for (int key = 0; key < 20; key++) {
         HF_TRY(hf_key_unlock(guards[key]));
         size_t held = (size_t)(19 - key);
-        HF_CHECK(hf_keylock_count(keylock) <= held + 3); /* S11: the bound is over idle entries */
+        HF_CHECK(hf_keylock_count(keylock) <= held + 3); /* S11, fiber-K2: the bound is over idle entries */
         HF_CHECK(hf_keylock_count(keylock) >= held);
     }
     HF_CHECK(hf_keylock_count(keylock) == 3);

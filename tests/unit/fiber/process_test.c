@@ -92,6 +92,7 @@ static hf_status exits_body(void *arg)
     return HF_OK;
 }
 
+/* fiber-E2: a child may end before anybody waits for it */
 static void exit_codes_and_signals_are_told(void **state)
 {
     (void)state;

@@ -15,8 +15,8 @@ static const int64_t MS = INT64_C(1000000);
 
 /* Schedulers and lost threads as the policy sees them, and what it did. */
 typedef struct world {
-    hf_watch_policy policy;
-    hf_watch_case cases[SLOTS];
+    hf_watchdog_policy policy;
+    hf_watchdog_case cases[SLOTS];
     int64_t now;
     int64_t tick;
     int threads;
@@ -34,7 +34,7 @@ typedef struct world {
     bool replaces; /* REPLACE is granted at once */
     int count;
     struct {
-        hf_watch_action action;
+        hf_watchdog_action action;
         int64_t when;
     } happened[HAPPENED_MAX];
 } world;
@@ -43,8 +43,8 @@ static world *world_new(hf_watchdog_options options)
 {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
-    hf_watch_figures figures = hf_watch_figures_of(&options);
-    hf_watch_policy_init(&w->policy, &figures, THREADS, w->cases, SLOTS);
+    hf_watchdog_figures figures = hf_watchdog_figures_of(&options);
+    hf_watchdog_policy_init(&w->policy, &figures, THREADS, w->cases, SLOTS);
     w->now = 5 * SECOND;
     w->tick = 20 * MS;
     w->threads = THREADS;
@@ -71,7 +71,7 @@ static void replace(world *w, int slot)
 {
     int lost = lost_free(w);
     if (lost >= 0) {
-        hf_watch_policy_replaced(&w->policy, slot, lost);
+        hf_watchdog_policy_replaced(&w->policy, slot, lost);
         w->is_lost[lost] = true;
         w->at[lost].spins = true;
         w->at[slot].spins = false;
@@ -80,35 +80,35 @@ static void replace(world *w, int slot)
 
 static void look(world *w)
 {
-    static hf_watch_sample samples[SLOTS];
-    static hf_watch_action actions[HF_WATCH_ACTIONS_MAX(SLOTS)];
+    static hf_watchdog_sample samples[SLOTS];
+    static hf_watchdog_action actions[HF_WATCHDOG_ACTIONS_MAX(SLOTS)];
     int count = 0;
     for (int i = 0; i < w->threads; i++) {
         w->at[i].progress += !w->at[i].spins;
-        samples[count++] = (hf_watch_sample){.slot = i,
-                                             .run = w->at[i].run,
-                                             .progress = w->at[i].progress,
-                                             .in_user = !w->at[i].in_lib,
-                                             .is_idle = w->at[i].idle};
+        samples[count++] = (hf_watchdog_sample){.slot = i,
+                                                .run = w->at[i].run,
+                                                .progress = w->at[i].progress,
+                                                .in_user = !w->at[i].in_lib,
+                                                .is_idle = w->at[i].idle};
     }
     for (int i = THREADS; i < THREADS + HF_LOST_MAX; i++) {
         if (w->is_lost[i]) {
-            samples[count++] = (hf_watch_sample){.slot = i, .in_user = true, .is_gone = w->is_back[i]};
+            samples[count++] = (hf_watchdog_sample){.slot = i, .in_user = true, .is_gone = w->is_back[i]};
             w->is_lost[i] = !w->is_back[i];
             w->is_back[i] = false;
         }
     }
     for (int i = 0; i < JOBS; i++) {
         if (w->is_canceled[i]) {
-            samples[count++] = (hf_watch_sample){
-                .slot = FIRST_JOB + i, .in_user = true, .is_job = true, .is_gone = w->has_returned[i]};
+            samples[count++] = (hf_watchdog_sample){
+                .slot = FIRST_JOB + i, .in_user = true, .is_on_pool = true, .is_gone = w->has_returned[i]};
             w->is_canceled[i] = !w->has_returned[i];
             w->has_returned[i] = false;
         }
     }
-    int done = hf_watch_policy_step(&w->policy, w->now, samples, count, actions);
+    int done = hf_watchdog_policy_step(&w->policy, w->now, samples, count, actions);
     for (int i = 0; i < done; i++) {
-        if (actions[i].kind == HF_WATCH_REPLACE) {
+        if (actions[i].kind == HF_WATCHDOG_REPLACE) {
             if (w->replaces) {
                 replace(w, actions[i].slot);
             }
@@ -128,7 +128,7 @@ static void run_for(world *w, int64_t ns)
     }
 }
 
-static int count_of(const world *w, hf_watch_kind kind)
+static int count_of(const world *w, hf_watchdog_kind kind)
 {
     int count = 0;
     for (int i = 0; i < w->count; i++) {
@@ -138,7 +138,7 @@ static int count_of(const world *w, hf_watch_kind kind)
 }
 
 /* When `kind` happened for the n-th time, since `from`; -1 = it did not. */
-static int64_t when_of(const world *w, hf_watch_kind kind, int n, int64_t from)
+static int64_t when_of(const world *w, hf_watchdog_kind kind, int n, int64_t from)
 {
     for (int i = 0; i < w->count; i++) {
         if (w->happened[i].action.kind == kind && n-- == 0) {
@@ -168,9 +168,9 @@ static void T18_a_fiber_that_does_not_yield_is_reported_once(void **state)
     w->at[2].spins = true;
     run_for(w, 9 * SECOND);
     assert_int_equal(w->count, 1);
-    assert_int_equal(w->happened[0].action.kind, HF_WATCH_REPORT);
+    assert_int_equal(w->happened[0].action.kind, HF_WATCHDOG_REPORT);
     assert_int_equal(w->happened[0].action.slot, 2);
-    is_about(w, when_of(w, HF_WATCH_REPORT, 0, begin), 2 * SECOND);
+    is_about(w, when_of(w, HF_WATCHDOG_REPORT, 0, begin), 2 * SECOND);
     assert_true(w->happened[0].action.ns >= 2 * SECOND);
     free(w);
 }
@@ -184,7 +184,7 @@ static void T18_another_episode_is_another_report(void **state)
         run_for(w, 3 * SECOND);
         w->at[0].spins = false;
         run_for(w, SECOND);
-        assert_int_equal(count_of(w, HF_WATCH_REPORT), i + 1);
+        assert_int_equal(count_of(w, HF_WATCHDOG_REPORT), i + 1);
     }
     assert_int_equal(w->policy.stuck_count, 0);
     assert_int_equal(w->count, 3);
@@ -204,7 +204,7 @@ static void T18_who_moves_or_sleeps_is_not_stuck(void **state)
         w->at[2].spins = !w->at[2].spins;
     }
     assert_int_equal(w->count, 0);
-    assert_true(hf_watch_policy_is_calm(&w->policy));
+    assert_true(hf_watchdog_policy_is_calm(&w->policy));
     free(w);
 }
 
@@ -230,14 +230,14 @@ static void T13_cancel_and_interrupt_come_at_once_and_the_interrupt_again_at_1_2
     look(w);
     w->at[1].spins = true;
     run_for(w, 260 * SECOND);
-    int64_t stuck = when_of(w, HF_WATCH_REPORT, 0, 0);
-    assert_int_equal(w->happened[0].action.kind, HF_WATCH_REPORT);
-    assert_int_equal(w->happened[1].action.kind, HF_WATCH_CANCEL);
-    assert_int_equal(w->happened[2].action.kind, HF_WATCH_INTERRUPT);
-    assert_int_equal(count_of(w, HF_WATCH_CANCEL), 1);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), sizeof AT / sizeof *AT);
+    int64_t stuck = when_of(w, HF_WATCHDOG_REPORT, 0, 0);
+    assert_int_equal(w->happened[0].action.kind, HF_WATCHDOG_REPORT);
+    assert_int_equal(w->happened[1].action.kind, HF_WATCHDOG_CANCEL);
+    assert_int_equal(w->happened[2].action.kind, HF_WATCHDOG_INTERRUPT);
+    assert_int_equal(count_of(w, HF_WATCHDOG_CANCEL), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), sizeof AT / sizeof *AT);
     for (int i = 0; i < (int)(sizeof AT / sizeof *AT); i++) {
-        is_about(w, when_of(w, HF_WATCH_INTERRUPT, i, stuck), AT[i] * SECOND);
+        is_about(w, when_of(w, HF_WATCHDOG_INTERRUPT, i, stuck), AT[i] * SECOND);
     }
     free(w);
 }
@@ -252,10 +252,10 @@ static void T13_the_join_returns_early_when_the_fiber_ends(void **state)
     run_for(w, 2 * SECOND + 500 * MS); /* stuck since half a second: one interrupt */
     w->is_back[THREADS] = true;
     run_for(w, 100 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 1);
-    assert_int_equal(count_of(w, HF_WATCH_COUNT), 0);
-    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 0);
-    assert_true(hf_watch_policy_is_calm(&w->policy));
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_UNCOUNT), 0);
+    assert_true(hf_watchdog_policy_is_calm(&w->policy));
     free(w);
 }
 
@@ -266,13 +266,13 @@ static void T13_a_late_look_interrupts_once_and_keeps_the_plan(void **state)
     look(w);
     w->at[0].spins = true;
     run_for(w, 2 * SECOND + 200 * MS);
-    int64_t stuck = when_of(w, HF_WATCH_REPORT, 0, 0);
+    int64_t stuck = when_of(w, HF_WATCHDOG_REPORT, 0, 0);
     w->now = stuck + 9 * SECOND; /* 1, 2, 4 and 8 are over */
     look(w);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 2);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 2);
     run_for(w, 8 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 3);
-    is_about(w, when_of(w, HF_WATCH_INTERRUPT, 2, stuck), 16 * SECOND);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 3);
+    is_about(w, when_of(w, HF_WATCHDOG_INTERRUPT, 2, stuck), 16 * SECOND);
     free(w);
 }
 
@@ -283,7 +283,7 @@ static void T13_retries_can_be_switched_off(void **state)
     look(w);
     w->at[0].spins = true;
     run_for(w, 300 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 1);
     free(w);
 }
 
@@ -298,12 +298,12 @@ static void T14_zombie_is_counted_once_after_the_grace_period(void **state)
         look(w);
         w->at[3].spins = true;
         run_for(w, 11 * SECOND);
-        assert_int_equal(count_of(w, HF_WATCH_COUNT), 0);
+        assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 0);
         assert_int_equal(w->policy.zombie_count, 0);
         run_for(w, 500 * SECOND);
-        assert_int_equal(count_of(w, HF_WATCH_COUNT), 1);
+        assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 1);
         assert_int_equal(w->policy.zombie_count, 1);
-        assert_int_equal(count_of(w, HF_WATCH_REPORT), 1);
+        assert_int_equal(count_of(w, HF_WATCHDOG_REPORT), 1);
         free(w);
     }
 }
@@ -315,8 +315,8 @@ static void X13_the_grace_period_has_a_timer_of_its_own(void **state)
     look(w);
     w->at[0].spins = true;
     run_for(w, 30 * SECOND);
-    int64_t stuck = when_of(w, HF_WATCH_REPORT, 0, 0);
-    is_about(w, when_of(w, HF_WATCH_COUNT, 0, stuck), 10 * SECOND); /* not at 16, with the next interrupt */
+    int64_t stuck = when_of(w, HF_WATCHDOG_REPORT, 0, 0);
+    is_about(w, when_of(w, HF_WATCHDOG_COUNT, 0, stuck), 10 * SECOND); /* not at 16, with the next interrupt */
     free(w);
 }
 
@@ -329,13 +329,13 @@ static void T14_give_up_ends_the_interrupts_and_the_zombie_stays_counted(void **
     look(w);
     w->at[0].spins = true;
     run_for(w, 3605 * SECOND);
-    int64_t stuck = when_of(w, HF_WATCH_REPORT, 0, 0);
-    is_about(w, when_of(w, HF_WATCH_GIVE_UP, 0, stuck), 3600 * SECOND);
-    int interrupts = count_of(w, HF_WATCH_INTERRUPT);
+    int64_t stuck = when_of(w, HF_WATCHDOG_REPORT, 0, 0);
+    is_about(w, when_of(w, HF_WATCHDOG_GIVE_UP, 0, stuck), 3600 * SECOND);
+    int interrupts = count_of(w, HF_WATCHDOG_INTERRUPT);
     assert_true(interrupts > 60);
     run_for(w, 7200 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), interrupts);
-    assert_int_equal(count_of(w, HF_WATCH_GIVE_UP), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), interrupts);
+    assert_int_equal(count_of(w, HF_WATCHDOG_GIVE_UP), 1);
     assert_int_equal(w->policy.zombie_count, 1);
     free(w);
 }
@@ -353,8 +353,8 @@ static void T15_a_zombie_that_ends_later_is_uncounted(void **state)
         w->is_back[THREADS] = true;
         run_for(w, SECOND);
         assert_int_equal(w->policy.zombie_count, 0);
-        assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 1);
-        assert_true(hf_watch_policy_is_calm(&w->policy));
+        assert_int_equal(count_of(w, HF_WATCHDOG_UNCOUNT), 1);
+        assert_true(hf_watchdog_policy_is_calm(&w->policy));
         free(w);
     }
 }
@@ -369,9 +369,9 @@ static void T15_without_a_signal_a_zombie_is_uncounted_when_its_thread_moves(voi
     w->at[0].spins = false;
     run_for(w, SECOND);
     assert_int_equal(w->policy.zombie_count, 0);
-    assert_int_equal(count_of(w, HF_WATCH_REPORT), 1);
-    assert_int_equal(count_of(w, HF_WATCH_COUNT), 1);
-    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_REPORT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_UNCOUNT), 1);
     assert_int_equal(w->count, 3); /* no cancel, no interrupt, no giving up */
     free(w);
 }
@@ -395,7 +395,7 @@ static void T17_the_thread_of_a_zombie_is_replaced_and_serves_on(void **state)
     w->at[1].spins = true; /* no room: it stays where it is, and is counted all the same */
     run_for(w, 13 * SECOND);
     assert_int_equal(w->policy.zombie_count, HF_LOST_MAX + 1);
-    assert_int_equal(w->policy.stage, HF_WATCH_SERVING);
+    assert_int_equal(w->policy.stage, HF_WATCHDOG_SERVING);
     free(w);
 }
 
@@ -414,7 +414,7 @@ static void T17_a_fiber_inside_the_library_is_not_replaced(void **state)
     run_for(w, 100 * MS);
     assert_true(w->is_lost[THREADS]);
     assert_int_equal(w->policy.zombie_count, 1);
-    assert_int_equal(count_of(w, HF_WATCH_REPORT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_REPORT), 1);
     free(w);
 }
 
@@ -438,11 +438,11 @@ static void X12_the_ladder_starts_at_the_threshold_and_not_beyond_it(void **stat
     world *w = with_signal((hf_watchdog_options){0});
     make_zombies(w, 9);
     assert_int_equal(w->policy.zombie_count, 9);
-    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 0);
     w->at[0].spins = true;
     run_for(w, 12 * SECOND + 100 * MS);
     assert_int_equal(w->policy.zombie_count, 10);
-    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 1);
     free(w);
 }
 
@@ -452,14 +452,14 @@ static void T16_the_ladder_drains_then_cancels_then_ends_the_process(void **stat
     world *w = with_signal((hf_watchdog_options){.zombies_max = 3});
     make_zombies(w, 3);
     run_for(w, 70 * SECOND);
-    int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+    int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
     assert_true(begin > 0);
-    is_about(w, when_of(w, HF_WATCH_CANCEL_ALL, 0, begin), 10 * SECOND);
-    is_about(w, when_of(w, HF_WATCH_FATAL, 0, begin), 60 * SECOND); /* others kept running to the last */
+    is_about(w, when_of(w, HF_WATCHDOG_CANCEL_ALL, 0, begin), 10 * SECOND);
+    is_about(w, when_of(w, HF_WATCHDOG_FATAL, 0, begin), 60 * SECOND); /* others kept running to the last */
     run_for(w, 600 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 1);
-    assert_int_equal(count_of(w, HF_WATCH_CANCEL_ALL), 1);
-    assert_int_equal(count_of(w, HF_WATCH_FATAL), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_CANCEL_ALL), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 1);
     free(w);
 }
 
@@ -472,8 +472,8 @@ static void T16_when_nobody_else_runs_the_force_period_is_the_end(void **state)
         w->at[i].idle = true;
     }
     run_for(w, 30 * SECOND);
-    int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
-    is_about(w, when_of(w, HF_WATCH_FATAL, 0, begin), 15 * SECOND);
+    int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
+    is_about(w, when_of(w, HF_WATCHDOG_FATAL, 0, begin), 15 * SECOND);
     free(w);
 }
 
@@ -483,9 +483,9 @@ static void T16_no_interrupt_after_the_force_period(void **state)
     world *w = with_signal((hf_watchdog_options){.zombies_max = 1, .interrupt_max = hf_seconds(1)});
     make_zombies(w, 1);
     run_for(w, 20 * SECOND);
-    int interrupts = count_of(w, HF_WATCH_INTERRUPT);
+    int interrupts = count_of(w, HF_WATCHDOG_INTERRUPT);
     run_for(w, 20 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), interrupts);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), interrupts);
     free(w);
 }
 
@@ -495,13 +495,13 @@ static void T16_zombies_that_end_in_time_spare_the_process(void **state)
     world *w = with_signal((hf_watchdog_options){.zombies_max = 2});
     make_zombies(w, 2);
     run_for(w, 12 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_CANCEL_ALL), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_CANCEL_ALL), 1);
     w->is_back[THREADS] = w->is_back[THREADS + 1] = true;
     run_for(w, 200 * SECOND);
     assert_int_equal(w->policy.zombie_count, 0);
-    assert_int_equal(count_of(w, HF_WATCH_FATAL), 0);
-    assert_int_equal(w->policy.stage, HF_WATCH_OVER);
-    assert_true(hf_watch_policy_is_calm(&w->policy));
+    assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 0);
+    assert_int_equal(w->policy.stage, HF_WATCHDOG_OVER);
+    assert_true(hf_watchdog_policy_is_calm(&w->policy));
     free(w);
 }
 
@@ -531,16 +531,16 @@ static void T20_the_figures_of_the_ladder_can_be_set(void **state)
         run_for(w, 3 * SECOND);
         w->at[0].idle = true; /* its new thread has nothing to do */
         run_for(w, 120 * SECOND);
-        int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+        int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
         if (ROWS[i].cancel_at >= 0) {
-            is_about(w, when_of(w, HF_WATCH_CANCEL_ALL, 0, begin), ROWS[i].cancel_at * SECOND);
+            is_about(w, when_of(w, HF_WATCHDOG_CANCEL_ALL, 0, begin), ROWS[i].cancel_at * SECOND);
         } else {
-            assert_int_equal(count_of(w, HF_WATCH_CANCEL_ALL), 0);
+            assert_int_equal(count_of(w, HF_WATCHDOG_CANCEL_ALL), 0);
         }
         if (ROWS[i].fatal_at >= 0) {
-            is_about(w, when_of(w, HF_WATCH_FATAL, 0, begin), ROWS[i].fatal_at * SECOND);
+            is_about(w, when_of(w, HF_WATCHDOG_FATAL, 0, begin), ROWS[i].fatal_at * SECOND);
         } else {
-            assert_int_equal(count_of(w, HF_WATCH_FATAL), 0);
+            assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 0);
         }
         free(w);
     }
@@ -562,7 +562,7 @@ static void N1_a_fiber_that_ignores_cancel_and_spins(void **state)
     run_for(w, 200 * MS);
     assert_int_equal(w->policy.zombie_count, 1);
     run_for(w, 60 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_COUNT), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 1);
     for (int i = 0; i < w->count; i++) { /* the others were left alone */
         assert_true(w->happened[i].action.slot == 1 || w->happened[i].action.slot == THREADS);
     }
@@ -578,8 +578,8 @@ static void N2_ten_such_fibers_end_the_process_within_61_seconds(void **state)
     world *w = with_signal((hf_watchdog_options){0});
     make_zombies(w, 10);
     run_for(w, 70 * SECOND);
-    int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
-    int64_t fatal = when_of(w, HF_WATCH_FATAL, 0, begin);
+    int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
+    int64_t fatal = when_of(w, HF_WATCHDOG_FATAL, 0, begin);
     assert_true(fatal >= 0 && fatal <= 61 * SECOND);
     free(w);
 }
@@ -591,8 +591,8 @@ static void N2_without_a_limit_it_keeps_serving(void **state)
     make_zombies(w, 40);
     run_for(w, 100 * SECOND);
     assert_int_equal(w->policy.zombie_count, 40);
-    assert_int_equal(w->policy.stage, HF_WATCH_SERVING);
-    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 0);
+    assert_int_equal(w->policy.stage, HF_WATCHDOG_SERVING);
+    assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 0);
     free(w);
 }
 
@@ -604,13 +604,13 @@ static void N3_give_up_leaves_a_counted_zombie_and_a_free_slot(void **state)
     look(w);
     w->at[2].spins = true;
     run_for(w, 40 * SECOND);
-    int interrupts = count_of(w, HF_WATCH_INTERRUPT);
+    int interrupts = count_of(w, HF_WATCHDOG_INTERRUPT);
     run_for(w, 400 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), interrupts);
-    assert_int_equal(count_of(w, HF_WATCH_GIVE_UP), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), interrupts);
+    assert_int_equal(count_of(w, HF_WATCHDOG_GIVE_UP), 1);
     assert_int_equal(w->policy.zombie_count, 1);
     assert_false(w->at[2].spins);
-    assert_false(hf_watch_policy_is_calm(&w->policy)); /* its end is still looked for */
+    assert_false(hf_watchdog_policy_is_calm(&w->policy)); /* its end is still looked for */
     free(w);
 }
 
@@ -627,14 +627,14 @@ static void T13_a_canceled_job_is_interrupted_at_once_and_again_at_1_2_4_8(void 
     look(w); /* not two seconds later, as for a fiber */
     int64_t begin = w->now;
     assert_int_equal(w->count, 1);
-    assert_int_equal(w->happened[0].action.kind, HF_WATCH_INTERRUPT);
+    assert_int_equal(w->happened[0].action.kind, HF_WATCHDOG_INTERRUPT);
     assert_int_equal(w->happened[0].action.slot, FIRST_JOB + 3);
     run_for(w, 260 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), sizeof AT / sizeof *AT);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), sizeof AT / sizeof *AT);
     for (int i = 0; i < (int)(sizeof AT / sizeof *AT); i++) {
-        is_about(w, when_of(w, HF_WATCH_INTERRUPT, i, begin), AT[i] * SECOND);
+        is_about(w, when_of(w, HF_WATCHDOG_INTERRUPT, i, begin), AT[i] * SECOND);
     }
-    assert_int_equal(count_of(w, HF_WATCH_REPORT) + count_of(w, HF_WATCH_CANCEL), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_REPORT) + count_of(w, HF_WATCHDOG_CANCEL), 0);
     free(w);
 }
 
@@ -648,13 +648,13 @@ static void T14_a_canceled_job_is_a_zombie_after_the_grace_and_given_up_after_an
         look(w);
         int64_t begin = w->now;
         run_for(w, 7200 * SECOND);
-        is_about(w, when_of(w, HF_WATCH_COUNT, 0, begin), 10 * SECOND);
-        assert_int_equal(count_of(w, HF_WATCH_COUNT), 1);
+        is_about(w, when_of(w, HF_WATCHDOG_COUNT, 0, begin), 10 * SECOND);
+        assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 1);
         assert_int_equal(w->policy.zombie_count, 1);
-        assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), signal != 0 ? 66 : 0); /* 0, 1 ... 64, then each minute */
-        assert_int_equal(count_of(w, HF_WATCH_GIVE_UP), signal);
+        assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), signal != 0 ? 66 : 0); /* 0, 1 ... 64, then each minute */
+        assert_int_equal(count_of(w, HF_WATCHDOG_GIVE_UP), signal);
         if (signal != 0) {
-            is_about(w, when_of(w, HF_WATCH_GIVE_UP, 0, begin), 3600 * SECOND);
+            is_about(w, when_of(w, HF_WATCHDOG_GIVE_UP, 0, begin), 3600 * SECOND);
         }
         free(w);
     }
@@ -669,16 +669,16 @@ static void T15_a_job_that_returns_is_forgotten_and_uncounted(void **state)
     w->has_returned[0] = true; /* it heard of its cancel */
     run_for(w, 11 * SECOND);
     assert_int_equal(w->policy.zombie_count, 1);
-    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_UNCOUNT), 0);
     w->has_returned[1] = true;
     run_for(w, SECOND);
     assert_int_equal(w->policy.zombie_count, 0);
-    assert_int_equal(count_of(w, HF_WATCH_UNCOUNT), 1);
-    assert_true(hf_watch_policy_is_calm(&w->policy));
+    assert_int_equal(count_of(w, HF_WATCHDOG_UNCOUNT), 1);
+    assert_true(hf_watchdog_policy_is_calm(&w->policy));
     w->is_canceled[1] = true; /* another job in the same slot begins anew */
     run_for(w, 9 * SECOND);
     assert_int_equal(w->policy.zombie_count, 0);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 1 + 5 + 5);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 1 + 5 + 5);
     free(w);
 }
 
@@ -697,14 +697,14 @@ static void T16_ten_zombies_of_both_kinds_begin_the_shutdown(void **state)
         }
         run_for(w, 100 * SECOND);
         assert_int_equal(w->policy.zombie_count, 9);
-        assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 0);
+        assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 0);
         w->is_canceled[JOBS - 1] = true;
         run_for(w, 10 * SECOND + w->tick);
-        assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN), 1);
-        int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+        assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN), 1);
+        int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
         run_for(w, 61 * SECOND);
-        is_about(w, when_of(w, HF_WATCH_CANCEL_ALL, 0, begin), 10 * SECOND);
-        assert_int_equal(count_of(w, HF_WATCH_FATAL), 1);
+        is_about(w, when_of(w, HF_WATCHDOG_CANCEL_ALL, 0, begin), 10 * SECOND);
+        assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 1);
         free(w);
     }
 }
@@ -718,14 +718,14 @@ static void T16_a_job_that_still_cleans_up_holds_the_end_back(void **state)
     }
     w->is_canceled[0] = true;
     run_for(w, 11 * SECOND);
-    int64_t begin = when_of(w, HF_WATCH_SHUTDOWN, 0, 0);
+    int64_t begin = when_of(w, HF_WATCHDOG_SHUTDOWN, 0, 0);
     w->now = begin + 11 * SECOND;
     w->is_canceled[1] = true; /* canceled with everything else */
     run_for(w, 5 * SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_FATAL), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 0);
     w->has_returned[1] = true;
     run_for(w, SECOND);
-    assert_int_equal(count_of(w, HF_WATCH_FATAL), 1);
+    assert_int_equal(count_of(w, HF_WATCHDOG_FATAL), 1);
     free(w);
 }
 
@@ -738,7 +738,7 @@ static void T16_zombies_max_off_counts_jobs_and_ends_nothing(void **state)
     }
     run_for(w, 200 * SECOND);
     assert_int_equal(w->policy.zombie_count, JOBS);
-    assert_int_equal(count_of(w, HF_WATCH_SHUTDOWN) + count_of(w, HF_WATCH_FATAL), 0);
+    assert_int_equal(count_of(w, HF_WATCHDOG_SHUTDOWN) + count_of(w, HF_WATCHDOG_FATAL), 0);
     free(w);
 }
 
@@ -750,7 +750,7 @@ static void jobs_are_watched_when_fibers_are_not(void **state)
     w->is_canceled[0] = true;
     run_for(w, 11 * SECOND);
     assert_int_equal(w->policy.zombie_count, 1);
-    assert_int_equal(count_of(w, HF_WATCH_INTERRUPT), 5);
+    assert_int_equal(count_of(w, HF_WATCHDOG_INTERRUPT), 5);
     free(w);
 }
 
@@ -761,17 +761,17 @@ static void a_larger_table_keeps_what_is_known(void **state)
     w->policy.slot_count = FIRST_JOB + 1;
     w->is_canceled[0] = true;
     run_for(w, 11 * SECOND);
-    static hf_watch_case larger[SLOTS];
+    static hf_watchdog_case larger[SLOTS];
     memset(larger, 0, sizeof larger);
-    hf_watch_policy_grow(&w->policy, larger, SLOTS);
+    hf_watchdog_policy_grow(&w->policy, larger, SLOTS);
     w->is_canceled[JOBS - 1] = true;
     run_for(w, 11 * SECOND);
     assert_int_equal(w->policy.zombie_count, 2);
-    assert_int_equal(count_of(w, HF_WATCH_COUNT), 2);
+    assert_int_equal(count_of(w, HF_WATCHDOG_COUNT), 2);
     free(w);
 }
 
-/* Where only jobs are watched nobody looks every tick: stepping when hf_watch_policy_next says so does the same. */
+/* Where only jobs are watched nobody looks every tick: stepping when hf_watchdog_policy_next says so does the same. */
 static void looks_that_are_planned_do_what_looks_at_every_tick_do(void **state)
 {
     (void)state;
@@ -788,15 +788,15 @@ static void looks_that_are_planned_do_what_looks_at_every_tick_do(void **state)
         look(planned);
         run_for(often, 4000 * SECOND);
         int looks = 0;
-        for (int64_t next = 0; (next = hf_watch_policy_next(&planned->policy)) != HF_WATCH_NEVER; looks++) {
-            assert_true(next > planned->now || planned->policy.stage == HF_WATCH_FORCED);
+        for (int64_t next = 0; (next = hf_watchdog_policy_next(&planned->policy)) != HF_WATCHDOG_NEVER; looks++) {
+            assert_true(next > planned->now || planned->policy.stage == HF_WATCHDOG_FORCED);
             planned->now = next > planned->now ? next : planned->now + SECOND;
             look(planned);
         }
         assert_true(looks < 100);
         assert_int_equal(often->count, planned->count);
         for (int i = 0; i < often->count; i++) {
-            assert_memory_equal(&often->happened[i].action, &planned->happened[i].action, sizeof(hf_watch_action));
+            assert_memory_equal(&often->happened[i].action, &planned->happened[i].action, sizeof(hf_watchdog_action));
             assert_int_equal(often->happened[i].when, planned->happened[i].when);
         }
         free(often);
@@ -824,8 +824,8 @@ static void check_always(const world *w)
     }
     HF_CHECK(zombies == w->policy.zombie_count);
     HF_CHECK(stuck == w->policy.stuck_count);
-    HF_CHECK(count_of(w, HF_WATCH_COUNT) - count_of(w, HF_WATCH_UNCOUNT) == zombies);
-    HF_CHECK(count_of(w, HF_WATCH_SHUTDOWN) <= 1 && count_of(w, HF_WATCH_FATAL) <= 1);
+    HF_CHECK(count_of(w, HF_WATCHDOG_COUNT) - count_of(w, HF_WATCHDOG_UNCOUNT) == zombies);
+    HF_CHECK(count_of(w, HF_WATCHDOG_SHUTDOWN) <= 1 && count_of(w, HF_WATCHDOG_FATAL) <= 1);
 }
 
 static void one_world(uint64_t seed)
@@ -886,7 +886,7 @@ static void nothing_changes_by_itself_when_it_is_calm(void **state)
         w->at[i].idle = true;
     }
     look(w);
-    assert_true(hf_watch_policy_is_calm(&w->policy));
+    assert_true(hf_watchdog_policy_is_calm(&w->policy));
     w->now += 86400 * SECOND; /* the monitor slept for a day */
     w->at[0].idle = false;
     look(w);

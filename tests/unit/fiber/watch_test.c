@@ -137,7 +137,7 @@ static void end(hf_runtime *rt, hf_scope *scope, hf_chan *chan)
     HF_IGNORE(hf_join(scope));
     assert_int_equal(hf_scope_close(scope), HF_OK);
     assert_int_equal(hf_chan_free(chan), HF_OK);
-    WAIT_UNTIL(hf_watch_zombies(rt) == 0);
+    WAIT_UNTIL(hf_watchdog_zombies(rt) == 0);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
 }
 
@@ -208,7 +208,7 @@ static void N1_fibers_of_a_stuck_thread_run_again_once_it_is_replaced(void **sta
         assert_int_equal(hf_chan_send(chan, &i), HF_OK);
     }
     WAIT_UNTIL(atomic_load(&neighbours) == 3);
-    WAIT_UNTIL(hf_watch_zombies(rt) == 1);
+    WAIT_UNTIL(hf_watchdog_zombies(rt) == 1);
     assert_int_equal(stats_of(rt).stuck, 1);
     assert_int_equal(stats_of(rt).zombies, 1);
     assert_int_equal(stats_of(rt).threads, 1);
@@ -233,7 +233,7 @@ static void T18_without_a_signal_it_is_only_reported(void **state)
     WAIT_UNTIL(atomic_load(&spinning) == 1);
     int value = 0;
     assert_int_equal(hf_chan_send(chan, &value), HF_OK);
-    WAIT_UNTIL(hf_watch_zombies(rt) == 1);
+    WAIT_UNTIL(hf_watchdog_zombies(rt) == 1);
     assert_int_equal(atomic_load(&neighbours), 0);
     atomic_store(&release, true);
     end(rt, scope, chan);
@@ -296,14 +296,14 @@ static void N1_zombies_come_and_go_on_several_threads(void **state)
         for (int i = 0; i < SPINNERS; i++) { /* two threads: six can only spin at once if threads are replaced */
             assert_int_equal(hf_fork(scope, i % 2 == 0 ? spinner : silent_spinner, NULL, .name = "spinner"), HF_OK);
         }
-        while (hf_watch_zombies(rt) != SPINNERS || count_lines("thread_replaced") != (round + 1) * SPINNERS) {
+        while (hf_watchdog_zombies(rt) != SPINNERS || count_lines("thread_replaced") != (round + 1) * SPINNERS) {
             dump(rt);
         }
         atomic_store(&release, true);
         dump(rt);
         assert_int_equal(hf_join(scope), HF_OK);
         assert_int_equal(hf_scope_close(scope), HF_OK);
-        WAIT_UNTIL(hf_watch_zombies(rt) == 0);
+        WAIT_UNTIL(hf_watchdog_zombies(rt) == 0);
     }
     assert_int_equal(hf_runtime_free(rt), HF_OK);
     assert_int_equal(count_lines("zombie"), ROUNDS * SPINNERS);
@@ -399,6 +399,7 @@ static void a_single_job_behind_a_busy_fiber_is_stolen(void **state)
     assert_int_equal(line_count, 0);
 }
 
+/* fiber-M3 */
 static void an_idle_monitor_sleeps_and_is_woken_by_work(void **state)
 {
     (void)state;
@@ -406,7 +407,7 @@ static void an_idle_monitor_sleeps_and_is_woken_by_work(void **state)
     WAIT_UNTIL(atomic_load(&rt->watch->is_asleep));
     hf_scope *scope = open_scope(rt);
     assert_int_equal(hf_fork(scope, spinner, NULL), HF_OK);
-    WAIT_UNTIL(hf_watch_zombies(rt) == 1 && count_lines("thread_replaced") == 1);
+    WAIT_UNTIL(hf_watchdog_zombies(rt) == 1 && count_lines("thread_replaced") == 1);
     atomic_store(&release, true);
     end(rt, scope, NULL);
 }

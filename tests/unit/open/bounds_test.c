@@ -287,10 +287,10 @@ static void the_activity_that_is_one_too_many_is_refused_to_the_workflow(void **
 static void the_timer_that_is_one_too_many_is_refused_to_the_workflow(void **state)
 {
     (void)state;
-    play(
-        (stage){.main = too_many, .in = hf_payload_of_json("1")},
-        "\"2000 fine, 3 not: a workflow has at most 2000 timers at once: what sleeps, or waits with a bound, has one\"",
-        NULL);
+    play((stage){.main = too_many, .in = hf_payload_of_json("1")},
+         "\"2000 fine, 3 not: a workflow has at most 2000 timers at once: each sleep, and each wait with a timeout, "
+         "has one\"",
+         NULL);
 }
 
 static hf_status nothing(void *arg)

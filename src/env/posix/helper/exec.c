@@ -88,7 +88,7 @@ static long exec_program(char *const *argv, char *const *envp)
 }
 
 /* Received descriptors come after FD_SIGNALS, so none of 0, 1, 2 is overwritten before it was used. */
-static long place_fds(const hf_plan *plan)
+static long place_fds(const hf_exec_plan *plan)
 {
     for (int i = 0; i < 3; i++) {
         if (plan->fds[i] < 0) {
@@ -108,7 +108,7 @@ static long place_fds(const hf_plan *plan)
     return 0;
 }
 
-long hf_helper_exec(const hf_plan *plan)
+long hf_helper_exec(const hf_exec_plan *plan)
 {
     const hf_wire_request *request = plan->request;
     (void)sys2(SYS_setpgid, 0, 0);

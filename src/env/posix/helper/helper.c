@@ -1,20 +1,22 @@
 /* The helper: a small program of its own that owns a runtime's child processes.
  *
- * It is the parent of all children and adopts their orphans (PR_SET_CHILD_SUBREAPER), so whatever descends from a child
- * descends from the helper, also after setsid and a double fork. When the host closes its end of the socket, or dies by
- * whatever means, the helper kills all of it and exits. It has no C library, no heap and no other descriptor of the
- * host's; the build embeds it into the library as bytes.
+ * It is the parent of all children and adopts their orphans (PR_SET_CHILD_SUBREAPER), so every descendant of a child
+ * is a descendant of the helper, also after setsid and a double fork. When the host closes its end of the socket, or
+ * dies for any reason, the helper kills all of them and exits. It has no C library, no heap and no other descriptor
+ * of the host; the build embeds it into the library as bytes.
  *
  *      FREE --start--> STARTING --exec--> RUNNING --end--> ENDED --told--> FREE
  *                         |                  told "started" before "ended"
  *                         +--exec fails--> REFUSED --told and reaped--> FREE
  *
- * env-H1  Only this process reaps, and a RUNNING child is not reaped: its pid and group cannot be somebody else's.
- * env-H2  Nothing here waits for the host or for a child: replies that do not fit stay in the table, and the outcome of an
- *     exec arrives through a pipe that the exec closes. So the end of the host is always noticed.
- * env-H3  The helper is a session leader, and its children make groups of their own. Every group below it consists of its
- *     descendants only, and may be killed as a whole.
- * env-H4  All signals are blocked, and their actions are the default ones: a child starts with a clean slate. */
+ * env-H1  Only this process reaps, and a RUNNING child is not reaped: its pid and group cannot belong to another
+ *         process.
+ * env-H2  The helper never waits for the host or for a child: replies that do not fit stay in the table, and the
+ *         outcome of an exec arrives through a pipe that the exec closes. So the end of the host is always noticed.
+ * env-H3  The helper is a session leader, and its children make groups of their own. Every group below it consists
+ *         only of its descendants, and may be killed as a whole.
+ * env-H4  All signals are blocked, and their actions are the default ones, so a child starts without inherited
+ *         handlers. */
 #include "env/posix/helper/helper.h"
 
 #include <errno.h>
@@ -24,8 +26,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#define CHILDREN_MAX 4096 /* children at once: more than a default process limit of a user would allow to be useful */
-#define STARTING_MAX 32   /* children between fork and exec; while there are so many, requests wait */
+#define CHILDREN_MAX 4096 /* children at once: more than the default process limit of a user allows */
+#define STARTING_MAX 32   /* children between fork and exec; further requests wait */
 #define SIGNAL_MAX 64     /* the kernel's highest number */
 #define FD_SIGNALS 5      /* a signalfd for SIGCHLD */
 
@@ -192,7 +194,7 @@ static void finish_start(hf_child *child)
     (void)pay(child);
 }
 
-static void start(hf_child *child, const hf_plan *plan)
+static void start(hf_child *child, const hf_exec_plan *plan)
 {
     int status[2] = {-1, -1};
     long result = sys2(SYS_pipe2, SYS_PTR(status), O_CLOEXEC);
@@ -236,7 +238,7 @@ static void handle_start(const hf_wire_request *request, const int *fds, int fd_
     } else if (fd_count != wanted) {
         refuse(child, EMFILE); /* some did not fit into our own limit */
     } else {
-        hf_plan plan = {.request = request, .payload_fd = fds[0], .directory_fd = fds[1]};
+        hf_exec_plan plan = {.request = request, .payload_fd = fds[0], .directory_fd = fds[1]};
         int next = 2;
         for (int i = 0; i < 3; i++) {
             plan.fds[i] = request->stdio[i] != HF_WIRE_NULL ? fds[next++] : -1;

@@ -28,16 +28,16 @@ static inline void set_cloexec(int fd)
     (void)sys3(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* exec.c: what a new child does with a request. */
-typedef struct hf_plan {
+/* exec.c: how a new child is executed. */
+typedef struct hf_exec_plan {
     const hf_wire_request *request;
     int payload_fd;
     int directory_fd; /* the host's working directory */
     int fds[3];       /* -1 = /dev/null, which the helper has as its own 0, 1 and 2 */
-} hf_plan;
+} hf_exec_plan;
 
 /* Becomes the program. Returns only when that failed, a negative errno. */
-long hf_helper_exec(const hf_plan *plan);
+long hf_helper_exec(const hf_exec_plan *plan);
 
 /* helper.c: reaps everything that has ended. False: there are no children at all. */
 bool hf_helper_reap(void);

@@ -17,7 +17,7 @@ static bool is_child(int pid)
     return sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0;
 }
 
-/* What a look at all children came to. */
+/* The result of a look at all children. */
 typedef struct hf_sweep {
     int found_count;
     int killed_count; /* less than found: some belong to another user */
@@ -44,18 +44,18 @@ static int parse_pid(const char *name)
     return *name == '\0' && pid <= PID_MAX ? (int)pid : 0;
 }
 
-typedef struct hf_entry { /* of a directory, as the kernel writes it */
+typedef struct hf_dir_entry { /* of a directory, as the kernel writes it */
     uint64_t inode;
     int64_t offset;
     uint16_t len;
     uint8_t type;
     char name[];
-} hf_entry;
+} hf_dir_entry;
 
 /* Kills every child that /proc shows. */
 static void kill_seen(hf_sweep *sweep)
 {
-    static _Alignas(hf_entry) char buffer[32768];
+    static _Alignas(hf_dir_entry) char buffer[32768];
     long fd = sys4(SYS_openat, AT_FDCWD, SYS_PTR("/proc"), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     for (;;) {
         long len = fd < 0 ? 0 : sys3(SYS_getdents64, fd, SYS_PTR(buffer), sizeof buffer);
@@ -63,7 +63,7 @@ static void kill_seen(hf_sweep *sweep)
             break;
         }
         for (long at = 0; at < len;) {
-            const hf_entry *entry = (const hf_entry *)(const void *)(buffer + at);
+            const hf_dir_entry *entry = (const hf_dir_entry *)(const void *)(buffer + at);
             int pid = parse_pid(entry->name);
             if (pid > 0 && is_child(pid)) {
                 kill_child(pid, sweep);

@@ -1,4 +1,4 @@
-/* What the host and the helper process say to each other, over a SOCK_SEQPACKET socket: one struct per packet. Both
+/* The protocol between the host and the helper process, over a SOCK_SEQPACKET socket: one struct per packet. Both
  * come from the same build, so the structs are the protocol. */
 #ifndef HF_ENV_POSIX_HELPER_WIRE_H
 #define HF_ENV_POSIX_HELPER_WIRE_H

@@ -1,6 +1,7 @@
-/* Nodes of the tree: jobs and scopes, in dense slabs. A free node goes to the scheduler that freed it; what piles up there
- * moves to the runtime's depot in batches, so that forking on one thread and finishing on another does not drift. */
-#include "fiber/scope/job.h"
+/* Nodes of the tree: branches and scopes, in dense slabs. A free branch goes to the scheduler that freed it. If too
+ * many collect there, a batch moves to the runtime's depot, so that forking on one thread and ending on another does
+ * not use up memory. */
+#include "fiber/scope/branch.h"
 
 #include <string.h>
 
@@ -10,41 +11,43 @@ typedef struct slab {
     struct slab *next;
 } slab;
 
-/* Under depot_lock: carves a slab into jobs and chains them in front of the depot. */
-static void carve_jobs(hf_runtime *rt, slab *fresh)
+/* Under depot_lock: carves a slab into branches and chains them in front of the depot. */
+static void carve_branches(hf_runtime *rt, slab *fresh)
 {
     fresh->next = rt->slabs;
     rt->slabs = fresh;
-    hf_branch *jobs = (hf_branch *)(void *)((char *)fresh + 64);
-    size_t count = (SLAB_LEN - 64) / sizeof *jobs;
+    hf_branch *branches = (hf_branch *)(void *)((char *)fresh + 64);
+    size_t count = (SLAB_LEN - 64) / sizeof *branches;
     for (size_t i = count; i-- > 0;) {
-        memset(&jobs[i], 0, sizeof jobs[i]);
-        jobs[i].next = rt->depot_jobs;
-        rt->depot_jobs = &jobs[i];
+        memset(&branches[i], 0, sizeof branches[i]);
+        branches[i].next = rt->depot_branches;
+        rt->depot_branches = &branches[i];
     }
 }
 
-/* Takes up to `count` jobs from the depot. */
+/* Takes up to `count` branches from the depot. */
 static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count)
 {
+    hf_assert(count > 0);
     hf_spin_lock(&rt->depot_lock);
-    if (rt->depot_jobs == NULL) {
+    if (rt->depot_branches == NULL) {
         hf_spin_unlock(&rt->depot_lock);
         slab *fresh = rt->allocator.allocate(rt->allocator.state, SLAB_LEN, 64);
         if (fresh == NULL) {
             return NULL;
         }
         hf_spin_lock(&rt->depot_lock);
-        carve_jobs(rt, fresh);
+        carve_branches(rt, fresh);
     }
-    hf_branch *first = rt->depot_jobs;
+    hf_branch *first = rt->depot_branches;
+    hf_assert(first != NULL);
     hf_branch *last = first;
     unsigned taken = 1;
     while (taken < count && last->next != NULL) {
         last = last->next;
         taken++;
     }
-    rt->depot_jobs = last->next;
+    rt->depot_branches = last->next;
     hf_spin_unlock(&rt->depot_lock);
     last->next = NULL;
     *ret_count = taken;
@@ -53,37 +56,41 @@ static hf_branch *depot_take(hf_runtime *rt, unsigned count, unsigned *ret_count
 
 hf_branch *hf_branch_new_slow(hf_runtime *rt, hf_sched *sched)
 {
+    hf_assert(sched == NULL || (sched->rt == rt && sched->free_branches == NULL));
     unsigned count = 0;
-    hf_branch *job = depot_take(rt, sched != NULL ? BATCH : 1, &count);
-    if (job != NULL && sched != NULL) {
-        sched->free_jobs = job->next;
-        sched->free_job_count = count - 1;
+    hf_branch *branch = depot_take(rt, sched != NULL ? BATCH : 1, &count);
+    hf_assert(branch == NULL ||
+              (branch->state == HF_BRANCH_NEW && branch->fiber == NULL && branch->extra == NULL)); /* clean */
+    if (branch != NULL && sched != NULL) {
+        sched->free_branches = branch->next;
+        sched->free_branch_count = count - 1;
     }
-    return job;
+    return branch;
 }
 
 static void depot_give(hf_runtime *rt, hf_branch *first, hf_branch *last)
 {
     hf_spin_lock(&rt->depot_lock);
-    last->next = rt->depot_jobs;
-    rt->depot_jobs = first;
+    last->next = rt->depot_branches;
+    rt->depot_branches = first;
     hf_spin_unlock(&rt->depot_lock);
 }
 
-void hf_branch_free_slow(hf_runtime *rt, hf_branch *job)
+void hf_branch_free_slow(hf_runtime *rt, hf_branch *branch)
 {
-    depot_give(rt, job, job);
+    depot_give(rt, branch, branch);
 }
 
 void hf_branch_free_many(hf_sched *sched)
 {
-    hf_branch *first = sched->free_jobs;
+    hf_assert(sched->free_branch_count > BATCH);
+    hf_branch *first = sched->free_branches;
     hf_branch *last = first;
     for (unsigned i = 1; i < BATCH; i++) {
         last = last->next;
     }
-    sched->free_jobs = last->next;
-    sched->free_job_count -= BATCH;
+    sched->free_branches = last->next;
+    sched->free_branch_count -= BATCH;
     depot_give(sched->rt, first, last);
 }
 
@@ -95,13 +102,15 @@ hf_scope *hf_scope_alloc(hf_runtime *rt, hf_sched *sched)
     if (sched != NULL && sched->free_scopes != NULL) {
         hf_scope *scope = sched->free_scopes;
         sched->free_scopes = scope->outer;
-        return scope; /* hf_scope_init sets every field */
+        return scope; /* init_scope (scope.c) sets every field */
     }
     return hf_rt_alloc(rt, sizeof(hf_scope));
 }
 
 void hf_scope_release(hf_runtime *rt, hf_sched *sched, hf_scope *scope)
 {
+    hf_assert(!hf_node_is_linked(&scope->roots) && scope->alarm.pos == 0 && scope->joiner == NULL);
+    hf_assert(atomic_load_explicit(&scope->pending, memory_order_relaxed) == 0); /* fiber-J3 */
     if (sched != NULL && (sched->free_scopes == NULL || sched->free_scopes->id < SCOPES_CACHED_MAX)) {
         scope->id = sched->free_scopes == NULL ? 1 : sched->free_scopes->id + 1; /* length of the list from here */
         scope->outer = sched->free_scopes;
@@ -120,5 +129,5 @@ void hf_slabs_deinit(hf_runtime *rt)
         at = next;
     }
     rt->slabs = NULL;
-    rt->depot_jobs = NULL;
+    rt->depot_branches = NULL;
 }
