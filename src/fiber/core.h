@@ -143,7 +143,7 @@ struct hf_scope {
     bool is_shield;
     bool by_thread; /* owned by a plain thread or pool thread */
     bool closing;
-    int64_t jobs_max;
+    int64_t branches_max;
     hf_dispatcher *on;
     struct hf_binding *locals; /* bindings that children start with */
     const char *name;

@@ -59,7 +59,7 @@ static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *branch
 
 static inline hf_status ask_scope(hf_sched *sched, hf_scope *scope)
 {
-    if (scope->tally.running >= (uint64_t)scope->jobs_max) {
+    if (scope->tally.running >= (uint64_t)scope->branches_max) {
         return HF_ERR_LIMIT;
     }
     hf_status status = HF_OK;
@@ -130,7 +130,7 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *branch)
         }
         return status;
     }
-    if (scope->policy.hooks->on_fork != NULL || scope->jobs_max != INT64_MAX) { /* the answer matters */
+    if (scope->policy.hooks->on_fork != NULL || scope->branches_max != INT64_MAX) { /* the answer matters */
         if (self->hook_depth != 0) {
             return HF_ERR_MISUSE; /* it would have to wait for it */
         }
@@ -153,12 +153,12 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *b
     if (status == HF_ERR_NOMEM) {
         return hf_refuse_at(self, status, "hf_fork", "no memory for a child of scope '%s'", scope->name);
     }
-    if (status == HF_ERR_LIMIT && self->crew != NULL && scope->tally.running < (uint64_t)scope->jobs_max) {
+    if (status == HF_ERR_LIMIT && self->crew != NULL && scope->tally.running < (uint64_t)scope->branches_max) {
         return hf_crew_refuse_timer(self, "hf_fork");
     }
     if (status == HF_ERR_LIMIT) {
         return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
-                            (long long)scope->jobs_max);
+                            (long long)scope->branches_max);
     }
     if (status == HF_ERR_EVICTED) {
         hf_self_note(self, status, "hf_fork");

@@ -119,7 +119,7 @@ static void init_scope(hf_scope *scope, hf_fiber *self, hf_runtime *rt, const hf
         scope->policy.hooks = &hf_join_all_hooks;
     }
     scope->tally = (hf_tally){.n = scope->policy.n, .state = scope->policy.state};
-    scope->jobs_max = options->branches_max > 0 ? options->branches_max : INT64_MAX;
+    scope->branches_max = options->branches_max > 0 ? options->branches_max : INT64_MAX;
     scope->on = self->crew != NULL ? hf_crew_dispatcher(self->crew) : options->on;
     scope->locals = self->locals;
     hf_list_init(&scope->children);

@@ -28,11 +28,11 @@ static level *open_scope(node *me)
     at->policy = (unsigned)below(me, POLICIES);
     at->n = (int64_t)below(me, 3) + (at->policy == QUORUM);
     at->has_hooks = chance(me, 700);
-    at->jobs_max = chance(me, 100) ? 2 : NEVER;
+    at->branches_max = chance(me, 100) ? 2 : NEVER;
     hf_scope_options options = {.size = sizeof options};
     options.join =
         hf_join_policy_of(at->has_hooks ? &listening[at->policy][chance(me, 200)] : HOOKS[at->policy], at->n, at);
-    options.branches_max = at->jobs_max == NEVER ? 0 : at->jobs_max;
+    options.branches_max = at->branches_max == NEVER ? 0 : at->branches_max;
     options.runtime = me->on_main ? world.rt : NULL;
     at->nearest = nearest_of(me);
     if (chance(me, 300)) {
@@ -223,11 +223,11 @@ static void fork_into(node *me, level *at, bool from_outside)
     options.ret_branch = at->owner == me && chance(me, 200) ? &child->job : NULL;
     options.delay = hf_nanoseconds(chance(me, 150) ? (int64_t)(1 + below(me, 10)) * UNIT : 0);
     child->not_before = now() + options.delay.ns;
-    child->refused = at->jobs_max != NEVER; /* until it is in, its drop means that */
+    child->refused = at->branches_max != NEVER; /* until it is in, its drop means that */
     TELL("node %d forks node %d into scope %d%s%s", (int)me->id, (int)child->id, (int)(at - world.levels),
          child->on_pool ? " on the pool" : "", options.delay.ns > 0 ? " later" : "");
     hf_status status = hf_fork_with(at->scope, body, child, &options);
-    HF_CHECK(status == HF_OK || (status == HF_ERR_LIMIT && at->jobs_max != NEVER));
+    HF_CHECK(status == HF_OK || (status == HF_ERR_LIMIT && at->branches_max != NEVER));
     HF_CHECK(status == HF_OK || (child->runs == 0 && child->drops == child->has_drop));
     child->refused = status != HF_OK;
     if (child->job != NULL && chance(me, 400)) {

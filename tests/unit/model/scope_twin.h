@@ -70,7 +70,7 @@ struct level {
     unsigned meddled; /* times they did */
     unsigned policy;
     int64_t n;
-    int64_t jobs_max;
+    int64_t branches_max;
     bool has_hooks;         /* the twin listens */
     node *order[NODES_MAX]; /* children as they ended at home */
     unsigned order_count;
@@ -222,7 +222,7 @@ static hf_verdict listen(const hf_tally *tally, const hf_outcome *outcome)
     if (outcome != NULL) {
         node *child = outcome->arg;
         HF_CHECK(outcome->status == child->status && child->in == at);
-        HF_CHECK((int64_t)tally->running < at->jobs_max);
+        HF_CHECK((int64_t)tally->running < at->branches_max);
         if (HF_CHECK(at->order_count < NODES_MAX)) {
             at->order[at->order_count++] = child;
         }
