@@ -40,7 +40,20 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline);
  * a plain thread is woken by a system call, and a simulation may let others run here. */
 void hf_wake(hf_wait *wait, hf_status status);
 
-/* The same for verbs that park often: no deadline, inline to the switch (leave.h). */
+/* hf_wake for verbs that wake often: the waker is `self`. A fiber of its own scheduler is woken without a call. */
+static inline __attribute__((always_inline)) void hf_wake_hot(hf_fiber *self, hf_wait *wait, hf_status status)
+{
+    hf_fiber *fiber = wait->fiber;
+    if (HF_UNLIKELY(fiber->kind != HF_FIBER_PLAIN || fiber->sched != self->sched)) {
+        hf_wake(wait, status);
+        return;
+    }
+    wait->status = status;
+    fiber->wait = NULL;
+    hf_sched_ready_push(fiber->sched, fiber);
+}
+
+/* hf_park for verbs that park often: no deadline, inline to the switch (leave.h). */
 static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *self, hf_wait *wait)
 {
     if (HF_UNLIKELY(self->kind != HF_FIBER_PLAIN || self->sched->has_point)) {
@@ -71,8 +84,11 @@ static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const 
 hf_status hf_may_not_wait(hf_fiber *self, const char *verb);
 static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
 {
-    return HF_UNLIKELY(self->hook_depth != 0 || self->is_evicted || hf_is_canceled(self)) ? hf_may_not_wait(self, verb)
-                                                                                          : HF_OK;
+    if (HF_UNLIKELY(self->hook_depth !=
+                    0)) { /* apart: where HF_VERB_ENTER has just looked, the compiler leaves it out */
+        return hf_may_not_wait(self, verb);
+    }
+    return HF_UNLIKELY(self->is_evicted || hf_is_canceled(self)) ? hf_may_not_wait(self, verb) : HF_OK;
 }
 
 /* The same for a verb with a timeout, which a workflow gives with a unit. */
