@@ -29,6 +29,7 @@
 #include "env/exceptions.h"
 #include "fiber/fail.h"
 #include "fiber/sched/alarm.h"
+#include "fiber/sched/linger.h"
 
 #include <holdfast/holdfast.h>
 
@@ -271,8 +272,11 @@ struct hf_sched {
     hf_word *fork_marker;
     hf_exceptions *exceptions; /* of C++, on the thread that runs it; NULL = the process has none */
     int luck;                  /* whether looking around before a sleep has paid lately; 0 = it has not */
-    int64_t coarse_ns;         /* clock as of the last look */
-    hf_fiber *free_fibers[3];  /* stacks by class */
+    hf_linger linger;          /* whether to wait for an answer of a neighbour before a sleep */
+    hf_sched *called;          /* whom it called last, and so expects an answer from; NULL = nobody yet */
+    int64_t late_ns; /* from the neighbour's call to the end of its last sleep; 0 = it did not sleep, or no neighbour */
+    int64_t coarse_ns;        /* clock as of the last look */
+    hf_fiber *free_fibers[3]; /* stacks by class */
     unsigned free_fiber_count[3];
     hf_branch *free_jobs;
     unsigned free_job_count;
@@ -290,10 +294,13 @@ struct hf_sched {
     unsigned fresh_turn;   /* turn in which jobs.fresh was forked */
     unsigned budget;       /* hosted: picks left in this turn; the host's loop must have its turn, too */
     _Alignas(64) _Atomic(hf_msg *) inbox;
-    atomic_uint sleeping;      /* 1 while it is in, or about to enter, the poller */
-    atomic_uint stop_request;  /* safepoint wanted */
-    atomic_uint job_waited;    /* the monitor saw the oldest job wait for a tick */
-    hf_runq jobs;              /* unstarted */
+    atomic_uint sleeping;             /* 1 while it is in, or about to enter, the poller */
+    atomic_uint stop_request;         /* safepoint wanted */
+    atomic_int core;                  /* on which it last began to look or to work; -1 = not known */
+    atomic_int_least64_t called_ns;   /* when a neighbour ended its sleep; 0 = nobody, or somebody else; see linger.h */
+    atomic_int_least64_t called_late; /* late_ns of that neighbour */
+    atomic_uint job_waited;           /* the monitor saw the oldest job wait for a tick */
+    hf_runq jobs;                     /* unstarted */
     hf_branch *interrupt_head; /* canceled, still to be interrupted, before anybody else runs here; see cancel.c */
     hf_branch *interrupt_tail;
     hf_msg interrupt_msg;

@@ -38,6 +38,29 @@ int hf_posix_core_count(hf_env *env)
     return count > 0 ? count : 1;
 }
 
+int hf_posix_thread_core(hf_env *env)
+{
+    (void)env;
+    return sched_getcpu();
+}
+
+/* A mask without the core makes the kernel move the thread at once; then it gets its own mask back. */
+bool hf_posix_thread_leave_core(hf_env *env, int core)
+{
+    (void)env;
+    cpu_set_t home;
+    if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof home, &home) != 0) {
+        return false; /* also on a machine with more cores than such a mask has */
+    }
+    cpu_set_t others = home;
+    CPU_CLR((size_t)core, &others);
+    if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof others, &others) != 0) {
+        return false;
+    }
+    (void)sched_setaffinity(0, sizeof home, &home);
+    return true;
+}
+
 static void let_go(hf_thread *thread)
 {
     if (atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel) == 1) {

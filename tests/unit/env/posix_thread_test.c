@@ -58,6 +58,26 @@ static void threads_start_with_a_name_and_pass_a_word_on(void **state)
     assert_true(ops()->core_count(posix()) >= 1);
 }
 
+static void a_thread_leaves_a_core_and_keeps_its_mask(void **state)
+{
+    (void)state;
+    cpu_set_t before;
+    cpu_set_t after;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    int core = ops()->thread_core(posix());
+    assert_in_range(core, 0, CPU_SETSIZE - 1);
+    assert_int_equal(ops()->thread_leave_core(posix(), core), CPU_COUNT(&before) > 1);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&before, &after));
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)core, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_false(ops()->thread_leave_core(posix(), core)); /* there is no other that it may use */
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_false(ops()->thread_leave_core(posix(), -1));
+}
+
 static void a_thread_with_too_big_a_stack_is_a_status(void **state)
 {
     (void)state;
@@ -243,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_start_with_a_name_and_pass_a_word_on),
+        cmocka_unit_test(a_thread_leaves_a_core_and_keeps_its_mask),
         cmocka_unit_test(a_thread_with_too_big_a_stack_is_a_status),
         cmocka_unit_test(a_forgotten_thread_frees_itself),
         cmocka_unit_test(word_wait_ends_with_the_deadline),
