@@ -500,7 +500,7 @@ static const struct {
     {"fork_batch", run_fork_batch, 2000000},
     {"chan", run_chan, 2000000},
     {"chan_pair", run_chan_pair, 2000000},
-    {"chan_split", run_chan_split, 20000},
+    {"chan_split", run_chan_split, 500000},
     {"mem", run_mem, 100000},
     {"queued", run_queued, 100000},
     {"delayed", run_delayed, 100000},

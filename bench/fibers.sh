@@ -33,9 +33,10 @@ seconds_max=210 # no further round of repetitions starts after this
 run_timeout=60  # for one sample
 
 # One line per row:
-#   id | text | ours | floor | Go | target | at most x floor | at least x Go | samples
+#   id | text | ours | floor | Go | target | at most x floor | at least x Go | samples | median at most x Go's median
 # A figure is "PROGRAM MODE COUNT THREADS > METRIC"; COUNT 0 is the program's own, "go" stands for the Go program with
-# GOMAXPROCS=THREADS. Smaller is better throughout. An empty limit means: printed, no target.
+# GOMAXPROCS=THREADS. "PROGRAM+busy" runs beside a process that keeps one core busy. Smaller is better throughout. An empty limit
+# means: printed, no target.
 table() {
     cat <<'ROWS'
 yield|yield, 2 fibers, ns|fibers yield 0 1>yield|floor yield 0 1>yield|go yield 0 1>yield|12|2|3|7
@@ -44,7 +45,8 @@ fork_batch|fork + join, batches of 1000, ns|fibers fork_batch 0 1>fork_batch|flo
 scope_one|scope open, fork, join, close, ns|fibers scope_one 0 1>scope_one|floor fork_one 0 1>fork_one|go fork_one 0 1>fork_one||||7
 chan|channel, one thread, ns/message|fibers chan 0 1>chan|floor chan 0 1>chan|go chan 0 1>chan|35|5|3|7
 chan_pair|channel, pair on 1 thread of 2, ns|fibers chan_pair 0 2>chan|floor_mn chan 0 2>chan|go chan_wall 0 2>chan|60|||7
-chan_split|channel, pair over 2 threads, ns|fibers chan_split 0 2>chan|floor_pool spin 0 2>spin|go chan_wall 0 2>chan||||5
+chan_split|channel, pair over 2 threads, ns|fibers chan_split 0 2>chan|floor_pool spin 0 2>spin|go chan_wall 0 2>chan||||9|3
+chan_busy|  beside a busy core, ns|fibers+busy chan_split 0 2>chan||go+busy chan_wall 0 2>chan||||9|3
 mem_rss|parked fiber + job, resident B|fibers mem 0 1>rss|floor mem 0 1>rss|go mem 0 1>rss|4400|||3
 mem_pte|parked fiber + job, page table B|fibers mem 0 1>pte|floor mem 0 1>pte||130|||3
 mem_queued|job queued, not started, B|fibers queued 0 1>queued|floor queued 0 1>queued|go mem 0 1>rss|256|||3
@@ -71,7 +73,7 @@ ROWS
 }
 
 work_dir=$(mktemp -d)
-trap 'rm -rf "$work_dir"' EXIT
+trap 'end_busy; rm -rf "$work_dir"' EXIT
 rows=$work_dir/rows samples=$work_dir/samples errors=$work_dir/errors
 : >"$samples"
 : >"$errors"
@@ -97,10 +99,22 @@ if command -v go >/dev/null; then
     fi
 fi
 
+busy='' # process that keeps a core busy beside a sample
+end_busy() {
+    if [[ -n $busy ]]; then
+        kill "$busy" && wait "$busy" 2>/dev/null || true
+        busy=''
+    fi
+}
+
 # sample COMMAND: runs it once and appends "command<TAB>metric<TAB>value" lines.
 sample() {
     local program mode count threads
     read -r program mode count threads <<<"$1"
+    local is_beside_busy=0
+    if [[ $program == *+busy ]]; then
+        program=${program%+busy} is_beside_busy=1
+    fi
     local command=("$programs/$program" "$mode" "$count" "$threads")
     if [[ $program == go ]]; then
         if ((!have_go)); then
@@ -111,7 +125,12 @@ sample() {
         return 0
     fi
     local code=0
+    if ((is_beside_busy)); then
+        (while :; do :; done) &
+        busy=$!
+    fi
     { timeout "$run_timeout" "${command[@]}" >"$work_dir/out" 2>"$work_dir/err" || code=$?; } 2>/dev/null
+    end_busy
     if ((code != 0)); then
         printf '%s: exit code %d: %s\n' "$1" "$code" "$(tail -n 1 "$work_dir/err")" >>"$errors"
         return 0

@@ -97,6 +97,7 @@ typedef struct hf_env_ops {
     void (*thread_forget)(hf_env *env, hf_thread *thread);
     hf_status (*thread_signal)(hf_env *env, hf_op *op, hf_thread *thread, int number);
     uint64_t (*thread_id)(hf_env *env); /* of the caller; unique among living threads, never 0 */
+    int (*thread_core)(hf_env *env);    /* on which the caller runs at this moment; -1 = not known */
     /* Blocks while *word == expected, until woken or the deadline. False = the deadline passed. May wake for nothing. */
     bool (*word_wait)(hf_env *env, hf_word *word, uint32_t expected, hf_instant deadline);
     void (*word_wake)(hf_env *env, hf_word *word, int count);

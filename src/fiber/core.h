@@ -32,6 +32,7 @@
 #include "env/exceptions.h"
 #include "fiber/fail.h"
 #include "fiber/sched/alarm.h"
+#include "fiber/sched/linger.h"
 
 #include <holdfast/holdfast.h>
 
@@ -277,8 +278,11 @@ struct hf_sched {
     hf_word *fork_marker;
     hf_exceptions *exceptions; /* C++ state of the thread that runs it; NULL = the process has no C++ runtime */
     int luck;                  /* > 0 if searching for work before sleeping has paid lately */
-    int64_t coarse_ns;         /* the clock when it was last read */
-    hf_fiber *free_fibers[3];  /* stacks by class */
+    hf_linger linger;          /* whether to wait for an answer of a neighbour before a sleep */
+    hf_sched *called;          /* the scheduler that it called last, and so expects an answer from; NULL = none yet */
+    int64_t late_ns; /* from the neighbour's call to the end of its last sleep; 0 = it did not sleep, or no neighbour */
+    int64_t coarse_ns;        /* the clock when it was last read */
+    hf_fiber *free_fibers[3]; /* stacks by class */
     unsigned free_fiber_count[3];
     hf_branch *free_branches;
     unsigned free_branch_count;
@@ -296,10 +300,13 @@ struct hf_sched {
     unsigned fresh_turn;   /* turn in which branches.fresh was forked */
     unsigned budget;       /* hosted: picks left in this turn, so that the host's loop gets its turn, too */
     _Alignas(64) _Atomic(hf_msg *) inbox;
-    atomic_uint sleeping;      /* 1 while the thread is in the poller, or about to enter it */
-    atomic_uint stop_request;  /* another thread wants to stop the world */
-    atomic_uint branch_waited; /* the monitor saw the oldest branch wait for a tick */
-    hf_runq branches;          /* unstarted */
+    atomic_uint sleeping;             /* 1 while the thread is in the poller, or about to enter it */
+    atomic_uint stop_request;         /* another thread wants to stop the world */
+    atomic_int core;                  /* the core on which it last began to look or to work; -1 = not known */
+    atomic_int_least64_t called_ns;   /* when a neighbour ended its sleep; 0 = none did; see linger.h */
+    atomic_int_least64_t called_late; /* late_ns of that neighbour */
+    atomic_uint branch_waited;        /* the monitor saw the oldest branch wait for a tick */
+    hf_runq branches;                 /* unstarted */
     hf_branch *interrupt_head; /* canceled branches, to be interrupted before any fiber runs here; see cancel.c */
     hf_branch *interrupt_tail;
     hf_msg interrupt_msg;

@@ -26,6 +26,7 @@ static const hf_env_ops OPS = {
     .thread_forget = hf_posix_thread_forget,
     .thread_signal = hf_posix_thread_signal,
     .thread_id = hf_posix_thread_id,
+    .thread_core = hf_posix_thread_core,
     .word_wait = hf_posix_word_wait,
     .word_wake = hf_posix_word_wake,
     .barrier_all = hf_posix_barrier_all,

@@ -28,6 +28,7 @@ void hf_posix_fork_marker_close(hf_env *env, hf_word *marker);
 
 /* thread.c */
 int hf_posix_core_count(hf_env *env);
+int hf_posix_thread_core(hf_env *env);
 hf_status hf_posix_thread_start(hf_env *env, hf_op *op, const char *name, size_t stack_len, void (*main)(void *),
                                 void *arg, hf_thread **ret_thread);
 void hf_posix_thread_join(hf_env *env, hf_thread *thread);

@@ -38,6 +38,12 @@ int hf_posix_core_count(hf_env *env)
     return count > 0 ? count : 1;
 }
 
+int hf_posix_thread_core(hf_env *env)
+{
+    (void)env;
+    return sched_getcpu();
+}
+
 static void let_go(hf_thread *thread)
 {
     int before = atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel);

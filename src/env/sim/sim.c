@@ -57,6 +57,12 @@ static int sim_core_count(hf_env *env)
     return 2;
 }
 
+static int sim_thread_core(hf_env *env)
+{
+    (void)env;
+    return -1;
+}
+
 static uint64_t sim_thread_id(hf_env *env)
 {
     return hf_sim_of(env)->current->serial + 1;
@@ -143,6 +149,7 @@ static const hf_env_ops SIM_OPS = {
     .thread_forget = hf_sim_thread_forget,
     .thread_signal = hf_sim_thread_signal,
     .thread_id = sim_thread_id,
+    .thread_core = sim_thread_core,
     .word_wait = hf_sim_word_wait,
     .word_wake = hf_sim_word_wake,
     .barrier_all = sim_barrier_all,

@@ -29,6 +29,7 @@ enum {
     SPIN_ROUNDS = 200,
     NAP_NS = 25 * 1000, /* a sleep as short as this: looking for a little longer would have been cheaper */
     LUCK_MAX = 4,
+    LINGER_ROUNDS = 32, /* looks at the inbox, between two at everything else: about a microsecond */
     CLOCK_TURN = 1024,
     TURN_BUDGET = 1024 /* picks of a hosted turn; up to 15 fibers run between two of them */
 };
@@ -41,12 +42,17 @@ static hf_sched *here(void)
     return self == NULL ? NULL : self->sched;
 }
 
-static void ring_if_sleeping(hf_sched *sched)
+/* by: the scheduler on whose thread the caller runs, if it is one of the same runtime; else NULL. */
+static void ring_if_sleeping(hf_sched *sched, const hf_sched *by)
 {
     if (HF_CANARY(HF_BUG_LOST_WAKE)) {
         return;
     }
     if (atomic_load(&sched->sleeping) != 0 && atomic_exchange(&sched->sleeping, 0) != 0) {
+        if (by != NULL && !by->has_point) { /* a guess that comes too late is a wrong guess, nothing worse */
+            atomic_store_explicit(&sched->called_late, by->late_ns, memory_order_relaxed);
+            atomic_store_explicit(&sched->called_ns, hf_rt_now(by->rt).ns, memory_order_relaxed);
+        }
         sched->env->ops->poller_ring(sched->env, sched->poller);
     }
 }
@@ -82,7 +88,7 @@ static inline void post(hf_sched *sched, hf_msg *msg, bool may_switch)
     if (HF_UNLIKELY(has_point)) {
         env->ops->point(env, HF_POINT_POST, index);
     }
-    ring_if_sleeping(sched);
+    ring_if_sleeping(sched, is_guest ? NULL : here());
     if (is_guest) {
         hf_guest_leave(env, &rt->guests);
     }
@@ -148,6 +154,7 @@ void hf_fiber_ready(hf_fiber *fiber)
     }
     if (at != NULL) {
         HF_BUMP(at->counters.wakes_remote);
+        at->called = at->rt == home->rt ? home : at->called;
     }
     hf_assert(home != NULL); /* fiber-F2: threads are woken by their word */
     fiber->msg.run = on_wake_msg;
@@ -184,7 +191,8 @@ static unsigned stealable(const hf_sched *thief, hf_sched *victim)
 {
     unsigned count = hf_runq_count(victim);
     if (count < 2 && !thief->has_point &&
-        atomic_exchange_explicit(&victim->branch_waited, 0, memory_order_relaxed) == 0) {
+        (atomic_load_explicit(&victim->branch_waited, memory_order_relaxed) == 0 ||
+         atomic_exchange_explicit(&victim->branch_waited, 0, memory_order_relaxed) == 0)) {
         return 0;
     }
     unsigned half = (count + 1) / 2;
@@ -500,14 +508,68 @@ static bool is_stopping(const hf_sched *sched)
     return atomic_load_explicit(&sched->rt->stop_word, memory_order_acquire) != 0;
 }
 
-/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers
- * take longer than a look, or the processors are needed by those who give them, looking around only keeps them
- * waiting. */
-static bool search(hf_sched *sched)
+static void note_core(hf_sched *sched)
 {
-    if (!sched->multi) {
+    atomic_store_explicit(&sched->core, sched->env->ops->thread_core(sched->env), memory_order_relaxed);
+}
+
+/* Whether the scheduler that is to answer last worked on this core. The kernel likes to put a thread where its waker runs; there it would
+ * wait until this one gives up looking. */
+static bool is_in_the_way(hf_sched *sched)
+{
+    note_core(sched);
+    int core = atomic_load_explicit(&sched->core, memory_order_relaxed);
+    return sched->called != NULL && core >= 0 &&
+           atomic_load_explicit(&sched->called->core, memory_order_relaxed) == core;
+}
+
+static bool watch_inbox(const hf_sched *sched)
+{
+    for (int i = 0; i < LINGER_ROUNDS; i++) {
+        if (atomic_load_explicit(&sched->inbox, memory_order_relaxed) != NULL) {
+            return true;
+        }
+        hf_relax();
+    }
+    return false;
+}
+
+/* Waits for the answer of a neighbour for as long as the policy says (linger.h), or until something else is due. */
+static bool linger(hf_sched *sched)
+{
+    if (is_in_the_way(sched)) {
+        hf_linger_missed(&sched->linger);
         return false;
     }
+    hf_instant now = sched->env->ops->now(sched->env);
+    hf_instant alarm = hf_alarms_next(&sched->alarms);
+    int64_t until_ns = now.ns + sched->linger.limit_ns;
+    while (now.ns < until_ns) {
+        if (watch_inbox(sched)) {
+            return true;
+        }
+        if (is_stopping(sched) || atomic_load_explicit(&sched->stop_request, memory_order_relaxed) != 0) {
+            return false;
+        }
+        if (__atomic_load_n(&sched->fd_count, __ATOMIC_RELAXED) > 0) {
+            hf_fd_poll(sched, (hf_instant){0});
+        }
+        if (sched->ready_head != NULL || steal(sched)) {
+            return true;
+        }
+        now = sched->env->ops->now(sched->env);
+        if (now.ns >= alarm.ns) {
+            return true;
+        }
+    }
+    hf_linger_missed(&sched->linger);
+    return false;
+}
+
+/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
+ * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
+static bool look_elsewhere(hf_sched *sched)
+{
     hf_runtime *rt = sched->rt;
     atomic_fetch_add(&rt->searchers, 1);
     bool found = false;
@@ -520,6 +582,9 @@ static bool search(hf_sched *sched)
             hf_relax();
         }
     }
+    if (!found && sched->linger.limit_ns > 0) {
+        found = linger(sched);
+    }
     int searchers = atomic_fetch_sub(&rt->searchers, 1);
     hf_assert(searchers > 0 && searchers <= rt->sched_count);
     if (found) {
@@ -530,8 +595,23 @@ static bool search(hf_sched *sched)
     return found;
 }
 
-/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts
- * looks at it after posting: one of the two sees the other. */
+static bool search(hf_sched *sched)
+{
+    if (!sched->multi) {
+        return false;
+    }
+    hf_linger_begin(&sched->linger);
+    /* An answer that is expected at once is worth a look at the inbox alone, before counters that all schedulers share. */
+    if ((sched->linger.limit_ns == 0 || !watch_inbox(sched)) && !look_elsewhere(sched)) {
+        return false;
+    }
+    hf_linger_found(&sched->linger);
+    sched->late_ns = 0;
+    return true;
+}
+
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
+ * it after posting: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
     hf_assert(sched->ready_head == NULL); /* fiber-S1 */
@@ -541,6 +621,7 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
     if (alarm.ns < deadline.ns) {
         deadline = alarm;
     }
+    atomic_store_explicit(&sched->called_ns, 0, memory_order_relaxed);
     atomic_store(&sched->sleeping, 1);
     atomic_fetch_add(&rt->idlers, 1);
     bool is_due = rt->hosted && atomic_exchange(&rt->thread_woken, false);
@@ -548,6 +629,13 @@ static void sleep_until(hf_sched *sched, hf_instant deadline)
         int64_t slept_from = hf_rt_now(rt).ns;
         hf_fd_poll(sched, deadline);
         sched->coarse_ns = hf_rt_now(rt).ns;
+        int64_t called_ns = atomic_load_explicit(&sched->called_ns, memory_order_relaxed);
+        sched->late_ns = called_ns != 0 ? sched->coarse_ns - called_ns : 0;
+        if (called_ns != 0) {
+            note_core(sched);
+            int64_t late = atomic_load_explicit(&sched->called_late, memory_order_relaxed);
+            hf_linger_called(&sched->linger, called_ns - slept_from, late);
+        }
         sched->luck += sched->luck < LUCK_MAX && sched->coarse_ns - slept_from < NAP_NS;
     }
     int idlers = atomic_fetch_sub(&rt->idlers, 1);
@@ -594,7 +682,7 @@ static void leave_to_host(hf_sched *sched)
     sched->env->ops->poller_arm(sched->env, sched->poller, hf_alarms_next(&sched->alarms));
     atomic_store(&sched->sleeping, 1);
     if (atomic_load(&sched->inbox) != NULL || sched->ready_head != NULL || hf_runq_count(sched) > 0) {
-        ring_if_sleeping(sched);
+        ring_if_sleeping(sched, NULL);
     }
 }
 
@@ -674,6 +762,7 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index)
     sched->fork_marker = rt->fork_marker;
     sched->coarse_ns = hf_rt_now(rt).ns;
     sched->luck = LUCK_MAX;
+    atomic_store(&sched->core, -1);
     sched->idle.self.fatal = sched_fatal;
     sched->idle.kind = HF_FIBER_IDLE;
     sched->idle.sched = sched;

@@ -40,6 +40,19 @@ hf_status hf_park(hf_fiber *self, hf_wait *wait, hf_instant deadline);
  * object's lock: waking a plain thread is a system call, and a simulation may switch threads here. */
 void hf_wake(hf_wait *wait, hf_status status);
 
+/* hf_wake for verbs that wake often: the waker is `self`. A fiber of its own scheduler is woken without a call. */
+static inline __attribute__((always_inline)) void hf_wake_hot(hf_fiber *self, hf_wait *wait, hf_status status)
+{
+    hf_fiber *fiber = wait->fiber;
+    if (HF_UNLIKELY(fiber->kind != HF_FIBER_PLAIN || fiber->sched != self->sched)) {
+        hf_wake(wait, status);
+        return;
+    }
+    wait->status = status;
+    fiber->wait = NULL;
+    hf_sched_ready_push(fiber->sched, fiber);
+}
+
 /* hf_park without a deadline, inlined down to the switch (leave.h), for verbs that park often. */
 static inline __attribute__((always_inline)) hf_status hf_park_hot(hf_fiber *self, hf_wait *wait)
 {
@@ -72,8 +85,11 @@ static inline hf_instant hf_wait_deadline(hf_fiber *self, hf_runtime *rt, const 
 hf_status hf_may_not_wait(hf_fiber *self, const char *verb);
 static inline hf_status hf_may_wait(hf_fiber *self, const char *verb)
 {
-    return HF_UNLIKELY(self->hook_depth != 0 || self->is_evicted || hf_is_canceled(self)) ? hf_may_not_wait(self, verb)
-                                                                                          : HF_OK;
+    if (HF_UNLIKELY(self->hook_depth !=
+                    0)) { /* apart: where HF_VERB_ENTER has just looked, the compiler leaves it out */
+        return hf_may_not_wait(self, verb);
+    }
+    return HF_UNLIKELY(self->is_evicted || hf_is_canceled(self)) ? hf_may_not_wait(self, verb) : HF_OK;
 }
 
 /* The same for a verb with a timeout. In a workflow the timeout must not be under a millisecond. */

@@ -59,7 +59,8 @@ static inline unsigned char *slot(hf_chan *chan, size_t at)
     return chan->buffer + (at % chan->capacity) * chan->value_len;
 }
 
-hf_status hf_chan_send_now(hf_chan *chan, const void *value, const void *not_me, hf_wait **ret_wake)
+static inline __attribute__((always_inline)) hf_status send_now(hf_chan *chan, const void *value, const void *not_me,
+                                                                hf_wait **ret_wake)
 {
     *ret_wake = NULL;
     if (HF_UNLIKELY(chan->closed)) {
@@ -78,7 +79,8 @@ hf_status hf_chan_send_now(hf_chan *chan, const void *value, const void *not_me,
     return HF_ERR_AGAIN;
 }
 
-hf_status hf_chan_recv_now(hf_chan *chan, void *value, const void *not_me, hf_wait **ret_wake)
+static inline __attribute__((always_inline)) hf_status recv_now(hf_chan *chan, void *value, const void *not_me,
+                                                                hf_wait **ret_wake)
 {
     *ret_wake = NULL;
     if (chan->count > 0) {
@@ -106,15 +108,25 @@ hf_status hf_chan_recv_now(hf_chan *chan, void *value, const void *not_me, hf_wa
     return chan->closed ? HF_ERR_CLOSED : HF_ERR_AGAIN;
 }
 
+hf_status hf_chan_send_now(hf_chan *chan, const void *value, const void *not_me, hf_wait **ret_wake)
+{
+    return send_now(chan, value, not_me, ret_wake);
+}
+
+hf_status hf_chan_recv_now(hf_chan *chan, void *value, const void *not_me, hf_wait **ret_wake)
+{
+    return recv_now(chan, value, not_me, ret_wake);
+}
+
 static const hf_wait_kind SEND = {"hf_chan_send", hf_wait_abort_linked};
 static const hf_wait_kind RECV = {"hf_chan_recv", hf_wait_abort_linked};
 
 typedef enum direction { SENDING, RECEIVING } direction;
 
-static inline hf_status transfer_now(hf_chan *chan, void *value, direction dir, hf_wait **ret_wake)
+static inline __attribute__((always_inline)) hf_status transfer_now(hf_chan *chan, void *value, direction dir,
+                                                                    hf_wait **ret_wake)
 {
-    return dir == SENDING ? hf_chan_send_now(chan, value, NULL, ret_wake)
-                          : hf_chan_recv_now(chan, value, NULL, ret_wake);
+    return dir == SENDING ? send_now(chan, value, NULL, ret_wake) : recv_now(chan, value, NULL, ret_wake);
 }
 
 static inline __attribute__((always_inline)) hf_status transfer(hf_fiber *self, hf_chan *chan, void *value,
@@ -135,7 +147,7 @@ static inline __attribute__((always_inline)) hf_status transfer(hf_fiber *self, 
     if (status != HF_ERR_AGAIN) {
         hf_spin_unlock(&chan->lock);
         if (peer != NULL) {
-            hf_wake(peer, HF_OK);
+            hf_wake_hot(self, peer, HF_OK);
         } else if (HF_UNLIKELY(status == HF_ERR_CLOSED)) {
             hf_self_note(self, status, kind->verb);
         }

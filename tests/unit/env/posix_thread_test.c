@@ -58,6 +58,16 @@ static void threads_start_with_a_name_and_pass_a_word_on(void **state)
     assert_true(ops()->core_count(posix()) >= 1);
 }
 
+static void a_thread_knows_its_core(void **state)
+{
+    (void)state;
+    int core = ops()->thread_core(posix());
+    cpu_set_t mask;
+    assert_int_equal(sched_getaffinity(0, sizeof mask, &mask), 0);
+    assert_in_range(core, 0, CPU_SETSIZE - 1);
+    assert_true(CPU_ISSET((size_t)core, &mask));
+}
+
 static void a_thread_with_too_big_a_stack_is_a_status(void **state)
 {
     (void)state;
@@ -243,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_start_with_a_name_and_pass_a_word_on),
+        cmocka_unit_test(a_thread_knows_its_core),
         cmocka_unit_test(a_thread_with_too_big_a_stack_is_a_status),
         cmocka_unit_test(a_forgotten_thread_frees_itself),
         cmocka_unit_test(word_wait_ends_with_the_deadline),
