@@ -2,9 +2,10 @@
  *
  * The core is driven by hand, without threads, with a budget so small that every run is dropped as soon as nothing holds it:
  * ask for the row, execute, decode, drop. The SELECT then reads the same rows in the same order with the same cache. */
+#include "engine/load.h"
 #include "bench.h"
 #include "engine/cells.h"
-#include "engine/core.h"
+#include "engine/core_private.h"
 #include "store/sqlite/sqlite.h"
 
 #include <sqlite3.h>

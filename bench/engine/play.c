@@ -236,7 +236,7 @@ static void note_timer(errand *e, play_run *run, hf_str bytes)
     hf_op_init(&op);
     hf_pb_history_event event;
     if (hf_pb_decode(&op, &hf_pb_history_event_type, bytes, &e->arena, &event) == HF_OK) {
-        HF_SLOT(run)->due = hf_pb_timestamp_time(event.event_time).ns + run->timeout;
+        run->due = hf_pb_timestamp_time(event.event_time).ns + run->timeout;
     }
 }
 
@@ -312,7 +312,7 @@ static hf_pb_command_list decide(errand *e, play_run *run)
         if (run->news == 0) {
             return NOTHING;
         }
-        play_times_add(p, &p->fired_times, p->o.env->ops->wall_now(p->o.env).ns - HF_SLOT(run)->due);
+        play_times_add(p, &p->fired_times, p->o.env->ops->wall_now(p->o.env).ns - run->due);
         break;
     }
     e->ends = true;

@@ -4,12 +4,18 @@
  * before they started; a new workflow task if there is anything new to see. All of it or nothing: commands are checked first,
  * and one that is bad fails the task instead. A command that closes the run while events are buffered fails it too
  * (UnhandledCommand): the workflow has not seen them. Firings of timers that it cancels do not count: they are taken back. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/emit.h"
+#include "engine/input.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/size.h"
 #include "history/limits.h"
-
 #include "history/payload.h"
+
 #include <stdio.h>
 
 #define STICKY_SECONDS 5 /* how long a task waits for its worker when that says nothing */

@@ -1,7 +1,21 @@
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
 #include "base/uuid.h"
+#include "engine/answer.h"
+#include "engine/batch.h"
+#include "engine/cursor.h"
+#include "engine/due.h"
+#include "engine/filter.h"
+#include "engine/history_read.h"
+#include "engine/input.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/notice.h"
+#include "engine/poll.h"
+#include "engine/suspect.h"
+#include "engine/token.h"
 #include "history/limits.h"
 
 #include <stdarg.h>
@@ -301,8 +315,7 @@ static void evict(hf_core *core, hf_run *run)
     /* A deadline whose row was passed already, or is being passed; or whose row, if there is one, is of another time: it would be
      * found too late, or again and again. */
     int64_t due = hf_run_next_due(run);
-    bool read = due < core->due_until || (due == core->due_until && run->number < core->due_until_run) ||
-                (core->due_reading && due < core->due_reading_to) || due != run->due_written;
+    bool read = hf_cursor_may_miss(&core->due_cursor, due, run->number) || due != run->due_written;
     if (!HF_SLOT(run)->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
         (void)hf_due_add_cold(core, due, run->number);
     }
@@ -754,4 +767,21 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
         hf_core_evict(core);
     }
     hf_read_free(core, read);
+}
+
+/* ---- For the driver -------------------------------------------------------------------------------------------------- */
+
+hf_status hf_core_status(const hf_core *core)
+{
+    return core->status;
+}
+
+bool hf_core_is_ahead(const hf_core *core)
+{
+    return core->ahead > 0;
+}
+
+bool hf_core_is_committing(const hf_core *core)
+{
+    return core->committing;
 }

@@ -1,5 +1,5 @@
 /* Whether the runs in memory are what their histories say, and a hash over all of the state: for tests. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "ledger/rows.h"
 

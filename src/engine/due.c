@@ -6,9 +6,13 @@
  * batch is then full and must be sealed before the next tick, so that the first do not wait for the last; while a commit is on
  * its way nobody waits longer for a larger batch, and it goes on growing. Runs on disk wait until those in memory have had
  * their turn, so that they are not all loaded at once. */
-#include "engine/core.h"
+#include "engine/due.h"
 
 #include "base/canary.h"
+#include "engine/core_private.h"
+#include "engine/cursor.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
 
 #define COLD_SHARE 8 /* deadlines of runs on disk may take an eighth of the memory */
 
@@ -163,18 +167,18 @@ static bool knows_enough(const hf_core *core)
 {
     const hf_heap_node *first = hf_heap_first(&core->cold_due);
     bool many = core->cold_due.count * sizeof(hf_cold_due) > core->options.mem_max / COLD_SHARE;
-    return many && (first->key <= core->now.wall || core->due_until > core->now.wall);
+    return many && (first->key <= core->now.wall || core->due_cursor.a > core->now.wall);
 }
 
 int64_t hf_due_read_at(const hf_core *core)
 {
-    if (core->due_reading || !core->due_on_disk) {
+    if (core->due_cursor.is_reading || !core->due_cursor.has_rows) {
         return INT64_MAX;
     }
     if (knows_enough(core)) {
-        return core->due_until > core->now.wall ? core->due_until : INT64_MAX;
+        return core->due_cursor.a > core->now.wall ? core->due_cursor.a : INT64_MAX;
     }
-    return core->due_until - core->options.due_window / 2;
+    return core->due_cursor.a - core->options.due_window / 2;
 }
 
 static void read_ahead(hf_core *core)
@@ -186,19 +190,14 @@ static void read_ahead(hf_core *core)
     if (read == NULL) {
         return;
     }
-    hf_assert(!core->due_reading);
-    core->due_reading = true;
-    read->to = core->now.wall + core->options.due_window;
-    core->due_reading_to = read->to;
-    read->request.key = (hf_key){.a = core->due_until, .b = core->due_until_run};
-    read->request.key_end = (hf_key){.a = read->to};
+    hf_cursor_begin(&core->due_cursor, &read->request, HF_STR(""), core->now.wall + core->options.due_window);
     read->request.row_max = core->options.page_max;
     hf_read_submit(core, read);
 }
 
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 {
-    hf_assert(time != INT64_MAX && run > 0);
+    hf_assert(time != INT64_MAX);
     hf_cold_due *cold = cold_find(core, run);
     if (cold !=
         NULL) { /* a row that was read while another was written: the earlier one, which at worst is too early */
@@ -221,22 +220,13 @@ hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 
 void hf_due_rows_read(hf_core *core, hf_read *read)
 {
-    hf_assert(core->due_reading && core->due_reading_to == read->to);
-    core->due_reading = false;
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
         const hf_key *key = &read->request.rows[i].key;
         if (hf_run_find(core, key->b) == NULL) {
             (void)hf_due_add_cold(core, key->a, key->b);
         }
     }
-    if (read->request.more) {
-        const hf_key *last = &read->request.rows[read->request.row_count - 1].key;
-        core->due_until = last->a;
-        core->due_until_run = last->b + 1;
-    } else {
-        core->due_until = read->to;
-        core->due_until_run = 0;
-    }
+    (void)hf_cursor_end(&core->due_cursor, &read->request);
     hf_due_tick(core);
 }
 

@@ -1,5 +1,11 @@
 /* Emit: a decision is written to the run's log and applied. */
-#include "engine/core.h"
+#include "engine/emit.h"
+
+#include "engine/core_private.h"
+#include "engine/due.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/notice.h"
 
 /* What the change that was just applied means to others than its run. Some of it leads to further changes, so the effects are taken
  * first. */

@@ -1,4 +1,8 @@
-#include "engine/core.h"
+#include "engine/filter.h"
+
+#include "engine/core_private.h"
+#include "engine/cursor.h"
+#include "engine/load.h"
 
 #define BITS_PER_NAME 12 /* with three probes: about one wrong "maybe" in fifty */
 #define NAMES_FIRST 4096
@@ -56,9 +60,8 @@ void hf_filter_add(hf_core *core, uint64_t hash)
     }
     filter->count += was_there ? 0 : 1;
     if (filter->count > filter->word_count * 64 / BITS_PER_NAME * 2) {
-        core->filter_next = (hf_key){0}; /* from the start again, with more room */
+        hf_cursor_move_back(&filter->cursor, 0, 0); /* from the start again, with more room */
         resize(core, filter->count * 4);
-        core->filter_again = true;
     }
 }
 
@@ -66,21 +69,22 @@ void hf_filter_add(hf_core *core, uint64_t hash)
  * the filter grow, and then it begins anew. */
 static void add_index(hf_core *core)
 {
-    do {
-        core->filter_again = false;
-        for (size_t i = 0; i < HF_NAME_BUCKETS && !core->filter_again; i++) {
+    const hf_filter *filter = &core->filter;
+    size_t room = 0;
+    while (room != filter->word_count) {
+        room = filter->word_count;
+        for (size_t i = 0; i < HF_NAME_BUCKETS && room == filter->word_count; i++) {
             const hf_name_bucket *bucket = &core->index.buckets[i];
-            for (size_t j = 0; j < bucket->entries.count && !core->filter_again; j++) {
+            for (size_t j = 0; j < bucket->entries.count && room == filter->word_count; j++) {
                 hf_filter_add(core, (uint64_t)bucket->entries.items[j].hash);
             }
         }
-    } while (core->filter_again && core->filter.word_count > 0);
+    }
 }
 
 void hf_filter_open(hf_core *core, bool empty)
 {
     resize(core, NAMES_FIRST);
-    core->filter_again = true;
     if (empty) {
         add_index(core);
         core->filter.is_complete = core->filter.word_count > 0;
@@ -105,38 +109,26 @@ bool hf_filter_may_have(const hf_filter *filter, uint64_t hash)
 void hf_filter_tick(hf_core *core)
 {
     hf_filter *filter = &core->filter;
-    if (filter->reading || filter->is_complete || filter->off || filter->word_count == 0) {
+    if (filter->cursor.is_reading || filter->is_complete || filter->off || filter->word_count == 0) {
         return;
     }
-    if (core->filter_again) {
+    if (filter->cursor.a == 0 && filter->cursor.b == 0) {
         add_index(core);
     }
     hf_read *read = filter->word_count > 0 ? hf_read_new(core, HF_READ_FILTER, HF_TABLE_NAME) : NULL;
     if (read == NULL) {
         return;
     }
-    filter->reading = true;
-    read->request.key = core->filter_next;
-    read->request.key_end = hf_key_last();
+    hf_cursor_begin(&filter->cursor, &read->request, HF_STR(""), INT64_MAX);
     read->request.row_max = PAGE_ROWS;
     hf_read_submit(core, read);
 }
 
 void hf_filter_rows_read(hf_core *core, hf_read *read)
 {
-    hf_assert(core->filter.reading);
     hf_filter *filter = &core->filter;
-    filter->reading = false;
-    for (size_t i = 0; i < read->request.row_count && !core->filter_again; i++) {
+    for (size_t i = 0; i < read->request.row_count && !filter->cursor.is_moved; i++) {
         hf_filter_add(core, (uint64_t)read->request.rows[i].key.a);
     }
-    if (core->filter_again || filter->off) {
-        return; /* the next tick begins anew */
-    }
-    if (read->request.more) {
-        hf_key last = read->request.rows[read->request.row_count - 1].key;
-        core->filter_next = (hf_key){.a = last.a, .b = last.b + 1};
-    } else {
-        filter->is_complete = true;
-    }
+    filter->is_complete = hf_cursor_end(&filter->cursor, &read->request) && !filter->off;
 }

@@ -7,7 +7,7 @@
 #ifndef HF_ENGINE_FILTER_H
 #define HF_ENGINE_FILTER_H
 
-#include "base/base.h"
+#include "engine/cursor.h"
 
 typedef struct hf_core hf_core;
 typedef struct hf_read hf_read;
@@ -17,7 +17,7 @@ typedef struct hf_filter {
     size_t word_count; /* a power of two; 0 = there is none */
     size_t count;      /* names added */
     bool is_complete;  /* every name of the table is in it */
-    bool reading;      /* a page is on its way */
+    hf_cursor cursor;  /* over the table */
     bool off;          /* too many names for its share of memory */
 } hf_filter;
 

@@ -14,11 +14,15 @@
  * engine-G1  A page has an event, unless there is none; it is longer than its bound only if that event is, or by the two events of a
  *     transient workflow task, which go along with the last one.
  * engine-G2  Pages are without gaps: the token names the first event that did not fit. */
-#include "engine/core.h"
-
-#include "ledger/rows.h"
+#include "engine/history_page.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/history_read.h"
+#include "engine/load.h"
+#include "engine/token.h"
+#include "ledger/rows.h"
 
 #include <stdio.h>
 

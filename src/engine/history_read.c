@@ -1,7 +1,13 @@
 /* Reading histories: which events a caller gets (history_page.c finds them), and which calls wait for more. Long polls wait in a watch,
  * which does not hold the run in memory. Also descriptions. */
-#include "engine/core.h"
+#include "engine/history_read.h"
 
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/history_page.h"
+#include "engine/machines/machines.h"
+#include "engine/poll.h"
+#include "engine/token.h"
 #include "history/limits.h"
 
 /* ---- GetWorkflowExecutionHistory ------------------------------------------------------------------------------------- */

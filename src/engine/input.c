@@ -1,9 +1,17 @@
 /* Inputs: a call is checked, finds its run, and is given to the machine it is for. */
-#include "engine/core.h"
+#include "engine/input.h"
 
-#include "ledger/run_id.h"
-
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/history_page.h"
+#include "engine/history_read.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/size.h"
+#include "engine/token.h"
 #include "history/limits.h"
+#include "ledger/run_id.h"
 
 #include <stddef.h>
 

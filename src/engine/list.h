@@ -3,7 +3,7 @@
 #ifndef HF_ENGINE_LIST_H
 #define HF_ENGINE_LIST_H
 
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 typedef struct hf_listing {
     int64_t before;   /* numbers below this */

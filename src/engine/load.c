@@ -1,7 +1,14 @@
 /* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (engine-E3). */
-#include "engine/core.h"
+#include "engine/load.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/due.h"
+#include "engine/filter.h"
+#include "engine/history_read.h"
+#include "engine/input.h"
+#include "engine/matching.h"
 #include "history/limits.h"
 #include "ledger/rows.h"
 
@@ -75,7 +82,7 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
 
 hf_run *hf_run_add(hf_core *core, int64_t number)
 {
-    hf_assert(number > 0 && hf_run_find(core, number) == NULL); /* a run is in memory once */
+    hf_assert(hf_run_find(core, number) == NULL); /* a run is in memory once */
     hf_slot *slot = hf_core_alloc(core, sizeof *slot);
     if (slot == NULL) {
         return NULL;

@@ -17,6 +17,8 @@
  * engine-L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
  *     call answers HF_ERR_AGAIN or HF_ERR_FULL. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
  *     HF_ERR_STORE. */
+#include "engine/core_private.h"
+
 #include "engine/loop_private.h"
 
 #include <stdio.h>
@@ -313,7 +315,8 @@ static void refuse(hf_engine *engine, hf_call *call)
 /* Its answers may still come in time. */
 static bool is_held_back(hf_engine *engine, hf_clock now)
 {
-    if (engine->core->ahead == 0 || engine->core->committing || engine->is_closing || is_full(engine)) {
+    if (!hf_core_is_ahead(engine->core) || hf_core_is_committing(engine->core) || engine->is_closing ||
+        is_full(engine)) {
         engine->held_since = 0;
         return false;
     }
@@ -390,7 +393,7 @@ static void engine_main(void *arg)
     for (;;) {
         hf_clock now = clock_of(engine);
         hf_instant deadline = next_deadline(engine, now);
-        bool nap = engine->stopped == HF_OK && engine->core->committing;
+        bool nap = engine->stopped == HF_OK && hf_core_is_committing(engine->core);
         if (nap && deadline.ns > now.mono + NAP && !is_full(engine)) {
             deadline.ns = now.mono + NAP;
         }

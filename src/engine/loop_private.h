@@ -4,7 +4,7 @@
 
 #include "base/latch.h"
 #include "base/slab.h"
-#include "engine/core.h"
+#include "engine/core_private.h"
 #include "engine/engine.h"
 
 /* What can be pushed. */

@@ -7,9 +7,15 @@
  *
  * Order is by a number that every task gets when it begins to wait. A poll takes the oldest task in memory; if older ones are
  * on disk it also sets their loading off, so that none waits for ever. */
-#include "engine/core.h"
+#include "engine/matching.h"
 
 #include "base/canary.h"
+#include "engine/core_private.h"
+#include "engine/cursor.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/poll.h"
+#include "engine/suspect.h"
 #include "history/limits.h"
 #include "ledger/rows.h"
 
@@ -50,7 +56,7 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     hf_list_init(&queue->tasks);
     hf_list_init(&queue->cold);
     hf_list_init(&queue->polls);
-    queue->disk = core->tasks_on_disk;
+    queue->cursor.has_rows = core->tasks_on_disk;
     queue->polled_at = INT64_MIN / 2;
     queue->used_at = core->now.mono;
     if (core->status != HF_OK || hf_map_insert(&core->queues, &queue->by_text, text_hash(text)) != HF_OK) {
@@ -141,14 +147,14 @@ void hf_queues_tidy(hf_core *core)
         if (core->status != HF_OK || (!old && core->queues.count <= core->options.queues_max)) {
             return;
         }
-        if (queue->task_count > 0 || queue->suspect_count > 0 || queue->poll_count > 0 || queue->reading ||
+        if (queue->task_count > 0 || queue->suspect_count > 0 || queue->poll_count > 0 || queue->cursor.is_reading ||
             queue->loads > 0) {
             use(core, queue);
             continue;
         }
         HF_PROBE(core, HF_PROBE_QUEUE_FREED);
         hf_assert(!hf_node_is_linked(&queue->marked_link)); /* between steps */
-        hf_assert(core->tasks_on_disk || (!queue->disk && hf_list_is_empty(&queue->cold)));
+        hf_assert(core->tasks_on_disk || (!queue->cursor.has_rows && hf_list_is_empty(&queue->cold)));
         hf_map_remove(&core->queues, &queue->by_text);
         hf_list_remove(&queue->all_link);
         hf_queue_free(core, queue);
@@ -208,7 +214,7 @@ static hf_call *take_poll(hf_core *core, hf_queue *queue)
 /* By order; nearly always the last. */
 static void insert(hf_queue *queue, hf_task *task)
 {
-    hf_assert(task->order > 0 && task->run != NULL);
+    hf_assert(task->run != NULL);
     hf_node *before = queue->tasks.head.prev;
     while (before != &queue->tasks.head && HF_CONTAINER(before, hf_task, link)->order > task->order) {
         before = before->prev;
@@ -286,17 +292,14 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
         queue->loads++;
         wanted--;
     }
-    if (queue->disk && !queue->reading && hf_list_is_empty(&queue->cold)) {
+    if (queue->cursor.has_rows && !queue->cursor.is_reading && hf_list_is_empty(&queue->cold)) {
         hf_read *read = hf_read_new(core, HF_READ_TASKS, HF_TABLE_TASK);
         if (read == NULL) {
             return;
         }
         read->queue = queue;
-        read->from = queue->disk_after;
-        read->request.key = (hf_key){hf_owned_str(&queue->text), queue->disk_after + 1, 0};
-        read->request.key_end = (hf_key){hf_owned_str(&queue->text), INT64_MAX, 0};
+        hf_cursor_begin(&queue->cursor, &read->request, hf_owned_str(&queue->text), INT64_MAX);
         read->request.row_max = core->options.page_max;
-        queue->reading = true;
         hf_read_submit(core, read);
     }
 }
@@ -421,11 +424,6 @@ static void add_cold(hf_core *core, hf_queue *queue, const hf_pb_task_record *re
 void hf_match_tasks_read(hf_core *core, hf_read *read)
 {
     hf_queue *queue = read->queue;
-    hf_assert(queue->reading);
-    queue->reading = false;
-    /* A task that went cold meanwhile may be missing here, or be older than what was asked for: once more. */
-    bool again = queue->disk_after < read->from || queue->missed;
-    queue->missed = false;
     for (size_t i = 0; i < read->request.row_count && core->status == HF_OK; i++) {
         const hf_row *row = &read->request.rows[i];
         hf_pb_task_record record;
@@ -435,12 +433,9 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
         } else {
             HF_PROBE(core, HF_PROBE_BAD_RECORD); /* its run will be found by its deadline, if it has one */
         }
-        if (!again && row->key.a > queue->disk_after) {
-            queue->disk_after = row->key.a;
-        }
     }
-    if (!again && !read->request.more) {
-        queue->disk = false;
+    if (hf_cursor_end(&queue->cursor, &read->request)) { /* not if a task went cold meanwhile: it may be missing here */
+        queue->cursor.has_rows = false;
     }
     mark(core, queue);
 }
@@ -465,11 +460,9 @@ static void gone_cold(hf_core *core, hf_task *task)
         return;
     }
     hf_match_remove(core, task);
-    queue->disk = queue->disk || !HF_CANARY(HF_BUG_TASK_ROW_FORGOTTEN);
     core->tasks_on_disk = true;
-    queue->missed = queue->reading;
-    if (task->order <= queue->disk_after) {
-        queue->disk_after = task->order - 1;
+    if (!HF_CANARY(HF_BUG_TASK_ROW_FORGOTTEN)) {
+        hf_cursor_move_back(&queue->cursor, task->order, 0);
     }
 }
 

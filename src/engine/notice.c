@@ -4,9 +4,11 @@
  * when an event makes a count pass a fifth of its limit. A count passes that once, so the warning comes once, also over
  * restarts, and nothing has to be remembered. It is told when the event is durable. A process that dies between the two says
  * nothing: that is the price of not writing it down. */
-#include "engine/core.h"
+#include "engine/notice.h"
 
 #include "base/fields.h"
+#include "engine/batch.h"
+#include "engine/core_private.h"
 #include "run/machine.h"
 
 #include <stdio.h>

@@ -6,10 +6,17 @@
  *
  * What cannot be read of one run makes that run bad and stops nobody else (D4); what the journal has of it is kept aside
  * (ledger/kept.h). Without the meta record, the journal or the log of names nobody can tell what the others are: that refuses. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/batch.h"
+#include "engine/due.h"
+#include "engine/filter.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
 #include "ledger/journal.h"
+#include "ledger/kept.h"
 #include "ledger/meta.h"
 #include "ledger/rows.h"
 
@@ -470,7 +477,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     HF_TRY(load_held(op, &o));
     HF_TRY(sort_out(op, &o));
     HF_TRY(check_numbers(op, core, store, arena));
-    HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_on_disk));
+    HF_TRY(has_rows(op, store, arena, HF_TABLE_DUE, &core->due_cursor.has_rows));
     HF_TRY(has_rows(op, store, arena, HF_TABLE_TASK, &core->tasks_on_disk));
     bool names = true;
     HF_TRY(has_rows(op, store, arena, HF_TABLE_NAME, &names));
@@ -492,7 +499,6 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     {
         hand_out_again(core, &HF_CONTAINER(node, hf_slot, all_link)->run);
     }
-    core->due_until = 0;
     core->commit_first = core->commit_next;
     hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);
     return core->status;

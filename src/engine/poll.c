@@ -2,7 +2,14 @@
  *
  * Most wait for the same time as all others of their kind, so they end in the order they came: a list each for polls of tasks
  * and of histories. A poll with a time of its own is in a heap. */
-#include "engine/core.h"
+#include "engine/poll.h"
+
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/history_page.h"
+#include "engine/history_read.h"
+#include "engine/matching.h"
+#include "engine/token.h"
 
 void hf_poll_park(hf_core *core, hf_call *call, hf_list *alike, int64_t span)
 {

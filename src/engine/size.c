@@ -1,7 +1,8 @@
 /* How much users' data is too much. What a caller sends is refused; what a worker sends fails the activity or the workflow task it
  * belongs to, since a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
-#include "engine/core.h"
+#include "engine/size.h"
 
+#include "engine/core_private.h"
 #include "history/limits.h"
 #include "history/payload.h"
 

@@ -6,10 +6,14 @@
  * change that is in no row yet, so a crash never has to read more than its bound.
  *
  * engine-W1  A run whose rows are written with a commit is not in that commit's journal row: the rows hold it. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/batch.h"
+#include "engine/filter.h"
+#include "engine/matching.h"
 #include "ledger/journal.h"
+#include "ledger/kept.h"
 #include "ledger/rows.h"
 
 #define KEPT_LEN_MIN ((size_t)64 << 10) /* bytes of a buffer that are kept for the next batch in any case */
@@ -92,7 +96,8 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     if (!run->is_written) {
         put_name(core, run);
     }
-    core->due_on_disk = hf_due_put(&batch->writes, run, hf_run_next_due(run)) || core->due_on_disk;
+    bool has_due = hf_due_put(&batch->writes, run, hf_run_next_due(run));
+    core->due_cursor.has_rows = core->due_cursor.has_rows || has_due;
     put_tasks(core, batch, run);
     if (HF_SLOT(run)->kept) { /* ledger-B1: its rows hold what was kept */
         hf_kept_remove(&batch->writes, run->number);
@@ -118,7 +123,7 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     if (hf_node_is_linked(&HF_SLOT(run)->batch_link)) { /* engine-W1 */
         hf_list_remove(&HF_SLOT(run)->batch_link);
     }
-    hf_assert(run->commit_last == core->commit_next && run->due_written >= 0); /* ledger-W2 */
+    hf_assert(run->commit_last == core->commit_next); /* ledger-W2 */
     hf_core_unuse(core, run);
 }
 

@@ -22,9 +22,12 @@
  *     no task goes out ahead of its commit, so that there is always something to count. It costs no commit of its own: it is a
  *     change of the run, in the commit that is the next anyway.
  * engine-U3  At most one suspect is alone, and a suspect is in core->suspects exactly while hf_task.is_last. */
-#include "engine/core.h"
+#include "engine/suspect.h"
 
 #include "base/canary.h"
+#include "engine/core_private.h"
+#include "engine/load.h"
+#include "engine/matching.h"
 #include "history/limits.h"
 
 #define PAUSE_FIRST INT64_C(1000000000) /* ns, after the third time ... */
@@ -164,8 +167,8 @@ static bool is_its_turn(const hf_core *core, const hf_task *task)
     if (first == NULL) {
         return false;
     }
-    bool is_last = queue->task_count == 0 && hf_list_is_empty(&queue->cold) && !queue->disk && !queue->reading &&
-                   queue->loads == 0;
+    bool is_last = queue->task_count == 0 && hf_list_is_empty(&queue->cold) && !queue->cursor.has_rows &&
+                   !queue->cursor.is_reading && queue->loads == 0;
     if (!is_last && waited < LAST_SPAN) {
         return false; /* what is on its way from the disk comes first, too */
     }

@@ -3,7 +3,10 @@
  * A token names the task (run, scheduled and started event, attempt, stamp) and is sealed with a key that lives in the store,
  * so that it survives a restart, cannot be made up, and is worth nothing once the task is another attempt. Page tokens are
  * made alike; a token of one kind is never taken for another. */
-#include "engine/core.h"
+#include "engine/token.h"
+
+#include "engine/core_private.h"
+#include "engine/history_page.h"
 
 #include <endian.h>
 

@@ -120,7 +120,6 @@ void hf_history_put(hf_writes *writes, hf_run *run, hf_str events, size_t row_le
 bool hf_due_put(hf_writes *writes, hf_run *run, int64_t due)
 {
     int64_t key = due == INT64_MAX ? 0 : due;
-    hf_assert(key >= 0);
     if (key == run->due_written) {
         return false;
     }

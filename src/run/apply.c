@@ -277,7 +277,7 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 
 hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log)
 {
-    hf_assert(memory->scratch != NULL && run->number > 0);
+    hf_assert(memory->scratch != NULL);
     hf_effects effects;
     hf_effects_init(&effects);
     hf_apply a = {.op = op, .memory = memory, .effects = &effects};

@@ -162,7 +162,6 @@ void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow
 
 void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief)
 {
-    hf_assert(run->number > 0);
     *ret_brief = (hf_pb_admin_run){
         .number = run->number,
         .namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace)),

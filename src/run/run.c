@@ -92,7 +92,6 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
 
 void hf_run_free(hf_run_memory *memory, hf_run *run)
 {
-    hf_assert(run->number > 0);
     hf_run_deinit(memory, run);
     hf_run_release(memory, run, sizeof *run);
 }

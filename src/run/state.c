@@ -277,7 +277,7 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
 
 hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body)
 {
-    hf_assert(run->number > 0 && run->event_count == 0 && run->log.len == 0); /* empty */
+    hf_assert(run->event_count == 0 && run->log.len == 0); /* empty */
     hf_pb_run_state msg;
     HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, memory->scratch, &msg));
     if (msg.run != run->number || msg.task == NULL || msg.task->state < 0 || msg.task->state > HF_WFT_STARTED) {

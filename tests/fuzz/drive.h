@@ -15,7 +15,7 @@
 
 #include "fuzz/fuzz.h"
 
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 enum { FUZZ_ROW = 1, FUZZ_OPTIONS = 2, FUZZ_CALL = 3 };
 enum { FUZZ_ROW_TABLE = 1, FUZZ_ROW_A = 2, FUZZ_ROW_B = 3, FUZZ_ROW_TEXT = 4, FUZZ_ROW_BODY = 5, FUZZ_ROW_RAW = 6 };

@@ -2,8 +2,9 @@
  * an input says what the rest is read as. A text that is accepted and written again is read as the same. */
 #include "fuzz/fuzz.h"
 
-#include "engine/core.h"
+#include "engine/core_private.h"
 #include "env/sim/sim_private.h"
+#include "ledger/kept.h"
 #include "ledger/run_id.h"
 #include "open/open.h"
 #include "wire/base64.h"

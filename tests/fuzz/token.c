@@ -12,6 +12,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/mutate.h"
 
+#include "engine/token.h"
 #include "support/engine_rig.h"
 
 enum { STEP = 1, STEP_CALL = 1, STEP_TOKEN = 2, STEP_GIVEN = 3, STEP_BITS = 4, STEP_TIME = 5, STEP_PARTS = 8 };

@@ -1,10 +1,10 @@
 /* Reads recorded histories (histories.sh) and puts each through a list of checks:
  *     histories <file.bin or file.json>...
  * A file passes when every check says so. A new check is a function and a line in CHECKS. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 #include "history/history.h"
-#include "json/pb_json_read.h"
 #include "wire/pb_json.h"
+#include "json/pb_json_read.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@
 
 #include "support/support.h"
 
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #define HF_RIG_SLOTS 64
 #define HF_RIG_READS 4096

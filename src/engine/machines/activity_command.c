@@ -1,6 +1,9 @@
 /* ScheduleActivityTask: whether the command is good, what it leaves out, and the event it becomes. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
+#include "engine/emit.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
 #include "history/limits.h"
 
 #define RETRY_INITIAL_DEFAULT (INT64_C(1000000000))

@@ -1,8 +1,15 @@
 /* Activities: what is decided once they are scheduled (activity_command.c): starts, retries, deadlines, answers. The machine
  * itself is in activity.c, the events that end one are in activity_end.c. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/emit.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/size.h"
+#include "engine/suspect.h"
+#include "engine/token.h"
 #include "history/limits.h"
 #include "history/payload.h"
 

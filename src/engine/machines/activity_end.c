@@ -1,7 +1,9 @@
 /* The events that end an activity. ActivityTaskStarted is written only now, just before the outcome: attempts that were tried
  * again are not in the history. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
+#include "engine/emit.h"
+#include "engine/machines/machines.h"
 #include "history/limits.h"
 #include "history/payload.h"
 

@@ -4,9 +4,16 @@
  *
  * One terminal event per run, and it is the last (run-R4). What closes a run from outside, terminate and timeout, ends a
  * started workflow task first, so that buffered events are not lost. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/emit.h"
+#include "engine/history_read.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/notice.h"
 #include "history/limits.h"
 #include "history/payload.h"
 #include "ledger/run_id.h"

@@ -10,8 +10,13 @@
  * again; a message waits with that run, in order, and then comes before all younger ones.
  *
  * The states of a message, as the run that sent it sees them: run/machines/external.c. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
+#include "engine/emit.h"
+#include "engine/input.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
 #include "history/limits.h"
 
 #include <stdio.h>

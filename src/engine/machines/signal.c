@@ -1,8 +1,11 @@
 /* Signals and cancel requests: inputs of a run that its workflow sees as events. They have no states of their own; each is
  * accepted once per request id, and its answer means that it is in the history or in the buffer, and will be. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/emit.h"
+#include "engine/machines/machines.h"
 #include "history/limits.h"
 
 bool hf_request_is_known(const hf_run *run, hf_str request_id)

@@ -1,7 +1,9 @@
 /* Timers: what is decided about them. Their states and how changes are applied: run/machines/timer.c. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
 #include "base/canary.h"
+#include "engine/emit.h"
+#include "engine/machines/machines.h"
 
 void hf_timer_start(hf_core *core, hf_run *run, const hf_pb_start_timer_command_attributes *attrs)
 {

@@ -1,6 +1,15 @@
 /* Decides: a workflow task is scheduled, given to a poller, and ends. What these are is in workflow_task.c. */
-#include "engine/core.h"
+#include "engine/core_private.h"
 
+#include "engine/answer.h"
+#include "engine/due.h"
+#include "engine/emit.h"
+#include "engine/history_page.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "engine/size.h"
+#include "engine/suspect.h"
+#include "engine/token.h"
 #include "history/limits.h"
 
 #define TASK_TIMEOUT_DEFAULT (INT64_C(10) * 1000000000)

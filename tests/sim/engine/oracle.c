@@ -5,6 +5,8 @@
  * I6   a task is handed out once, and again only when somebody lost it
  * I16  no task waits beside a free poller; ledger-W3: rows name the tasks that wait
  * And run-R3: the state of a run is what its history says; service-V2: an answer is given when its commit is durable. */
+#include "engine/load.h"
+#include "engine/matching.h"
 #include "sim/engine/sim.h"
 
 /* ---- What was seen ----------------------------------------------------------------------------------------------------- */
@@ -237,8 +239,8 @@ void sim_check_rest(sim_world *world)
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         if (!HF_SLOT(run)->loading && !HF_SLOT(run)->bad && !hf_node_is_linked(&HF_SLOT(run)->dirty_link) &&
             HF_SLOT(run)->suspects == 0 && rows_of(run) != run->rows_written.count) {
-            sim_fail(world, "ledger-W3: run %lld has %zu rows for %zu tasks", (long long)run->number, run->rows_written.count,
-                     rows_of(run));
+            sim_fail(world, "ledger-W3: run %lld has %zu rows for %zu tasks", (long long)run->number,
+                     run->rows_written.count, rows_of(run));
         }
     }
 }

@@ -9,7 +9,8 @@
 #define HF_TESTS_SIM_ENGINE_SIM_H
 
 #include "base/rng.h"
-#include "engine/core.h"
+#include "engine/core_private.h"
+#include "engine/token.h"
 #include "sim/engine/faults.h"
 #include "store/mem.h"
 

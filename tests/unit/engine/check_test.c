@@ -136,6 +136,7 @@ static void hurt(hf_rig *rig, hf_table table, wound how, hf_arena *arena)
     put(rig, write);
 }
 
+/* inspect-K1 to inspect-K4: each wound breaks one of them. */
 static void every_wound_is_found(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* Records that are damaged when the store is opened: they stop their run and nobody else, and nothing of it is lost (kept.c). */
 #include "fixture.h"
 
+#include "engine/load.h"
 #include "inspect/check.h"
 #include "inspect/look.h"
 

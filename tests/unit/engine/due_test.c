@@ -1,4 +1,5 @@
 /* Deadlines: many at once are shared out to batches; those of runs that are not in memory. */
+#include "engine/due.h"
 #include "fixture.h"
 
 #include <stdio.h>

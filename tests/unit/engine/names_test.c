@@ -1,5 +1,6 @@
 /* The index from workflow ids to runs: in memory, on its way to the table, in the table; with hashes that are alike; over
  * crashes; and with rows that were lost. */
+#include "engine/load.h"
 #include "fixture.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* Histories that are longer than a page: workflow tasks whose rest is fetched, tokens, and what is read from the store. */
+#include "engine/token.h"
 #include "fixture.h"
 
 #include <stdio.h>

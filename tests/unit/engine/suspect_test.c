@@ -1,5 +1,6 @@
 /* Tasks that were in hand each time the process ended: counted, and from the third time on handed out last, alone and after a
  * pause (suspect.c). */
+#include "engine/suspect.h"
 #include "fixture.h"
 
 #include <stdio.h>

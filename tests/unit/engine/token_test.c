@@ -1,4 +1,6 @@
 /* Task tokens: only those that were given out are accepted. */
+#include "engine/history_page.h"
+#include "engine/token.h"
 #include "fixture.h"
 
 static void mutate(hf_rng *rng, char *bytes, size_t *len, hf_str other)

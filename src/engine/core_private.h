@@ -1,0 +1,132 @@
+/* What is inside a core, for the files of this layer. */
+#ifndef HF_ENGINE_CORE_PRIVATE_H
+#define HF_ENGINE_CORE_PRIVATE_H
+
+#include "base/rng.h"
+#include "engine/batch.h"
+#include "engine/core.h"
+#include "engine/cursor.h"
+#include "engine/filter.h"
+#include "engine/probe.h"
+#include "engine/slot.h"
+#include "engine/suspect.h"
+#include "ledger/names.h"
+
+struct hf_core {
+    hf_core_options options;
+    hf_allocator memory;       /* counts into `used` */
+    hf_run_memory runs_memory; /* the same, for runs; what it cannot give breaks the core (engine-E2) */
+    hf_effects effects;        /* of the change that is being applied */
+    size_t used;               /* bytes allocated by the core */
+    hf_status status;          /* engine-E2; sticky */
+    char why[HF_MESSAGE_LEN_MAX];
+    hf_clock now;     /* of the input that is being decided */
+    hf_arena scratch; /* of one input */
+    hf_op op;         /* of one input */
+
+    hf_map runs; /* by number */
+    hf_list runs_all;
+    hf_list lru;   /* runs that may be dropped, longest unused first */
+    hf_list ended; /* the same of those that have ended: who asks for them asks soon */
+    size_t ended_count;
+    hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
+    hf_list touched; /* runs with changes in the open batch */
+    hf_map names;
+    hf_names index;   /* of names that are not in their table yet */
+    hf_filter filter; /* which names have runs with rows */
+    hf_map queues;
+    hf_list queues_all;
+    hf_list queues_marked; /* in which tasks and polls may meet at the end of the step */
+    hf_map watches;
+    hf_heap due;           /* hf_run.due */
+    hf_heap cold_due;      /* hf_cold_due */
+    hf_map cold_runs;      /* the same, by run: at most one each, and none once its run is in memory */
+    size_t due_loads;      /* runs that are being loaded for their deadlines */
+    size_t fired;          /* runs of the open batch that a deadline has changed */
+    hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
+    bool tasks_on_disk;    /* the table may have waiting tasks: new queues look */
+    hf_heap polls;         /* hf_call by deadline, of those that wait for a time of their own; the others, in order: */
+    hf_list task_polls;    /* for options.poll_span */
+    hf_list history_polls; /* for options.history_span */
+
+    hf_commit_batch batches[2];
+    int open_idx;         /* which of them collects */
+    bool committing;      /* the other one is on its way */
+    size_t open_len;      /* bytes of changes in the open batch */
+    uint64_t commit_next; /* number of the open batch */
+    uint64_t commit_durable;
+    uint64_t commit_first; /* of this opening */
+    size_t ahead; /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
+                              back for a moment, so that their answers come with it */
+    uint64_t journal_hash; /* of the last commit, for the chain */
+    int64_t run_next;      /* number of the next run */
+    int64_t order_next;    /* of the next task */
+    uint64_t calls;        /* order of arrival */
+    uint64_t run_ids;      /* made so far */
+    uint64_t incarnation;  /* of this opening */
+    unsigned char mac_key[HF_SIPHASH_KEY_LEN];
+    bool meta_dirty;
+
+    /* The journal that a crash would have to read: lengths of its commits. */
+    uint64_t journal_first; /* oldest commit that is kept */
+    HF_VEC(uint32_t) journal_lens;
+    size_t journal_start; /* index in journal_lens of journal_first */
+    size_t journal_len;   /* sum */
+
+    hf_list reads;
+    hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
+    hf_list suspects;                                       /* hf_task that waits to be handed out last: engine-U3 */
+    hf_alone alone;                                         /* the one that was */
+    int64_t suspects_look;                                  /* mono ns: when to look at them next */
+    hf_list inbox;                                          /* messages that were not looked at yet */
+    hf_list calls_all;                                      /* not done, in order of arrival */
+    hf_buf row;                                             /* scratch for a row */
+    hf_buf events;                                          /* scratch for events */
+    void (*submit)(void *state, hf_store_request *request); /* for reads */
+    void *submit_state;
+
+    uint64_t step;        /* number of the input that is being decided */
+    uint64_t transitions; /* runs changed by an input, since open */
+    uint64_t run_commits; /* runs changed by a commit: one that changed twice with it counts once */
+    uint64_t event_total; /* history events, since open */
+    uint64_t probes[HF_PROBE_COUNT];
+
+    /* Calls that are not done, by hf_call.number; without the messages that runs send each other. */
+    hf_list calls_by_number[HF_CALL_BUCKETS];
+};
+
+/* Where a call is parked. */
+enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE };
+
+hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
+/* Whether nothing is broken. Few look at the scratch arena's status when they take from it: what it could not give breaks the
+ * core here, before anything that was made with it leaves. */
+bool hf_core_is_whole(hf_core *core);
+/* The next input, or the next part of one. */
+void hf_core_reset_scratch(hf_core *core);
+void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: engine-E2 */
+void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
+void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
+#define HF_PROBE(core, probe) ((core)->probes[probe]++)
+
+/* The run is about to change: it becomes part of the open batch. */
+void hf_core_touch(hf_core *core, hf_run *run);
+/* A worker does not want the task of this token: another one gets it. */
+void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token);
+/* May be dropped from memory again, if nothing else holds it. */
+void hf_core_unuse(hf_core *core, hf_run *run);
+void hf_core_use(hf_core *core, hf_run *run);
+void hf_core_evict(hf_core *core); /* down to the budget */
+
+/* Whether a task may be given to this poll before the commit that starts it. Not after an unclean end, and not before the first
+ * commit of this opening, which is what the next one sees of an unclean end (engine-U2). */
+static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
+{
+    return call->run_ahead && call->in_process && !core->options.was_left_open &&
+           core->commit_durable >= core->commit_first;
+}
+
+/* A version 4 UUID of these bits, as text. */
+hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low);
+
+#endif

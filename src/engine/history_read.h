@@ -1,0 +1,24 @@
+/* Who gets which events of a history; long polls for new ones; descriptions. */
+#ifndef HF_ENGINE_HISTORY_READ_H
+#define HF_ENGINE_HISTORY_READ_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "engine/core.h"
+#include "engine/load.h"
+
+/* Calls that wait for a run's next events or its end. They do not hold the run in memory. */
+typedef struct hf_history_watch {
+    hf_map_node by_number;
+    int64_t run;
+    hf_list calls;
+} hf_history_watch;
+
+void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
+void hf_history_rows_read(hf_core *core, hf_read *read);
+void hf_history_failed(hf_core *core, hf_call *call, const char *why); /* its rows cannot be read */
+void hf_watch_wake(hf_core *core, hf_run *run);                        /* new events are there */
+void hf_watch_remove(hf_core *core, hf_call *call);
+void hf_describe_call(hf_core *core, hf_call *call, hf_run *run);
+
+#endif

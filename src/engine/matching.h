@@ -1,0 +1,61 @@
+/* Task queues: tasks meet polls. */
+#ifndef HF_ENGINE_MATCHING_H
+#define HF_ENGINE_MATCHING_H
+
+#include "base/map.h"
+#include "engine/core.h"
+#include "engine/cursor.h"
+#include "engine/load.h"
+#include "run/run.h"
+
+/* A task queue: namespace, kind and name. */
+struct hf_queue {
+    hf_map_node by_text;
+    hf_node all_link;     /* of core->queues_all, by used_at */
+    hf_node marked_link;  /* of core->queues_marked, when something has come in this step */
+    hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
+    hf_list tasks;        /* hf_task, by order */
+    hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
+    hf_list polls;        /* hf_call that wait here, first come first served */
+    size_t task_count;    /* of `tasks` */
+    size_t suspect_count; /* tasks of this queue in core->suspects */
+    size_t poll_count;
+    hf_cursor cursor;  /* over its tasks in the table */
+    bool shut;         /* its worker is gone: until somebody polls again, tasks go to the normal queue instead */
+    size_t loads;      /* runs that are being loaded for it */
+    int64_t polled_at; /* mono ns: when somebody last polled, for sticky queues */
+    int64_t used_at;   /* mono ns: when it was made, polled, or last found busy */
+};
+
+/* A task in the table whose run is not in memory. */
+typedef struct hf_cold {
+    hf_node link;
+    hf_queue *queue;
+    int64_t run;
+    int64_t scheduled_id;
+    int64_t order;
+} hf_cold;
+
+hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
+hf_queue *hf_queue_by_text(hf_core *core, hf_str text);
+hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name); /* NULL: nobody has used it lately */
+void hf_queue_free(hf_core *core, hf_queue *queue);
+void hf_queue_shut(hf_core *core, hf_queue *queue); /* its worker is gone: its tasks go to their normal queues */
+void hf_queues_tidy(hf_core *core);                 /* frees some that nobody uses; only between steps */
+void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
+void hf_match_ready(hf_core *core, hf_run *run, hf_task *task); /* it begins to wait for a worker */
+void hf_match_all(hf_core *core);                               /* tasks meet polls: at the end of a step */
+void hf_queue_mark(hf_core *core, hf_queue *queue);             /* hf_match_all looks at it */
+void hf_match_remove(hf_core *core, hf_task *task);
+void hf_match_poll(hf_core *core, hf_call *call);
+void hf_match_unpark(hf_core *core, hf_call *call);
+/* Gives a waiting task to a poll, which is not parked. */
+void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
+
+void hf_match_tasks_read(hf_core *core, hf_read *read);
+void hf_match_run_loaded(hf_core *core, hf_run *run);
+void hf_match_evicted(hf_core *core, hf_run *run);
+bool hf_queue_has_pollers(const hf_queue *queue);
+int64_t hf_order_next(hf_core *core);
+
+#endif

@@ -1,0 +1,31 @@
+/* Tasks that may take the process down; engine-U1 to engine-U3 are in suspect.c. */
+#ifndef HF_ENGINE_SUSPECT_H
+#define HF_ENGINE_SUSPECT_H
+
+#include "engine/core.h"
+#include "run/run.h"
+
+/* The suspect that a worker of this process has, as long as that worker gets nothing else (suspect.c). */
+typedef struct hf_alone {
+    int64_t run;          /* 0 = there is none */
+    int64_t scheduled_id; /* of the activity; 0 = the workflow task */
+    int64_t stamp;        /* its started_time */
+    int32_t attempt;
+    int64_t since; /* ns: when it was handed out */
+    int64_t until; /* mono ns */
+} hf_alone;
+
+uint32_t
+hf_suspect_count(hf_core *core,
+                 const hf_task *task); /* of a task whose process has ended: one more, if it did not close the store */
+int64_t hf_suspect_pause(uint32_t crashes); /* ns; 0 = none */
+bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until);
+bool hf_task_is_suspect(const hf_task *task);
+void hf_suspect_add(hf_core *core, hf_task *task, hf_queue *queue); /* it waits, behind all others */
+void hf_suspect_remove(hf_task *task);                              /* of those that wait */
+/* Gives one that has waited too long to the first poll of the queue, which has one, though other tasks wait there. */
+void hf_suspect_poll(hf_core *core, hf_queue *queue);
+void hf_suspects_tick(hf_core *core);          /* whose turn it is */
+int64_t hf_suspects_next(const hf_core *core); /* mono ns; INT64_MAX = not by time */
+
+#endif

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The walk of one workflow in ARCHITECTURE.md: at most 25 hops, and each function is defined in the file that is named beside it.
+#     check_walk.sh <source tree>
+set -euo pipefail
+cd "$1"
+count=0
+failed=0
+while read -r file function; do
+    count=$((count + 1))
+    # A definition: the name and its parameters, on a line that is indented by nothing and does not end in a semicolon.
+    if ! grep -qE "^[a-z].*\b${function}\(" "src/$file" || grep -E "^[a-z].*\b${function}\(" "src/$file" | grep -qE ';$'; then
+        echo "FAILED: hop $count: src/$file does not define $function"
+        failed=1
+    fi
+done < <(sed -n 's/^[0-9]*\. `\([a-z0-9_\/]*\.[ch]\)` `\([a-z0-9_]*\)`.*/\1 \2/p' ARCHITECTURE.md)
+if ((count < 10 || count > 25)); then
+    echo "FAILED: the walk has $count hops"
+    failed=1
+fi
+echo "$count hops"
+exit "$failed"
