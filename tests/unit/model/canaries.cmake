@@ -3,7 +3,7 @@
 
 set(objects "") # of all layers: those that have seeded bugs are compiled again
 foreach(layer IN LISTS HF_LAYERS)
-    if(layer MATCHES "^(fiber|store|run|engine)$")
+    if(layer MATCHES "^(fiber|store|run|ledger|engine)$")
         get_target_property(includes hf_${layer} INCLUDE_DIRECTORIES)
         add_library(hf_${layer}_canary OBJECT ${HF_SOURCES_${layer}})
         target_include_directories(hf_${layer}_canary PRIVATE ${includes})
