@@ -20,6 +20,7 @@ hf_status hf_errand_end(hf_errand *e)
 
 hf_status hf_errand_ask(hf_errand *e, hf_service *service, hf_method method, const void *request)
 {
+    hf_assert(method < HF_METHOD_COUNT && request != NULL);
     hf_call_init(&e->call, method, request, &e->arena, NULL);
     e->call.timeout = e->timeout;
     e->call.in_process = true;

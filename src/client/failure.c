@@ -151,6 +151,7 @@ hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, c
 
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure)
 {
+    hf_assert(status != HF_OK);
     char type[HF_TYPE_LEN_MAX];
     if (failure == NULL) {
         return hf_failure_raise(status, "Failure", HF_STR("the service reported a failure without a message"), NULL);

@@ -176,6 +176,7 @@ hf_status hf_payload_printf(hf_payload *ret_payload, const char *format, ...)
 
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max)
 {
+    hf_assert(min <= max);
     size_t len = text != NULL ? strlen(text) : min;
     if (len < min || len > max) {
         return hf_fail_at(op, HF_ERR_INVALID, verb, "%s: %s has %zu bytes, not %zu to %zu", verb, what, len, min, max);
@@ -240,6 +241,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
 
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload)
 {
+    hf_assert(arena != NULL);
     const char *word = encoding_of(payload);
     if (word == NULL) {
         return NULL;

@@ -9,5 +9,7 @@ void hf_call_reply(hf_core *core, hf_call *call);
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
 void hf_call_now(hf_call *call);    /* lets it go at once */
 void hf_call_let_go(hf_call *call); /* one of the things that its answer waits for has come */
+/* The one place where answers leave that waited for a commit. */
+void hf_calls_publish(hf_list *replies);
 
 #endif

@@ -4,7 +4,6 @@
 #include "base/uuid.h"
 #include "engine/answer.h"
 #include "engine/batch.h"
-#include "engine/cursor.h"
 #include "engine/due.h"
 #include "engine/filter.h"
 #include "engine/history_read.h"
@@ -265,187 +264,6 @@ hf_str hf_uuid(hf_arena *arena, uint64_t high, uint64_t low)
     return hf_arena_copy(arena, hf_str_of(text));
 }
 
-/* ---- Runs in memory -------------------------------------------------------------------------------------------------- */
-
-void hf_core_touch(hf_core *core, hf_run *run)
-{
-    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad); /* ledger-B1: a bad run gets no new changes */
-    hf_core_use(core, run);
-    if (!hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
-        HF_SLOT(run)->commit_dirty = core->commit_next;
-        hf_list_push_back(&core->dirty, &HF_SLOT(run)->dirty_link);
-    }
-    if (!hf_node_is_linked(&HF_SLOT(run)->batch_link)) {
-        HF_SLOT(run)->batch_start = run->log.len;
-        hf_list_push_back(&core->touched, &HF_SLOT(run)->batch_link);
-        core->run_commits++;
-    }
-    if (HF_SLOT(run)->step != core->step) {
-        HF_SLOT(run)->step = core->step;
-        core->transitions++;
-    }
-}
-
-void hf_core_use(hf_core *core, hf_run *run)
-{
-    hf_assert(!HF_SLOT(run)->is_ended || core->ended_count > 0);
-    if (hf_node_is_linked(&HF_SLOT(run)->lru_link)) {
-        hf_list_remove(&HF_SLOT(run)->lru_link);
-        core->ended_count -= HF_SLOT(run)->is_ended ? 1 : 0;
-        HF_SLOT(run)->is_ended = false;
-    }
-}
-
-void hf_core_unuse(hf_core *core, hf_run *run)
-{
-    if (HF_SLOT(run)->loading || hf_node_is_linked(&HF_SLOT(run)->lru_link) ||
-        hf_node_is_linked(&HF_SLOT(run)->dirty_link) || run->externals.count > 0 || HF_SLOT(run)->suspects > 0) {
-        return;
-    }
-    HF_SLOT(run)->is_ended = !hf_run_is_open(run);
-    core->ended_count += HF_SLOT(run)->is_ended ? 1 : 0;
-    hf_list_push_back(HF_SLOT(run)->is_ended ? &core->ended : &core->lru, &HF_SLOT(run)->lru_link);
-}
-
-static void evict(hf_core *core, hf_run *run)
-{
-    hf_assert(!HF_SLOT(run)->loading && run->commit_last <= core->commit_durable); /* engine-E4 */
-    HF_PROBE(core, HF_PROBE_EVICTED);
-    hf_match_evicted(core, run);
-    /* A deadline whose row was passed already, or is being passed; or whose row, if there is one, is of another time: it would be
-     * found too late, or again and again. */
-    int64_t due = hf_run_next_due(run);
-    bool read = hf_cursor_may_miss(&core->due_cursor, due, run->number) || due != run->due_written;
-    if (!HF_SLOT(run)->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
-        (void)hf_due_add_cold(core, due, run->number);
-    }
-    hf_run_remove(core, run);
-}
-
-static void evict_if_free(hf_core *core, hf_run *run)
-{
-    hf_assert(!hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4 */
-    /* One whose deadline has come may have been loaded just for that. */
-    bool is_due = HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= core->now.wall;
-    bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting) || !hf_list_is_empty(&HF_SLOT(run)->held);
-    if (run->commit_last <= core->commit_durable && !is_waited_for && !is_due) {
-        evict(core, run);
-    }
-}
-
-void hf_core_evict(hf_core *core)
-{
-    const hf_core_options *options = &core->options;
-    HF_LIST_EACH(node, &core->ended)
-    {
-        if ((core->ended_count <= options->ended_max && core->used <= options->mem_max) || core->status != HF_OK) {
-            break;
-        }
-        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
-    }
-    HF_LIST_EACH(node, &core->lru)
-    {
-        if (core->used <= options->mem_max || core->status != HF_OK) {
-            return;
-        }
-        evict_if_free(core, &HF_CONTAINER(node, hf_slot, lru_link)->run);
-    }
-}
-
-/* ---- Answers --------------------------------------------------------------------------------------------------------- */
-
-void *hf_call_response(hf_core *core, hf_call *call)
-{
-    if (core->status != HF_OK) {
-        return NULL;
-    }
-    call->response = hf_arena_zero(call->arena, hf_method_info_of(call->method)->response_len, _Alignof(max_align_t));
-    if (call->response == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
-    return call->response;
-}
-
-void hf_call_now(hf_call *call)
-{
-    hf_assert(hf_node_is_linked(&call->all)); /* each call is answered once */
-    if (call->status != HF_OK) {
-        call->response = NULL;
-    }
-    call->place = HF_PLACE_NONE;
-    hf_list_remove(&call->all);
-    if (hf_node_is_linked(&call->by_number)) {
-        hf_list_remove(&call->by_number);
-    }
-    call->done(call);
-}
-
-/* engine-E1: it waits for the open batch. */
-void hf_call_reply(hf_core *core, hf_call *call)
-{
-    hf_assert(call->place != HF_PLACE_QUEUE && call->place != HF_PLACE_WATCH); /* it waits nowhere else */
-    if (call->arena->status != HF_OK) {                                        /* part of the answer is missing */
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-    }
-    if (core->status != HF_OK) {
-        return;
-    }
-    if (call->internal) { /* part of this batch */
-        hf_call_now(call);
-        return;
-    }
-    if (call->holds == 0) {
-        call->holds = 1;
-    }
-    bool ahead = hf_core_runs_ahead(core, call) && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
-    if ((ahead || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)) && call->holds == 1) {
-        HF_PROBE(core, HF_PROBE_RUN_AHEAD);
-        hf_assert(!core->options.was_left_open || HF_CANARY(HF_BUG_REPLY_BEFORE_COMMIT)); /* engine-U2 */
-        call->place = HF_PLACE_ELSEWHERE;
-        hf_list_push_back(&core->ahead_replies, &call->link); /* let go together: their worker is woken once */
-        return;
-    }
-    call->place = HF_PLACE_ELSEWHERE;
-    hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
-}
-
-void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...)
-{
-    hf_assert(status != HF_OK);
-    if (core->status != HF_OK) {
-        return;
-    }
-    call->status = status;
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(call->message, sizeof call->message, format, args);
-    va_end(args);
-    if (call->internal) {
-        hf_call_now(call);
-        return;
-    }
-    call->holds = 1;
-    call->place = HF_PLACE_ELSEWHERE;
-    hf_list_push_back(&core->batches[core->open_idx].replies, &call->link);
-}
-
-void hf_call_let_go(hf_call *call)
-{
-    hf_assert(call->holds > 0 && call->place == HF_PLACE_ELSEWHERE);
-    if (--call->holds == 0) {
-        hf_call_now(call);
-    }
-}
-
-/* The one place where answers leave that waited for a commit. */
-static void publish(hf_list *replies)
-{
-    hf_node *node = NULL;
-    while ((node = hf_list_pop_front(replies)) != NULL) {
-        hf_call_let_go(HF_CONTAINER(node, hf_call, link));
-    }
-}
-
 /* ---- Inputs ---------------------------------------------------------------------------------------------------------- */
 
 bool hf_core_is_whole(hf_core *core)
@@ -622,7 +440,7 @@ hf_clock hf_core_next(const hf_core *core)
 void hf_core_release(hf_core *core)
 {
     if (hf_core_is_whole(core)) {
-        publish(&core->ahead_replies);
+        hf_calls_publish(&core->ahead_replies);
     }
 }
 
@@ -699,7 +517,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
-        publish(&batch->replies); /* all that they say is durable */
+        hf_calls_publish(&batch->replies); /* all that they say is durable */
         return NULL;
     }
     hf_writes_reset(&batch->writes);
@@ -719,7 +537,7 @@ static void committed(hf_core *core, hf_commit_batch *batch)
     }
     hf_assert(batch->request.commit == core->commit_durable + 1); /* engine-E1: in order, each before its answers */
     core->commit_durable = batch->request.commit;
-    publish(&batch->replies);
+    hf_calls_publish(&batch->replies);
     hf_notice_tell(core, batch);
     hf_core_evict(core);
 }
@@ -751,7 +569,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
             core->committing = false;
             if (request->status == HF_OK) { /* what it says is so, whatever became of the core */
                 core->commit_durable = request->commit;
-                publish(&batch->replies);
+                hf_calls_publish(&batch->replies);
                 hf_notice_tell(core, batch);
             }
         }
