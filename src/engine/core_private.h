@@ -85,6 +85,10 @@ struct hf_core {
     void (*submit)(void *state, hf_store_request *request); /* for reads */
     void *submit_state;
 
+    /* The token that was decoded last: nearly always of the call that is answered next. */
+    const hf_call *token_call; /* NULL = of none */
+    hf_token token;
+
     uint64_t step;        /* number of the input that is being decided */
     uint64_t transitions; /* runs changed by an input, since open */
     uint64_t run_commits; /* runs changed by a commit: one that changed twice with it counts once */

@@ -292,14 +292,14 @@ hf_status hf_look_history(hf_op *op, hf_look *look, const hf_run *run, hf_buf *o
 }
 
 hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *arena, hf_buf *history,
-                           hf_str *ret_name_space, hf_pb_describe_workflow_execution_response *ret_description)
+                           hf_str *ret_namespace, hf_pb_describe_workflow_execution_response *ret_description)
 {
     hf_run *run = NULL;
     HF_TRY(hf_look_run(op, look, number, &run));
     hf_status status = hf_look_history(op, look, run, history);
     *ret_description = (hf_pb_describe_workflow_execution_response){0};
     if (status == HF_OK) {
-        *ret_name_space = hf_arena_copy(arena, hf_owned_str(&run->namespace));
+        *ret_namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
         hf_run_describe(run, arena, ret_description);
         status = arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
     }
@@ -404,7 +404,7 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
 
 /* What is looked for, and the greatest number that fits. */
 typedef struct hf_look_search {
-    hf_str name_space;
+    hf_str namespace_;
     hf_str text;
     int64_t by_workflow;
     int64_t by_run;
@@ -418,7 +418,7 @@ static hf_status consider(hf_op *op, hf_look *look, hf_look_search *search, int6
     if (status != HF_OK) {
         return status == HF_ERR_NOT_FOUND ? HF_OK : status;
     }
-    if (hf_str_equal(hf_owned_str(&run->namespace), search->name_space)) {
+    if (hf_str_equal(hf_owned_str(&run->namespace), search->namespace_)) {
         if (hf_str_equal(hf_owned_str(&run->workflow_id), search->text) && number > search->by_workflow) {
             search->by_workflow = number;
         }
@@ -435,7 +435,7 @@ static hf_status search_names(hf_op *op, hf_look *look, hf_look_search *search)
 {
     char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
-    if (hf_name_text(search->name_space, search->text, text, &len) != HF_OK) {
+    if (hf_name_text(search->namespace_, search->text, text, &len) != HF_OK) {
         return HF_OK; /* too long to be one */
     }
     int64_t hash = hf_name_hash(&look->names, hf_str_of_len(text, len));
@@ -482,9 +482,9 @@ static hf_status search_journal(hf_op *op, hf_look *look, hf_look_search *search
     return HF_OK;
 }
 
-hf_status hf_look_find(hf_op *op, hf_look *look, hf_str name_space, hf_str workflow_or_run_id, int64_t *ret_number)
+hf_status hf_look_find(hf_op *op, hf_look *look, hf_str namespace_, hf_str workflow_or_run_id, int64_t *ret_number)
 {
-    hf_look_search search = {.name_space = name_space, .text = workflow_or_run_id};
+    hf_look_search search = {.namespace_ = namespace_, .text = workflow_or_run_id};
     HF_TRY(search_names(op, look, &search));
     int64_t number = hf_run_id_number(look->meta.mac_key, workflow_or_run_id);
     if (number > 0) {
@@ -494,7 +494,7 @@ hf_status hf_look_find(hf_op *op, hf_look *look, hf_str name_space, hf_str workf
     *ret_number = search.by_workflow != 0 ? search.by_workflow : search.by_run;
     if (*ret_number == 0) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "there is no workflow and no run \"%.*s\" in the namespace \"%.*s\"",
-                       HF_STR_ARGS(workflow_or_run_id), HF_STR_ARGS(name_space));
+                       HF_STR_ARGS(workflow_or_run_id), HF_STR_ARGS(namespace_));
     }
     return HF_OK;
 }

@@ -31,14 +31,14 @@ hf_status hf_look_history(hf_op *op, hf_look *look, const hf_run *run, hf_buf *o
 
 /* What DescribeWorkflowExecution would answer, with texts in the arena, and the history. Fails: as the two above. */
 hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *arena, hf_buf *history,
-                           hf_str *ret_name_space, hf_pb_describe_workflow_execution_response *ret_description);
+                           hf_str *ret_namespace, hf_pb_describe_workflow_execution_response *ret_description);
 /* One line for each of at most `count_max` runs before the number `before`, newest first. Damaged runs are listed as such.
  * Fails: HF_ERR_NOMEM, as the store does. */
 hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_max, hf_arena *arena,
                        hf_pb_admin_run_list *ret_runs);
 
 /* The newest run of a workflow id, or else the run with this id. Fails: HF_ERR_NOT_FOUND. */
-hf_status hf_look_find(hf_op *op, hf_look *look, hf_str name_space, hf_str workflow_or_run_id, int64_t *ret_number);
+hf_status hf_look_find(hf_op *op, hf_look *look, hf_str namespace_, hf_str workflow_or_run_id, int64_t *ret_number);
 /* The number of the first run behind `after`, 0 = there is none. */
 hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_number);
 /* The other way: of the last run before `before`. */

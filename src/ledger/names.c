@@ -23,15 +23,15 @@ void hf_names_deinit(hf_names *names)
     HF_VEC_FREE(names->memory, &names->fresh);
 }
 
-hf_status hf_name_text(hf_str name_space, hf_str workflow_id, char text[HF_NAME_TEXT_LEN], size_t *ret_len)
+hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char text[HF_NAME_TEXT_LEN], size_t *ret_len)
 {
-    if (name_space.len > HF_ID_LEN_MAX || workflow_id.len > HF_ID_LEN_MAX) {
+    if (namespace_.len > HF_ID_LEN_MAX || workflow_id.len > HF_ID_LEN_MAX) {
         return HF_ERR_TOO_BIG;
     }
-    memcpy(text, name_space.data != NULL ? name_space.data : "", name_space.len);
-    text[name_space.len] = '\x1f';
-    memcpy(text + name_space.len + 1, workflow_id.data != NULL ? workflow_id.data : "", workflow_id.len);
-    *ret_len = name_space.len + 1 + workflow_id.len;
+    memcpy(text, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
+    text[namespace_.len] = '\x1f';
+    memcpy(text + namespace_.len + 1, workflow_id.data != NULL ? workflow_id.data : "", workflow_id.len);
+    *ret_len = namespace_.len + 1 + workflow_id.len;
     hf_assert(*ret_len <= HF_NAME_TEXT_LEN);
     return HF_OK;
 }

@@ -59,7 +59,7 @@ void hf_names_init(hf_names *names, hf_run_memory *memory, const unsigned char *
 void hf_names_deinit(hf_names *names);
 
 /* Namespace, 0x1f, workflow id. Fails: HF_ERR_TOO_BIG. */
-hf_status hf_name_text(hf_str name_space, hf_str workflow_id, char text[HF_NAME_TEXT_LEN], size_t *ret_len);
+hf_status hf_name_text(hf_str namespace_, hf_str workflow_id, char text[HF_NAME_TEXT_LEN], size_t *ret_len);
 /* Of such a text; below 2^62. */
 int64_t hf_name_hash(const hf_names *names, hf_str text);
 

@@ -87,10 +87,10 @@ static void put_known(hf_buf *out, const hf_pb_admin_run *run, int64_t now_ns)
     put_time(out, run->start_ns);
     put_last_event(out, run, now_ns);
     (void)hf_put_text(out, run->run_id, SIZE_MAX);
-    hf_str name_space = run->namespace;
-    if (!hf_str_equal(name_space, HF_STR("default"))) {
+    hf_str namespace_ = run->namespace;
+    if (!hf_str_equal(namespace_, HF_STR("default"))) {
         hf_buf_puts(out, "  --namespace ");
-        put_column(out, name_space, 0);
+        put_column(out, namespace_, 0);
     }
 }
 
@@ -207,7 +207,7 @@ static hf_status page_of_owner(hf_op *op, hf_source *source, int64_t before, siz
 static void consider(listing *l, const hf_pb_admin_run *run)
 {
     bool is_meant =
-        !l->args->has_name_space || run->damage.len > 0 || hf_str_equal(run->namespace, hf_str_of(l->args->name_space));
+        !l->args->has_namespace || run->damage.len > 0 || hf_str_equal(run->namespace, hf_str_of(l->args->namespace_));
     if (is_meant && (l->args->all || l->listed < LIST_MAX)) {
         show(l, run);
     } else if (is_meant) {
@@ -218,7 +218,7 @@ static void consider(listing *l, const hf_pb_admin_run *run)
 /* With a namespace every run has to be looked at; else those behind the last one that is shown are only counted. */
 static hf_status list(hf_op *op, const shelf *from, listing *l)
 {
-    bool is_brief = !l->args->all && !l->args->has_name_space;
+    bool is_brief = !l->args->all && !l->args->has_namespace;
     size_t count_max = is_brief ? LIST_MAX : HF_ADMIN_LIST_MAX;
     uint64_t total = 0;
     int64_t before = INT64_MAX;
@@ -254,8 +254,8 @@ static void end_list(listing *l)
         hf_json_end(&l->writer);
         (void)printf("%s\n", hf_buf_text(&l->text));
     } else if (l->listed == 0) {
-        (void)printf("%s: no runs%s%s\n", l->args->words[0], l->args->has_name_space ? " in the namespace " : "",
-                     l->args->has_name_space ? l->args->name_space : "");
+        (void)printf("%s: no runs%s%s\n", l->args->words[0], l->args->has_namespace ? " in the namespace " : "",
+                     l->args->has_namespace ? l->args->namespace_ : "");
     } else if (l->more > 0) {
         (void)printf("... and %llu more: --all lists them\n", (unsigned long long)l->more);
     }

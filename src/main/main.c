@@ -106,7 +106,7 @@ static int take_option(const hf_command *command, const char *word, const char *
         {"--full", 'f', &args->full, NULL},
         {"--run", 'r', NULL, &args->run},
         {"-o", 'o', NULL, &args->out},
-        {"--namespace", 'n', NULL, &args->name_space},
+        {"--namespace", 'n', NULL, &args->namespace_},
     };
     for (size_t i = 0; i < HF_COUNT_OF(OPTIONS); i++) {
         if (strcmp(word, OPTIONS[i].name) != 0 || strchr(command->options, OPTIONS[i].letter) == NULL) {
@@ -118,7 +118,7 @@ static int take_option(const hf_command *command, const char *word, const char *
         }
         if (next != NULL) {
             *OPTIONS[i].value = next;
-            args->has_name_space |= OPTIONS[i].letter == 'n';
+            args->has_namespace |= OPTIONS[i].letter == 'n';
             return 2;
         }
     }
@@ -127,7 +127,7 @@ static int take_option(const hf_command *command, const char *word, const char *
 
 static bool parse(const hf_command *command, int argc, char **argv, int at, hf_tool_args *args)
 {
-    *args = (hf_tool_args){.name_space = "default"};
+    *args = (hf_tool_args){.namespace_ = "default"};
     while (at < argc) {
         if (argv[at][0] == '-' && argv[at][1] != '\0') {
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);

@@ -35,7 +35,7 @@ static void shown_deinit(shown *s)
 }
 
 /* What a run looks like, whoever has described it. */
-static hf_status view_run(hf_op *op, hf_str name_space, const hf_pb_describe_workflow_execution_response *description,
+static hf_status view_run(hf_op *op, hf_str namespace_, const hf_pb_describe_workflow_execution_response *description,
                           shown *s)
 {
     const hf_pb_workflow_execution_info *info = description->workflow_execution_info;
@@ -44,7 +44,7 @@ static hf_status view_run(hf_op *op, hf_str name_space, const hf_pb_describe_wor
         return hf_fail(op, HF_ERR_INVALID, "the description of the run makes no sense");
     }
     s->view = (hf_run_view){
-        .name_space = name_space,
+        .namespace_ = namespace_,
         .workflow_id = info->execution->workflow_id,
         .run_id = info->execution->run_id,
         .status = info->status,
@@ -62,10 +62,10 @@ static hf_status view_run(hf_op *op, hf_str name_space, const hf_pb_describe_wor
 
 static hf_status take_run(hf_op *op, hf_look *look, int64_t number, shown *s)
 {
-    hf_str name_space = {0};
+    hf_str namespace_ = {0};
     hf_pb_describe_workflow_execution_response description;
-    HF_TRY(hf_look_describe(op, look, number, &s->arena, &s->history, &name_space, &description));
-    return view_run(op, name_space, &description, s);
+    HF_TRY(hf_look_describe(op, look, number, &s->arena, &s->history, &namespace_, &description));
+    return view_run(op, namespace_, &description, s);
 }
 
 static hf_status take_from_file(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
@@ -73,7 +73,7 @@ static hf_status take_from_file(hf_op *op, hf_source *source, const hf_tool_args
     hf_look *look = NULL;
     HF_TRY(hf_look_open(op, hf_env_memory(source->env), source->peek.store, &look));
     int64_t number = 0;
-    hf_status status = hf_look_find(op, look, hf_str_of(args->name_space), hf_str_of(what), &number);
+    hf_status status = hf_look_find(op, look, hf_str_of(args->namespace_), hf_str_of(what), &number);
     if (status == HF_OK) {
         status = take_run(op, look, number, s);
     }
@@ -97,7 +97,7 @@ static void on_chunk(void *state, hf_str kind, hf_str chunk)
 
 static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_args *args, const char *what, shown *s)
 {
-    const char *words[] = {args->name_space, what};
+    const char *words[] = {args->namespace_, what};
     HF_TRY(hf_admin_ask(op, source->env, source->path, "show", words, 2, on_chunk, s));
     hf_pb_describe_workflow_execution_response *response =
         HF_ARENA_NEW(&s->arena, hf_pb_describe_workflow_execution_response);
@@ -110,7 +110,7 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
                         insight));
     HF_TRY(hf_pb_decode(op, &hf_pb_describe_workflow_execution_response_type,
                         hf_str_of_len(s->description.data, s->description.len), &s->arena, response));
-    HF_TRY(view_run(op, hf_str_of(args->name_space), response, s));
+    HF_TRY(view_run(op, hf_str_of(args->namespace_), response, s));
     s->view.insight = s->insight.len > 0 ? insight : NULL;
     return HF_OK;
 }

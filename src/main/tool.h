@@ -25,8 +25,8 @@ typedef struct hf_tool_args {
     bool full;              /* --full */
     const char *run;        /* --run ID */
     const char *out;        /* -o DIR */
-    const char *name_space; /* --namespace NS; "default" */
-    bool has_name_space;    /* it was given */
+    const char *namespace_; /* --namespace NS; "default" */
+    bool has_namespace;     /* it was given */
 } hf_tool_args;
 
 typedef struct hf_command {
@@ -81,7 +81,7 @@ void hf_put_span(hf_buf *out, int64_t ns);
 
 /* What a run is, wherever it was read. */
 typedef struct hf_run_view {
-    hf_str name_space;
+    hf_str namespace_;
     hf_str workflow_id;
     hf_str run_id;
     int32_t status;                             /* WorkflowExecutionStatus */

@@ -173,9 +173,9 @@ static hf_status ask(talk *t, hf_method method, const void *request, void **ret_
     return w.call.status == HF_OK ? HF_OK : hf_fail(&t->op, w.call.status, "%s", w.call.message);
 }
 
-static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, hf_str name_space)
+static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, hf_str namespace_)
 {
-    hf_pb_describe_workflow_execution_request request = {.namespace = name_space, .execution = execution};
+    hf_pb_describe_workflow_execution_request request = {.namespace = namespace_, .execution = execution};
     void *response = NULL;
     HF_TRY(ask(t, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &response));
     hf_pb_describe_workflow_execution_response *description = response;
@@ -193,10 +193,10 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
 }
 
 /* What only this process knows of the run: what its code waits for, and the time by which its timers are due. */
-static hf_status say_insight(talk *t, hf_str run_id, hf_str name_space)
+static hf_status say_insight(talk *t, hf_str run_id, hf_str namespace_)
 {
     hf_insight insight;
-    hf_service_look(t->admin->front, name_space, run_id, &insight);
+    hf_service_look(t->admin->front, namespace_, run_id, &insight);
     hf_str waits[HF_INSIGHT_NAMES_MAX];
     hf_str unread[HF_INSIGHT_NAMES_MAX];
     for (int i = 0; i < insight.waits.count; i++) {
@@ -222,15 +222,15 @@ static hf_status say_insight(talk *t, hf_str run_id, hf_str name_space)
     return status;
 }
 
-static hf_status answer_show(talk *t, hf_str name_space, hf_str id)
+static hf_status answer_show(talk *t, hf_str namespace_, hf_str id)
 {
     hf_pb_workflow_execution execution = {.workflow_id = id};
-    HF_TRY(say_description(t, &execution, name_space));
-    HF_TRY(say_insight(t, execution.run_id, name_space));
+    HF_TRY(say_description(t, &execution, namespace_));
+    HF_TRY(say_insight(t, execution.run_id, namespace_));
     hf_str token = {0};
     do {
         hf_pb_get_workflow_execution_history_request request = {
-            .namespace = name_space,
+            .namespace = namespace_,
             .execution = &execution,
             .maximum_page_size = PAGE_EVENTS,
             .next_page_token = token,
