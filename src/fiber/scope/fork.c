@@ -83,7 +83,8 @@ static inline hf_status may_add(hf_sched *sched, hf_scope *scope, hf_branch *bra
 static void add_child(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
     hf_assert(scope->home == sched); /* fiber-F1 */
-    branch->index = scope->tally.forked;
+    __atomic_store_n(&branch->index, scope->tally.forked,
+                     __ATOMIC_RELAXED); /* a thread that has forked it may ask meanwhile */
     HF_BUMP(scope->tally.forked);
     if (!HF_CANARY(HF_BUG_CHILD_NOT_COUNTED) || branch->drop == NULL) {
         HF_BUMP(scope->tally.running);

@@ -340,8 +340,9 @@ static void close_by_thread(hf_fiber *self, hf_scope *scope)
         call.fn = close_at_home;
         hf_call_home(self, scope, &call, &CLOSE);
     } while (!hf_scope_is_over(self, scope));
-    hf_assert(self->kind == HF_FIBER_THREAD && hf_node_is_linked(&scope->roots));
+    hf_assert(self->kind == HF_FIBER_THREAD);
     hf_spin_lock(&scope->rt->roots_lock);
+    hf_assert(hf_node_is_linked(&scope->roots));
     hf_list_remove(&scope->roots);
     atomic_fetch_add(&scope->rt->closing, 1); /* it needs the runtime until its very end */
     hf_spin_unlock(&scope->rt->roots_lock);
@@ -540,5 +541,5 @@ const hf_failure *hf_branch_failure(const hf_branch *branch)
 
 uint64_t hf_branch_index(const hf_branch *branch)
 {
-    return branch != NULL ? branch->index : 0;
+    return branch != NULL ? __atomic_load_n(&branch->index, __ATOMIC_RELAXED) : 0;
 }
