@@ -26,7 +26,7 @@ void hf_payload_bag_free(hf_payload_bag *kept);
  * Fails: HF_ERR_INVALID. */
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max);
 /* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes
- * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and base/limits.h alone, so that a workflow
+ * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and history/limits.h alone, so that a workflow
  * may rely on it. `what` it is, for the sentence. */
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload);
 /* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it must be the library's,

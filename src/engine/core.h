@@ -36,7 +36,7 @@ typedef struct hf_clock {
 enum { HF_CALL_BUCKETS = 256 }; /* calls that are not done, by number: a cancel looks for one */
 #define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
 
-/* What one run or one call may have; 0 = as base/limits.h says. Smaller ones let tests meet them. */
+/* What one run or one call may have; 0 = as history/limits.h says. Smaller ones let tests meet them. */
 typedef struct hf_core_limits {
     size_t payload_len;    /* bytes of users' data in one place */
     int64_t history_count; /* events of a run, which is terminated then */

@@ -6,7 +6,7 @@
  * what is written when is decided in one place, the engine's spill.c.
  *
  *     table     key                        value                                             written
- *     meta      text                       format, MAC key, incarnation, counters            at open, rarely
+ *     meta      text                       format, MAC key, incarnation                      at open, rarely
  *     journal   a = commit                 all changes of one commit                         with every commit
  *     run       a = run                    state of a run                                    when it goes cold or closes
  *     history   a = run, b = first event   consecutive events of a run                       with its state

@@ -17,14 +17,14 @@ void hf_execution_time_out(hf_core *core, hf_run *run);
 void hf_execution_closed(hf_core *core, hf_run *run);
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
 
-/* ---- signal.c, cancel.c -------------------------------------------------------------------------------------------- */
+/* ---- signal.c -------------------------------------------------------------------------------------------------------- */
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
-/* A request id that was seen is not done twice; an empty one never is. True: it was. */
+/* True: a signal with this request id was accepted before. An empty id is never known. */
 bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
-/* ---- workflow_task.c, workflow_task_decide.c ---------------------------------------------------------------------- */
+/* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
 /* Schedules one unless one is pending or the run is closed. The last thing a step does with a run: the task may start. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
 /* A poller is there. Answers its call. */
@@ -45,7 +45,7 @@ void hf_wft_unstick(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
 hf_str hf_wft_transient_events(hf_core *core, hf_run *run);
 
-/* ---- activity.c ------------------------------------------------------------------------------------------------------ */
+/* ---- activity_command.c, activity_decide.c, activity_end.c -------------------------------------------------------------- */
 /* Is the command well-formed? Fills in defaults. The sentence is in core->op. */
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);

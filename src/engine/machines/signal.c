@@ -1,5 +1,6 @@
-/* Signals and cancel requests: inputs of a run that its workflow sees as events. They have no states of their own; each is
- * accepted once per request id, and its answer means that it is in the history or in the buffer, and will be. */
+/* Signals and cancel requests: inputs of a run that its workflow sees as events. They have no states of their own. A signal is accepted
+ * once per request id (hf_request_is_known), a cancel request once per run. The answer means that it is in the history or in the buffer,
+ * and will be. */
 #include "engine/core_private.h"
 
 #include "base/canary.h"

@@ -39,8 +39,11 @@ typedef struct place {
 static inline hf_status place_try_open(place *p, hf_op *op)
 {
     hf_op_init(op);
-    if (p->disk == NULL) {
+    if (strcmp(p->kind, "memory") == 0) {
         return hf_mem_store_open(op, HEAP, &p->store);
+    }
+    if (p->disk == NULL) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "backends.h does not know how to open a store of the kind %s", p->kind);
     }
     hf_sqlite_options options = {.vfs = hf_vfs_name(p->disk), .cache_len = 256 * 1024};
     return hf_sqlite_open(op, HEAP, "test.db", &options, &p->store);
