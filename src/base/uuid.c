@@ -11,22 +11,31 @@ static bool is_hyphen_at(size_t at)
     return at == 8 || at == 13 || at == 18 || at == 23;
 }
 
+/* `count` digits, the last ones of the number. */
+static char *put_digits(char *at, uint64_t number, int count)
+{
+    for (int i = count - 1; i >= 0; i--) {
+        at[i] = DIGITS[number & 15];
+        number >>= 4;
+    }
+    return at + count;
+}
+
 void hf_uuid_text(uint64_t high, uint64_t low, char ret_text[HF_UUID_LEN])
 {
     high = (high & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4 */
     low = (low & ~(UINT64_C(3) << 62)) | (UINT64_C(2) << 62); /* variant 1 */
-    int digit = 0;
-    for (size_t at = 0; at < HF_UUID_LEN - 1; at++) {
-        if (is_hyphen_at(at)) {
-            ret_text[at] = '-';
-            continue;
-        }
-        uint64_t half = digit < 16 ? high : low;
-        ret_text[at] = DIGITS[(half >> (60 - 4 * (digit % 16))) & 15];
-        digit++;
-    }
-    hf_assert(digit == DIGIT_COUNT);
-    ret_text[HF_UUID_LEN - 1] = '\0';
+    char *at = put_digits(ret_text, high >> 32, 8);
+    *at++ = '-';
+    at = put_digits(at, high >> 16, 4);
+    *at++ = '-';
+    at = put_digits(at, high, 4);
+    *at++ = '-';
+    at = put_digits(at, low >> 48, 4);
+    *at++ = '-';
+    at = put_digits(at, low, 12);
+    *at = '\0';
+    hf_assert(at == ret_text + HF_UUID_LEN - 1);
 }
 
 static int value_of(char digit)

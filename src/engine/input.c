@@ -81,6 +81,13 @@ static hf_str str_at(const void *request, size_t at)
     return at > 0 ? *(const hf_str *)(const void *)((const char *)request + at - 1) : (hf_str){0};
 }
 
+static const hf_pb_workflow_execution *execution_of(const hf_call *call)
+{
+    size_t at = TARGET_FIELDS[call->method].execution;
+    const char *request = call->request;
+    return at > 0 ? *(const hf_pb_workflow_execution *const *)(const void *)(request + at - 1) : NULL;
+}
+
 static hf_target target_of(const hf_call *call)
 {
     hf_assert(call->method < HF_METHOD_COUNT && call->request != NULL);
@@ -93,16 +100,14 @@ static hf_target target_of(const hf_call *call)
         .identity = str_at(request, fields->identity),
         .reason = str_at(request, fields->reason),
     };
-    if (fields->execution > 0) {
-        target.execution = *(const hf_pb_workflow_execution *const *)(const void *)(request + fields->execution - 1);
-    }
+    target.execution = execution_of(call);
     return target;
 }
 
 hf_str hf_call_run_id(const hf_call *call)
 {
-    hf_target target = target_of(call);
-    return target.execution != NULL ? target.execution->run_id : HF_STR("");
+    const hf_pb_workflow_execution *execution = execution_of(call);
+    return execution != NULL ? execution->run_id : HF_STR("");
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------- */
@@ -513,7 +518,7 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED:
     case HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED:
     case HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT:
-        of_task(core, call, run, target_of(call).token);
+        of_task(core, call, run, str_at(call->request, TARGET_FIELDS[call->method].token));
         return;
     case HF_METHOD_START_WORKFLOW_EXECUTION:
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
@@ -532,18 +537,18 @@ void hf_input_run(hf_core *core, hf_call *call, hf_run *run)
         return;
     }
     call->place = HF_PLACE_NONE;
-    hf_target target = target_of(call);
+    const hf_pb_workflow_execution *execution = execution_of(call);
     if (HF_SLOT(run)->bad) {
         refuse_bad(core, call, run->number);
         return;
     }
-    hf_str named = target.execution != NULL ? target.execution->run_id : HF_STR("");
-    if (!hf_str_equal(hf_owned_str(&run->namespace), target.namespace_)) {
+    hf_str named = execution != NULL ? execution->run_id : HF_STR("");
+    if (!hf_str_equal(hf_owned_str(&run->namespace), str_at(call->request, TARGET_FIELDS[call->method].namespace_))) {
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "there is no such run in this namespace");
         return;
     }
-    if (target.execution != NULL && (!hf_str_equal(hf_owned_str(&run->workflow_id), target.execution->workflow_id) ||
-                                     (named.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), named)))) {
+    if (execution != NULL && (!hf_str_equal(hf_owned_str(&run->workflow_id), execution->workflow_id) ||
+                              (named.len > 0 && !hf_str_equal(hf_owned_str(&run->run_id), named)))) {
         if (is_paged(call)) {
             refuse(core, call, "NextPageToken is one of another history");
             return;
