@@ -55,10 +55,10 @@ typedef struct hf_activity_fail_options {
 
 HF_BEGIN_DECLS
 
-/* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. Any other way to fail
- * works, too: hf_raise_typed gives a type as well, and every failure is tried again as the policy says. If it is called
- * several times the last call counts, and only if the activity returns HF_ERR_FAILED. The activity and fibers that it
- * forks may call it.
+/* Records how the activity fails and returns HF_ERR_FAILED; the activity must return this status. You may also return
+ * any other failure, such as hf_raise_typed with a type; the retry policy applies to it. If hf_activity_fail is called
+ * several times, the last call counts, if the activity returns HF_ERR_FAILED. Texts and details are copied. The
+ * activity and fibers that it forks may call it.
  * Fails: HF_ERR_NOMEM; HF_ERR_MISUSE outside an activity; HF_ERR_TOO_BIG: .details has more than 2 MiB;
  * HF_ERR_INVALID: .retry_after is negative, or less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);

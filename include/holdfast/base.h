@@ -31,9 +31,9 @@
  *     another negative span  a moment that has passed, as hf_time_until may return it. A timeout, deadline or delay
  *                            takes it and is over at once, as with HF_SPAN_OFF. Every other option refuses it.
  *
- * HF_OFF and HF_UNLIMITED are taken where the comment of the option names them; else they, and every other negative
- * number, are refused with HF_ERR_INVALID. Bounds and pauses that are recorded in a history (of hf_start,
- * hf_activity_run, hf_activity_fail) cannot be off or past, and are at least a millisecond. */
+ * An option accepts HF_OFF or HF_UNLIMITED only if its comment names it; otherwise it, and any other negative number
+ * (not span), fails with HF_ERR_INVALID. Spans of hf_start, hf_activity_run and hf_activity_fail are recorded in a
+ * history, and must be 0 or at least a millisecond. */
 #define HF_OFF (-1)
 #define HF_UNLIMITED (-2)
 
@@ -42,7 +42,17 @@
 #define HF_VERSION_PATCH 0
 #define HF_VERSION_TEXT "0.1.0"
 
-/* Functions that release an object accept NULL and then do nothing: every hf_*_free, hf_value_unref, hf_key_unlock, and
+/* Who owns what. An object that a call makes for you, a `char *` text and a payload are yours: release them with the
+ * function that their header names (hf_text_free, hf_payload_free; payload.h has the exceptions). A `const char *` that
+ * a call returns belongs to the library. It is valid as long as the object that it describes; hf_error_text and the
+ * texts of hf_error until the next failure of this fiber or thread, hf_workflow_id while the workflow runs, the texts
+ * of hf_activity_info while the activity runs, names of statuses and causes always.
+ *
+ * Texts, keys and payloads that you pass are copied, or needed only during the call. Exceptions: .name of a runtime or
+ * of an object of its fibers (scope, branch, channel, lock, flow, flight, cache, dispatcher), and .reason of
+ * hf_scope_cancel. These are not copied and must outlive the object or scope: pass literals.
+ *
+ * Functions that release an object accept NULL and then do nothing: every hf_*_free, hf_value_unref, hf_key_unlock, and
  * every hf_*_close of an object that was opened or started. hf_chan_close, hf_flow_close and hf_mutex_unlock release no
  * object: NULL is HF_ERR_MISUSE.
  *

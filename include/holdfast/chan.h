@@ -38,7 +38,7 @@ HF_API hf_status hf_chan_close(hf_chan *chan);
 /* Fails: HF_ERR_CLOSED, HF_ERR_CANCELED, HF_ERR_TIMEOUT; then nothing was sent or received. */
 HF_API HF_MUST_USE hf_status hf_chan_send_with(hf_chan *chan, const void *value, const hf_wait_options *options);
 HF_API HF_MUST_USE hf_status hf_chan_recv_with(hf_chan *chan, void *ret_value, const hf_wait_options *options);
-/* Never wait: HF_ERR_AGAIN. */
+/* These never wait. Fails: HF_ERR_AGAIN: the channel is full or empty; HF_ERR_CLOSED. */
 HF_API HF_MUST_USE hf_status hf_chan_try_send(hf_chan *chan, const void *value);
 HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
@@ -47,7 +47,7 @@ HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
 HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
                                             const hf_wait_options *options);
-/* Never waits: HF_ERR_AGAIN. */
+/* Never waits. Fails: HF_ERR_AGAIN: no case is ready; HF_ERR_INVALID: as for hf_select. */
 HF_API HF_MUST_USE hf_status hf_try_select(hf_case *cases, size_t count, size_t *ret_idx);
 
 HF_END_DECLS

@@ -19,13 +19,13 @@ typedef struct hf_dispatcher_options {
 typedef struct hf_block_options {
     size_t size;       /* set by the macro */
     hf_dispatcher *on; /* a pool or a view; NULL = the runtime's pool */
-    /* A canceled caller returns at once; the call goes on and its result is dropped. The call must then own `arg`:
-     * `drop` is called with it in the end. */
+    /* A canceled caller returns at once; the call goes on and its result is dropped. So `arg` must outlive the function
+     * that calls hf_block. If hf_block returns the call's own result, the caller still owns `arg`; else the library
+     * passes it to `drop`. */
     bool abandonable;
-    /* With abandonable: releases `arg` when hf_block does not return the call's own result: after an abandoned call has
-     * ended, or when the call never ran. */
+    /* With abandonable: releases `arg`, after an abandoned call has ended, or at once if the call never ran. */
     void (*drop)(void *arg);
-    hf_span timeout; /* with abandonable: as if canceled, but HF_ERR_TIMEOUT */
+    hf_span timeout; /* with abandonable: the caller returns HF_ERR_TIMEOUT after this; the call goes on */
 } hf_block_options;
 
 HF_BEGIN_DECLS

@@ -44,8 +44,8 @@ HF_API const char *hf_error_text(void);
 
 /* Records a failure of the caller's own and returns `status`: return hf_raise(HF_ERR_FAILED, "card declined"); */
 HF_API HF_MUST_USE hf_status hf_raise(hf_status status, const char *format, ...) HF_PRINTF(2, 3);
-/* The same with a type for programs, and with the last failure of the fiber, branch or activity as its cause. On a
- * plain thread, and in hf_block, it has no cause. */
+/* Like hf_raise, with a type that programs can compare. The last failure of this fiber, branch or activity, even one
+ * you have handled, becomes its cause; on a plain thread and in hf_block there is none. */
 HF_API HF_MUST_USE hf_status hf_raise_typed(hf_status status, const char *type, const char *format, ...)
     HF_PRINTF(3, 4);
 

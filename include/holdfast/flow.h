@@ -49,15 +49,17 @@ typedef struct hf_flow_collect_options {
 HF_BEGIN_DECLS
 
 HF_API HF_MUST_USE hf_status hf_flow_new_with(size_t value_len, hf_flow **ret_flow, const hf_flow_options *options);
-/* Ends the flow for its collectors (HF_ERR_CLOSED after what is buffered) and frees it once they are gone. */
+/* Ends the flow: collectors get the buffered values, then HF_ERR_CLOSED (hf_flow_collect returns HF_OK). Does not wait;
+ * the memory is freed when the last collector is closed and the source has ended. */
 HF_API hf_status hf_flow_free(hf_flow *flow);
-/* Ends a hot flow: collectors get what is buffered, then the end. */
+/* Ends a hot flow in the same way, but does not free it. HF_ERR_MISUSE for other flows: they end with their source. */
 HF_API hf_status hf_flow_close(hf_flow *flow);
 
 /* Gives a value to all collectors of a hot flow: waits until no buffer is full, then adds it to each. On failure no
  * collector got it. Fails: HF_ERR_CLOSED, HF_ERR_CANCELED. */
 HF_API HF_MUST_USE hf_status hf_flow_emit(hf_flow *flow, const void *value);
-/* Called by a source. Fails: HF_ERR_CANCELED, also inside a shield, when the last collector has left. */
+/* Called by a source. Fails: HF_ERR_CANCELED when the source is canceled, or when the last collector has left or the
+ * flow was freed (then even inside a shield); HF_ERR_CLOSED when the flow was freed while it waited. */
 HF_API HF_MUST_USE hf_status hf_emit(hf_emitter *emitter, const void *value);
 
 /* Collects until the flow ends (HF_OK), fails (its failure), `item` stops it, or the caller is canceled. */

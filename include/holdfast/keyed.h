@@ -72,6 +72,7 @@ HF_API hf_status hf_keylock_free(hf_keylock *keylock); /* HF_ERR_MISUSE while a 
 /* FIFO per key. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT, HF_ERR_NOMEM, HF_ERR_MISUSE (the caller holds it already). */
 HF_API HF_MUST_USE hf_status hf_keylock_lock_with(hf_keylock *keylock, const void *key, size_t key_len,
                                                   hf_key_guard **ret_guard, const hf_wait_options *options);
+/* Never waits. Fails: HF_ERR_AGAIN: the key is held; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_len,
                                                  hf_key_guard **ret_guard);
 /* Only the fiber or thread that locked it may call this, else HF_ERR_MISUSE. */
@@ -95,7 +96,7 @@ HF_API hf_status hf_cache_free(hf_cache *cache);
  * dropped; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_value *value,
                                           bool *ret_is_new);
-/* The value with a reference, and the entry becomes the most recently used. HF_ERR_NOT_FOUND. */
+/* Gives the value with a reference; the entry becomes the most recently used. Fails: HF_ERR_NOT_FOUND: no such key. */
 HF_API HF_MUST_USE hf_status hf_cache_get(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);
 /* As get, but the entry cannot be evicted until hf_cache_unpin. Pins count. */
 HF_API HF_MUST_USE hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value);

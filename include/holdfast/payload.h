@@ -1,10 +1,11 @@
 /* Payloads: the inputs and results of workflows, activities and signals: bytes and the name of their encoding.
  *
- * An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result is given away: an
- * activity or workflow makes it with hf_payload_copy or hf_payload_printf. It may also be a constant or another static
- * variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a part of that. Anything else, such
- * as a buffer on the stack or from malloc, is refused: the activity or workflow fails with HF_ERR_MISUSE. What the
- * library returns is freed with hf_payload_free; inside a workflow whatever is left is freed with the run.
+ * Who frees them. An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. The library
+ * takes over and frees a result that your function makes with hf_payload_copy or hf_payload_printf. A result may also
+ * be a constant or another static variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a
+ * part of that. Anything else, such as a buffer on the stack or from malloc, is refused: the activity or workflow fails
+ * with HF_ERR_MISUSE. You free a payload that a call gave you with hf_payload_free; in a workflow you need not, the
+ * library frees it with the run.
  *
  * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check
  * or escape JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be
@@ -22,7 +23,7 @@
 typedef struct hf_payload {
     const void *data;     /* one NUL follows what the library made, so that a JSON text can be read as a string */
     size_t len;           /* bytes */
-    const char *encoding; /* NULL = bytes if there are any, HF_ENCODING_BYTES_TEXT; nothing at all if `data` is NULL */
+    const char *encoding; /* NULL = HF_ENCODING_BYTES_TEXT, or no payload at all if `data` is NULL */
     void *owned;          /* the library's: what hf_payload_free frees; NULL = borrowed */
 } hf_payload;
 

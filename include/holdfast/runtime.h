@@ -99,8 +99,9 @@ HF_BEGIN_DECLS
 
 /* Makes a runtime. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (threads, descriptors), HF_ERR_INVALID. */
 HF_API HF_MUST_USE hf_status hf_runtime_new_with(hf_runtime **ret_runtime, const hf_runtime_options *options);
-/* Ends the threads and frees everything, once every scope of plain threads in it is closed (closing waits for the
- * children, also for one that is stuck): HF_ERR_MISUSE before, and from one of its own fibers. Accepts NULL. */
+/* Ends the threads and frees everything. Fails: HF_ERR_MISUSE while a plain thread has a scope open in it (close that
+ * first; closing waits for all children, even a stuck one), while something that hf_worker_run left behind still runs,
+ * and when one of its own fibers or pool threads calls. Accepts NULL. */
 HF_API hf_status hf_runtime_free(hf_runtime *runtime);
 /* Cancels everything that runs in the runtime, with cause "shutdown", and refuses new root scopes. Does not wait. */
 HF_API HF_MUST_USE hf_status hf_runtime_stop(hf_runtime *runtime);
@@ -116,10 +117,11 @@ HF_API hf_runtime *hf_runtime_current(void);
 
 /* For a runtime without threads: becomes readable when there is something to do; poll it in the host's loop. */
 HF_API int hf_runtime_fd(hf_runtime *runtime);
-/* Runs ready fibers, for a bounded number of switches (the descriptor stays readable when there is more); waits up
- * to `timeout` when there are none (HF_SPAN_OFF: never, HF_SPAN_UNLIMITED: until there is one). Returns HF_OK when
- * something ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a thread has called this, fibers run on
- * that thread only. Before, a plain thread that waits for something of the runtime runs its fibers while it waits. */
+/* Runs ready fibers, for a bounded number of switches (the descriptor stays readable when there is more). If none is
+ * ready, it waits for one up to `timeout` (0 or a negative span: it does not wait; HF_SPAN_UNLIMITED: without end).
+ * Returns HF_OK when something ran, HF_ERR_TIMEOUT when nothing did. One thread at a time. Once a thread has called
+ * this, fibers run on that thread only. Until the first such call, a plain thread that waits for this runtime runs its
+ * fibers meanwhile. */
 HF_API HF_MUST_USE hf_status hf_runtime_turn(hf_runtime *runtime, hf_span timeout);
 
 /* The counters now. runtime may be NULL on a fiber. */

@@ -10,10 +10,11 @@
  *     HF_TRY(hf_join(batch));
  *
  * From open to close the owner is inside the scope: its waits return HF_ERR_CANCELED once the scope is canceled or its
- * deadline has passed. Only hf_join returns the children's outcome. After hf_join the owner can wait again, even if the
- * scope was canceled; a cancel that came from an outer scope stays pending.
+ * deadline has passed. Only hf_join returns the children's outcome. After hf_join a cancel or deadline of this
+ * scope no longer fails the owner's waits; the cancel of an outer scope still does.
  *
- * Cancellation is level-triggered: every wait fails until the scope is left. Cleanup that must wait opens a shield.
+ * Cancellation is level-triggered: every wait fails until hf_join returns or the scope is left. Cleanup that must wait
+ * opens a shield.
  *
  * A fiber stays on its thread, with one exception: when the watchdog takes the thread from a fiber that does not yield,
  * the other fibers of that thread continue on another one. So do not keep the address of errno or of a thread-local
@@ -61,8 +62,9 @@ typedef struct hf_outcome {
 
 typedef enum hf_verdict { HF_GO_ON, HF_STOP } hf_verdict;
 
-/* The hooks of a join. The library's own joins use nothing else. They run one at a time, must not wait, and may be NULL
- * (then: accept, go on, HF_ERR_TIMEOUT, first failure). */
+/* The hooks of a join. The library's own joins use only these. Hooks run one at a time and must not wait. A NULL hook
+ * does the default: on_fork accepts, on_done goes on, on_deadline returns HF_ERR_TIMEOUT, result returns the first
+ * failure, or HF_ERR_CANCELED if no child failed but one was canceled. */
 typedef struct hf_join_hooks {
     const char *name;
     /* A child is about to be added. Any status but HF_OK refuses it, and hf_fork returns that status. */
@@ -120,8 +122,8 @@ typedef struct hf_scope_options {
     size_t size;          /* set by the macro */
     const char *name;     /* in dumps, metrics and messages; must outlive the scope (a literal); "scope" */
     hf_join_policy join;  /* {0} = HF_JOIN_ALL */
-    hf_span timeout;      /* deadline from now for the whole scope, inherited by everything inside as a minimum; 0 or
-                             HF_SPAN_UNLIMITED = none of its own; a negative span has passed already */
+    hf_span timeout;      /* deadline from now for the whole scope. Everything inside gets this deadline or an earlier
+                             one; 0 or HF_SPAN_UNLIMITED = none of its own; a negative span has passed already */
     hf_runtime *runtime;  /* on a plain thread: where the children run; on a fiber: NULL */
     int64_t branches_max; /* children running or waiting at once, more is HF_ERR_LIMIT; 0 = HF_UNLIMITED */
     hf_dispatcher *on;    /* default dispatcher of the children; NULL = the fiber threads */
@@ -164,8 +166,8 @@ HF_API hf_status hf_scope_close(hf_scope *scope);
 HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
 /* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first
- * failure itself. HF_ERR_TIMEOUT when the scope's own deadline ended children, or passed in a scope without any;
- * children that all succeeded are a success, however late. Only the owner may join. */
+ * failure itself. HF_ERR_TIMEOUT: the scope's own deadline ended a child, or passed in a scope without children. If all
+ * children succeeded, hf_join succeeds, even after the deadline. Only the owner may join. */
 HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
 
 /* Cancels all children and the owner's waits inside the scope. Any thread may call it. The first cause is kept. */
@@ -190,9 +192,9 @@ HF_API HF_MUST_USE hf_status hf_branch_cancel(hf_branch *branch);
 
 /* ---- Waiting and being canceled ---------------------------------------------------------------------------------- */
 
-/* Waits; 0 or a negative span only lets other fibers run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM, as every call with a
- * timeout, when there is no memory for the deadline; HF_ERR_INVALID in a workflow, as every wait and bound there,
- * when the span is less than a millisecond. */
+/* Sleeps. 0 or a negative span only lets other fibers run. Fails: HF_ERR_CANCELED; HF_ERR_NOMEM: no memory for the
+ * deadline (true of every call with a timeout); HF_ERR_INVALID: in a workflow, the span is above 0 but below a
+ * millisecond (true of every wait and bound there). */
 HF_API HF_MUST_USE hf_status hf_sleep(hf_span span);
 /* Lets the others run. Fails: HF_ERR_CANCELED; on a plain thread it does nothing. */
 HF_API HF_MUST_USE hf_status hf_yield(void);
@@ -215,8 +217,9 @@ HF_API hf_cause hf_cancel_cause(const char **ret_reason);
  * never 0, negative when the deadline has passed, and HF_SPAN_UNLIMITED when there is none. */
 HF_API hf_span hf_time_left(void);
 
-/* A shield is for cleanup: inside it, waits are not canceled from outside. Its bound is a deadline of its own; after
- * it, waits inside fail with HF_ERR_CANCELED.
+/* A shield is for cleanup: inside it, waits are not canceled from outside. After `bound`, waits inside the shield fail
+ * with HF_ERR_CANCELED. HF_ERR_MISUSE if `bound` is 0, negative or HF_SPAN_UNLIMITED, and on a plain thread that has no
+ * scope open, because nothing can cancel it.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
  *     HF_TRY(hf_shield_open(hf_seconds(2), &shield)); */
 typedef struct hf_shield hf_shield;

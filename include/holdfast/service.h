@@ -17,12 +17,14 @@
 #include <holdfast/wait.h>
 
 typedef struct hf_service hf_service;
-typedef struct hf_execution hf_execution; /* one workflow: its id, maybe the id of one of its runs */
+/* A handle of a workflow (from hf_execution_new), or of one of its runs (from hf_start, or with .run_id). */
+typedef struct hf_execution hf_execution;
 
 typedef struct hf_open_options {
     size_t size; /* set by the macro */
-    /* Runtime whose pool, log and environment the service uses; NULL = the caller's, if it is a fiber. The service may
-     * outlive the runtime; it then still calls the program's log function. */
+    /* Runtime whose pool, log and environment the service uses. NULL = the runtime of the calling fiber; on a plain
+     * thread none: the service uses the operating system, and warnings and errors go to stderr. The service may outlive
+     * the runtime and still calls its log function, so keep `log_state` valid until hf_close. */
     hf_runtime *runtime;
 } hf_open_options;
 
@@ -85,16 +87,18 @@ HF_BEGIN_DECLS
  *
  *     mem=48M            memory that it may use, at least 16M. A sixth holds pages of SQLite, half holds runs and
  *                        queues, and the rest is for requests and commits under way. Without mem= it is 8M for pages
- *                        and 64M for runs and queues. At most a quarter of the memory for runs may be changes that are
- *                        not in their rows yet: after a crash these are read again
+ *                        and 64M for runs and queues. At most a quarter of the memory for runs, and at most 32M,
+ *                        holds changes that are in the journal but not yet in the run's row. After a crash they are
+ *                        read from the journal
  *     durability=full    a call that was answered survives a power cut (the default)
  *     durability=normal  faster; it survives the end of the process. A power cut, or a disk that fails to write, may
  *                        cost the last moments, but never leaves anything half done
  *     log=8M             the write-ahead log is moved into the file when it is longer
  *
- * One program at a time may have a file open. Beside it lie, while it is open, PATH-wal (its log), PATH-owner (whose it
- * is) and PATH-sock (where the program `holdfast` asks about it, mode 0600; omitted, with a line in the log, if the
- * path is too long for a socket or another kind of file has that name).
+ * One program at a time may have a file open. While it is open, three files lie beside it: PATH-wal (SQLite's
+ * write-ahead log), PATH-owner (the lock of the owning process) and PATH-sock (the socket of the command `holdfast`,
+ * mode 0600; missing, with a warning in the program's log, if the path is too long for a socket or another kind of file
+ * has that name).
  * Fails: HF_ERR_INVALID (an address it does not know; a file that is damaged, or is not a Holdfast database),
  * HF_ERR_EXISTS (another process has the file open; the sentence names it), HF_ERR_UNSUPPORTED (written by a newer
  * version), HF_ERR_NOT_FOUND (no such folder), HF_ERR_DENIED, HF_ERR_CONFLICT (open under another name),
@@ -103,9 +107,9 @@ HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_
                                           const hf_open_options *options);
 /* Waits until everything accepted is stored. Free its executions and workers first. HF_AUTO releases variables in
  * reverse order, so declare the service before them. Accepts NULL.
- * Fails: HF_ERR_MISUSE while a worker runs on it or an execution of it is not freed (it stays open), and in a
- * process that fork() made, which cannot use the service of its parent; HF_ERR_IO and others: the last changes could
- * not be stored. */
+ * Fails: HF_ERR_MISUSE: a worker still runs, or an execution is not freed (the service stays open); or the process was
+ * made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could not be stored;
+ * the service is closed and freed all the same. */
 HF_API hf_status hf_close(hf_service *service);
 
 /* Starts a workflow of this type; it runs on whichever worker polls its task queue. `in` is borrowed. `ret_execution`
@@ -120,24 +124,25 @@ HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type
 HF_API HF_MUST_USE hf_status hf_execution_new_with(hf_service *service, const char *id, hf_execution **ret_execution,
                                                    const hf_execution_options *options);
 HF_API void hf_execution_free(hf_execution *execution); /* accepts NULL; the workflow goes on */
+/* Valid until the execution is freed. The run id is "" if no run is fixed: each call then uses the current one. */
 HF_API const char *hf_execution_id(const hf_execution *execution);
-HF_API const char *hf_execution_run_id(const hf_execution *execution); /* "" = the current run */
+HF_API const char *hf_execution_run_id(const hf_execution *execution);
 
-/* Waits for the end and gives the result (`ret_out` may be NULL). A timeout or a canceled scope ends the wait before
- * that; hf_close does not, because it refuses while there are executions.
- * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes;
- * its type is the workflow's own, or "WorkflowCanceled", "WorkflowTerminated", "WorkflowTimedOut". If the workflow
- * returned a status of the program's own (HF_ERR_USER + 7) that is hf_error()->status. HF_ERR_TIMEOUT: it still
- * runs. HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the caller), HF_ERR_STORE. To make a waiting thread return when the
- * program stops, cancel a scope around the call. A plain thread opens one for that (hf_scope_open with .runtime);
- * hf_runtime_stop cancels all scopes of its runtime. Without a scope around it, only .timeout ends the wait of a
- * plain thread. */
+/* Waits for the end and gives the result (`ret_out` may be NULL). A timeout or a canceled scope ends the wait early.
+ * hf_close cannot end it: it fails with HF_ERR_MISUSE while an execution is not freed.
+ * Fails: HF_ERR_FAILED: it ended, but not by returning HF_OK. hf_error() has the failure with its chain of causes.
+ * hf_error()->type is the type that the workflow gave, or "WorkflowCanceled", "WorkflowTerminated" or
+ * "WorkflowTimedOut". If the workflow returned HF_ERR_USER + 7 and gave no type, hf_result still returns HF_ERR_FAILED,
+ * and hf_error()->status is HF_ERR_USER + 7. HF_ERR_TIMEOUT: it still runs. HF_ERR_NOT_FOUND, HF_ERR_CANCELED (the
+ * caller), HF_ERR_STORE. To make a waiting thread return when the program stops, cancel a scope around the call. A
+ * plain thread opens one for that (hf_scope_open with .runtime); hf_runtime_stop cancels all scopes of its runtime.
+ * Without a scope around it, only .timeout ends the wait of a plain thread. */
 HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload *ret_out,
                                             const hf_wait_options *options);
 /* Sends a signal; it is stored until the workflow takes it.
- * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals
- * and takes no more, ever; or 100 events, or 2 MiB of them, wait for the end of its running workflow task, which
- * passes: try again in a moment. The sentence says which. HF_ERR_INVALID: the name is empty or has more than 1,000
+ * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals and
+ * never takes another; or 100 events or 2 MiB already wait until its running workflow task ends. In the second case try
+ * again in a moment. hf_error_text() says which case it is. HF_ERR_INVALID: the name is empty or has more than 1,000
  * bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for
  * hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
@@ -145,7 +150,7 @@ HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char 
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from
  * hf_error_text() and hf_cancel_cause, and hf_result reports it for a run that ended canceled. A second request, or
  * one for a workflow that has ended, changes nothing and returns HF_OK. Fails: HF_ERR_NOT_FOUND: there was never
- * such a workflow; HF_ERR_LIMIT as for hf_signal, but for the number of signals. */
+ * such a workflow; HF_ERR_LIMIT: as for hf_signal; the limit of 10,000 signals does not apply. */
 HF_API HF_MUST_USE hf_status hf_cancel_with(hf_execution *execution, const hf_cancel_options *options);
 /* Ends the workflow at once; its code is not told. Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has
  * ended. */

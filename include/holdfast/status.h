@@ -4,10 +4,10 @@
 
 #include <holdfast/base.h>
 
-/* Whether the same call may succeed later by itself: "passes" (a full disk, no memory, a server that is starting), or
- * "stays". The library tries again only after statuses that may pass. HF_ERR_LIMIT mostly passes, when something is
- * released or ends; but some limits count over a whole life, such as the 10,000 signals of a run. Functions that have
- * such a limit say so, and hf_error_text() names the limit.
+/* Each status is marked: "passes" if the same call may succeed later without a change (a full disk, no memory, a
+ * starting server), else "stays". Where the library retries, it retries only after "passes". HF_ERR_LIMIT mostly
+ * passes, when something is released or ends; but some limits count over a whole life, such as the 10,000 signals of a
+ * run. Functions that have such a limit say so, and hf_error_text() names the limit.
  *
  *        name, number, whether it may pass by itself, what it means as a phrase */
 #define HF_STATUS_MAP(X)                                                                     \

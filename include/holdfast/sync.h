@@ -22,12 +22,13 @@ HF_API HF_MUST_USE hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sy
 HF_API hf_status hf_mutex_free(hf_mutex *mutex); /* HF_ERR_MISUSE while it is held or waited for */
 /* Not recursive: a second lock by the holder is HF_ERR_MISUSE. Fails: HF_ERR_CANCELED, HF_ERR_TIMEOUT. */
 HF_API HF_MUST_USE hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options);
-HF_API HF_MUST_USE hf_status hf_mutex_try_lock(hf_mutex *mutex); /* HF_ERR_AGAIN */
+HF_API HF_MUST_USE hf_status hf_mutex_try_lock(hf_mutex *mutex); /* never waits. Fails: HF_ERR_AGAIN: it is held */
 HF_API hf_status hf_mutex_unlock(hf_mutex *mutex);               /* HF_ERR_MISUSE unless the caller holds it */
 
 HF_API HF_MUST_USE hf_status hf_sem_new_with(int64_t permits, hf_sem **ret_sem, const hf_sync_options *options);
 HF_API hf_status hf_sem_free(hf_sem *sem);
 HF_API HF_MUST_USE hf_status hf_sem_acquire_with(hf_sem *sem, int64_t permits, const hf_wait_options *options);
+/* Never waits. Fails: HF_ERR_AGAIN: not enough permits are free. */
 HF_API HF_MUST_USE hf_status hf_sem_try_acquire(hf_sem *sem, int64_t permits);
 HF_API hf_status hf_sem_release(hf_sem *sem, int64_t permits); /* the caller need not be the one that acquired */
 

@@ -1,14 +1,69 @@
 /* hf_worker: runs workflows and activities of one task queue.
  *
- *     HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
- *     HF_TRY(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM));
- *     HF_TRY(hf_worker_add_workflow(worker, "order", order));
- *     HF_TRY(hf_worker_add_activity(worker, "charge", charge));
- *     return hf_worker_run(worker);
+ * hf_worker_run returns when the worker has stopped. So a program that starts a workflow and waits for its result does
+ * that in a fiber beside the worker:
  *
- * Workflows run on fibers. Between their steps they stay in memory, as many as fit; the others are replayed when
- * something happens to them. Activities run on threads of their own, one each, or on fibers if they never block. An
- * activity that does not end after its cancel becomes a zombie (activity.h) and no longer counts for activities_max.
+ *     #include <holdfast/holdfast.h>
+ *     #include <signal.h>
+ *     #include <stdio.h>
+ *
+ *     typedef struct shop {
+ *         hf_service *service;
+ *         hf_worker *worker;
+ *     } shop;
+ *
+ *     static hf_status charge(hf_payload in, hf_payload *ret_out)
+ *     {
+ *         printf("charging for %s\n", (const char *)in.data);
+ *         return hf_payload_printf(ret_out, "{\"receipt\": 4711}");
+ *     }
+ *
+ *     static hf_status order(hf_payload in, hf_payload *ret_out)
+ *     {
+ *         return hf_activity_run("charge", in, ret_out, .start_to_close = hf_seconds(30));
+ *     }
+ *
+ *     static hf_status customer(void *arg)
+ *     {
+ *         const shop *s = arg;
+ *         HF_AUTO(hf_execution_free) hf_execution *bought = NULL;
+ *         HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
+ *         hf_payload in = hf_payload_of_json("{\"item\": 7}");
+ *         HF_TRY(hf_start(s->service, "order", in, &bought, .task_queue = "orders"));
+ *         HF_TRY(hf_result(bought, &out));
+ *         printf("%s\n", (const char *)out.data);
+ *         return hf_worker_stop(s->worker);
+ *     }
+ *
+ *     static hf_status program(void *arg)
+ *     {
+ *         (void)arg;
+ *         HF_AUTO(hf_close) hf_service *service = NULL;
+ *         HF_AUTO(hf_worker_free) hf_worker *worker = NULL;
+ *         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
+ *         HF_TRY(hf_open("sqlite:orders.db", &service));
+ *         HF_TRY(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM));
+ *         HF_TRY(hf_worker_add_workflow(worker, "order", order));
+ *         HF_TRY(hf_worker_add_activity(worker, "charge", charge));
+ *         shop s = {service, worker};
+ *         HF_TRY(hf_scope_open(&scope, .name = "shop"));
+ *         HF_TRY(hf_fork(scope, customer, &s));
+ *         HF_TRY(hf_worker_run(worker));
+ *         return hf_scope_is_idle(scope) ? hf_join(scope) : HF_OK;
+ *     }
+ *
+ *     int main(void)
+ *     {
+ *         HF_OR_DIE(hf_run(program, NULL));
+ *         return 0;
+ *     }
+ *
+ * If the customer fails, its scope is canceled, hf_worker_run returns, and hf_join returns the failure. After SIGTERM
+ * the customer may still wait; leaving the scope cancels it.
+ *
+ * Workflows run on fibers. Between their workflow tasks they stay in memory, as many as fit; the others are replayed
+ * when something happens to them. Activities run on threads of their own, one each, or on fibers if they never block.
+ * An activity that does not end after its cancel becomes a zombie (activity.h) and no longer counts for activities_max.
  * There are at most 1,024 threads. So a larger activities_max needs activities that all run on fibers, and HF_UNLIMITED
  * means 1,024 if one of them does not.
  *
@@ -33,15 +88,16 @@ typedef struct hf_worker_options {
     int stop_on;            /* POSIX signal that stops this worker, such as SIGTERM; several may share one; 0 = none */
     const char *namespace_; /* "default" */
     const char *identity;   /* name of this worker in histories; "PID@HOST@QUEUE" */
-    int workflows_max;      /* steps of workflows at once; 200, HF_UNLIMITED */
+    int workflows_max;      /* workflow tasks at once; 200, HF_UNLIMITED */
     int activities_max;     /* activities at once; 200, HF_OFF = none are polled for, HF_UNLIMITED */
-    int cached_max;         /* workflows kept in memory between steps; 1000, HF_OFF = none, HF_UNLIMITED */
+    int cached_max;         /* workflows kept in memory between workflow tasks; 1000, HF_OFF = none, HF_UNLIMITED */
     int64_t cached_bytes_max; /* the same in bytes, roughly; 256 MiB, HF_UNLIMITED */
-    int pollers_max;          /* polls for workflow steps under way; 64 */
+    int pollers_max;          /* polls for workflow tasks under way; 64 */
     int activity_pollers_max; /* polls for activities under way; 64 */
-    hf_span sticky_timeout; /* a step of a cached workflow waits this long for its own worker, then goes to any; 10 s */
-    hf_span shutdown_grace; /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
-    hf_span shutdown_force; /* time for them to end after they were canceled; then they are left behind; 5 s */
+    hf_span sticky_timeout;   /* time that a workflow task waits for the worker that has the workflow cached; then any
+                                 worker may take it; 10 s */
+    hf_span shutdown_grace;   /* stopping: time for activities to finish; 10 s, HF_SPAN_OFF = none */
+    hf_span shutdown_force;   /* time for them to end after they were canceled; then they are left behind; 5 s */
 } hf_worker_options;
 
 typedef struct hf_worker_add_activity_options {
@@ -57,8 +113,9 @@ HF_BEGIN_DECLS
  * process that fork() made, with the service of its parent. */
 HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char *task_queue, hf_worker **ret_worker,
                                                 const hf_worker_options *options);
-/* Before it runs. The name is copied. Fails: HF_ERR_EXISTS, HF_ERR_INVALID (also an activity that needs a thread, when
- * activities_max is more than 1,024), HF_ERR_NOMEM, HF_ERR_MISUSE while it runs. */
+/* Call these before hf_worker_run. The name is copied. Fails: HF_ERR_EXISTS: the name is taken; HF_ERR_INVALID: the
+ * name is empty or too long, or activities_max is a number above 1,024 and the activity is not .on_fiber;
+ * HF_ERR_MISUSE: the worker runs or has run; HF_ERR_NOMEM. */
 HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
 HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                                          const hf_worker_add_activity_options *options);
@@ -83,19 +140,20 @@ HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, cons
  *   - on a runtime without threads (HF_OFF) workflows run on the thread that turns it, which cannot be replaced. If
  *     that thread called hf_worker_run, the call returns when the workflow does.
  *
- * On a runtime without threads, a plain thread that calls hf_worker_run turns the runtime meanwhile, unless a host has
- * begun to turn it. A fiber of another runtime cannot turn it: hf_worker_run then waits until somebody calls
+ * On a runtime without threads, a plain thread in hf_worker_run drives the runtime itself, unless a thread has already
+ * called hf_runtime_turn. A fiber of another runtime cannot drive it: hf_worker_run then waits until a thread calls
  * hf_runtime_turn.
  *
- * A call that the service refuses with a status that may pass (status.h: a full disk, no memory) is tried again: polls
- * with growing pauses, results of activities for ten seconds, but not after shutdown_force. If results could not be
- * delivered, the worker returns the status of the last refusal, such as HF_ERR_FULL, and hf_error_text() says how many
- * results are missing. To the service these activities were lost with the worker. Any other refusal of a poll ends the
- * worker with that status: HF_ERR_CLOSED or HF_ERR_STORE when the service has stopped, HF_ERR_INVALID for a name that
- * it refuses.
+ * If the service fails with a temporary status (status.h: a full disk, no memory), the worker tries again: polls with
+ * growing pauses; results of activities for ten seconds, but not after shutdown_force. If results could not be
+ * delivered, the worker returns the status of the last failure, such as HF_ERR_FULL, and hf_error_text() says how many
+ * results are missing. To the service such an attempt still runs: its timeout ends it, or the next opening of the file,
+ * as WorkerLost. Any other failure of a poll ends the worker with that status: HF_ERR_CLOSED or HF_ERR_STORE when the
+ * service has stopped, HF_ERR_INVALID for a name that it refuses.
  *
- * Once per worker. Fails also: HF_ERR_INVALID when .stop_on cannot be caught, HF_ERR_EXISTS when hf_os_signals_open
- * or a watchdog has it, HF_ERR_MISUSE, also in a process that fork() made, HF_ERR_NOMEM, HF_ERR_LIMIT. */
+ * Call it once per worker. Also fails: HF_ERR_MISUSE: a second call, or a process made by fork(); HF_ERR_INVALID: the
+ * signal .stop_on cannot be caught; HF_ERR_EXISTS: hf_os_signals_open or a watchdog uses that signal; HF_ERR_NOMEM;
+ * HF_ERR_LIMIT. */
 HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return soon. May be called from any thread, but not from a signal handler; also before
  * hf_worker_run. */

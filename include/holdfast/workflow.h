@@ -7,15 +7,16 @@
  *   - time, random numbers and data from outside come from the library: hf_wall_now, hf_random, hf_activity_run;
  *   - no global variables that change, no I/O, no threads: activities do that. docs/verbs.md lists which functions of
  *     the library are refused in a workflow;
- *   - waits, sleeps, bounds of scopes and delays of forks are at least a millisecond long, else they are refused with
- *     HF_ERR_INVALID: .timeout = 30 has no unit. A wait with a negative timeout is over at once, without a timer: it
- *     only looks;
- *   - on HF_ERR_EVICTED return at once; HF_TRY does. Nothing is undone or written: the run goes on elsewhere. A loop
- *     that repeats a call until it succeeds would never end. So an evicted fiber may make 1,000 more calls that wait,
- *     fork or look (docs/verbs.md lists them; calls that close, unlock or free do not count). The next one does not
- *     return: no code of that fiber runs any more, not even cleanup. The log says where it was
- *     (workflow_did_not_return), and the run goes on from its history. Memory that the library gave the run is freed;
- *     memory that its code allocated is lost, each time.
+ *   - a timeout, sleep, scope bound or fork delay above 0 but below a millisecond fails with HF_ERR_INVALID, because it
+ *     is probably a number without a unit (.timeout = 30 is 30 ns). A negative timeout sets no timer: the call checks
+ *     once and returns;
+ *   - HF_ERR_EVICTED means that the library removes the run from memory; it is replayed later. Return at once, as
+ *     HF_TRY does. The run loses nothing: nothing is undone or written. Every later call that waits or forks fails
+ *     with HF_ERR_EVICTED, too; close, unlock and free still work. A loop that repeats a call until it succeeds would
+ *     never end, so calls that wait, fork or check are counted (docs/verbs.md lists them; close, unlock and free do
+ *     not count). After 1,000 such calls the next one does not return: no code of that fiber runs any more, not even
+ *     cleanup. The log says where it was (workflow_did_not_return), and the run continues from its history. Memory
+ *     that the library gave the run is freed; memory that its code allocated is lost, each time.
  *
  * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of
  * waits and scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at
@@ -46,8 +47,8 @@
 #include <holdfast/scope.h>
 #include <holdfast/wait.h>
 
-/* A workflow or an activity. `in` is borrowed for the call; `*ret_out` is empty, and stays so for a function that
- * returns no result. */
+/* A workflow or an activity. `in` is borrowed for the call. `*ret_out` is empty at first; leave it so if there is no
+ * result. The library frees what you store there (payload.h). */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
@@ -71,14 +72,14 @@ HF_BEGIN_DECLS
 /* Runs an activity and waits for it, for months if need be. `in` is borrowed, `ret_out` may be NULL.
  * Fails: HF_ERR_FAILED: it failed and is not tried again; hf_error() has the type "ActivityFailed", and its cause is
  * the failure of the activity: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the
- * name of the status that it returned. A status of the program's own, HF_ERR_USER + 7, is hf_error()->cause->status,
- * too, unless the activity gave a type; its name, also in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT: one of its
- * bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is asked to end;
- * or it ended canceled. HF_ERR_EVICTED.
+ * name of the status that it returned. If the activity returns HF_ERR_USER + 7 and gives no type,
+ * hf_error()->cause->status is that status, and the type, here and in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT:
+ * one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is
+ * asked to end; or it ended canceled. HF_ERR_EVICTED.
  *
  * A cancel does not wait for the activity: the activity may go on and succeed, and the workflow does not learn of it.
  * Where that matters, such as before a payment is undone, run the activity inside a shield (hf_shield_open), which
- * holds the cancel back until the activity has ended.
+ * holds the cancel back until the shield is closed or its bound passes. Choose a bound longer than the activity.
  *
  * A result, details or a heartbeat of more than 2 MiB fail the activity for good; the type of the cause is "TooBig".
  * With these statuses the activity was not started, and the history does not mention it: HF_ERR_INVALID: a name,
