@@ -9,8 +9,8 @@
  *
  * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, returns HF_ERR_CANCELED, and
  * hf_cancel_cause says why. An activity is canceled when one of its timeouts has passed (start_to_close,
- * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow has canceled it,
- * which it learns from its next heartbeat.
+ * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow cancels it:
+ * only an activity that calls hf_activity_heartbeat learns this, from a later call.
  *
  * A cancel does not end a system call that blocks. If the runtime was granted a signal (.watchdog = {.signal =
  * SIGURG}), the thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an
@@ -63,7 +63,8 @@ HF_BEGIN_DECLS
  * HF_ERR_INVALID: .retry_after is negative, or less than a millisecond. */
 HF_API HF_MUST_USE hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_options *options);
 /* Reports that the activity is alive, and its progress; `details` is copied. Returns at once; the library sends it in
- * the background, at most once in 80 % of the heartbeat timeout, and always the latest. The activity and fibers that it
+ * the background, at most once in 80 % of the heartbeat timeout (60 s at most; 30 s if none), and always the
+ * latest. The activity and fibers that it
  * forks may call it.
  * Fails: HF_ERR_CANCELED: the activity is canceled and should end; HF_ERR_NOMEM; HF_ERR_TOO_BIG: `details` has more
  * than 2 MiB; HF_ERR_MISUSE outside an activity. */

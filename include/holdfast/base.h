@@ -21,7 +21,8 @@
  * release or unlock something are not marked, because a caller can do nothing about their failure. */
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* Numbers and spans in options mean the same everywhere:
+/* Numbers and spans in options mean the same everywhere. In the comment of an option the value behind the last
+ * semicolon is its default, and the words behind that are other values which it takes.
  *
  *     0                      the default, which the comment of the option names. The default of a timeout is none.
  *     HF_UNLIMITED,          no bound.
@@ -31,8 +32,8 @@
  *     another negative span  a moment that has passed, as hf_time_until may return it. A timeout, deadline or delay
  *                            takes it and is over at once, as with HF_SPAN_OFF. Every other option refuses it.
  *
- * An option accepts HF_OFF or HF_UNLIMITED only if its comment names it; otherwise it, and any other negative number
- * (not span), fails with HF_ERR_INVALID. Spans of hf_start, hf_activity_run and hf_activity_fail are recorded in a
+ * A number may be HF_OFF or HF_UNLIMITED only if the comment of its option names it; every other negative number fails
+ * with HF_ERR_INVALID. Spans of hf_start, hf_activity_run and hf_activity_fail are recorded in a
  * history, and must be 0 or at least a millisecond. */
 #define HF_OFF (-1)
 #define HF_UNLIMITED (-2)
@@ -44,9 +45,14 @@
 
 /* Who owns what. An object that a call makes for you, a `char *` text and a payload are yours: release them with the
  * function that their header names (hf_text_free, hf_payload_free; payload.h has the exceptions). A `const char *` that
- * a call returns belongs to the library. It is valid as long as the object that it describes; hf_error_text and the
- * texts of hf_error until the next failure of this fiber or thread, hf_workflow_id while the workflow runs, the texts
- * of hf_activity_info while the activity runs, names of statuses and causes always.
+ * a call returns belongs to the library. It is valid as long as the object that it describes:
+ *
+ *     hf_error, hf_error_text    until the next failure of this fiber or thread
+ *     hf_workflow_id             while the workflow runs
+ *     hf_activity_info           while the activity runs
+ *     names of statuses, causes  always
+ *
+ * A call that fails leaves its `ret_` arguments as they were. One that succeeds overwrites them, and frees nothing.
  *
  * Texts, keys and payloads that you pass are copied, or needed only during the call. Exceptions: .name of a runtime or
  * of an object of its fibers (scope, branch, channel, lock, flow, flight, cache, dispatcher), and .reason of

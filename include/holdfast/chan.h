@@ -43,7 +43,8 @@ HF_API HF_MUST_USE hf_status hf_chan_try_send(hf_chan *chan, const void *value);
 HF_API HF_MUST_USE hf_status hf_chan_try_recv(hf_chan *chan, void *ret_value);
 HF_API size_t hf_chan_count(hf_chan *chan); /* values buffered now */
 
-/* Waits until a case is ready, does it and gives its index. If several are ready, the first of them is taken.
+/* Waits until a case is ready, does it and gives its index. If several are ready, the first of them is taken. A closed
+ * channel is ready: the call returns HF_OK, and the case's .status is HF_ERR_CLOSED.
  * Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (nothing happened), HF_ERR_INVALID over HF_SELECT_COUNT_MAX cases. */
 HF_API HF_MUST_USE hf_status hf_select_with(hf_case *cases, size_t count, size_t *ret_idx,
                                             const hf_wait_options *options);

@@ -1,16 +1,16 @@
 /* Payloads: the inputs and results of workflows, activities and signals: bytes and the name of their encoding.
  *
- * Who frees them. An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. The library
- * takes over and frees a result that your function makes with hf_payload_copy or hf_payload_printf. A result may also
- * be a constant or another static variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's input or a
- * part of that. Anything else, such as a buffer on the stack or from malloc, is refused: the activity or workflow fails
- * with HF_ERR_MISUSE. You free a payload that a call gave you with hf_payload_free; in a workflow you need not, the
+ * Who frees them. An argument is borrowed: hf_payload_of_json("{\"amount\": 7}") is good enough for a call. A result
+ * that the library made (hf_payload_copy, hf_payload_printf, or what a call gave you) is taken over and freed. A result
+ * may also be a constant or another static variable (*ret_out = hf_payload_of_json("\"done\"")), or the function's
+ * input or a part of that. Other memory, from the stack or malloc, is refused: the activity or workflow fails with
+ * HF_ERR_MISUSE. You free a payload that a call gave you with hf_payload_free; in a workflow you need not, the
  * library frees it with the run.
  *
- * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not check
- * or escape JSON: hf_payload_printf inserts the text of a %s as it is, so quotes and backslashes in it must be
- * escaped before. A payload has at most 2 MiB: the call that takes a longer one fails with HF_ERR_TOO_BIG, and so
- * does a result. */
+ * A function that does not set `*ret_out` returns an empty payload, whose `data` is NULL. The library does not
+ * read, check or escape JSON (bring your own parser; it may be used in workflows): hf_payload_printf inserts the text
+ * of a %s as it is, so quotes and backslashes in it must be escaped before. A payload has at most 2 MiB: the call that
+ * takes a longer one fails with HF_ERR_TOO_BIG, and so does a result. */
 #ifndef HOLDFAST_PAYLOAD_H
 #define HOLDFAST_PAYLOAD_H
 

@@ -162,10 +162,11 @@ HF_API hf_status hf_scope_close(hf_scope *scope);
 
 /* Adds a child. From the owner, or from anyone inside the scope; also from another thread while the scope is open.
  * In a canceled scope the child starts canceled. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT, HF_ERR_INVALID, what on_fork
- * returned. */
+ * returned. `arg` must live until the child ends. If hf_fork fails, .drop has been called with it; without .drop you
+ * still own it. */
 HF_API HF_MUST_USE hf_status hf_fork_with(hf_scope *scope, hf_body body, void *arg, const hf_fork_options *options);
 
-/* Waits until all children have ended and returns the verdict of the join. On failure hf_error() is the first
+/* Waits until all children have ended and returns the status that the join decides. On failure hf_error() is the first
  * failure itself. HF_ERR_TIMEOUT: the scope's own deadline ended a child, or passed in a scope without children. If all
  * children succeeded, hf_join succeeds, even after the deadline. Only the owner may join. */
 HF_API HF_MUST_USE hf_status hf_join(hf_scope *scope);
@@ -218,8 +219,8 @@ HF_API hf_cause hf_cancel_cause(const char **ret_reason);
 HF_API hf_span hf_time_left(void);
 
 /* A shield is for cleanup: inside it, waits are not canceled from outside. After `bound`, waits inside the shield fail
- * with HF_ERR_CANCELED. HF_ERR_MISUSE if `bound` is 0, negative or HF_SPAN_UNLIMITED, and on a plain thread that has no
- * scope open, because nothing can cancel it.
+ * with HF_ERR_CANCELED, canceled or not. HF_ERR_MISUSE if `bound` is 0, negative or HF_SPAN_UNLIMITED, and on a plain
+ * thread that has no scope open, because nothing can cancel it.
  *     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
  *     HF_TRY(hf_shield_open(hf_seconds(2), &shield)); */
 typedef struct hf_shield hf_shield;

@@ -54,7 +54,8 @@ typedef struct hf_start_options {
     hf_span task_timeout;      /* time limit of one workflow task; 10 s */
     hf_id_reuse id_reuse;
     hf_id_conflict id_conflict;
-    const char *request_id; /* idempotency key: calls with the same key start the workflow once; NULL = a random one */
+    const char *request_id; /* idempotency key, needs .id: repeating the last start of the id gives that run; NULL = a
+                               random one */
 } hf_start_options;
 
 typedef struct hf_execution_options {
@@ -105,8 +106,8 @@ HF_BEGIN_DECLS
  * HF_ERR_FULL, HF_ERR_IO, HF_ERR_NOMEM, HF_ERR_LIMIT. A file that cannot be opened is left as it is. */
 HF_API HF_MUST_USE hf_status hf_open_with(const char *address, hf_service **ret_service,
                                           const hf_open_options *options);
-/* Waits until everything accepted is stored. Free its executions and workers first. HF_AUTO releases variables in
- * reverse order, so declare the service before them. Accepts NULL.
+/* Waits until everything accepted is stored. Before it, free its executions and let hf_worker_run return. HF_AUTO
+ * releases variables in reverse order, so declare the service before them. Accepts NULL.
  * Fails: HF_ERR_MISUSE: a worker still runs, or an execution is not freed (the service stays open); or the process was
  * made by fork() and cannot use the service of its parent. HF_ERR_IO and others: the last changes could not be stored;
  * the service is closed and freed all the same. */

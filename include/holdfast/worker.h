@@ -119,9 +119,10 @@ HF_API HF_MUST_USE hf_status hf_worker_new_with(hf_service *service, const char 
 HF_API HF_MUST_USE hf_status hf_worker_add_workflow(hf_worker *worker, const char *name, hf_function workflow);
 HF_API HF_MUST_USE hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_function activity,
                                                          const hf_worker_add_activity_options *options);
-/* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop or the signal; then
- * takes nothing new, lets activities finish (shutdown_grace), cancels them (shutdown_force), and returns when the last
- * has ended. Workflows stay where they are: another worker continues them.
+/* Polls for workflows if one was added, for activities if one was, and works until hf_worker_stop, the signal or a
+ * cancel of the caller, which all give HF_OK. Then it takes nothing new, lets activities finish (shutdown_grace),
+ * cancels them (shutdown_force), and returns when all have ended or shutdown_force is over. Workflows stay where they
+ * are: another worker continues them.
  *
  * It also stops when the runtime takes no new work because of too many zombies (watchdog.zombies_max).
  *
@@ -158,8 +159,8 @@ HF_API HF_MUST_USE hf_status hf_worker_run(hf_worker *worker);
 /* Makes hf_worker_run return soon. May be called from any thread, but not from a signal handler; also before
  * hf_worker_run. */
 HF_API HF_MUST_USE hf_status hf_worker_stop(hf_worker *worker);
-/* Call it when hf_worker_run has returned or was never called, and no other thread is in hf_worker_stop with this
- * worker. Accepts NULL. */
+/* Call it when hf_worker_run has returned or was never called (else HF_ERR_MISUSE, and the worker stays), and no other
+ * thread is in hf_worker_stop with this worker. Accepts NULL. */
 HF_API hf_status hf_worker_free(hf_worker *worker);
 
 HF_END_DECLS

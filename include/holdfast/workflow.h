@@ -47,24 +47,28 @@
 #include <holdfast/scope.h>
 #include <holdfast/wait.h>
 
-/* A workflow or an activity. `in` is borrowed for the call. `*ret_out` is empty at first; leave it so if there is no
- * result. The library frees what you store there (payload.h). */
+/* A workflow or an activity. `in` is borrowed for the call; its data is NULL if it is empty, and one NUL follows it
+ * otherwise. `*ret_out` is empty at first; leave it so if there is no result. The library frees what you store there
+ * (payload.h). HF_OK ends a workflow with its result, HF_ERR_EVICTED does not end it, and any other status ends it as
+ * failed. An activity that returns any status but HF_OK is tried again, as its options say. */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
-    size_t size;                    /* set by the macro */
-    hf_span start_to_close;         /* time limit of one attempt; this or schedule_to_close is required */
-    hf_span schedule_to_close;      /* time limit of all attempts together; 0 = none */
-    hf_span schedule_to_start;      /* time limit until a worker takes it; 0 = none */
-    hf_span heartbeat;              /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
-    int attempts_max;               /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
-    hf_span retry_initial;          /* pause before the second attempt; 1 s */
-    double retry_coefficient;       /* factor by which each pause is longer than the last; 2 */
-    hf_span retry_max;              /* longest pause; 100 times the first */
-    const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
-    const char *id;                 /* its name in the history; NULL = its number */
+    size_t size;               /* set by the macro */
+    hf_span start_to_close;    /* time limit of one attempt, then it is tried again; this or schedule_to_close is
+                                  required */
+    hf_span schedule_to_close; /* time limit of all attempts together; 0 = none */
+    hf_span schedule_to_start; /* time limit until a worker takes it; 0 = none */
+    hf_span heartbeat;         /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
+    int attempts_max;          /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
+    hf_span retry_initial;     /* pause before the second attempt; 1 s */
+    double retry_coefficient;  /* factor by which each pause is longer than the last; 2 */
+    hf_span retry_max;         /* longest pause; 100 times the first */
+    const char *task_queue;    /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
+    const char *id;            /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
-    hf_payload *ret_details; /* receives details of a failure, or the result of a canceled activity; NULL = ignore */
+    hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
+                                freed with the run; NULL = ignore */
 } hf_activity_options;
 
 HF_BEGIN_DECLS
@@ -74,8 +78,8 @@ HF_BEGIN_DECLS
  * the failure of the activity: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the
  * name of the status that it returned. If the activity returns HF_ERR_USER + 7 and gives no type,
  * hf_error()->cause->status is that status, and the type, here and in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT:
- * one of its bounds passed; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the activity is
- * asked to end; or it ended canceled. HF_ERR_EVICTED.
+ * it is out of time and is not tried again; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the
+ * activity is asked to end; or it ended canceled. HF_ERR_EVICTED.
  *
  * A cancel does not wait for the activity: the activity may go on and succeed, and the workflow does not learn of it.
  * Where that matters, such as before a payment is undone, run the activity inside a shield (hf_shield_open), which

@@ -45,14 +45,6 @@ static inline bool hf_latch_is_open(hf_latch *latch)
     return atomic_load_explicit(&latch->is_open, memory_order_acquire) != 0;
 }
 
-/* While a lock is held: without the point. */
-static inline void hf_latch_open_locked(hf_env *env, hf_latch *latch)
-{
-    hf_word *word = &latch->is_open;
-    atomic_store_explicit(word, 1, memory_order_release); /* from here on the latch may be gone */
-    env->ops->word_wake(env, word, 1);
-}
-
 static inline void hf_latch_open(hf_env *env, hf_latch *latch)
 {
     hf_word *word = &latch->is_open;

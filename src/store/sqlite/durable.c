@@ -171,6 +171,7 @@ static int open_found(hf_shim *shim, const char *name, sqlite3_file *file, int f
         int error = vfs->xGetLastError != NULL ? vfs->xGetLastError(vfs, 0, NULL) : 0;
         file->pMethods = NULL;
         shim->trouble_error = error;
+        shim->trouble = error == ELOOP ? HF_SHIM_LINK : shim->trouble;
         return error == ENOENT ? SQLITE_OK : rc;
     }
     if (ret_flags != NULL) {
@@ -220,6 +221,13 @@ hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_s
     bool is_full = status == HF_ERR_FULL || hf_shim_no_room(shim->trouble_error);
     status = is_full ? HF_ERR_FULL : status;
     why = is_full ? "the disk is full" : why;
+    if (shim->trouble == HF_SHIM_LINK) {
+        return hf_fail(
+            op, HF_ERR_DENIED,
+            "cannot open %s: its log, %s-wal or %s-journal, is a symbolic link. Remove the link; if it leads to the "
+            "log of a program that was killed, put that file in its place",
+            path, path, path);
+    }
     if (shim->trouble == HF_SHIM_FOLDER) {
         return hf_fail(op, status,
                        "cannot open %s: its folder could not be flushed (%s), so a power cut could remove the log of "

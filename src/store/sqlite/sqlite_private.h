@@ -13,7 +13,13 @@
 /* ---- shim.c: a VFS that counts ------------------------------------------------------------------------------------- */
 
 /* What could not be made durable while a file was opened. */
-typedef enum hf_shim_trouble { HF_SHIM_FINE, HF_SHIM_LOG, HF_SHIM_JOURNAL, HF_SHIM_FOLDER } hf_shim_trouble;
+typedef enum hf_shim_trouble {
+    HF_SHIM_FINE,
+    HF_SHIM_LOG,
+    HF_SHIM_JOURNAL,
+    HF_SHIM_FOLDER,
+    HF_SHIM_LINK
+} hf_shim_trouble;
 
 typedef struct hf_shim {
     sqlite3_vfs vfs;         /* what SQLite sees; registered under `name` while the shim lives */

@@ -197,6 +197,24 @@ static void sqlite_whose_log_is_replaced_by_an_older_one_loses_nothing(void **st
     folder_free(&f);
 }
 
+static void sqlite_whose_log_is_a_link_says_so(void **state)
+{
+    (void)state;
+    folder f = folder_new();
+    hf_op op;
+    hf_op_init(&op);
+    hf_store *store = NULL;
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_OK);
+    hf_store_close(store);
+    assert_int_equal(symlink("elsewhere", f.log), 0);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_ERR_DENIED);
+    assert_non_null(strstr(op.message, "is a symbolic link. Remove the link"));
+    assert_int_equal(unlink(f.log), 0);
+    assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &store), HF_OK);
+    hf_store_close(store);
+    folder_free(&f);
+}
+
 /* ---- How it was left -------------------------------------------------------------------------------------------------- */
 
 static bool was_left_open(const char *path)
@@ -227,6 +245,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(sqlite_put_back_from_a_backup_is_not_given_the_log_of_its_predecessor),
     cmocka_unit_test(sqlite_whose_file_is_gone_keeps_its_log),
     cmocka_unit_test(sqlite_whose_file_or_log_is_lost_answers_nothing_more),
+    cmocka_unit_test(sqlite_whose_log_is_a_link_says_so),
     cmocka_unit_test(sqlite_whose_log_is_replaced_by_an_older_one_loses_nothing),
 };
 
