@@ -468,7 +468,7 @@ static void of_task(hf_core *core, hf_call *call, hf_run *run, hf_str bytes)
 
 static void dispatch(hf_core *core, hf_call *call, hf_run *run)
 {
-    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad && run->event_count > 0); /* engine-E3 */
+    hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad); /* engine-E3 */
     switch (call->method) {
     case HF_METHOD_SIGNAL_WORKFLOW_EXECUTION:
         hf_signal_call(core, call, run);

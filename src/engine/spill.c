@@ -123,7 +123,8 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     if (hf_node_is_linked(&HF_SLOT(run)->batch_link)) { /* engine-W1 */
         hf_list_remove(&HF_SLOT(run)->batch_link);
     }
-    hf_assert(run->commit_last == core->commit_next); /* ledger-W2 */
+    hf_assert(run->commit_last == core->commit_next);         /* ledger-W2 */
+    hf_assert(!hf_node_is_linked(&HF_SLOT(run)->batch_link)); /* engine-W1 */
     hf_core_unuse(core, run);
 }
 
@@ -211,7 +212,6 @@ static void put_runs(hf_core *core, hf_buf *out)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
         size_t start = HF_SLOT(run)->batch_start;
-        hf_assert(run->commit_last < core->commit_next); /* engine-W1: its rows do not hold this commit */
         hf_journal_put_run(out, run->number, hf_str_of_len(run->log.data + start, run->log.len - start));
         HF_SLOT(run)->batch_start = run->log.len;
         run->commit_last = core->commit_next;

@@ -185,7 +185,7 @@ static hf_str request_id_of(hf_core *core, const hf_run *run)
 
 hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
 {
-    hf_assert(run->wft.is_transient && run->wft.scheduled_id > run->event_count); /* they are not written yet */
+    hf_assert(run->wft.is_transient); /* they are not written yet */
     hf_wft *wft = &run->wft;
     hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_workflow_task_scheduled_event_attributes body = {
