@@ -34,7 +34,7 @@ hf_status hf_journal_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_comm
     if (status != HF_OK && status != HF_ERR_INVALID) {
         return hf_fail(op, status, "%s", bad.message);
     }
-    if (status != HF_OK || row->key.a <= 0 || fields->commit != (uint64_t)row->key.a ||
+    if (status != HF_OK || !hf_run_is_number(row->key.a) || fields->commit != (uint64_t)row->key.a ||
         !may_be_next(fields->next_run) || !may_be_next(fields->next_order)) {
         return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal cannot be read", (long long)row->key.a);
     }

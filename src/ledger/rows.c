@@ -36,7 +36,8 @@ hf_status hf_history_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_
     hf_str body = {0};
     HF_TRY(hf_record_open(op, HF_TABLE_HISTORY, &row->key, row->value, &body));
     HF_TRY(hf_pb_decode(op, &hf_pb_history_record_type, body, arena, ret_record));
-    if (ret_record->first_id != row->key.b || ret_record->last_id < ret_record->first_id) {
+    if (ret_record->first_id != row->key.b || ret_record->last_id < ret_record->first_id ||
+        !hf_run_is_number(ret_record->last_id)) { /* so that there is a next one */
         return hf_fail(op, HF_ERR_INVALID, "run %lld: the row of event %lld has other events", (long long)row->key.a,
                        (long long)row->key.b);
     }
