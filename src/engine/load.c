@@ -45,7 +45,6 @@ void hf_read_free(hf_core *core, hf_read *read)
     hf_list_remove(&read->link);
     hf_arena_deinit(&read->arena);
     hf_owned_free(&core->runs_memory, &read->tail);
-    hf_owned_free(&core->runs_memory, &read->key);
     hf_core_free_mem(core, read, sizeof *read);
 }
 

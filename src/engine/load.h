@@ -46,7 +46,6 @@ typedef struct hf_read {
     int64_t to;        /* HISTORY: last event in rows */
     hf_page_want want; /* HISTORY */
     hf_owned tail;     /* HISTORY: what comes behind those in the table */
-    hf_owned key;      /* TASKS: text of the key */
 } hf_read;
 
 hf_run *hf_run_find(hf_core *core, int64_t number);

@@ -87,17 +87,11 @@ static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, ch
     return true;
 }
 
-/* Something has come to the queue, or has gone: hf_match_all looks at it. */
-static void mark(hf_core *core, hf_queue *queue)
+void hf_queue_mark(hf_core *core, hf_queue *queue)
 {
     if (!hf_node_is_linked(&queue->marked_link)) {
         hf_list_push_back(&core->queues_marked, &queue->marked_link);
     }
-}
-
-void hf_queue_mark(hf_core *core, hf_queue *queue)
-{
-    mark(core, queue);
 }
 
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
@@ -235,7 +229,7 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         return;
     }
     insert(queue, task);
-    mark(core, queue);
+    hf_queue_mark(core, queue);
 }
 
 void hf_match_ready(hf_core *core, hf_run *run, hf_task *task)
@@ -351,7 +345,7 @@ void hf_queue_shut(hf_core *core, hf_queue *queue)
             hf_wft_enqueue(core, task->run); /* sees that it is shut */
         }
     }
-    mark(core, queue);
+    hf_queue_mark(core, queue);
 }
 
 void hf_match_poll(hf_core *core, hf_call *call)
@@ -373,7 +367,7 @@ void hf_match_poll(hf_core *core, hf_call *call)
     call->place = HF_PLACE_QUEUE;
     call->parked = queue;
     hf_poll_park(core, call, &core->task_polls, core->options.poll_span);
-    mark(core, queue);
+    hf_queue_mark(core, queue);
 }
 
 void hf_match_unpark(hf_core *core, hf_call *call)
@@ -437,7 +431,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
     if (hf_cursor_end(&queue->cursor, &read->request)) { /* not if a task went cold meanwhile: it may be missing here */
         queue->cursor.has_rows = false;
     }
-    mark(core, queue);
+    hf_queue_mark(core, queue);
 }
 
 void hf_match_run_loaded(hf_core *core, hf_run *run)

@@ -87,12 +87,6 @@ static hf_status read_kept(hf_op *op, hf_look *look)
     return HF_OK;
 }
 
-static void ignore_name(void *arg, const hf_name_entry *entry)
-{
-    (void)arg;
-    (void)entry;
-}
-
 static hf_status add_commit(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
 {
     hf_look *look = arg;
@@ -105,7 +99,7 @@ static hf_status add_commit(hf_op *op, void *arg, const hf_commit_read *commit, 
     }
     look->commits++;
     look->names_logged = fields->names_logged;
-    return hf_names_read(op, &look->names, fields->commit, fields->names, ignore_name, NULL);
+    return hf_names_read(op, &look->names, fields->commit, fields->names, NULL, NULL);
 }
 
 static hf_status read_journal(hf_op *op, hf_look *look)

@@ -234,7 +234,9 @@ hf_status hf_names_read(hf_op *op, hf_names *names, uint64_t commit, hf_str byte
 {
     hf_name_entry entry;
     while (hf_names_next(&bytes, &entry)) {
-        visit(arg, &entry);
+        if (visit != NULL) {
+            visit(arg, &entry);
+        }
         hf_names_restore(names, entry.hash, entry.run);
         add_fresh(names, &entry, commit);
     }

@@ -77,7 +77,8 @@ void hf_names_put(const hf_names *names, uint64_t commit, hf_buf *out);
 /* Commits before `keep` leave the journal with this commit. */
 void hf_names_trim(hf_names *names, hf_writes *writes, uint64_t commit, uint64_t keep);
 
-/* The names of a journal row go to memory and are known to be in that row only. Fails: HF_ERR_INVALID. */
+/* The names of a journal row go to memory and are known to be in that row only. `visit` sees each one first; it may be NULL.
+ * Fails: HF_ERR_INVALID. */
 typedef void hf_name_visit(void *arg, const hf_name_entry *entry);
 hf_status hf_names_read(hf_op *op, hf_names *names, uint64_t commit, hf_str bytes, hf_name_visit *visit, void *arg);
 /* All of name_log. `logged`: as many names as the journal says. Fails: HF_ERR_INVALID, HF_ERR_NOMEM, as the store does. */
