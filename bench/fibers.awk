@@ -136,6 +136,17 @@ function print_gain(text, mode) {
            gain_text("go " mode " 0 1>" mode, "go " mode " 0 2>" mode)
 }
 
+# How many times as long as Go's the medians of these rows are.
+function print_pair(id, text, i, field) {
+    for (i = 1; i <= row_count; i++) {
+        split(rows[i], field, "|")
+        if (field[1] == id && median(field[3]) != "" && median(field[5]) != "") {
+            pair = pair (pair == "" ? "" : ", ") text " " ratio_text(ratio(median(field[3]), median(field[5])))
+            pair_max = field[10]
+        }
+    }
+}
+
 END {
     if (json) {
         printf "{\n  \"machine\": %s,\n  \"kernel\": %s,\n  \"commit\": %s,\n  \"go\": %s,\n  \"quick\": %s,\n  \"rows\": [\n",
@@ -168,6 +179,12 @@ END {
         exit
     }
     printf "\n"
+    print_pair("chan_split", "second core idle")
+    print_pair("chan_busy", "busy")
+    print_pair("chan_pinned", "busy and .pin_threads")
+    if (pair != "") {
+        printf "Channel pair over 2 threads, median of ours / median of Go: %s; at most %sx is wanted\n", pair, pair_max
+    }
     print_gain("0.7 us jobs", "work")
     print_gain("Tree of scopes (ns per fiber)", "tree")
     printf "%d rows, %d short of target, %d failed; %d s%s\n", row_count, short, failed, seconds,

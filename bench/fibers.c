@@ -501,6 +501,7 @@ static const struct {
     {"chan", run_chan, 2000000},
     {"chan_pair", run_chan_pair, 2000000},
     {"chan_split", run_chan_split, 500000},
+    {"chan_pinned", run_chan_split, 500000}, /* the same with .pin_threads */
     {"mem", run_mem, 100000},
     {"queued", run_queued, 100000},
     {"delayed", run_delayed, 100000},
@@ -523,7 +524,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
         if (strcmp(args.mode, MODES[i].name) == 0) {
             count = bench_count(args, MODES[i].count);
-            HF_OR_DIE(hf_run(MODES[i].body, NULL, .threads = args.threads));
+            bool is_pinned = strcmp(args.mode, "chan_pinned") == 0;
+            HF_OR_DIE(hf_run(MODES[i].body, NULL, .threads = args.threads, .pin_threads = is_pinned));
             return 0;
         }
     }

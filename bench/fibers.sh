@@ -47,6 +47,7 @@ chan|channel, one thread, ns/message|fibers chan 0 1>chan|floor chan 0 1>chan|go
 chan_pair|channel, pair on 1 thread of 2, ns|fibers chan_pair 0 2>chan|floor_mn chan 0 2>chan|go chan_wall 0 2>chan|60|||7
 chan_split|channel, pair over 2 threads, ns|fibers chan_split 0 2>chan|floor_pool spin 0 2>spin|go chan_wall 0 2>chan||||9|3
 chan_busy|  beside a busy core, ns|fibers+busy chan_split 0 2>chan||go+busy chan_wall 0 2>chan||||9|3
+chan_pinned|  the same with .pin_threads, ns|fibers+busy chan_pinned 0 2>chan||go+busy chan_wall 0 2>chan||||9|3
 mem_rss|parked fiber + job, resident B|fibers mem 0 1>rss|floor mem 0 1>rss|go mem 0 1>rss|4400|||3
 mem_pte|parked fiber + job, page table B|fibers mem 0 1>pte|floor mem 0 1>pte||130|||3
 mem_queued|job queued, not started, B|fibers queued 0 1>queued|floor queued 0 1>queued|go mem 0 1>rss|256|||3

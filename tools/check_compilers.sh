@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The library is clean under its warnings with gcc and with clang: the one that this build tree does not use is asked here.
+# The library compiles without warnings with gcc and with clang: this checks the compiler that the build tree does not use.
 #     check_compilers.sh <source tree> <build tree> <id of the build's compiler: GNU or Clang>
 set -euo pipefail
 source=$1 build=$2 used=$3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The ids of promises and invariants, and what stands behind them.
+# Checks that the ids of promises and invariants are defined, cited and tested.
 #     check_ids.sh <test_programs.txt> <source tree>     the first has lines "<name>\t<program>"
 #
 # 1. Each promise of the runtime (docs/promises.md) has a test whose name begins with its id, or with several: ./dev test N7 finds it.
@@ -18,7 +18,7 @@ fail()
 
 # ---- Promises -----------------------------------------------------------------------------------------------------------
 
-ids=(Y1 Y{3..11} Y15 S{1..3} S{5..11} S{13..22} T2 T3 T8 T10 T{13..17} N{1..3} N{5..9})
+ids=(Y1 Y{3..11} Y15 S{1..3} S{5..11} S{13..22} T2 T3 T8 T10 T{13..17} N{1..3} N{5..9} W1 W2)
 cases=$(while IFS=$'\t' read -r name program; do
     case $name in
     unit/base/* | unit/env/*) ;; # below the promises
@@ -32,7 +32,7 @@ echo "${#ids[@]} ids of promises, $(grep -cE '^[A-Z][0-9]+_' <<<"$cases") tests 
 
 # ---- Invariants of layers -------------------------------------------------------------------------------------------------
 
-layers=(base env fiber wire history store run ledger engine inspect service worker open vfs) # those whose ids carry their name; add yours
+layers=(base time env fiber wire history store run ledger engine inspect service worker open vfs) # those whose ids carry their name; add yours
 names=$(IFS='|' && echo "${layers[*]}")
 cd "$tree"
 places=(src tests include docs bench examples README.md ARCHITECTURE.md CONTRIBUTING.md)
@@ -53,7 +53,7 @@ tested=$(grep -rhoE "\b($names)[-_][A-Z][0-9]+(_|\b)" tests | sed -E 's/_$//; s/
 for id in $(comm -23 <(sort -u <<<"$defined") <(sort -u <<<"$asserted"$'\n'"$tested")); do
     fail "$id is cited by no assert and no test"
 done
-# Every other prefix that looks like a layer must be on the list, or its ids are not looked after.
+# Every other prefix that looks like a layer must be on the list, or its ids are not checked.
 for layer in src/*/; do
     layer=$(basename "$layer")
     if [[ ! " ${layers[*]} " == *" $layer "* ]] && grep -rqE "\b$layer-[A-Z][0-9]+\b" "${places[@]}"; then

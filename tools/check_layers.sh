@@ -17,14 +17,14 @@ complain()
 
 while IFS=$'\t' read -r layer seen; do
     for other in $(cut -f1 "$build/layers.txt"); do
-        header="$source/src/$other/$other.h" # what it shows to others, if it has such a header
+        header="$source/src/$other/$other.h" # the header for other layers, if there is one
         [[ -f $header ]] || header=$(find "$source/src/$other" -name '*.h' | sort | head -n 1)
         if [[ -z $header ]]; then
             continue
         fi
         header=${header#"$source/src/"}
         printf '#include "%s"\nint main(void) { return 0; }\n' "$header" >"$scratch/probe.c"
-        # What a real file of the layer is compiled with is in the compilation database.
+        # The compilation database has the include paths of the layer's real files.
         includes=$(grep -o -- "-I[^ ]*/layers/$layer " "$build/compile_commands.json" | sort -u || true)
         if [[ -z $includes ]]; then
             includes="-I$build/layers/$layer" # the layer is still empty
@@ -49,7 +49,7 @@ while IFS=$'\t' read -r layer seen; do
             cat "$scratch/log"
         fi
     done
-    # The generated header is for those that ask for it.
+    # The generated header is visible only to layers that declare it.
     printf '#include "proto/pb.h"\nint main(void) { return 0; }\n' >"$scratch/probe.c"
     may=no
     [[ " $seen " == *" proto "* ]] && may=yes
@@ -62,7 +62,7 @@ while IFS=$'\t' read -r layer seen; do
         complain "$layer includes \"proto/pb.h\": allowed $may, compiles $did"
         cat "$scratch/log"
     fi
-    # A path that climbs, or one without a layer, would go around the include path.
+    # A path with "..", or one without a layer, would bypass the include path.
     if bad=$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]+"' --include='*.[chS]' "$source/src/$layer" |
         grep -vE "\"(${seen// /|})/[^.\"][^\"]*\""); then
         complain "$layer has includes that do not name an allowed layer by full path:"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The shared library needs the C library, what belongs to it and to the compiler, and SQLite: nothing else that a user must
-# install. The pkg-config file names the same for those who link statically.
+# The shared library needs the C library, the libraries of the compiler, and SQLite: nothing else that a user must install. The
+# pkg-config file names the same libraries for static linking.
 #     check_needed.sh <libholdfast.so> <holdfast.pc>
 set -euo pipefail
 library=$1 pc=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Time, chance, memory, threads, network, files and processes are reached through hf_env: no object of the other layers
-# may name such a symbol, but for the exceptions in symbols.allow, each with its reason.
+# Time, randomness, memory, threads, network, files and processes are reached through hf_env: no object of the other layers
+# may refer to such a symbol, except for those in symbols.allow, each with its reason.
 #     check_symbols.sh <list of objects> <symbols.forbidden> <symbols.allow>
 set -euo pipefail
 list=$1 forbidden=$2 allow=$3
@@ -46,7 +46,7 @@ while read -r object; do
     done < <(nm -u "$object" 2>/dev/null | awk '{ print $NF }' | sed -e 's/@.*//')
 done <"$list"
 
-# An exception that nobody needs any more would hide the next breach.
+# An exception that is no longer needed would hide the next violation.
 while read -r file name reason; do
     if [[ -n $file && $file != '#'* && -z ${used["$file $name"]:-} ]]; then
         echo "FAILED: symbols.allow: '$file $name' is not needed"

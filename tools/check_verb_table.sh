@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The table of verbs names every function that the public headers declare with HF_API, and nothing else; docs/verbs.md is
-# what the table makes of itself.
+# generated from the table and up to date.
 #     check_verb_table.sh <folder of headers> <verbs.def> <docs/verbs.md>
 set -euo pipefail
 headers=$1 table=$2 docs=$3

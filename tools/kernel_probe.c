@@ -1,4 +1,4 @@
-/* What ./dev doctor wants to know of the kernel: which of the features that the library can use are there. */
+/* For ./dev doctor: prints which kernel features that the library can use are there. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>

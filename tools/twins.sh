@@ -14,7 +14,7 @@ scratch=$(mktemp)
 trap 'rm -f "$scratch"' EXIT
 failed=0
 
-# Prints the header with its twins as they should be.
+# Prints the header with correct twins.
 with_twins()
 {
     awk '

@@ -73,6 +73,15 @@ typedef struct hf_runtime_options {
     int guard_kind;       /* 0 = best available; for tests: 1 = markers, 2 = mprotect */
     int64_t fibers_max;   /* started fibers at once; 0 = HF_UNLIMITED */
     hf_watchdog_options watchdog;
+    /* Binds each fiber thread to one of the cores that the process may use: the first thread to the first core, and so
+     * on; more threads than cores share them. It helps where fibers of different threads exchange many messages while
+     * another process keeps a core busy: otherwise the kernel may put two fiber threads on one core, where a message
+     * takes several microseconds instead of less than one. The price: a fiber thread waits while another process uses its
+     * core, even if other cores are idle. So set it for one runtime of one process only, or give each process its own
+     * cores. Pool threads, the library's other threads and processes of hf_process_start are not bound. A thread or
+     * process that your own code starts on a fiber inherits the fiber's core. If the system refuses, the threads are not
+     * bound, and the log has `thread_not_pinned`. It has no effect on a runtime without threads. */
+    bool pin_threads;
 } hf_runtime_options;
 
 /* Counters since the runtime was made. */

@@ -118,7 +118,7 @@ HF_API hf_status hf_close(hf_service *service);
  * HF_ID_CONFLICT_USE_EXISTING and HF_ID_REUSE_REJECT, and calls hf_execution_new after HF_ERR_EXISTS.
  * Fails: HF_ERR_EXISTS (see id_reuse and id_conflict), HF_ERR_INVALID (an id or name is empty or has more than 1,000
  * bytes, a time is negative or less than a millisecond), HF_ERR_TOO_BIG (`in` has more than 2 MiB), HF_ERR_CANCELED,
- * HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_AGAIN while the engine restarts after running out of memory. */
+ * HF_ERR_STORE; HF_ERR_NOMEM, and HF_ERR_UNAVAILABLE while the engine restarts after running out of memory. */
 HF_API HF_MUST_USE hf_status hf_start_with(hf_service *service, const char *type, hf_payload in,
                                            hf_execution **ret_execution, const hf_start_options *options);
 /* Makes a handle for a workflow that was started elsewhere. Does not check that the workflow exists. */
@@ -144,8 +144,8 @@ HF_API HF_MUST_USE hf_status hf_result_with(hf_execution *execution, hf_payload 
  * Fails: HF_ERR_NOT_FOUND: there is no such workflow, or it has ended. HF_ERR_LIMIT: the run has had 10,000 signals and
  * never takes another; or 100 events or 2 MiB already wait until its running workflow task ends. In the second case try
  * again in a moment. hf_error_text() says which case it is. HF_ERR_INVALID: the name is empty or has more than 1,000
- * bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_AGAIN: as for
- * hf_start. */
+ * bytes. HF_ERR_TOO_BIG: `in` has more than 2 MiB. HF_ERR_CANCELED, HF_ERR_STORE, HF_ERR_NOMEM, HF_ERR_UNAVAILABLE:
+ * as for hf_start. */
 HF_API HF_MUST_USE hf_status hf_signal_with(hf_execution *execution, const char *name, hf_payload in,
                                             const hf_signal_options *options);
 /* Asks the workflow to end: its waits return HF_ERR_CANCELED, its cleanup runs. The workflow gets `.reason` from

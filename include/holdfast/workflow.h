@@ -54,18 +54,18 @@
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
 typedef struct hf_activity_options {
-    size_t size;               /* set by the macro */
-    hf_span start_to_close;    /* time limit of one attempt, then it is tried again; this or schedule_to_close is
+    size_t size;                    /* set by the macro */
+    hf_span start_to_close;         /* time limit of one attempt, then it is tried again; this or schedule_to_close is
                                   required */
-    hf_span schedule_to_close; /* time limit of all attempts together; 0 = none */
-    hf_span schedule_to_start; /* time limit until a worker takes it; 0 = none */
-    hf_span heartbeat;         /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
-    int attempts_max;          /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
-    hf_span retry_initial;     /* pause before the second attempt; 1 s */
-    double retry_coefficient;  /* factor by which each pause is longer than the last; 2 */
-    hf_span retry_max;         /* longest pause; 100 times the first */
-    const char *task_queue;    /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
-    const char *id;            /* its name in the history; NULL = its number */
+    hf_span schedule_to_close;      /* time limit of all attempts together; 0 = none */
+    hf_span schedule_to_start;      /* time limit until a worker takes it; 0 = none */
+    hf_span heartbeat;              /* an attempt without a heartbeat for this long has failed; 0 = none is expected */
+    int attempts_max;               /* attempts in all; 0 = HF_UNLIMITED; HF_OFF = no second one, as 1 */
+    hf_span retry_initial;          /* pause before the second attempt; 1 s */
+    double retry_coefficient;       /* factor by which each pause is longer than the last; 2 */
+    hf_span retry_max;              /* longest pause; 100 times the first */
+    const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
+    const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
     hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
                                 freed with the run; NULL = ignore */

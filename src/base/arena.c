@@ -8,7 +8,7 @@ struct hf_arena_chunk {
     size_t len; /* of the allocation, this header included */
 };
 
-_Static_assert(sizeof(hf_arena_chunk) == 16, "what follows the header is aligned for anything");
+_Static_assert(sizeof(hf_arena_chunk) == 16, "the memory behind the header is aligned for anything");
 
 void hf_arena_init(hf_arena *arena, hf_allocator memory)
 {
@@ -45,7 +45,7 @@ void hf_arena_reset(hf_arena *arena)
     if (kept == NULL) {
         return;
     }
-    if (kept->len > HF_ARENA_CHUNK_LEN_MAX) { /* a big one of its own: not worth holding on to */
+    if (kept->len > HF_ARENA_CHUNK_LEN_MAX) { /* a chunk for a single large request: not worth keeping */
         hf_arena_deinit(arena);
         return;
     }
@@ -76,7 +76,7 @@ void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align)
     chunk->len = chunk_len;
     arena->used += chunk_len;
     if (own && arena->chunks != NULL) {
-        /* Behind the newest: what is left of that one stays in use. */
+        /* Linked behind the newest chunk, whose unused rest stays in use. */
         chunk->older = arena->chunks->older;
         arena->chunks->older = chunk;
         return chunk + 1;
@@ -94,7 +94,7 @@ void *hf_arena_take_slow(hf_arena *arena, size_t len, size_t align)
 hf_str hf_arena_copy(hf_arena *arena, hf_str bytes)
 {
     char *copy =
-        bytes.len < SIZE_MAX ? hf_arena_take(arena, bytes.len + 1, 1) : NULL; /* with the NUL it would be none */
+        bytes.len < SIZE_MAX ? hf_arena_take(arena, bytes.len + 1, 1) : NULL; /* SIZE_MAX + 1 for the NUL would be 0 */
     if (copy == NULL) {
         arena->status = HF_ERR_NOMEM;
         return (hf_str){NULL, 0};

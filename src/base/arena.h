@@ -1,8 +1,8 @@
 /* hf_arena: memory that is freed all at once, with the operation that asked for it.
  *
  * Allocation is a pointer bump in chunks that double up to a bound; a request that does not fit a chunk gets one of its
- * own. Like hf_buf it has a sticky status: after a failed allocation everything fails, and who fills an arena may ask
- * once, at the end. Reset keeps the first chunk, so that a loop of operations does not come back to the allocator. */
+ * own. Like hf_buf it has a sticky status: after a failed allocation everything fails, so the caller may check the
+ * status once, at the end. Reset keeps one chunk, so that a loop of operations does not call the allocator again. */
 #ifndef HF_BASE_ARENA_H
 #define HF_BASE_ARENA_H
 
@@ -13,7 +13,7 @@
 typedef struct hf_arena_chunk hf_arena_chunk;
 
 typedef struct hf_arena {
-    hf_arena_chunk *chunks; /* newest first; NULL until something is asked for */
+    hf_arena_chunk *chunks; /* newest first; NULL until the first allocation */
     char *free;             /* first unused byte of the newest chunk */
     char *end;              /* behind its last */
     size_t used;            /* bytes held in chunks, for budgets */
@@ -44,7 +44,7 @@ static inline void *hf_arena_take(hf_arena *arena, size_t len, size_t align)
     return hf_arena_take_slow(arena, len, align);
 }
 
-/* Cleared. */
+/* The same, cleared. */
 static inline void *hf_arena_zero(hf_arena *arena, size_t len, size_t align)
 {
     void *ptr = hf_arena_take(arena, len, align);
@@ -55,15 +55,15 @@ static inline void *hf_arena_zero(hf_arena *arena, size_t len, size_t align)
 #define HF_ARENA_ARRAY(arena, type, count) \
     ((type *)hf_arena_zero((arena), hf_arena_array_len((count), sizeof(type)), _Alignof(type)))
 
-/* A length that cannot be had when the product overflows. */
+/* The product, or, if it overflows, a length that cannot be allocated. */
 static inline size_t hf_arena_array_len(size_t count, size_t len)
 {
     size_t product = 0;
     return __builtin_mul_overflow(count, len, &product) ? SIZE_MAX / 2 : product;
 }
 
-/* A copy of the bytes, with a NUL behind them that does not count. Empty when out of memory, which a length without sense is,
- * too: look at the status. */
+/* A copy of the bytes, followed by a NUL that is not counted in `len`. Empty if there is no memory, also for an absurd
+ * length: check the status. */
 hf_str hf_arena_copy(hf_arena *arena, hf_str bytes);
 
 #endif

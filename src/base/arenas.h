@@ -1,7 +1,7 @@
-/* hf_arenas: a pool of empty arenas that keep the memory they grew to, because the next task needs about what the last one did.
+/* hf_arenas: a pool of empty arenas that keep their memory, because the next task needs about as much as the last one.
  *
- * Any thread. A pool holds at most HF_ARENAS_MAX arenas of at most HF_ARENA_KEEP_MAX bytes each; what is above that goes back to the
- * allocator. Under ASan nothing is kept, so that it sees a late look at an arena's memory. */
+ * Any thread. A pool holds at most HF_ARENAS_MAX arenas of at most HF_ARENA_KEEP_MAX bytes each; memory above that goes
+ * back to the allocator. Under ASan nothing is kept, so that ASan notices late accesses to an arena's memory. */
 #ifndef HF_BASE_ARENAS_H
 #define HF_BASE_ARENAS_H
 
@@ -11,7 +11,7 @@
 enum { HF_ARENAS_MAX = 256, HF_ARENA_KEEP_MAX = 16 * 1024 };
 
 typedef struct hf_arenas {
-    hf_spin lock;                  /* of the next two */
+    hf_spin lock;                  /* guards the next two */
     int count;                     /* arenas in `spare` */
     hf_arena spare[HF_ARENAS_MAX]; /* empty; each has one chunk */
     hf_allocator memory;           /* for arenas that the pool does not have */
@@ -22,7 +22,7 @@ void hf_arenas_init(hf_arenas *arenas, hf_allocator memory);
 void hf_arenas_deinit(hf_arenas *arenas);
 /* An empty arena, the caller's. */
 hf_arena hf_arenas_take(hf_arenas *arenas);
-/* Frees what is in the arena and takes its memory; `*arena` is as after hf_arena_init. */
+/* Forgets the content of the arena and takes its memory; `*arena` is as after hf_arena_init. */
 void hf_arenas_give(hf_arenas *arenas, hf_arena *arena);
 
 #endif

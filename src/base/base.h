@@ -34,7 +34,7 @@
 #define HF_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define HF_CONTAINER_CONST(ptr, type, member) ((const type *)(const void *)((const char *)(ptr)-offsetof(type, member)))
 
-/* Says what cannot happen. Calls the fatal hook of the running fiber's runtime, then aborts. */
+/* States what must be true. If it is not: calls the fatal hook of the running fiber's runtime, then aborts. */
 #define hf_assert(what)                          \
     do {                                         \
         if (HF_UNLIKELY(!(what))) {              \

@@ -1,8 +1,9 @@
 /* hf_buf: a growing, owned byte buffer with a limit and a sticky status.
  *
- * Puts return nothing: a put that does not fit or finds no memory leaves the buffer as it was and sets the status, and
- * every later put does nothing. Who fills a buffer asks once, at the end. A put is all or nothing, so what is there is
- * always the whole of the first puts. One byte beyond `len` is kept for a NUL: the content can be read as a string. */
+ * Puts return nothing: a put that does not fit or finds no memory leaves the buffer as it was and sets the status,
+ * and every later put does nothing. So the caller checks the status once, at the end. A put is all or nothing, so
+ * the content always consists of whole puts. One byte beyond `len` is kept for a NUL: the content can be read as a
+ * string. */
 #ifndef HF_BASE_BUF_H
 #define HF_BASE_BUF_H
 

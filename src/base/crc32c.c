@@ -1,8 +1,8 @@
-/* The polynomial is 0x1edc6f41, here with its bits reversed; the register begins and ends inverted, as in iSCSI, so that
- * leading and trailing zeros count. The inversion is undone at each entry, which is what lets pieces be chained.
+/* The polynomial is 0x1edc6f41, here with its bits reversed; the register begins and ends inverted, as in iSCSI, so
+ * that leading and trailing zeros count. The inversion is undone at each entry, so that pieces can be chained.
  *
- * x86_64 has an instruction since 2008: whether this processor does is asked each time (a load and a test), so that no state
- * has to be set up by anybody. On aarch64 it is used when the compiler may. */
+ * x86_64 has an instruction for it since 2008. Whether this processor has it is checked on each call (a load and a
+ * test), so that nothing has to be initialised. On aarch64 the instruction is used if the compiler flags allow it. */
 #include "base/crc32c.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The only global of the library: who runs on this thread.
+/* The only global of the library: the fiber or plain thread that runs on this thread.
  *
  * Every fiber, and every plain thread that calls the library, has an hf_self; the thread-local pointer names the one
  * that runs. It is read by an instruction the compiler cannot move or remember: a compiler may keep the address of a
@@ -14,7 +14,7 @@ struct hf_self {
     void (*fatal)(hf_self *self, const char *message, int exit_code);
 };
 
-/* Ends the process with this sentence: the hook of whoever runs on this thread reports it, or else stderr. */
+/* Ends the process with this message: the fatal hook of the running fiber or thread reports it, or else stderr. */
 void hf_halt(const char *message) __attribute__((noreturn, cold));
 
 extern _Thread_local hf_self *hf_current __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -28,7 +28,7 @@ static inline hf_self *hf_self_get(void)
 }
 static inline void hf_self_set(hf_self *self)
 {
-    __asm__("" : "+r"(self)); /* who runs may well live on its own stack: not the compiler's business */
+    __asm__("" : "+r"(self)); /* hides from the compiler that `self` may point to a stack */
     hf_current = self;
     __asm__ volatile("" ::: "memory");
 }

@@ -1,4 +1,4 @@
-/* A fast 64-bit hash of bytes (XXH3), for chains over records: it finds damage, not malice. */
+/* A fast 64-bit hash of bytes (XXH3), for chains over records: it finds damage, but does not protect against forgery. */
 #ifndef HF_BASE_DIGEST_H
 #define HF_BASE_DIGEST_H
 

@@ -16,7 +16,7 @@
 typedef struct hf_thread hf_thread; /* a thread of the environment */
 typedef struct hf_poller hf_poller; /* waits for descriptors, a deadline and a ring, all at once */
 typedef struct hf_helper hf_helper; /* the helper process that owns the children */
-typedef _Atomic(uint32_t) hf_word;  /* what threads sleep on */
+typedef _Atomic(uint32_t) hf_word;  /* a word that threads sleep on */
 
 #define HF_INSTANT_NEVER ((hf_instant){INT64_MAX})
 
@@ -25,11 +25,11 @@ typedef enum hf_point {
     HF_POINT_STEAL,   /* a thread is about to take jobs from another */
     HF_POINT_POST,    /* a message was put into another scheduler's inbox */
     HF_POINT_WAKE,    /* a waiter was claimed and is about to be made ready */
-    HF_POINT_PARK,    /* a fiber is linked to what it waits for and about to leave its thread */
+    HF_POINT_PARK,    /* a fiber is linked to the object it waits for and about to leave its thread */
     HF_POINT_HANDOFF, /* a call goes to or comes from a pool */
     HF_POINT_SWITCH,  /* a scheduler picked its next fiber */
     HF_POINT_LOCK,    /* a lock of the library is about to be taken */
-    HF_POINT_LET_GO,  /* an object was let go of, and may be freed by whoever waited for that (latch.h) */
+    HF_POINT_LET_GO,  /* an object was let go of, and a thread that waited for that may free it (latch.h) */
     HF_POINT_COUNT
 } hf_point;
 
@@ -45,7 +45,7 @@ typedef struct hf_event {
     int events;   /* HF_READABLE | HF_WRITABLE; errors and hang-ups report both */
 } hf_event;
 
-/* What a process is started with. */
+/* The arguments for starting a process. */
 typedef struct hf_spawn {
     const char *const *argv;
     const char *const *env; /* NULL = the host's */
@@ -53,7 +53,7 @@ typedef struct hf_spawn {
     int fds[3];             /* descriptors for the child's 0, 1, 2; -1 = /dev/null, -2 = inherit the host's */
 } hf_spawn;
 
-/* What the helper tells. */
+/* A message from the helper. */
 typedef struct hf_child_event {
     uint64_t request; /* the number given to child_start */
     bool started;     /* true: the child runs as `pid`, or `error` says why not; false: it ended as `exit` */
@@ -65,12 +65,12 @@ typedef struct hf_child_event {
 typedef struct hf_env_ops {
     const char *name; /* "posix", "sim" */
 
-    /* Time and chance. */
+    /* Time and randomness. */
     hf_instant (*now)(hf_env *env);
     hf_time (*wall_now)(hf_env *env);
     hf_status (*random)(hf_env *env, hf_op *op, void *bytes, size_t len);
 
-    void (*whoami)(hf_env *env, char *ret_text, size_t capacity); /* "PID@HOST", cut: who this is, for people */
+    void (*whoami)(hf_env *env, char *ret_text, size_t capacity); /* "PID@HOST", cut; for people */
 
     /* Memory. */
     void *(*allocate)(hf_env *env, size_t len, size_t align); /* NULL = out of memory */
@@ -80,8 +80,8 @@ typedef struct hf_env_ops {
     void (*pages_discard)(hf_env *env, void *pages, size_t len); /* content is lost, memory given back */
     /* Makes touching the pages a fault. Returns the kind used, or HF_GUARD_NONE when it could not be done. */
     hf_guard_kind (*pages_guard)(hf_env *env, void *pages, size_t len, hf_guard_kind kind);
-    /* Which of the pages, of 4096 bytes each, have memory because somebody touched them: a byte each, not 0 = it has. What lies
-     * in swap does not count. False: this cannot be found out here. */
+    /* Tells which of the pages, of 4096 bytes each, were touched and so have memory: a byte for each page, not 0 = it
+     * has. Pages in swap do not count. False: not supported here. */
     bool (*pages_touched)(hf_env *env, void *pages, size_t len, unsigned char *ret_touched);
     int64_t (*mappings_max)(hf_env *env); /* vm.max_map_count */
     /* A word that is 1 here and reads 0 in a process that fork() made of this one. NULL = out of memory. */
@@ -98,6 +98,12 @@ typedef struct hf_env_ops {
     hf_status (*thread_signal)(hf_env *env, hf_op *op, hf_thread *thread, int number);
     uint64_t (*thread_id)(hf_env *env); /* of the caller; unique among living threads, never 0 */
     int (*thread_core)(hf_env *env);    /* on which the caller runs at this moment; -1 = not known */
+    /* Binds the caller, a thread of thread_start, to one of the cores that it may use: number `index`, counted round.
+     * Threads and helpers that it starts may use all of these cores, and core_count still counts all of them. On failure
+     * the thread is as before. */
+    hf_status (*thread_pin)(hf_env *env, hf_op *op, int index);
+    /* Gives a thread that has called thread_pin its cores back, from another thread. Where the system refuses, it stays bound. */
+    void (*thread_unpin)(hf_env *env, hf_thread *thread);
     /* Blocks while *word == expected, until woken or the deadline. False = the deadline passed. May wake for nothing. */
     bool (*word_wait)(hf_env *env, hf_word *word, uint32_t expected, hf_instant deadline);
     void (*word_wake)(hf_env *env, hf_word *word, int count);
@@ -148,23 +154,25 @@ typedef struct hf_env_ops {
     hf_status (*file_sync)(hf_env *env, hf_op *op, int fd);
     hf_status (*file_close)(hf_env *env, hf_op *op, int fd);
     hf_status (*file_remove)(hf_env *env, hf_op *op, const char *path); /* HF_OK also when it is not there */
-    /* The same of a unix socket. Fails: HF_ERR_EXISTS: something else lies there, and is left alone. */
+    /* The same for a unix socket. Fails: HF_ERR_EXISTS: there is something else, which is left alone. */
     hf_status (*socket_remove)(hf_env *env, hf_op *op, const char *path);
-    /* Fails with HF_ERR_INVALID, and says what it is, when there is something that is neither a regular file nor a folder.
-     * Opens nothing: to open such a thing may wait, or do something. */
+    /* Fails: HF_ERR_INVALID: the path exists and is neither a regular file nor a folder; the message names its kind.
+     * Opens nothing, because opening a fifo may wait, and opening a device may have effects. */
     hf_status (*file_check)(hf_env *env, hf_op *op, const char *path);
-    /* What is written of the file is synced, and what is cached of it is forgotten: it is read from the disk from now on. No byte
-     * of it changes. Fails: HF_ERR_NOT_FOUND, HF_ERR_IO and others: it cannot be synced. */
+    /* Syncs the file and drops its cached pages, so that later reads come from the disk. Changes no byte of the file.
+     * Fails: HF_ERR_NOT_FOUND, HF_ERR_IO and others: it cannot be synced. */
     hf_status (*file_reread)(hf_env *env, hf_op *op, const char *path);
-    /* Takes the lock that the file stands for, and makes it (mode 0600; not through a symbolic link) if need be. At most one
-     * holder at a time, in whatever process; the end of the process ends it. HF_ERR_EXISTS: it is held, by the process
-     * `*ret_holder`: less than 0 = of one that will be brief, 0 = it has not said so yet. Never waits for the holder. */
+    /* Locks the file, which is made first if it does not exist (mode 0600; not through a symbolic link). There is at
+     * most one holder at a time, in all processes; the lock ends with the process. Never waits for the holder. Fails:
+     * HF_ERR_EXISTS: the lock is held by the process `*ret_holder` (negative = a holder that will be brief, 0 =
+     * unknown). */
     hf_status (*lock_open)(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
-    void (*lock_close)(hf_env *env, const char *path, int fd); /* removes the file, lets go */
+    void (*lock_close)(hf_env *env, const char *path, int fd); /* removes the file and unlocks it */
 
     /* Signals that a host asked to receive. The descriptor is readable when one is queued. */
     hf_status (*signals_open)(hf_env *env, hf_op *op, const int *numbers, size_t count, int *ret_fd);
-    /* The same for one signal, which others may share: each of them gets it. HF_ERR_EXISTS: somebody has it for himself. */
+    /* The same for one signal with several receivers: each of them gets it. HF_ERR_EXISTS: it was opened with
+     * signals_open. */
     hf_status (*signals_share)(hf_env *env, hf_op *op, int number, int *ret_fd);
     hf_status (*signals_read)(hf_env *env, hf_op *op, int fd, int *ret_number);
     void (*signals_close)(hf_env *env, const int *numbers, size_t count, int fd);
@@ -188,7 +196,7 @@ struct hf_env {
     const hf_env_ops *ops;
 };
 
-/* The environment's memory, for what takes an allocator. */
+/* The environment's memory as an allocator. */
 hf_allocator hf_env_memory(hf_env *env);
 
 /* The operating system. One object without state of its own; never freed. */

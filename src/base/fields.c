@@ -16,7 +16,7 @@ static void put(writing *w, const char *bytes, size_t len)
         memcpy(w->out + w->len, bytes, len);
         w->len += len;
     } else {
-        w->room = w->len; /* nothing that follows is written either */
+        w->room = w->len; /* nothing more is written */
     }
 }
 
@@ -49,7 +49,7 @@ static void put_glyph(writing *w, hf_glyph glyph, const char *at)
     put(w, text, (size_t)len);
 }
 
-/* What stands between quotes. */
+/* Writes a value without its quotes. */
 static void put_escaped(writing *w, hf_str value)
 {
     for (size_t at = 0; at < value.len;) {
@@ -59,7 +59,7 @@ static void put_escaped(writing *w, hf_str value)
     }
 }
 
-/* A value that is cut ends with its quote all the same. */
+/* Writes a value in quotes. A value that is cut still ends with its quote. */
 static void put_quoted(writing *w, hf_str value)
 {
     size_t room = w->room;
@@ -82,7 +82,8 @@ typedef struct arguments {
     va_list list;
 } arguments;
 
-/* Of a %s, %.60s or %.*s: `format` is behind the percent sign; where it goes on. */
+/* Takes the argument of a %s, %.60s or %.*s. `format` points behind the percent sign; returns where the format
+ * continues. */
 static const char *take_text(const char *format, arguments *args, hf_str *ret_text)
 {
     int most = -1;

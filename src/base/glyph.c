@@ -1,7 +1,7 @@
 #include "base/glyph.h"
 
 /* Bytes of the well-formed UTF-8 sequence at `at` (table 3-7 of the Unicode standard), 0 when there is none: overlong
- * forms, surrogates and what lies beyond U+10FFFF are not well-formed. */
+ * forms, surrogates and code points above U+10FFFF are not well-formed. */
 static size_t sequence_len(const unsigned char *at, size_t len)
 {
     unsigned char lead = at[0];
@@ -43,7 +43,7 @@ static uint32_t decode(const unsigned char *at, size_t len)
     return code;
 }
 
-/* Controls, ends of lines, and what turns the direction of writing. */
+/* Control characters, ends of lines, and characters that change the direction of writing. */
 static bool is_obeyed(uint32_t code)
 {
     return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e || code == 0x200f ||

@@ -1,8 +1,9 @@
-/* Characters of a text that somebody else wrote, before it goes to a terminal or into a log.
+/* Characters of foreign text, before it goes to a terminal or into a log.
  *
- * A terminal obeys control characters, and some obey those of U+0080 to U+009F as well (U+009B begins a command). Characters
- * that turn the direction of writing make a line read as something else. Text that is not UTF-8 may be any of these in the
- * terminal's own encoding. Whoever prints such text asks here, character by character, and prints something else instead. */
+ * A terminal obeys control characters, and some obey those of U+0080 to U+009F as well (U+009B begins a command).
+ * Characters that change the direction of writing make a line read as something else. Text that is not UTF-8 may be any
+ * of these in the terminal's own encoding. Code that prints foreign text checks each character here and replaces those
+ * that are not printable. */
 #ifndef HF_BASE_GLYPH_H
 #define HF_BASE_GLYPH_H
 
@@ -17,7 +18,7 @@ typedef struct hf_glyph {
 
 /* The first character of a text that is not empty. */
 hf_glyph hf_glyph_of(hf_str text);
-/* Puts a question mark in place of every character that cannot be printed, where the text lies. */
+/* Replaces every character that is not printable by a question mark, in place. */
 void hf_text_clean(char *text);
 
 #endif

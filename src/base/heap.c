@@ -42,7 +42,7 @@ static inline size_t first_child(const hf_heap *heap, size_t index)
     return first;
 }
 
-/* The place at `index` is free: finds the one for `entry`, from there up or down. */
+/* The place at `index` is free: puts `entry` into its place, from there up or down. */
 static void sift(hf_heap *heap, size_t index, hf_heap_entry entry)
 {
     while (index > 0 && is_before(&entry, &heap->entries[(index - 1) / CHILDREN])) {

@@ -1,10 +1,11 @@
 /* A heap of intrusive elements, smallest key first; equal keys in the order of insertion.
  *
- * Four children to a place, and the keys beside the pointers: a comparison touches the heap's own memory and not the element,
- * which with thousands of them is hardly ever in a cache.
+ * A node has four children, and the keys lie beside the pointers: a comparison reads the heap's own memory and not the
+ * element, which is hardly ever in a cache if there are thousands.
  *
- * All that the heap needs inside an element is a `size_t`, its place: index + 1, and 0 while it is in no heap. Alarms are such
- * elements: they have no room for more (fiber/sched/alarm.h). hf_heap_node is a place with a copy of the key beside it. */
+ * An element contains only one `size_t` for the heap, its place: index + 1, or 0 while it is in no heap. Alarms are
+ * such elements: they have no room for more (fiber/sched/alarm.h). hf_heap_node is a place with a copy of the key
+ * beside it. */
 #ifndef HF_BASE_HEAP_H
 #define HF_BASE_HEAP_H
 
@@ -35,7 +36,7 @@ void hf_heap_init(hf_heap *heap, hf_allocator memory);
 void hf_heap_deinit(hf_heap *heap);
 /* Puts the element with this place in, or moves it when it is in already. Fails: HF_ERR_NOMEM; then nothing changed. */
 hf_status hf_heap_put(hf_heap *heap, size_t *place, int64_t key);
-void hf_heap_take(hf_heap *heap, size_t *place); /* fine when it is in no heap */
+void hf_heap_take(hf_heap *heap, size_t *place); /* does nothing if it is in no heap */
 
 /* The same for a node, which remembers the key. */
 hf_status hf_heap_set(hf_heap *heap, hf_heap_node *node, int64_t key);

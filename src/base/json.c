@@ -64,7 +64,7 @@ void hf_json_key(hf_json *json, const char *key)
 
 /* ---- Strings ----------------------------------------------------------------------------------------------------- */
 
-/* A control, or another one that a terminal would obey: none of them is beyond U+FFFF. */
+/* Escapes a control character, or another one that a terminal would obey: none of them is above U+FFFF. */
 static void put_control(hf_buf *buf, uint32_t code)
 {
     static const char SHORT[] = "btn\0fr"; /* from 0x08 on */

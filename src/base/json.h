@@ -7,14 +7,14 @@
  *     hf_json_int(&json, 3);
  *     hf_json_end(&json);
  *
- * Whatever bytes a string holds, the output is valid JSON in valid UTF-8: control characters are escaped and what is
- * not UTF-8 becomes U+FFFD. The status is the buffer's. */
+ * For any bytes of a string the output is valid JSON in valid UTF-8: control characters are escaped, and bytes that are
+ * not UTF-8 become U+FFFD. The status is the buffer's. */
 #ifndef HF_BASE_JSON_H
 #define HF_BASE_JSON_H
 
 #include "base/buf.h"
 
-#define HF_JSON_DEPTH_MAX 64 /* objects and arrays in each other: what we write is flat, and readers have limits */
+#define HF_JSON_DEPTH_MAX 64 /* nested objects and arrays: our output is flat, and readers have limits */
 
 typedef struct hf_json {
     hf_buf *buf;

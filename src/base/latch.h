@@ -1,18 +1,20 @@
 /* Letting go of an object that another thread frees.
  *
- * A thread that sets a word, unlocks a lock or posts a message may thereby allow another thread to free the object around it.
- * That store is then the last access: whatever is needed afterwards is copied before it.
+ * A thread that sets a word, unlocks a lock or posts a message may thereby allow another thread to free the object
+ * around it. That store is then the last access: whatever is needed afterwards is copied before it.
  *
  *     opener                                 waiter
  *     copies env and the address
  *     stores 1            ---------------->  sees it, goes on, frees the object
  *     wakes by address                       (may be long gone)
  *
- * The wake-up may follow because it does not touch the object: a futex is woken by its address alone, and nothing is read there. If
- * the memory belongs to something else by then, a thread that sleeps on a word in it wakes for nothing; if it is unmapped,
- * the kernel answers EFAULT, which is ignored. Therefore everybody who sleeps on a word looks at it in a loop.
+ * The wake-up may follow because it does not touch the object: a futex is woken by its address alone, and nothing is
+ * read there. If the memory belongs to something else by then, a thread that sleeps on a word in it wakes for nothing;
+ * if it is unmapped, the kernel answers EFAULT, which is ignored. Therefore a thread that sleeps on a word always
+ * checks it in a loop.
  *
- * Where an object is left like this stands a point: a simulation can run the waiter there, and its memory notices the next access. */
+ * After each such store the code calls hf_point_let_go: a simulation can run the waiter there, and notices a later
+ * access. */
 #ifndef HF_BASE_LATCH_H
 #define HF_BASE_LATCH_H
 
@@ -34,7 +36,7 @@ typedef struct hf_latch {
     hf_word is_open; /* 0 = shut, as in zeroed memory */
 } hf_latch;
 
-/* To be used once more: nobody has it any longer. */
+/* Shuts the latch for another use. No thread uses it at that time. */
 static inline void hf_latch_shut(hf_latch *latch)
 {
     atomic_store_explicit(&latch->is_open, 0, memory_order_relaxed);
@@ -65,9 +67,9 @@ static inline void hf_latch_wait(hf_env *env, hf_latch *latch)
     }
 }
 
-/* ---- A bell: a thread that said under a lock that it sleeps ------------------------------------------------------------- */
+/* ---- A bell: wakes a thread that has noted under a lock that it sleeps -------------------------------------------------- */
 
-/* Unlocks, and wakes whoever sleeps on the word if `ring`. The thread that is woken may free lock and word at once. */
+/* Unlocks, and wakes the thread that sleeps on the word if `ring`. The woken thread may free lock and word at once. */
 static inline void hf_unlock_and_ring(hf_env *env, hf_spin *lock, hf_word *word, bool ring)
 {
     if (ring) {
@@ -79,12 +81,12 @@ static inline void hf_unlock_and_ring(hf_env *env, hf_spin *lock, hf_word *word,
     }
 }
 
-/* ---- Guests: threads that are inside an object for a moment, and whom its destroyer awaits ------------------------------ */
+/* ---- Guests: threads that use an object for a moment; its destroyer waits for them -------------------------------------- */
 
-/* A guest enters while something else still keeps the object (it holds what the destroyer waits for) and leaves when that is
- * given up already. Both cost one atomic operation, and no system call unless the destroyer sleeps. */
+/* A guest enters while something else still keeps the object alive, such as a call that the destroyer waits for. It may
+ * leave after that has ended. Both cost one atomic operation, and no system call unless the destroyer sleeps. */
 typedef struct hf_guests {
-    hf_word word; /* HF_GUEST for each who is inside, HF_GUESTS_AWAITED once somebody waits for them */
+    hf_word word; /* HF_GUEST for each guest inside, plus HF_GUESTS_AWAITED once the destroyer waits */
 } hf_guests;
 
 enum { HF_GUESTS_AWAITED = 1, HF_GUEST = 2 };

@@ -1,13 +1,13 @@
-/* The bounds of fibers and of what lies below them, each with its reason. Those of workflows are in history/limits.h. */
+/* The bounds of fibers and of the layers below them, each with its reason. Those of workflows are in history/limits.h. */
 #ifndef HF_BASE_LIMITS_H
 #define HF_BASE_LIMITS_H
 
 #define HF_THREADS_MAX 256               /* fiber threads of a runtime: far above any sensible core count */
 #define HF_POOL_THREADS_MAX 1024         /* threads of one pool: each costs a kernel stack */
 #define HF_POOL_ZOMBIES_MAX 128          /* threads of one pool beyond its limit, one for each of its zombies */
-#define HF_ZOMBIES_LISTED_MAX 256        /* zombies of pools in one dump: what a reader can still look at */
-#define HF_MESSAGE_LEN_MAX 480           /* bytes of a failure's sentence: a line on a screen, with room for names */
-#define HF_CHAIN_LEN_MAX 2048            /* bytes of the sentence with its causes: a few of them whole */
+#define HF_ZOMBIES_LISTED_MAX 256        /* zombies of pools in one dump: more than a person reads */
+#define HF_MESSAGE_LEN_MAX 480           /* bytes of a failure's message: a line on a screen, with room for names */
+#define HF_CHAIN_LEN_MAX 2048            /* bytes of the message with its causes: room for a few whole ones */
 #define HF_TYPE_LEN_MAX 48               /* bytes of a failure's type word */
 #define HF_CAUSE_DEPTH_MAX 8             /* links of a cause chain: more is noise */
 #define HF_LOCALS_MAX 64                 /* fiber-local bindings of one fiber */
@@ -17,7 +17,7 @@
 #define HF_CHAN_VALUE_LEN_MAX (1u << 20) /* bytes of one channel value: larger things travel by pointer */
 #define HF_CHAN_LEN_MAX (1u << 30)       /* bytes buffered in one channel */
 #define HF_KEY_LEN_MAX 1000              /* bytes of a key: as long as an id may be */
-#define HF_SPAN_NS_MIN 1000000           /* ns of a durable bound or wait: less is a number without its unit */
+#define HF_SPAN_NS_MIN 1000000           /* ns of a durable bound or wait: less is probably a number without its unit */
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
 #define HF_EVICTED_CALLS_MAX 1000        /* calls of an evicted fiber: cleanup makes a few, a loop makes any number */
 #define HF_CREW_TIMERS_MAX 2000          /* timers of one crew at once: each is a durable timer of its owner */

@@ -73,7 +73,7 @@ static inline hf_node *hf_list_pop_front(hf_list *list)
     return node;
 }
 
-/* All of `from`, in order, becomes `to`; what `to` held before is forgotten. */
+/* Moves all nodes of `from`, in order, to `to`; nodes that `to` had before are forgotten. */
 static inline void hf_list_move_all(hf_list *from, hf_list *to)
 {
     hf_list_init(to);

@@ -1,5 +1,5 @@
-/* An intrusive hash table: the elements carry the link, the table only its buckets. Never walked in bucket order by code
- * whose outcome may depend on it: who needs an order keeps a list beside it. */
+/* An intrusive hash table: the elements contain the link, the table has only its buckets. Code whose result depends on
+ * an order must not walk the buckets: it keeps a list beside the table. */
 #ifndef HF_BASE_MAP_H
 #define HF_BASE_MAP_H
 

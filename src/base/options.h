@@ -1,4 +1,4 @@
-/* How a verb reads the options of its caller, who may have been compiled with an older or a newer header.
+/* How a verb reads the options of its caller, which may have been compiled with an older or a newer header.
  *
  * Every options struct begins with its size as the caller knows it. New options are added at the end, never into padding, and 0
  * means the default. So an older, smaller struct is completed with zeros, and a newer, larger one is fine as long as

@@ -1,6 +1,6 @@
 /* The border between fiber bodies and the scheduler. An unwinder that reaches the frame of hf_call_guarded, looking for a
  * handler of a C++ exception or in a forced unwind (pthread_exit), asks this personality; it stops the program with a
- * sentence, because there is nothing above that could take the exception. */
+ * message, because no frame above can handle the exception. */
 #include "base/current.h"
 
 #include <unwind.h>

@@ -8,7 +8,7 @@ struct hf_slab_piece {
 
 struct hf_slab_chunk {
     hf_slab_chunk *older;
-    void *unused; /* what follows is aligned */
+    void *unused; /* aligns the pieces that follow */
 };
 _Static_assert(sizeof(hf_slab_chunk) == ALIGN, "pieces are aligned for anything");
 

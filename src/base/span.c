@@ -2,7 +2,7 @@
 
 #include "base/base.h"
 
-#define SECONDS_LIKELY INT64_C(100000) /* more than a day: whoever wrote this number did not mean seconds */
+#define SECONDS_LIKELY INT64_C(100000) /* as seconds more than a day: probably not meant as seconds */
 
 static hf_status check_unit(hf_op *op, const char *whose, const char *what, int64_t ns)
 {

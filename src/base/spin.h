@@ -8,7 +8,7 @@ typedef struct hf_spin {
     atomic_uint held;
 } hf_spin;
 
-/* `was`: what the lock held when it was tried. */
+/* `was`: the value of the lock when it was tried. */
 void hf_spin_lock_slow(hf_spin *spin, unsigned was);
 
 static inline void hf_spin_lock(hf_spin *spin)

@@ -1,4 +1,4 @@
-/* What the library itself asks of a status. The table is in the public header. */
+/* Properties of a status that the library itself uses. The table is in the public header. */
 #ifndef HF_BASE_STATUS_H
 #define HF_BASE_STATUS_H
 
@@ -6,7 +6,7 @@
 
 #include <holdfast/status.h>
 
-/* Whether waiting may help. Every loop that tries again asks this, and gives up on the others with a sentence. */
+/* Whether a later attempt may succeed. Every loop that tries again asks this, and gives up on all other statuses. */
 bool hf_status_may_pass(hf_status status);
 
 #endif

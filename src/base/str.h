@@ -1,4 +1,4 @@
-/* hf_str: bytes that somebody else owns: a pointer and a length. Not NUL-terminated; may hold any byte. */
+/* hf_str: borrowed bytes, as a pointer and a length. Not NUL-terminated; may contain any byte. */
 #ifndef HF_BASE_STR_H
 #define HF_BASE_STR_H
 

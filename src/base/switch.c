@@ -16,7 +16,7 @@ void hf_context_make(hf_context *context, void *lo, void *hi, void (*main)(void 
     void **sp = (void **)top;
     *--sp = NULL; /* ends frame-pointer walks; keeps the entry aligned */
     *--sp = NULL;
-    sp -= FRAME_WORDS; /* what is not set below may hold anything: a new context has no registers to restore */
+    sp -= FRAME_WORDS; /* words that are not set below may have any value: a new context needs no register values */
     void (*entry)(void) = hf_switch_entry;
 #if defined(__x86_64__)
     /* Layout, low to high: [fpu] r15 r14 r13 r12 rbx rbp pc */

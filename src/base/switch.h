@@ -25,7 +25,7 @@ typedef struct hf_context {
     void *fake; /* ASan's own shadow of the frames */
 #endif
 #if HF_TSAN
-    void *tsan; /* TSan's idea of a fiber */
+    void *tsan; /* TSan's handle of the fiber */
 #endif
 } hf_context;
 

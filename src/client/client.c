@@ -11,13 +11,13 @@ static hf_str text_or(const char *text, const char *by_default)
     return hf_str_of(text != NULL ? text : by_default);
 }
 
-/* The caller's word, or a random one in `room`. */
+/* The caller's id, or a random one in `room`. */
 static hf_str id_or_random(hf_op *op, const char *given, char room[HF_UUID_LEN])
 {
     if (given != NULL) {
         return hf_str_of(given);
     }
-    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is an id");
+    _Static_assert(HF_UUID_LEN - 1 <= HF_ERRAND_TEXT_LEN_MAX, "a random id is short enough to be an id");
     if (hf_uuid_make(NULL, room) != HF_OK) {
         (void)hf_fail(op, HF_ERR_IO, "no random numbers for an id");
         return (hf_str){NULL, 0};
@@ -73,7 +73,7 @@ hf_status hf_execution_new_with(hf_service *service, const char *id, hf_executio
 void hf_execution_free(hf_execution *execution)
 {
     if (execution != NULL) {
-        hf_arena arena = execution->arena; /* it lies in there itself */
+        hf_arena arena = execution->arena; /* copied: the execution itself lies in the arena */
         hf_service *service = execution->service;
         hf_arena_deinit(&arena);
         int before = atomic_fetch_sub_explicit(&service->executions, 1, memory_order_release);

@@ -15,45 +15,47 @@ typedef struct hf_payload_bag {
     hf_list boxes;
     size_t bytes; /* of all of them */
 } hf_payload_bag;
-/* From now on `find` says who owns the payloads that the running fiber makes: a workflow's run, or NULL for the
- * fiber itself. There is one such function in a process, the worker's; any thread, any number of times. */
+/* From now on `find` returns the owner of the payloads that the running fiber makes: the bag of a workflow's run, or
+ * NULL for the fiber itself. There is one such function in a process, the worker's. Any thread may call this,
+ * repeatedly. */
 void hf_payload_bag_find_with(hf_payload_bag *(*find)(void));
 /* Frees all payloads of the bag. */
 void hf_payload_bag_free(hf_payload_bag *kept);
 
-/* A text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` it is, for the
- * sentence.
- * Fails: HF_ERR_INVALID. */
+/* Checks a text that a caller of `verb` gave: NULL, which is the default, or of `min` to `max` bytes. `what` names it
+ * in the message. Fails: HF_ERR_INVALID. */
 hf_status hf_text_check(hf_op *op, const char *verb, const char *what, const char *text, size_t min, size_t max);
 /* Whether a payload can be sent: its bytes are there (HF_ERR_MISUSE), and are no more than the service takes
- * (HF_ERR_TOO_BIG). Before anything is copied; decided by the payload and history/limits.h alone, so that a workflow
- * may rely on it. `what` it is, for the sentence. */
+ * (HF_ERR_TOO_BIG). Called before anything is copied. Decided by the payload and history/limits.h alone, so that a
+ * replay decides the same. `what` names the payload in the message. */
 hf_status hf_payload_check(hf_op *op, const char *what, hf_payload payload);
-/* The same for what a function returned, and whether it is still there (HF_ERR_MISUSE): it must be the library's,
- * static, or part of the function's input. A buffer on the stack or from malloc is refused without reading it. */
+/* The same for the result of a function, and whether its memory is still valid (HF_ERR_MISUSE): it must be the
+ * library's, static, or part of the function's input. A buffer on the stack or from malloc is refused without reading
+ * it. */
 hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result, hf_payload in);
 /* A list of one, in the arena, with a copy of the bytes; NULL for no payload at all, or out of memory
  * (arena->status). */
 hf_pb_payloads *hf_payload_encode(hf_arena *arena, hf_payload payload);
-/* The first of the list as a payload of the caller's, kept in `keep` unless that is NULL. `ret_payload` may be NULL.
+/* The first payload of the list as a copy for the caller, kept in `keep` unless that is NULL. `ret_payload` may be
+ * NULL.
  * Fails: HF_ERR_NOMEM. */
 hf_status hf_payload_decode(const hf_pb_payloads *payloads, hf_payload_bag *keep, hf_payload *ret_payload);
-/* The same, borrowed from what was decoded; the word for the encoding is copied into the arena. */
+/* The same, borrowed from the decoded message; the name of the encoding is copied into the arena. */
 hf_payload hf_payload_view(hf_arena *arena, const hf_pb_payloads *payloads);
 
-/* The chain of failures; `failure` NULL: one that only tells the status. NULL when out of memory. */
+/* The chain of failures as messages; `failure` NULL: a failure that has only the status. NULL when out of memory. */
 hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_status status);
 /* Makes this the last failure of the running fiber or thread: `type` and `message`, because of `cause` (may be NULL).
  * Returns status. */
 hf_status hf_failure_raise(hf_status status, const char *type, hf_str message, const hf_pb_failure *cause);
-/* The same for a failure of a workflow: its own type and message, and, if it is one of the program's own, its own
- * status, which hf_error() then has in place of the one that is returned. */
+/* The same for a failure of a workflow: with the failure's type and message. If the failure has a status of the
+ * program's own, hf_error() has that status instead of the one that is returned. */
 hf_status hf_failure_raise_of(hf_status status, const hf_pb_failure *failure);
 
-/* Hands an operation's record to the running fiber or thread. */
+/* Hands an operation's error record to the running fiber or thread. */
 hf_status hf_failure_raise_op(const hf_op *op);
 
-/* A bound as the wire has it: no field for 0, which is the default, and for HF_SPAN_UNLIMITED. */
+/* A bound for a message: the field is left out for 0, which is the default, and for HF_SPAN_UNLIMITED. */
 static inline hf_pb_duration hf_duration_of_bound(hf_span span)
 {
     return span.ns > 0 && span.ns != INT64_MAX ? hf_pb_duration_of(span) : (hf_pb_duration){0};

@@ -1,4 +1,5 @@
-/* What the client verbs share: the handle of a workflow, and the errand, one call with all it needs. */
+/* Shared by the client verbs: the handle of a workflow, and the errand, which is one call with its arena and error
+ * record. */
 #ifndef HF_CLIENT_ERRAND_H
 #define HF_CLIENT_ERRAND_H
 
@@ -11,26 +12,26 @@ enum { HF_ERRAND_TEXT_LEN_MAX = HF_KEY_LEN_MAX };
 
 struct hf_execution {
     hf_service *service;
-    hf_arena arena; /* the texts below; this struct, too */
+    hf_arena arena; /* memory of the texts below, and of this struct */
     hf_str namespace_;
     hf_str id;
     hf_str run_id; /* may be empty */
 };
 
-/* One call and what it needs. */
+/* One call with its arena and error record. */
 typedef struct hf_errand {
     hf_arena arena;
     hf_op op;
     hf_call call;
-    const char *verb;             /* what the program called, for its failure ... */
-    hf_str id;                    /* ... and of which workflow */
+    const char *verb;             /* function that the program called, for messages ... */
+    hf_str id;                    /* ... and the id of the workflow */
     hf_span timeout;              /* of a long poll; 0 = none */
-    _Alignas(16) char room[1536]; /* for the arena: what most errands need */
+    _Alignas(16) char room[1536]; /* first memory of the arena: enough for most errands */
 } hf_errand;
 
 /* Begins an errand of `verb` about the workflow `id`; both are borrowed until it ends. */
 void hf_errand_begin(hf_errand *errand, const char *verb, hf_str id);
-/* Frees everything. Returns the errand's status, with its sentence in the record of the running fiber or thread. */
+/* Frees everything. Returns the errand's status; its message is then the last error of the running fiber or thread. */
 hf_status hf_errand_end(hf_errand *errand);
 /* Asks and waits; the response is then in errand->call.response. A failure names the verb and the workflow. */
 hf_status hf_errand_ask(hf_errand *errand, hf_service *service, hf_method method, const void *request);

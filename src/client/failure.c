@@ -1,7 +1,7 @@
 /* Converts a chain of hf_failure into a chain of Failure messages and back.
  *
- * Every link of ours is an ApplicationFailureInfo with the type word: what Temporal's own tools show as "type". Of
- * links that others made (timeouts, cancelations, failed children) the kind is the type word. */
+ * Every link that this library makes is an ApplicationFailureInfo with the type, which Temporal's own tools show as
+ * "type". For links of other kinds (timeouts, cancelations, failed children) the kind is used as the type. */
 #include "client/data.h"
 #include "fiber/sched/wait.h"
 #include "history/payload.h"
@@ -43,7 +43,7 @@ hf_pb_failure *hf_failure_encode(hf_arena *arena, const hf_failure *failure, hf_
     return head;
 }
 
-/* The word for a link of the chain. */
+/* The type of a link of the chain. */
 static hf_str type_of(const hf_pb_failure *failure)
 {
     switch (failure->failure_info_case) {
@@ -59,7 +59,7 @@ static hf_str type_of(const hf_pb_failure *failure)
         return HF_STR("ActivityFailed");
     case HF_PB_FAILURE_CHILD_WORKFLOW_EXECUTION_FAILURE_INFO:
         return HF_STR("ChildFailed");
-    default: /* of the server, or a kind that came later */
+    default: /* a failure of the server, or a kind that is newer than this code */
         return HF_STR("Failure");
     }
 }
@@ -74,8 +74,8 @@ static void text_of(hf_str from, char *text, size_t capacity)
     text[len] = '\0';
 }
 
-/* A status of the program's own travels in the type word. Of others, ours and those of other SDKs, only the word is
- * kept. */
+/* A status of the program's own is sent as the type. For all other types, ours and those of other SDKs, only the type
+ * is kept. */
 static hf_status status_of(const hf_pb_failure *failure)
 {
     hf_status status = HF_ERR_FAILED;
@@ -93,7 +93,7 @@ static hf_status status_of(const hf_pb_failure *failure)
     }
 }
 
-/* The chain as boxes, innermost first; links beyond the longest chain of ours are left out. */
+/* The chain as boxes, innermost first; links beyond HF_CAUSE_DEPTH_MAX are left out. */
 static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
 {
     const hf_pb_failure *links[HF_CAUSE_DEPTH_MAX];
@@ -112,7 +112,7 @@ static hf_failure_box *boxes_of(hf_runtime *rt, const hf_pb_failure *failure)
     return box;
 }
 
-/* A plain thread keeps one flat failure: the chain becomes its sentence. */
+/* A plain thread keeps one flat failure: the chain becomes its message. */
 static void raise_flat(hf_status own, const char *type, const char *message, const hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];
@@ -124,7 +124,7 @@ static void raise_flat(hf_status own, const char *type, const char *message, con
     HF_IGNORE(hf_raise_typed(own, type, "%s", text));
 }
 
-/* `own` is the failure's status, `status` what is returned with it. */
+/* `own` is the failure's status, `status` the one that is returned with it. */
 static hf_status raise_as(hf_status status, hf_status own, const char *type, hf_str message, const hf_pb_failure *cause)
 {
     char text[HF_MESSAGE_LEN_MAX];

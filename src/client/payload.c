@@ -234,7 +234,7 @@ hf_status hf_payload_check_result(hf_op *op, const char *what, hf_payload result
     return is_there
                ? HF_OK
                : hf_fail(op, HF_ERR_MISUSE,
-                         "%s lies in memory that is not there any more (the stack of the function), or is not the "
+                         "%s is in memory that is no longer valid (the stack of the function), or is not the "
                          "library's: return a copy, hf_payload_printf(ret_out, ...) or hf_payload_copy(..., ret_out)",
                          what);
 }

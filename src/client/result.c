@@ -16,7 +16,7 @@ static hf_status closed_as(const char *type, const char *what, hf_str reason)
     return hf_failure_raise(HF_ERR_FAILED, type, hf_str_of(text), NULL);
 }
 
-/* A run that has passed its own timeout may be followed by another one; the timeout of all runs is final. */
+/* A run that exceeded its run_timeout may be followed by another run; the execution_timeout, of all runs, is final. */
 static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attributes *attrs)
 {
     bool is_last = attrs->retry_state == HF_RETRY_STATE_TIMEOUT;
@@ -25,7 +25,7 @@ static hf_status timed_out(const hf_pb_workflow_execution_timed_out_event_attrib
                              : HF_STR("its run took longer than its run_timeout"));
 }
 
-/* The close event as a result. `*ret_next` is the run that goes on in its place; empty = none. */
+/* Converts the close event into the result. `*ret_next` is the run that continues in its place; empty = none. */
 static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_out, hf_str *ret_next)
 {
     switch (event->attributes_case) {
@@ -69,7 +69,7 @@ static bool closes(const hf_pb_history_event *event)
     }
 }
 
-/* One long poll, or a look with a timeout of 0. `*ret_event` NULL: it still runs. */
+/* One long poll, or, with a timeout of 0, one that does not wait. `*ret_event` NULL: the workflow still runs. */
 static hf_status poll_close(hf_errand *e, const hf_execution *execution, hf_str run_id, hf_str *token, hf_span timeout,
                             const hf_pb_history_event **ret_event)
 {
@@ -109,7 +109,7 @@ static void begin_look(hf_errand *e, hf_str *run_id, hf_str *token)
     e->arena = arena;
 }
 
-/* Which event closed a run: the id may have passed to another one when its history is read. */
+/* Identifies the event that closed a run: when the history is read, the workflow id may belong to another run. */
 typedef struct mark {
     int64_t event_id;
     int32_t type;
@@ -168,7 +168,7 @@ static hf_status canceled_as(hf_errand *e, const hf_execution *execution, hf_str
     return closed_as("WorkflowCanceled", "the workflow was canceled", hf_str_of(is_it ? reason : ""));
 }
 
-/* True: the outcome is in `*ret_status`, told already. False: the errand failed. */
+/* True: the outcome is in `*ret_status`, and its failure was raised. False: the errand failed. */
 static bool wait_for_close(hf_errand *e, hf_execution *execution, int64_t until_ns, hf_payload *ret_out,
                            hf_status *ret_status)
 {

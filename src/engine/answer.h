@@ -1,4 +1,4 @@
-/* Answers. They wait for the open batch; a failed call too, because its sentence was decided on uncommitted state. */
+/* Answers. They wait until the open batch is durable; errors too, because they were decided on uncommitted state. */
 #ifndef HF_ENGINE_ANSWER_H
 #define HF_ENGINE_ANSWER_H
 
@@ -6,10 +6,17 @@
 
 void *hf_call_response(hf_core *core, hf_call *call); /* cleared, of the method's type; NULL: engine-E2 */
 void hf_call_reply(hf_core *core, hf_call *call);
+/* With the detail that its status has (hf_status_detail), or with one that says more: a message of errordetails.v1, which is
+ * copied. */
 void hf_call_fail(hf_core *core, hf_call *call, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
-void hf_call_now(hf_call *call);    /* lets it go at once */
-void hf_call_let_go(hf_call *call); /* one of the things that its answer waits for has come */
-/* The one place where answers leave that waited for a commit. */
+void hf_call_fail_with(hf_core *core, hf_call *call, hf_status status, const hf_pb_type *type, const void *detail,
+                       const char *format, ...) HF_PRINTF(6, 7);
+/* A limit that does not pass: HF_ERR_LIMIT, and waiting does not help. */
+/* `words` are a Temporal server's, for callers that know those; a constant. */
+void hf_call_fail_for_good(hf_core *core, hf_call *call, const char *words, const char *format, ...) HF_PRINTF(4, 5);
+void hf_call_now(hf_call *call);    /* answers it at once */
+void hf_call_let_go(hf_call *call); /* one thing less to wait for; answers it if that was the last */
+/* Sends answers that waited for a commit; no other function does. */
 void hf_calls_publish(hf_list *replies);
 
 #endif

@@ -12,8 +12,8 @@
 typedef struct hf_commit_batch {
     hf_store_request request;
     hf_writes writes;
-    hf_buf journal;  /* the journal row, made where it stays */
-    hf_list replies; /* calls that are answered once it is durable */
+    hf_buf journal;  /* the journal row, built in place */
+    hf_list replies; /* calls that are answered once the commit is durable */
     hf_list notices; /* hf_notice: lines of the log, likewise */
 } hf_commit_batch;
 

@@ -7,11 +7,15 @@
 #include "engine/due.h"
 #include "engine/load.h"
 #include "engine/matching.h"
+#include "engine/unwritten.h"
 
 void hf_core_touch(hf_core *core, hf_run *run)
 {
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad); /* ledger-B1: a bad run gets no new changes */
     hf_core_use(core, run);
+    if (HF_SLOT(run)->unwritten != NULL) {
+        hf_unwritten_mark(core, HF_SLOT(run)->unwritten);
+    }
     if (!hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
         HF_SLOT(run)->commit_dirty = core->commit_next;
         hf_list_push_back(&core->dirty, &HF_SLOT(run)->dirty_link);
@@ -20,6 +24,8 @@ void hf_core_touch(hf_core *core, hf_run *run)
         HF_SLOT(run)->batch_start = run->log.len;
         hf_list_push_back(&core->touched, &HF_SLOT(run)->batch_link);
         core->run_commits++;
+        run->transitions++;
+        run->transition_time = core->now.wall;
     }
     if (HF_SLOT(run)->step != core->step) {
         HF_SLOT(run)->step = core->step;
@@ -37,10 +43,23 @@ void hf_core_use(hf_core *core, hf_run *run)
     }
 }
 
+/* The time of a heartbeat that was not written is nowhere but here. */
+static bool has_unwritten_heartbeat(const hf_run *run)
+{
+    for (size_t i = 0; i < run->activities.count; i++) {
+        if (run->activities.items[i]->heard_time != 0 && run->activities.items[i]->heartbeat > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void hf_core_unuse(hf_core *core, hf_run *run)
 {
     if (HF_SLOT(run)->loading || hf_node_is_linked(&HF_SLOT(run)->lru_link) ||
-        hf_node_is_linked(&HF_SLOT(run)->dirty_link) || run->externals.count > 0 || HF_SLOT(run)->suspects > 0) {
+        hf_node_is_linked(&HF_SLOT(run)->dirty_link) || hf_run_has_messages(run) || HF_SLOT(run)->suspects > 0 ||
+        HF_SLOT(run)->fetch_id != 0 || HF_SLOT(run)->unwritten != NULL || HF_SLOT(run)->deletion != NULL ||
+        has_unwritten_heartbeat(run)) {
         return;
     }
     HF_SLOT(run)->is_ended = !hf_run_is_open(run);
@@ -53,8 +72,8 @@ static void evict(hf_core *core, hf_run *run)
     hf_assert(!HF_SLOT(run)->loading && run->commit_last <= core->commit_durable); /* engine-E4 */
     HF_PROBE(core, HF_PROBE_EVICTED);
     hf_match_evicted(core, run);
-    /* A deadline whose row was passed already, or is being passed; or whose row, if there is one, is of another time: it would be
-     * found too late, or again and again. */
+    /* The due cursor may miss the row of this deadline, or there is no row with this time: then the deadline stays in memory, or
+     * it would be found too late, or again and again. */
     int64_t due = hf_run_next_due(run);
     bool read = hf_cursor_may_miss(&core->due_cursor, due, run->number) || due != run->due_written;
     if (!HF_SLOT(run)->bad && due != INT64_MAX && read && !HF_CANARY(HF_BUG_DUE_ROW_FORGOTTEN)) {
@@ -66,9 +85,9 @@ static void evict(hf_core *core, hf_run *run)
 static void evict_if_free(hf_core *core, hf_run *run)
 {
     hf_assert(!hf_node_is_linked(&HF_SLOT(run)->dirty_link)); /* engine-E4 */
-    /* One whose deadline has come may have been loaded just for that. */
+    /* A run whose deadline has come may have been loaded just for that. */
     bool is_due = HF_SLOT(run)->due.place != 0 && HF_SLOT(run)->due.key <= core->now.wall;
-    bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting) || !hf_list_is_empty(&HF_SLOT(run)->held);
+    bool is_waited_for = !hf_list_is_empty(&HF_SLOT(run)->waiting);
     if (run->commit_last <= core->commit_durable && !is_waited_for && !is_due) {
         evict(core, run);
     }

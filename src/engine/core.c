@@ -10,11 +10,16 @@
 #include "engine/input.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/message.h"
+#include "engine/machines/query.h"
+#include "engine/machines/speculative.h"
+#include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "engine/notice.h"
 #include "engine/poll.h"
 #include "engine/suspect.h"
 #include "engine/token.h"
+#include "engine/zone.h"
 #include "history/limits.h"
 
 #include <stdarg.h>
@@ -59,6 +64,7 @@ static void set_limits(hf_core_limits *limits)
     limits->buffered_count = limits->buffered_count > 0 ? limits->buffered_count : HF_BUFFERED_COUNT_MAX;
     limits->buffered_len = limits->buffered_len > 0 ? limits->buffered_len : HF_BUFFERED_LEN_MAX;
     limits->signals = limits->signals > 0 ? limits->signals : HF_SIGNALS_MAX;
+    limits->keep_alive = limits->keep_alive > 0 ? limits->keep_alive : HF_KEEP_ALIVE_SECONDS * SECOND;
 }
 
 static void set_defaults(hf_core_options *options)
@@ -119,7 +125,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_list *const lists[] = {&core->runs_all, &core->lru,           &core->ended,      &core->dirty,
                               &core->touched,  &core->queues_all,    &core->reads,      &core->calls_all,
                               &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls,
-                              &core->suspects, &core->queues_marked};
+                              &core->suspects, &core->queues_marked, &core->unsettled,  &core->zones};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -131,6 +137,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_heap_init(&core->polls, core->memory);
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
+    hf_deletions_init(core);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_writes_init(&core->batches[i].writes, &core->runs_memory, &core->row);
         hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
@@ -147,7 +154,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     return core;
 }
 
-/* The elements of a map, at the end, when order does not matter any more. */
+/* Takes any element out of a map; for the end, when order does not matter any more. */
 static hf_map_node *map_pop(hf_map *map, size_t *bucket)
 {
     for (; map->count > 0 && *bucket < map->bucket_count; (*bucket)++) {
@@ -170,6 +177,7 @@ void hf_core_free(hf_core *core)
     while ((node = hf_list_first(&core->reads)) != NULL) {
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
+    hf_deletions_deinit(core);
     while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
         hf_slot_free(core, HF_CONTAINER(node, hf_slot, all_link));
     }
@@ -209,6 +217,7 @@ void hf_core_free(hf_core *core)
     hf_effects_deinit(&core->runs_memory, &core->effects);
     hf_names_deinit(&core->index);
     hf_filter_deinit(core);
+    hf_zones_free(core);
     hf_arena_deinit(&core->scratch);
     hf_assert(core->used == 0);
     core->options.memory.release(core->options.memory.state, core, sizeof *core);
@@ -220,8 +229,7 @@ void hf_core_stop(hf_core *core, hf_status status, const char *why)
     hf_node *node = NULL;
     while ((node = hf_list_first(&core->calls_all)) != NULL) {
         hf_call *call = HF_CONTAINER(node, hf_call, all);
-        call->status = status;
-        (void)snprintf(call->message, sizeof call->message, "%s", why);
+        hf_call_set_failure(call, status, why);
         hf_call_now(call);
     }
 }
@@ -289,18 +297,19 @@ static bool begin(hf_core *core, hf_clock now)
     return core->status == HF_OK;
 }
 
-/* The end of a step: tasks that became ready meet polls. Then come the messages that runs have sent each other, each a step of its own. */
+/* The end of a step: tasks that became ready meet polls. Then come the messages that runs have sent each other, each a step of its own. Of
+ * very many some stay for the next step, so that other inputs come in between. */
 static void end(hf_core *core)
 {
     hf_match_all(core);
     hf_inbox_pump(core);
-    hf_assert(core->status != HF_OK || (hf_list_is_empty(&core->inbox) && hf_list_is_empty(&core->queues_marked)));
+    hf_deletions_pump(core);
+    hf_assert(core->status != HF_OK || hf_list_is_empty(&core->queues_marked));
 }
 
 static void fail_at_once(hf_call *call, hf_status status, const char *why)
 {
-    call->status = status;
-    (void)snprintf(call->message, sizeof call->message, "%s", why);
+    hf_call_set_failure(call, status, why);
     hf_call_now(call);
 }
 
@@ -309,6 +318,9 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     hf_assert(call->done != NULL && call->method < HF_METHOD_COUNT && call->arena != NULL);
     core->calls++;
     call->status = HF_OK;
+    call->detail_type = NULL;
+    call->detail = NULL;
+    call->is_final = false;
     call->holds = 0;
     call->place = HF_PLACE_NONE;
     call->deadline.place = 0;
@@ -348,6 +360,10 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
         hf_match_unpark(core, call);
     } else if (call->place == HF_PLACE_WATCH) {
         hf_watch_remove(core, call);
+    } else if (call->place == HF_PLACE_QUERY) {
+        hf_query_drop(core, call);
+    } else if (call->place == HF_PLACE_UPDATE) {
+        hf_update_drop(core, call);
     } else {
         return; /* its answer is on its way */
     }
@@ -356,15 +372,19 @@ void hf_core_cancel(hf_core *core, hf_call *call, hf_clock now)
 
 void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
 {
+    if (!HF_SLOT(run)->bad && token->kind == HF_TASK_QUERY) {
+        hf_query_again(core, run, token);
+    }
     if (HF_SLOT(run)->bad || !hf_run_is_open(run)) {
         return;
     }
     hf_core_use(core, run);
-    if (!token->activity && hf_wft_is(run, token->scheduled_id, token->started_id, token->attempt, token->stamp)) {
+    if (hf_wft_holds(core, run, token)) {
         hf_wft_again(core, run);
+        hf_speculative_again(core, run); /* it is one of the two */
     }
-    hf_activity *activity = token->activity ? hf_run_activity(run, token->scheduled_id) : NULL;
-    if (activity != NULL && activity->attempt == token->attempt && activity->started_time == token->stamp) {
+    hf_activity *activity = token->kind == HF_TASK_ACTIVITY ? hf_run_activity(run, token->scheduled_id) : NULL;
+    if (activity != NULL && hf_activity_given(activity) == token->attempt && activity->started_time == token->stamp) {
         hf_activity_again(core, activity);
     }
     hf_core_unuse(core, run);
@@ -376,13 +396,26 @@ void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
     if (!begin(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next) {
         return;
     }
-    hf_run *run = hf_run_load(core, token.run); /* its timeout would do the same, which may be days away */
+    hf_run *run = hf_run_load(core, token.run); /* the task's timeout would do the same, but may be days away */
     if (run != NULL && !HF_SLOT(run)->loading) {
         hf_run_take_back(core, run, &token);
     } else if (run != NULL && HF_VEC_RESERVE(&core->runs_memory, &HF_SLOT(run)->unwanted)) {
         HF_SLOT(run)->unwanted.items[HF_SLOT(run)->unwanted.count++] = token;
     }
     end(core);
+}
+
+bool hf_core_zone_wanted(const hf_core *core, hf_str *ret_name)
+{
+    return core->status == HF_OK && hf_zone_wanted(core, ret_name);
+}
+
+void hf_core_zone(hf_core *core, hf_str name, hf_str bytes, hf_clock now)
+{
+    if (begin(core, now)) {
+        hf_zone_arrived(core, name, bytes);
+        end(core);
+    }
 }
 
 void hf_core_tick(hf_core *core, hf_clock now)
@@ -424,6 +457,9 @@ hf_clock hf_core_next(const hf_core *core)
     }
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
+    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core)) {
+        return (hf_clock){next.wall, core->now.mono}; /* at once */
+    }
     next.mono = hf_suspects_next(core);
     if (poll != NULL && poll->deadline.key < next.mono) {
         next.mono = poll->deadline.key;
@@ -444,7 +480,8 @@ void hf_core_release(hf_core *core)
     }
 }
 
-/* Phase 1: whoever waits for new events is answered, while they are still in the runs' logs; runs that have closed get their rows. */
+/* Phase 1: calls that wait for new events are answered while the events are still in the runs' logs; runs that have closed get
+ * their rows. */
 static void settle_runs(hf_core *core, hf_commit_batch *batch)
 {
     HF_LIST_EACH(node, &core->touched)
@@ -460,7 +497,7 @@ static void settle_runs(hf_core *core, hf_commit_batch *batch)
     }
 }
 
-/* Phase 2: memory and journal are brought within their bounds. Runs whose rows are written already leave first: they cost nothing. */
+/* Phase 2: memory and journal are brought within their bounds. Runs whose rows are written already are dropped first: that costs nothing. */
 static void make_room(hf_core *core, hf_commit_batch *batch)
 {
     hf_core_evict(core);
@@ -470,7 +507,7 @@ static void make_room(hf_core *core, hf_commit_batch *batch)
     }
 }
 
-/* Phase 3: what the batch changed and no row holds goes to the journal; and the store's own record, after an opening. */
+/* Phase 3: the changes of the batch that are in no row go to the journal; after an opening the meta record is written, too. */
 static void write_journal(hf_core *core, hf_commit_batch *batch)
 {
     if (hf_core_is_whole(core)) {
@@ -481,11 +518,12 @@ static void write_journal(hf_core *core, hf_commit_batch *batch)
     }
 }
 
-/* Phase 4: the batch is on its way, and the other one is open. */
+/* Phase 4: the batch becomes a request to the store, and the other batch is opened. */
 static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
 {
-    hf_assert(hf_list_is_empty(&core->touched) &&
-              !core->committing); /* engine-E4: every change is in a row or in the journal */
+    hf_assert(hf_list_is_empty(&core->touched) ||
+              HF_CANARY(HF_BUG_NEXT_RUN_LATER)); /* engine-E4: every change is in a row or in the journal */
+    hf_assert(!core->committing);
     batch->request = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = core->commit_next,
@@ -511,17 +549,21 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     hf_filter_tick(core);
-    end(core); /* of opening */
+    end(core); /* of the steps at opening */
     hf_commit_batch *batch = &core->batches[core->open_idx];
     if (!hf_core_is_whole(core)) {
         return NULL;
     }
-    if (hf_list_is_empty(&core->touched) && !core->meta_dirty) {
-        hf_calls_publish(&batch->replies); /* all that they say is durable */
+    bool deletes = hf_deletions_can_go(core);
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !deletes) {
+        hf_calls_publish(&batch->replies); /* everything they tell is durable */
         return NULL;
     }
     hf_writes_reset(&batch->writes);
     hf_list_init(&batch->notices);
+    if (deletes) {
+        hf_deletions_go(core, batch);
+    }
     settle_runs(core, batch);
     make_room(core, batch);
     write_journal(core, batch);
@@ -539,10 +581,11 @@ static void committed(hf_core *core, hf_commit_batch *batch)
     core->commit_durable = batch->request.commit;
     hf_calls_publish(&batch->replies);
     hf_notice_tell(core, batch);
+    hf_deletions_committed(core);
     hf_core_evict(core);
 }
 
-/* What counted on the load is told. */
+/* A run was loaded: corrects the counts of loads that are under way, and forgets its deadline on disk. */
 static void run_arrives(hf_core *core, hf_run *run)
 {
     if (HF_SLOT(run)->wanted_by != NULL) {
@@ -567,7 +610,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
             committed(core, batch);
         } else {
             core->committing = false;
-            if (request->status == HF_OK) { /* what it says is so, whatever became of the core */
+            if (request->status == HF_OK) { /* its answers are true, even though the core is broken */
                 core->commit_durable = request->commit;
                 hf_calls_publish(&batch->replies);
                 hf_notice_tell(core, batch);
@@ -581,7 +624,7 @@ void hf_core_done(hf_core *core, hf_store_request *request, hf_clock now)
     }
     if (alive) {
         hf_load_done(core, read);
-        end(core); /* before it may leave memory again */
+        end(core); /* before the run may be dropped again */
         hf_core_evict(core);
     }
     hf_read_free(core, read);

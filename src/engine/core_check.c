@@ -1,6 +1,7 @@
-/* Whether the runs in memory are what their histories say, and a hash over all of the state: for tests. */
+/* For tests: checks that the runs in memory match their histories; a hash over the whole state. */
 #include "engine/core_private.h"
 
+#include "engine/unwritten.h"
 #include "ledger/rows.h"
 
 static hf_status check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *run)
@@ -21,7 +22,7 @@ hf_status hf_core_check_run(hf_op *op, hf_core *core, hf_store *store, hf_run *r
         return HF_OK;
     }
     hf_run_check(run);
-    /* Rows that are on their way cannot be read yet. */
+    /* Rows of a commit that is under way cannot be read yet. */
     bool on_its_way =
         run->spilled > 0 && run->commit_last > core->commit_durable && !hf_node_is_linked(&HF_SLOT(run)->dirty_link);
     return on_its_way ? HF_OK : check_run(op, core, store, run);
@@ -53,6 +54,10 @@ uint64_t hf_core_hash(hf_core *core)
         hf_run_encode(&core->runs_memory, run, true, HF_STR(""), &core->row);
         hash = hf_hash_bytes(hash, core->row.data, core->row.len);
         hash = hf_hash_bytes(hash, run->log.data, run->log.len);
+        hash = hf_unwritten_hash(HF_SLOT(run), hash);
+        for (size_t i = 0; i < run->activities.count; i++) {
+            hash = hf_hash_mix(hash, (uint64_t)run->activities.items[i]->heard_time);
+        }
     }
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
         const hf_name_bucket *bucket = &core->index.buckets[i];

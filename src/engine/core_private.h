@@ -1,4 +1,4 @@
-/* What is inside a core, for the files of this layer. */
+/* The fields of a core, for the files of this layer. */
 #ifndef HF_ENGINE_CORE_PRIVATE_H
 #define HF_ENGINE_CORE_PRIVATE_H
 
@@ -6,6 +6,7 @@
 #include "engine/batch.h"
 #include "engine/core.h"
 #include "engine/cursor.h"
+#include "engine/delete.h"
 #include "engine/filter.h"
 #include "engine/probe.h"
 #include "engine/slot.h"
@@ -15,19 +16,20 @@
 struct hf_core {
     hf_core_options options;
     hf_allocator memory;       /* counts into `used` */
-    hf_run_memory runs_memory; /* the same, for runs; what it cannot give breaks the core (engine-E2) */
+    hf_run_memory runs_memory; /* the same, for runs; a failed allocation breaks the core (engine-E2) */
     hf_effects effects;        /* of the change that is being applied */
     size_t used;               /* bytes allocated by the core */
     hf_status status;          /* engine-E2; sticky */
     char why[HF_MESSAGE_LEN_MAX];
-    hf_clock now;     /* of the input that is being decided */
-    hf_arena scratch; /* of one input */
-    hf_op op;         /* of one input */
+    hf_clock now;      /* of the input that is being decided */
+    int64_t opened_at; /* wall ns */
+    hf_arena scratch;  /* of one input */
+    hf_op op;          /* of one input */
 
     hf_map runs; /* by number */
     hf_list runs_all;
     hf_list lru;   /* runs that may be dropped, longest unused first */
-    hf_list ended; /* the same of those that have ended: who asks for them asks soon */
+    hf_list ended; /* the same, of runs that have ended: mostly asked for soon after */
     size_t ended_count;
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
@@ -36,7 +38,8 @@ struct hf_core {
     hf_filter filter; /* which names have runs with rows */
     hf_map queues;
     hf_list queues_all;
-    hf_list queues_marked; /* in which tasks and polls may meet at the end of the step */
+    hf_list queues_marked; /* queues where tasks may meet polls at the end of the step */
+    hf_list unsettled;     /* hf_unwritten of runs that have changed in this step */
     hf_map watches;
     hf_heap due;           /* hf_run.due */
     hf_heap cold_due;      /* hf_cold_due */
@@ -44,25 +47,26 @@ struct hf_core {
     size_t due_loads;      /* runs that are being loaded for their deadlines */
     size_t fired;          /* runs of the open batch that a deadline has changed */
     hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
-    bool tasks_on_disk;    /* the table may have waiting tasks: new queues look */
-    hf_heap polls;         /* hf_call by deadline, of those that wait for a time of their own; the others, in order: */
+    bool tasks_on_disk;    /* the table may have waiting tasks: new queues look there */
+    hf_heap polls;         /* hf_call by deadline: polls with a timeout of their own. The others, in order: */
     hf_list task_polls;    /* for options.poll_span */
     hf_list history_polls; /* for options.history_span */
 
     hf_commit_batch batches[2];
-    int open_idx;         /* which of them collects */
-    bool committing;      /* the other one is on its way */
+    int open_idx;         /* index of the open one */
+    bool committing;      /* the other one is being committed */
     size_t open_len;      /* bytes of changes in the open batch */
     uint64_t commit_next; /* number of the open batch */
     uint64_t commit_durable;
     uint64_t commit_first; /* of this opening */
-    size_t ahead; /* workflow tasks that went out before the open batch and are not answered: a driver may hold it
-                              back for a moment, so that their answers come with it */
+    size_t ahead; /* workflow tasks of the open batch that were handed out and are not answered: a driver may hold it
+                              back for a moment, so that their answers get into it */
     uint64_t journal_hash; /* of the last commit, for the chain */
     int64_t run_next;      /* number of the next run */
     int64_t order_next;    /* of the next task */
     uint64_t calls;        /* order of arrival */
     uint64_t run_ids;      /* made so far */
+    uint64_t query_count;  /* queries so far, and other things that are counted alike */
     uint64_t incarnation;  /* of this opening */
     unsigned char mac_key[HF_SIPHASH_KEY_LEN];
     bool meta_dirty;
@@ -73,19 +77,25 @@ struct hf_core {
     size_t journal_start; /* index in journal_lens of journal_first */
     size_t journal_len;   /* sum */
 
+    hf_list zones;                       /* time zones that were asked for (zone.c) */
+    size_t zone_count;                   /* of those */
+    size_t zones_wanted;                 /* of those, whose rules are not here */
+    hf_pb_user_metadata *event_metadata; /* of the command that is carried out: the next event gets it */
+    hf_deletions deletions;              /* runs that are being deleted */
+
     hf_list reads;
     hf_list ahead_replies;                                  /* answers that do not wait for the open batch */
     hf_list suspects;                                       /* hf_task that waits to be handed out last: engine-U3 */
-    hf_alone alone;                                         /* the one that was */
+    hf_alone alone;                                         /* the suspect that was handed out alone */
     int64_t suspects_look;                                  /* mono ns: when to look at them next */
-    hf_list inbox;                                          /* messages that were not looked at yet */
+    hf_list inbox;                                          /* messages that were not delivered yet */
     hf_list calls_all;                                      /* not done, in order of arrival */
     hf_buf row;                                             /* scratch for a row */
     hf_buf events;                                          /* scratch for events */
     void (*submit)(void *state, hf_store_request *request); /* for reads */
     void *submit_state;
 
-    /* The token that was decoded last: nearly always of the call that is answered next. */
+    /* The token that was decoded last: nearly always that of the call being decided. */
     const hf_call *token_call; /* NULL = of none */
     hf_token token;
 
@@ -100,11 +110,11 @@ struct hf_core {
 };
 
 /* Where a call is parked. */
-enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE };
+enum { HF_PLACE_NONE, HF_PLACE_QUEUE, HF_PLACE_WATCH, HF_PLACE_ELSEWHERE, HF_PLACE_QUERY, HF_PLACE_UPDATE };
 
 hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory */
-/* Whether nothing is broken. Few look at the scratch arena's status when they take from it: what it could not give breaks the
- * core here, before anything that was made with it leaves. */
+/* Whether nothing is broken. Most code does not check the scratch arena's status when it allocates there: a failed allocation
+ * breaks the core here, before anything that was made with it is used outside. */
 bool hf_core_is_whole(hf_core *core);
 /* The next input, or the next part of one. */
 void hf_core_reset_scratch(hf_core *core);
@@ -117,13 +127,13 @@ void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_
 void hf_core_touch(hf_core *core, hf_run *run);
 /* A worker does not want the task of this token: another one gets it. */
 void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token);
-/* May be dropped from memory again, if nothing else holds it. */
+/* The run may be dropped from memory again, if nothing else holds it. */
 void hf_core_unuse(hf_core *core, hf_run *run);
 void hf_core_use(hf_core *core, hf_run *run);
-void hf_core_evict(hf_core *core); /* down to the budget */
+void hf_core_evict(hf_core *core); /* drops runs until the budget is met */
 
 /* Whether a task may be given to this poll before the commit that starts it. Not after an unclean end, and not before the first
- * commit of this opening, which is what the next one sees of an unclean end (engine-U2). */
+ * commit of this opening, from which the next opening recognises an unclean end (engine-U2). */
 static inline bool hf_core_runs_ahead(const hf_core *core, const hf_call *call)
 {
     return call->run_ahead && call->in_process && !core->options.was_left_open &&

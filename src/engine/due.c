@@ -1,11 +1,11 @@
-/* Deadlines: one entry per run, its earliest of any kind. An entry may be too early, which costs a look and nothing else, so
- * it is only ever moved forward by looking. Entries of runs that are not in memory are rows of the due table, read a window
- * ahead; each that comes up loads its run.
+/* Deadlines: one entry per run, its earliest of any kind. An entry may be too early, which costs nothing but a look at the run, so
+ * an entry is moved to a later time only by such a look. Entries of runs that are not in memory are rows of the due table, read a window
+ * ahead; a run is loaded when its entry is due.
  *
- * When very many come at once, a tick takes so many runs (tick_max), and calls come in between. If the store is free the
- * batch is then full and must be sealed before the next tick, so that the first do not wait for the last; while a commit is on
- * its way nobody waits longer for a larger batch, and it goes on growing. Runs on disk wait until those in memory have had
- * their turn, so that they are not all loaded at once. */
+ * When very many deadlines come at once, a tick fires those of at most tick_max runs, and calls are taken in between. If the store
+ * is free, the batch then counts as full and must be sealed before the next tick, so that the first runs do not wait for the last.
+ * While a commit is under way a larger batch delays nobody, and the batch goes on growing. Runs on disk wait until those in memory
+ * have had their turn, so that they are not all loaded at once. */
 #include "engine/due.h"
 
 #include "base/canary.h"
@@ -13,6 +13,7 @@
 #include "engine/cursor.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/speculative.h"
 
 #define COLD_SHARE 8 /* deadlines of runs on disk may take an eighth of the memory */
 
@@ -27,14 +28,22 @@ void hf_due_at(hf_core *core, hf_run *run, int64_t time)
     }
 }
 
-/* Activities and timers leave their lists when they end: known by their event, not by their place. */
+/* With what is not written. */
+static int64_t next_due(const hf_run *run)
+{
+    int64_t due = hf_run_next_due(run);
+    int64_t speculative = hf_speculative_due(run);
+    return speculative < due ? speculative : due;
+}
+
+/* Activities and timers leave their lists when they end, so an item names its event and not its index. */
 typedef struct hf_due_item {
     int64_t time;
     int64_t id; /* of the event that began it */
     bool is_timer;
 } hf_due_item;
 
-/* Into the order of their times; equal ones in the order in which they began. */
+/* Inserts in the order of time; items of the same time in the order in which they began. */
 static void insert(hf_due_item *items, size_t count, hf_due_item item)
 {
     size_t at = count;
@@ -73,7 +82,7 @@ static hf_due_item *find_due(hf_core *core, const hf_run *run, size_t *ret_count
     return items;
 }
 
-/* In the order of their times, as if each had been seen in time: a workflow may wait for the first of them. */
+/* Fires in the order of time, as if each had fired on time: a workflow may wait for the first of them. */
 static bool fire_all(hf_core *core, hf_run *run)
 {
     bool news = false;
@@ -93,11 +102,14 @@ void hf_due_fire(hf_core *core, hf_run *run)
     hf_assert(!HF_SLOT(run)->bad && !HF_SLOT(run)->loading && HF_SLOT(run)->due.place != 0);
     hf_core_use(core, run);
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
-    if (hf_run_next_due(run) > core->now.wall) {
+    if (next_due(run) > core->now.wall) {
         HF_PROBE(core, HF_PROBE_DUE_EARLY);
     }
     if (run->run_deadline != 0 && run->run_deadline <= core->now.wall && hf_run_is_open(run)) {
         hf_execution_time_out(core, run);
+    }
+    if (hf_run_is_open(run) && run->first_task_at != 0 && run->first_task_at <= core->now.wall) {
+        hf_wft_schedule(core, run);
     }
     if (hf_run_is_open(run)) {
         bool news = fire_all(core, run);
@@ -106,8 +118,19 @@ void hf_due_fire(hf_core *core, hf_run *run)
             hf_wft_schedule(core, run);
         }
     }
-    hf_due_at(core, run, hf_run_next_due(run));
+    if (!HF_SLOT(run)->fetch_due) { /* else it fires again when the event is here */
+        hf_due_at(core, run, next_due(run));
+    }
     hf_core_unuse(core, run);
+}
+
+void hf_due_again(hf_core *core, hf_run *run)
+{
+    hf_due_at(core, run, next_due(run));
+    if (HF_SLOT(run)->due.place != 0) {
+        hf_core_reset_scratch(core);
+        hf_due_fire(core, run);
+    }
 }
 
 /* ---- Runs that are not in memory --------------------------------------------------------------------------------------- */
@@ -154,15 +177,15 @@ static void fire_cold(hf_core *core, hf_cold_due *cold)
         return;
     }
     HF_PROBE(core, HF_PROBE_COLD_DUE);
-    hf_run *run = hf_run_load(core, number); /* once it is here its own entry takes over */
+    hf_run *run = hf_run_load(core, number); /* once it is loaded its own entry is used */
     if (run != NULL) {
         HF_SLOT(run)->due_load = true;
         core->due_loads++;
     }
 }
 
-/* So many are known that reading on would only take memory. They come before those that are not: reading goes on when they have
- * had their turn, or when something that was not read may be due before them. */
+/* Whether enough deadlines on disk are known, so that reading more would only take memory. The known ones are the earliest. Reading
+ * goes on when they have been fired, or when a deadline that was not read may be due before them. */
 static bool knows_enough(const hf_core *core)
 {
     const hf_heap_node *first = hf_heap_first(&core->cold_due);
@@ -199,8 +222,7 @@ hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run)
 {
     hf_assert(time != INT64_MAX);
     hf_cold_due *cold = cold_find(core, run);
-    if (cold !=
-        NULL) { /* a row that was read while another was written: the earlier one, which at worst is too early */
+    if (cold != NULL) { /* a row was read while another was written: keep the earlier time, which is never too late */
         return time < cold->due.key ? hf_heap_set(&core->cold_due, &cold->due, time) : HF_OK;
     }
     cold = hf_core_alloc(core, sizeof *cold);

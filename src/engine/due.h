@@ -16,9 +16,11 @@ typedef struct hf_cold_due {
 } hf_cold_due;
 
 hf_status hf_due_add_cold(hf_core *core, int64_t time, int64_t run);
-void hf_due_forget_cold(hf_core *core, int64_t run); /* it is in memory: its own deadline counts */
+void hf_due_forget_cold(hf_core *core, int64_t run); /* it is in memory: its slot's entry is used */
 bool hf_due_is_full(const hf_core *core);            /* the open batch is to be sealed before more are fired */
 void hf_due_at(hf_core *core, hf_run *run, int64_t time);
+/* A deadline that waited for an event (fetch.c) fires again. */
+void hf_due_again(hf_core *core, hf_run *run);
 void hf_due_fire(hf_core *core, hf_run *run);
 void hf_due_tick(hf_core *core);
 void hf_due_rows_read(hf_core *core, hf_read *read);

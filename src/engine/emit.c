@@ -4,11 +4,13 @@
 #include "engine/core_private.h"
 #include "engine/due.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/message.h"
+#include "engine/machines/speculative.h"
 #include "engine/matching.h"
 #include "engine/notice.h"
 
-/* What the change that was just applied means to others than its run. Some of it leads to further changes, so the effects are taken
- * first. */
+/* Carries out the effects of the change that was just applied. Some of them lead to further changes, which have effects of their own,
+ * so these are copied and cleared first. */
 static void do_effects(hf_core *core, hf_run *run)
 {
     hf_effects *effects = &core->effects;
@@ -24,9 +26,11 @@ static void do_effects(hf_core *core, hf_run *run)
     bool is_closed = effects->is_closed;
     hf_effects_clear(&core->runs_memory, effects);
     hf_assert(effects->gone.count == 0 && effects->ended == NULL && effects->ready == NULL);
-    hf_due_at(core, run, due);
+    if (due != INT64_MAX) {
+        hf_due_at(core, run, due);
+    }
     if (message != 0) {
-        hf_external_post(core, run, message);
+        hf_message_send(core, run, message);
     }
     if (ready != NULL) {
         hf_match_ready(core, run, ready);
@@ -49,7 +53,7 @@ static void applied(hf_core *core, hf_run *run, hf_status status)
     do_effects(core, run);
 }
 
-/* A change was written from `start` on; false: there was no memory for it. */
+/* Accounts for a change that was written from `start` on; false: there was no memory for it. */
 static bool written(hf_core *core, const hf_run *run, size_t start)
 {
     hf_assert(run->log.len >= start && start >= HF_SLOT(run)->batch_start); /* the open batch has it */
@@ -61,7 +65,7 @@ static bool written(hf_core *core, const hf_run *run, size_t start)
     return true;
 }
 
-/* The change that was just written from `start` on. */
+/* Applies the change that was just written from `start` on. */
 static void apply_last(hf_core *core, hf_run *run, size_t start)
 {
     if (!written(core, run, start)) {
@@ -78,13 +82,20 @@ static void apply_last(hf_core *core, hf_run *run, size_t start)
     applied(core, run, hf_apply_change(&a, run, &field));
 }
 
+/* The run is about to change: a speculative workflow task becomes a real one first (machines/speculative.c). */
+static void change(hf_core *core, hf_run *run)
+{
+    hf_speculative_convert(core, run);
+    hf_core_touch(core, run);
+}
+
 void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg)
 {
     hf_assert(field != HF_CHANGE_EVENT); /* those are emitted */
     if (core->status != HF_OK) {
         return;
     }
-    hf_core_touch(core, run);
+    change(core, run);
     size_t start = run->log.len;
     hf_pb_encode_field(field, type, msg, &run->log);
     apply_last(core, run, start);
@@ -95,7 +106,7 @@ void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes)
     if (core->status != HF_OK) {
         return;
     }
-    hf_core_touch(core, run);
+    change(core, run);
     size_t start = run->log.len;
     hf_pb_put_bytes(&run->log, field, bytes);
     apply_last(core, run, start);
@@ -106,7 +117,7 @@ void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value)
     if (core->status != HF_OK) {
         return;
     }
-    hf_core_touch(core, run);
+    change(core, run);
     size_t start = run->log.len;
     hf_pb_put_uint(&run->log, field, (uint64_t)value);
     apply_last(core, run, start);
@@ -117,14 +128,19 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
     if (core->status != HF_OK) {
         return;
     }
-    hf_core_touch(core, run);
+    change(core, run);
     hf_assert(event->event_type != 0 && event->attributes_case != 0);
     core->event_total++;
     int64_t len_before = run->history_len;
     int64_t signals_before = run->signal_count;
+    if (core->event_metadata != NULL) {
+        event->user_metadata = core->event_metadata;
+        core->event_metadata = NULL;
+    }
     event->event_id = run->event_count + 1;
-    if (!event->event_time.has) {
-        event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
+    if (!event->event_time.has) { /* no event is older than the one before, whatever the clock says */
+        event->event_time =
+            hf_pb_timestamp_of((hf_time){core->now.wall > run->last_time ? core->now.wall : run->last_time});
     }
     size_t start = run->log.len;
     if (event->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_STARTED) {
@@ -146,6 +162,7 @@ void hf_event_emit(hf_core *core, hf_run *run, hf_pb_history_event *event)
 
 void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *event)
 {
+    hf_speculative_convert(core, run); /* the event may have to wait for its end */
     if (run->wft.state != HF_WFT_STARTED) {
         hf_event_emit(core, run, event);
         return;
@@ -153,7 +170,7 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
     if (core->status != HF_OK) {
         return;
     }
-    hf_core_touch(core, run);
+    change(core, run);
     if (!event->event_time.has) {
         event->event_time = hf_pb_timestamp_of((hf_time){core->now.wall});
     }
@@ -162,46 +179,48 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
     apply_last(core, run, start);
 }
 
-static bool is_completion(const hf_pb_history_event *event)
+/* Where a completion of an activity or a child names what it ends and its started event; false: it is none. */
+static bool completion_of(const hf_pb_history_event *event, int64_t *ret_begun_id, int64_t **ret_started_id)
 {
+#define ENDS(type, stem, begun)                                              \
+    case type:                                                               \
+        *ret_begun_id = event->stem##_event_attributes->begun;               \
+        *ret_started_id = &event->stem##_event_attributes->started_event_id; \
+        return true
     switch (event->event_type) {
-    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
-    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
-        return true;
+        ENDS(HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED, activity_task_completed, scheduled_event_id);
+        ENDS(HF_EVENT_TYPE_ACTIVITY_TASK_FAILED, activity_task_failed, scheduled_event_id);
+        ENDS(HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT, activity_task_timed_out, scheduled_event_id);
+        ENDS(HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED, activity_task_canceled, scheduled_event_id);
+        ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED, child_workflow_execution_completed, initiated_event_id);
+        ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED, child_workflow_execution_failed, initiated_event_id);
+        ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED, child_workflow_execution_canceled, initiated_event_id);
+        ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT, child_workflow_execution_timed_out, initiated_event_id);
+        ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED, child_workflow_execution_terminated,
+             initiated_event_id);
     default:
         return false;
     }
+#undef ENDS
+}
+
+static bool is_completion(const hf_pb_history_event *event)
+{
+    int64_t begun_id = 0;
+    int64_t *started_id = NULL;
+    return completion_of(event, &begun_id, &started_id);
 }
 
 /* A completion that was buffered with its started event learns that event's id. */
 static void fix_started_id(hf_pb_history_event *event, const int64_t (*started)[2], size_t count)
 {
-    int64_t scheduled_id = 0;
+    int64_t begun_id = 0;
     int64_t *started_id = NULL;
-    switch (event->event_type) {
-    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-        scheduled_id = event->activity_task_completed_event_attributes->scheduled_event_id;
-        started_id = &event->activity_task_completed_event_attributes->started_event_id;
-        break;
-    case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
-        scheduled_id = event->activity_task_failed_event_attributes->scheduled_event_id;
-        started_id = &event->activity_task_failed_event_attributes->started_event_id;
-        break;
-    case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
-        scheduled_id = event->activity_task_timed_out_event_attributes->scheduled_event_id;
-        started_id = &event->activity_task_timed_out_event_attributes->started_event_id;
-        break;
-    case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
-        scheduled_id = event->activity_task_canceled_event_attributes->scheduled_event_id;
-        started_id = &event->activity_task_canceled_event_attributes->started_event_id;
-        break;
-    default:
+    if (!completion_of(event, &begun_id, &started_id)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        if (started[i][0] == scheduled_id) {
+        if (started[i][0] == begun_id) {
             *started_id = started[i][1];
         }
     }
@@ -210,7 +229,6 @@ static void fix_started_id(hf_pb_history_event *event, const int64_t (*started)[
 void hf_flush_buffered(hf_core *core, hf_run *run)
 {
     size_t count = run->buffered.count;
-    hf_external_release(core, run); /* there is room now */
     if (count == 0 || core->status != HF_OK) {
         return;
     }
@@ -243,6 +261,9 @@ void hf_flush_buffered(hf_core *core, hf_run *run)
         hf_event_emit(core, run, &events[i]);
         if (events[i].event_type == HF_EVENT_TYPE_ACTIVITY_TASK_STARTED) {
             started[started_count][0] = events[i].activity_task_started_event_attributes->scheduled_event_id;
+            started[started_count++][1] = events[i].event_id;
+        } else if (events[i].event_type == HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED) {
+            started[started_count][0] = events[i].child_workflow_execution_started_event_attributes->initiated_event_id;
             started[started_count++][1] = events[i].event_id;
         }
     }

@@ -1,4 +1,4 @@
-/* A decision is written to the log of its run and applied, and its effects are seen to. */
+/* A decision is written to the log of its run and applied, and its effects are carried out. */
 #ifndef HF_ENGINE_EMIT_H
 #define HF_ENGINE_EMIT_H
 
@@ -11,7 +11,7 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
 void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg);
 void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes);
 void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
-/* Buffered events become events: completions of activities behind all others. */
+/* Buffered events become events: completions of activities come after all others. */
 void hf_flush_buffered(hf_core *core, hf_run *run);
 
 #endif

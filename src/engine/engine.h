@@ -15,7 +15,7 @@ typedef struct hf_engine_options {
 typedef struct hf_engine_stats {
     uint64_t calls;       /* answered */
     uint64_t transitions; /* changes of one run by one input: a call, a deadline, a message */
-    uint64_t run_commits; /* changes of one run by one commit: as many inputs as came with it */
+    uint64_t run_commits; /* changes of one run by one commit, which may hold many inputs */
     uint64_t events;      /* of histories */
     uint64_t commits;
     uint64_t runs;     /* in memory now */
@@ -29,12 +29,12 @@ typedef struct hf_engine_stats {
 hf_status hf_engine_open(hf_op *op, hf_env *env, hf_store *store, const hf_engine_options *options,
                          hf_service **ret_service);
 
-/* Blocks the calling thread for a moment; not on a fiber. With `count_rows` until all are counted, a few at a time between
- * commits, which go on: what is written meanwhile may be counted or not. */
+/* Blocks the calling thread for a moment; not on a fiber. With `count_rows` it blocks until all rows are counted. They are counted
+ * a few at a time between commits; rows that are written meanwhile may or may not be counted. */
 hf_status hf_engine_stats_get(hf_op *op, hf_service *service, bool count_rows, hf_engine_stats *ret_stats);
-/* The newest runs with numbers below `before` (INT64_MAX: all), newest first, in the arena. At most `count_max`, and fewer may come
- * although there are more; none: there are none. What was decided a moment ago and is not durable yet is seen, too. Blocks the
- * calling thread; not on a fiber. Fails: HF_ERR_AGAIN (the engine is just starting over), HF_ERR_NOMEM, what the store says. */
+/* The newest runs with numbers below `before` (INT64_MAX: all), newest first, in the arena. At most `count_max`; fewer may
+ * come although there are more, but an empty list means that there are none. Changes that are not durable yet are included. Blocks
+ * the calling thread; not on a fiber. Fails: HF_ERR_UNAVAILABLE (the engine is just being reopened), HF_ERR_NOMEM, what the store says. */
 hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t count_max, hf_arena *arena,
                          hf_pb_admin_runs *ret_runs);
 /* A consistent copy of the store at `path`, while the engine works. Blocks the calling thread until it is complete; not on a

@@ -17,7 +17,7 @@ static void drop(hf_core *core)
     filter->is_complete = false;
 }
 
-/* Room for so many names; off when that is more than its share. */
+/* Makes room for `names` names; turns the filter off if that takes more than its share of memory. */
 static void resize(hf_core *core, size_t names)
 {
     hf_filter *filter = &core->filter;
@@ -76,7 +76,7 @@ static void add_index(hf_core *core)
         for (size_t i = 0; i < HF_NAME_BUCKETS && room == filter->word_count; i++) {
             const hf_name_bucket *bucket = &core->index.buckets[i];
             for (size_t j = 0; j < bucket->entries.count && room == filter->word_count; j++) {
-                hf_filter_add(core, (uint64_t)bucket->entries.items[j].hash);
+                hf_filter_add(core, (uint64_t)hf_name_entry_hash(&bucket->entries.items[j]));
             }
         }
     }

@@ -1,7 +1,7 @@
 /* Which workflow ids have runs? A Bloom filter over the index of names (names.h) answers "surely not" without asking the store, so that a
  * start with a new id need not wait for a read.
  *
- * It is filled in the background after opening, a page at a time, and says nothing until that is done. When it gets too full
+ * It is filled in the background after opening, a page at a time, and rules out no name until that is done. When it gets too full
  * it is dropped and filled anew, larger, up to its share of memory. No name is missed: those of the index are added before the reading
  * begins, new ones when they come, and the others are in the table. */
 #ifndef HF_ENGINE_FILTER_H
@@ -14,7 +14,7 @@ typedef struct hf_read hf_read;
 
 typedef struct hf_filter {
     uint64_t *words;
-    size_t word_count; /* a power of two; 0 = there is none */
+    size_t word_count; /* a power of two; 0 = there is no filter */
     size_t count;      /* names added */
     bool is_complete;  /* every name of the table is in it */
     hf_cursor cursor;  /* over the table */

@@ -1,18 +1,18 @@
-/* A page of a history: consecutive events, as many as fit, and where it goes on.
+/* A page of a history: consecutive events, as many as fit, and a token for the next page.
  *
  *     rows of the history table            the run's log
  *     [1 .. 40] [41 .. 97] [98 .. 130]     131 .. event_count
  *                   ^ next                          ^ to
  *
- * Rows are keyed by their first event, so the one that holds an event is the last that begins at or before it: a scan of one
- * row, backwards. What follows is scanned forwards, no more of it than the page has room for. The log's part is copied when the
- * call comes, since the run may have left memory by the time its rows are here.
+ * Rows are keyed by their first event, so the row that holds an event is the last one that begins at or before it: a scan of one
+ * row, backwards. The rows after it are scanned forwards, no more than the page has room for. The log's part is copied when the
+ * call comes, because the run may have left memory by the time its rows are read.
  *
  * An answer that needs rows waits for them; like every answer it also waits for the open batch, so that nobody sees an event
  * that a crash could take back.
  *
- * engine-G1  A page has an event, unless there is none; it is longer than its bound only if that event is, or by the two events of a
- *     transient workflow task, which go along with the last one.
+ * engine-G1  A page has an event, unless there is none; it is longer than its bound only if its first event alone is, or by the two
+ *     events of a transient workflow task, which follow the last one on the same page.
  * engine-G2  Pages are without gaps: the token names the first event that did not fit. */
 #include "engine/history_page.h"
 
@@ -65,7 +65,7 @@ static void fill(filling *f, hf_str events, int64_t id)
     }
 }
 
-/* What was found goes into the answer; false: no memory. */
+/* Puts the events that were found into the answer; false: no memory. */
 static bool keep(hf_core *core, hf_call *call, filling *f)
 {
     hf_str before = *f->want->ret_history;
@@ -152,7 +152,7 @@ void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want wa
         return;
     }
     HF_PROBE(core, HF_PROBE_HISTORY_FROM_ROWS);
-    hf_page_want behind = want; /* more than this of the log no page could hold */
+    hf_page_want behind = want; /* copies from the log no more than a page can hold */
     behind.page.next = run->spilled + 1;
     f.want = &behind;
     hf_str log = hf_log_from(run, behind.page.next, &first);
@@ -169,7 +169,7 @@ void hf_history_reply(hf_core *core, hf_call *call, hf_run *run, hf_page_want wa
     read_rows(core, call, &want, want.to < run->spilled ? want.to : run->spilled, false, &tail);
 }
 
-/* One row: its record is checked, and that it goes on where the last one ended. */
+/* One row. Checks its record, and that it begins where the last one ended. */
 static hf_status fill_row(hf_core *core, filling *f, const hf_row *row)
 {
     const hf_page *page = &f->want->page;
@@ -189,7 +189,7 @@ static hf_status fill_row(hf_core *core, filling *f, const hf_row *row)
                     : HF_OK;
 }
 
-/* All rows of a read. One that stopped at its bound is a page, though a little more might fit: another read is dearer. */
+/* All rows of a read. A read that stopped at its bound makes a page, though a little more might fit: another read costs more. */
 static hf_status fill_rows(hf_core *core, filling *f, const hf_read *read)
 {
     const hf_store_request *request = &read->request;
@@ -206,7 +206,7 @@ static hf_status fill_rows(hf_core *core, filling *f, const hf_read *read)
     return HF_OK;
 }
 
-/* One of the two things that an answer waits for has come. */
+/* The read of the rows is over: the answer now waits at most for its commit. */
 static void let_go(hf_core *core, hf_call *call)
 {
     if (core->status == HF_OK) {
@@ -217,8 +217,7 @@ static void let_go(hf_core *core, hf_call *call)
 void hf_history_failed(hf_core *core, hf_call *call, const char *why)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
-    call->status = HF_ERR_STORE;
-    (void)snprintf(call->message, sizeof call->message, "%s", why);
+    hf_call_set_failure(call, HF_ERR_STORE, why);
     let_go(core, call);
 }
 

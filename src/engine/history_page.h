@@ -9,7 +9,7 @@
 typedef struct hf_page {
     int64_t run;     /* its number: a history goes on with the run it began with */
     int64_t next;    /* first event of the next page */
-    int64_t last;    /* of a workflow task: no events beyond this one; 0 = whatever there is by then */
+    int64_t last;    /* of a workflow task: no events beyond this one; 0 = up to the end of the history */
     int32_t attempt; /* of a transient workflow task, whose two events come behind the last one; 0 = none */
     int64_t stamp;   /* the same task's started_time */
 } hf_page;
@@ -18,9 +18,9 @@ typedef struct hf_page {
 typedef struct hf_page_want {
     hf_page page;        /* `next` moves on as events are found */
     int64_t to;          /* the last event wanted */
-    size_t count_max;    /* so many of them */
-    bool open_end;       /* there will be more: the last page has a token, too */
-    hf_str extra;        /* behind the last event: those of a transient task */
+    size_t count_max;    /* at most this many events */
+    bool open_end;       /* more events will follow: the last page has a token, too */
+    hf_str extra;        /* the events of a transient task, which follow the last event */
     hf_str *ret_history; /* in the response */
     hf_str *ret_token;   /* the same */
 } hf_page_want;

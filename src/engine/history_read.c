@@ -6,6 +6,7 @@
 #include "engine/core_private.h"
 #include "engine/history_page.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/speculative.h"
 #include "engine/poll.h"
 #include "engine/token.h"
 #include "history/limits.h"
@@ -84,18 +85,19 @@ static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_
     answer_history(core, call, run, want);
 }
 
-/* The rest of what a workflow task was started with: as it was then, whatever has become of the run. */
+/* The remaining events that a workflow task was started with: as the history was then, whatever has happened to the run since. */
 static void answer_task(hf_core *core, hf_call *call, hf_run *run, hf_page page, size_t count_max)
 {
-    const hf_wft *wft = &run->wft;
-    if (page.last > run->event_count) { /* its task went out ahead of a commit that failed */
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "the workflow task of this NextPageToken was taken back");
+    const hf_wft *wft = hf_speculative_started(run) != NULL ? hf_speculative_started(run) : &run->wft;
+    if (page.last > run->event_count) { /* its task was handed out ahead of a commit that failed */
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND,
+                     "the workflow task of this NextPageToken does not exist: its start was never committed");
         return;
     }
     hf_page_want want = {.page = page, .to = page.last, .count_max = count_max};
     if (page.attempt != 0 && wft->state == HF_WFT_STARTED && wft->is_transient && wft->attempt == page.attempt &&
         wft->started_time == page.stamp) {
-        want.extra = hf_wft_transient_events(core, run);
+        want.extra = hf_wft_transient_events(core, run, wft);
     }
     answer_history(core, call, run, want);
 }
@@ -105,7 +107,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     const hf_pb_get_workflow_execution_history_request *request = call->request;
     hf_page page = {.run = run->number, .next = 1};
     if (request->next_page_token.len > 0) {
-        hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* that is how it got here */
+        hf_assert(hf_page_decode(core, request->next_page_token, &page)); /* by_page has decoded it before */
     }
     bool open = hf_run_is_open(run);
     size_t count_max = request->maximum_page_size > 0 ? (size_t)request->maximum_page_size : HF_HISTORY_PAGE_COUNT;
@@ -114,7 +116,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     } else if (wants_close(call)) {
         if (open && request->wait_new_event) {
             park(core, call, run->number);
-        } else if (open) { /* any other event would be taken for the end */
+        } else if (open) { /* the caller would take any event for the last one */
             hf_call_response(core, call);
             hf_call_reply(core, call);
         } else {
@@ -129,7 +131,7 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     }
 }
 
-/* What a long poll waits for is there. */
+/* Whether the event that a long poll waits for is there. */
 static bool has_news(const hf_core *core, const hf_call *call, const hf_run *run)
 {
     const hf_pb_get_workflow_execution_history_request *request = call->request;

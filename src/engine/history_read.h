@@ -1,4 +1,4 @@
-/* Who gets which events of a history; long polls for new ones; descriptions. */
+/* Which events of a history a caller gets; long polls for new events; descriptions. */
 #ifndef HF_ENGINE_HISTORY_READ_H
 #define HF_ENGINE_HISTORY_READ_H
 

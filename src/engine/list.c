@@ -5,7 +5,7 @@
 
 /* ---- In memory ---------------------------------------------------------------------------------------------------------- */
 
-/* Puts a run where it belongs by its number; the oldest falls off the end. */
+/* Inserts a run by its number; if the list is full the oldest run is dropped. */
 static void insert(const hf_run **newest, size_t *count, size_t count_max, const hf_run *run)
 {
     hf_assert(count_max > 0 && *count <= count_max);
@@ -29,10 +29,13 @@ void hf_list_memory(hf_core *core, hf_listing *listing)
     }
     size_t count = 0;
     size_t fitting = 0;
-    /* From the end: what came last is mostly the newest, and is in its place at once. */
+    /* From the end: the run that was added last is mostly the newest, so nothing has to be moved for it. */
     for (hf_node *node = core->runs_all.head.prev; node != &core->runs_all.head; node = node->prev) {
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
-        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0) { /* its row says more, or as little */
+        if (HF_SLOT(run)->loading || HF_SLOT(run)->bad || run->event_count == 0) { /* its row tells as much or more */
+            continue;
+        }
+        if (run->deleting != HF_DELETING_NOT) { /* nobody sees it any more */
             continue;
         }
         listing->unwritten += run->is_written ? 0 : 1;
@@ -70,7 +73,7 @@ static hf_status brief_of_row(hf_op *op, const hf_row *row, hf_arena *arena, hf_
     return hf_run_brief_of_row(op, row->key.a, body, arena, ret_brief);
 }
 
-/* Into the list of those in memory, unless it is one of them. */
+/* Adds a run to the list of those in memory, unless it is one of them. */
 static void merge(hf_pb_admin_run_list *runs, const hf_pb_admin_run *run)
 {
     size_t at = runs->count;
@@ -94,6 +97,8 @@ hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *s
         hf_status status = brief_of_row(&bad, &scan->rows[i], listing->arena, &run);
         if (status == HF_ERR_INVALID) {
             hf_run_brief_damaged(scan->rows[i].key.a, bad.message, listing->arena, &run);
+        } else if (status == HF_ERR_NOT_FOUND) {
+            continue;
         } else if (status != HF_OK) {
             return hf_fail(op, status, "%s", bad.message);
         }

@@ -7,11 +7,11 @@
 
 typedef struct hf_listing {
     int64_t before;   /* numbers below this */
-    size_t count_max; /* at most so many */
+    size_t count_max; /* at most this many */
     hf_arena *arena;
-    bool is_there;             /* memory was looked at */
+    bool is_there;             /* hf_list_memory has been called */
     uint64_t unwritten;        /* runs in memory that have no row */
-    int64_t complete_from;     /* of runs below this number some may be missing */
+    int64_t complete_from;     /* runs below this number may be missing */
     hf_pb_admin_run_list runs; /* newest first */
 } hf_listing;
 
@@ -19,7 +19,7 @@ typedef struct hf_listing {
 void hf_list_memory(hf_core *core, hf_listing *listing);
 /* 2: the request for rows ... */
 hf_store_request hf_list_scan(const hf_listing *listing);
-/* 3: ... and what came of it. Fails: HF_ERR_NOMEM. */
+/* 3: ... and its results. Fails: HF_ERR_NOMEM. */
 hf_status hf_list_rows(hf_op *op, hf_listing *listing, const hf_store_request *scan);
 
 #endif

@@ -1,14 +1,16 @@
-/* Runs and workflow ids that are not in memory: asked of the store, while the calls that need them wait in order (engine-E3). */
+/* Runs and workflow ids that are not in memory: they are read from the store while the calls that need them wait in order (engine-E3). */
 #include "engine/load.h"
 
 #include "base/canary.h"
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/due.h"
+#include "engine/fetch.h"
 #include "engine/filter.h"
 #include "engine/history_read.h"
 #include "engine/input.h"
 #include "engine/matching.h"
+#include "engine/unwritten.h"
 #include "history/limits.h"
 #include "ledger/rows.h"
 
@@ -75,6 +77,8 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
     }
     hf_heap_remove(&core->due, &slot->due);
     HF_VEC_FREE(&core->runs_memory, &slot->unwanted);
+    hf_owned_free(&core->runs_memory, &slot->fetched);
+    hf_unwritten_free(core, slot);
     hf_run_deinit(&core->runs_memory, &slot->run);
     hf_core_free_mem(core, slot, sizeof *slot);
 }
@@ -87,7 +91,6 @@ hf_run *hf_run_add(hf_core *core, int64_t number)
         return NULL;
     }
     hf_list_init(&slot->waiting);
-    hf_list_init(&slot->held);
     hf_list_init(&slot->wanted_as);
     hf_run_init(&core->runs_memory, &slot->run, number);
     if (hf_map_insert(&core->runs, &slot->by_number, number_hash(number)) != HF_OK) {
@@ -141,7 +144,7 @@ void hf_name_bind(hf_name *name, hf_run *run)
     HF_SLOT(run)->name = name;
 }
 
-/* Forgets a run that is not there, or cannot be used. */
+/* Forgets a run that does not exist, or that cannot be used. */
 void hf_run_remove(hf_core *core, hf_run *run)
 {
     hf_assert(hf_list_is_empty(&HF_SLOT(run)->waiting) && hf_list_is_empty(&HF_SLOT(run)->wanted_as));
@@ -185,11 +188,12 @@ static void tell_names(hf_core *core, hf_run *run)
     }
 }
 
-/* A run is there: the calls that waited for it go on, in order. */
+/* A run was loaded: the calls that waited for it go on, in order. */
 static void run_is_here(hf_core *core, hf_run *run)
 {
     hf_assert(HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     HF_SLOT(run)->loading = false;
+    hf_deletion_resume(core, run);
     hf_core_unuse(core, run);
     hf_match_run_loaded(core, run);
     for (size_t i = 0; i < HF_SLOT(run)->unwanted.count; i++) {
@@ -198,12 +202,13 @@ static void run_is_here(hf_core *core, hf_run *run)
     HF_SLOT(run)->unwanted.count = 0;
     tell_names(core, run);
     hf_node *node = NULL;
-    while (core->status == HF_OK && (node = hf_list_pop_front(&HF_SLOT(run)->waiting)) != NULL) {
+    while (core->status == HF_OK && HF_SLOT(run)->fetch_id == 0 &&
+           (node = hf_list_pop_front(&HF_SLOT(run)->waiting)) != NULL) {
         hf_input_run(core, HF_CONTAINER(node, hf_call, link), run);
     }
 }
 
-/* A record that does not check stops this run, and nothing else (D4). core->op says why. */
+/* A damaged record stops this run, and nothing else (D4). core->op says why. */
 static void run_is_bad(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
@@ -212,9 +217,39 @@ static void run_is_bad(hf_core *core, hf_run *run)
     hf_heap_remove(&core->due, &HF_SLOT(run)->due);
     char why[HF_MESSAGE_LEN_MAX];
     (void)snprintf(why, sizeof why, "%s", core->op.message);
-    fail_waiting(core, &HF_SLOT(run)->waiting, HF_ERR_STORE, why);
-    tell_names(core, run);
     hf_core_unuse(core, run);
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_pop_front(&HF_SLOT(run)->waiting)) != NULL) {
+        hf_call *call = HF_CONTAINER(node, hf_call, link);
+        if (call->method == HF_METHOD_DELETE_WORKFLOW_EXECUTION && !hf_deletion_asks(call)) {
+            hf_input_run(core, call, run); /* the only call that a damaged run takes */
+        } else {
+            hf_call_fail(core, call, HF_ERR_STORE, "%s", why);
+        }
+    }
+    tell_names(core, run);
+}
+
+/* All of its rows that are needed are here, or cannot be used. */
+static void run_was_read(hf_core *core, hf_run *run, hf_status status)
+{
+    if (status == HF_OK) {
+        hf_due_at(core, run, hf_run_next_due(run));
+        run_is_here(core, run);
+    } else if (core->status == HF_OK) {
+        run_is_bad(core, run);
+    }
+}
+
+static void read_first(hf_core *core, hf_run *run)
+{
+    hf_read *read = hf_read_new(core, HF_READ_FIRST, HF_TABLE_HISTORY);
+    if (read != NULL) {
+        read->run = run;
+        read->request.verb = HF_STORE_GET;
+        read->request.key = (hf_key){.a = run->number, .b = 1};
+        hf_read_submit(core, read);
+    }
 }
 
 static void run_read(hf_core *core, hf_read *read)
@@ -238,15 +273,22 @@ static void run_read(hf_core *core, hf_read *read)
         return;
     }
     hf_status status = hf_run_row_read(&core->op, &core->runs_memory, run, read->request.value);
-    if (status == HF_OK) {
-        hf_due_at(core, run, hf_run_next_due(run));
-        run_is_here(core, run);
+    if (status == HF_OK && run->is_unlearned) {
+        read_first(core, run);
         return;
     }
-    if (core->status != HF_OK) {
-        return;
-    }
-    run_is_bad(core, run);
+    run_was_read(core, run, status);
+}
+
+/* The first event of a run of an earlier version is here. */
+static void first_read(hf_core *core, const hf_read *read)
+{
+    hf_run *run = read->run;
+    hf_row row = {read->request.key, read->request.value};
+    hf_status status = read->request.found ? hf_run_row_learn(&core->op, &core->runs_memory, run, &row)
+                                           : hf_fail(&core->op, HF_ERR_INVALID, "run %lld: its first event is missing",
+                                                     (long long)run->number);
+    run_was_read(core, run, status);
 }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------------- */
@@ -312,7 +354,7 @@ static void name_is_here(hf_core *core, hf_name *name)
 
 static void name_try(hf_core *core, hf_name *name, int64_t number);
 
-/* The next run that may have the name: those in memory's part of the index first, since they are newer (ledger-N2). */
+/* Looks for the next run that may have the name: first in the part of the index that is in memory, whose runs are newer (ledger-N2). */
 static void name_search(hf_core *core, hf_name *name)
 {
     hf_assert(name->loading && !name->fresh);
@@ -331,6 +373,7 @@ static void name_search(hf_core *core, hf_name *name)
         return;
     }
     read->name = name;
+    name->deletes = core->index.deletes;
     read->request.key = (hf_key){.a = hash};
     read->request.key_end = (hf_key){.a = hash, .b = name->below};
     read->request.backwards = true;
@@ -340,6 +383,9 @@ static void name_search(hf_core *core, hf_name *name)
 
 static bool has_name(const hf_run *run, const hf_name *name)
 {
+    if (run->is_nameless) {
+        return false;
+    }
     hf_str ns = hf_owned_str(&run->namespace);
     hf_str id = hf_owned_str(&run->workflow_id);
     hf_str text = hf_owned_str(&name->text);
@@ -347,10 +393,45 @@ static bool has_name(const hf_run *run, const hf_name *name)
            memcmp(text.data + ns.len + 1, id.data, id.len) == 0;
 }
 
-/* A run that the index names is here. */
+/* A run that the index gives for this name was loaded. */
+/* While the name was looked for, a run of it began that is newer than what was found. */
+static void name_is_newer(hf_core *core, hf_name *name)
+{
+    hf_run *run = hf_run_find(core, name->newer);
+    name->newer = 0;
+    if (run == NULL || HF_SLOT(run)->loading || HF_SLOT(run)->bad) { /* it has left memory: the index has it by now */
+        name->in_table = false;
+        name->below = INT64_MAX;
+        name_search(core, name);
+        return;
+    }
+    name->loading = false;
+    hf_name_bind(name, run);
+    name_is_here(core, name);
+}
+
+void hf_name_succeed(hf_core *core, hf_run *run)
+{
+    hf_name *name = hf_name_add(core, hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id));
+    if (name == NULL) {
+        return;
+    }
+    name->fresh = false;
+    if (name->loading) {
+        name->newer = run->number;
+        return;
+    }
+    name->bad_run = 0;
+    hf_name_bind(name, run);
+}
+
 static void name_check(hf_core *core, hf_name *name, hf_run *run)
 {
-    if (HF_SLOT(run)->bad) { /* nobody can tell whose it is: the hash says */
+    if (name->newer != 0) {
+        name_is_newer(core, name);
+        return;
+    }
+    if (HF_SLOT(run)->bad) { /* its name cannot be compared: the equal hash decides */
         name->loading = false;
         name->bad_run = run->number;
         name_is_here(core, name);
@@ -381,6 +462,18 @@ static void name_try(hf_core *core, hf_name *name, int64_t number)
     }
 }
 
+hf_run *hf_name_current(hf_core *core, hf_str namespace_, hf_str workflow_id)
+{
+    char text[HF_NAME_TEXT_LEN];
+    size_t len = 0;
+    if (hf_name_text(namespace_, workflow_id, text, &len) != HF_OK) {
+        return NULL;
+    }
+    hf_str name_text = hf_str_of_len(text, len);
+    const hf_name *name = name_find(core, name_text, (uint64_t)hf_name_hash(&core->index, name_text));
+    return name != NULL ? name->run : NULL;
+}
+
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
 {
     hf_name *name = hf_name_add(core, namespace_, workflow_id);
@@ -402,16 +495,26 @@ hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id)
 static void name_read(hf_core *core, hf_read *read)
 {
     hf_name *name = read->name;
-    if (read->request.row_count > 0) {
-        name_try(core, name, read->request.rows[0].key.b);
+    int64_t number = read->request.row_count > 0 ? read->request.rows[0].key.b : 0;
+    if (name->newer != 0) {
+        name_is_newer(core, name);
+    } else if (number != 0 && name->deletes != core->index.deletes) { /* this row may be gone by now */
+        HF_PROBE(core, HF_PROBE_NAME_STALE);
+        name_search(core, name);
+    } else if (number != 0 && hf_names_is_gone(&core->index, (int64_t)name->by_text.hash, number)) { /* ledger-N1 */
+        HF_PROBE(core, HF_PROBE_NAME_GONE);
+        name->below = number;
+        name_search(core, name);
+    } else if (number != 0) {
+        name_try(core, name, number);
     } else {
-        name->loading = false; /* nobody has it */
+        name->loading = false; /* no run has it */
         name_is_here(core, name);
     }
     hf_name_drop(core, name);
 }
 
-/* The store cannot read its own pages: that stops those who asked and nobody else, where it is known who they are (D4). */
+/* The store cannot read its own pages. If it is known which run or calls need them, that fails only those (D4). False: it is not. */
 static bool is_of_one(hf_core *core, hf_read *read)
 {
     (void)hf_fail(&core->op, HF_ERR_INVALID, "%s", read->request.op.message);
@@ -425,14 +528,23 @@ static bool is_of_one(hf_core *core, hf_read *read)
         }
         return true;
     }
+    case HF_READ_FIRST:
+        run_is_bad(core, read->run);
+        return true;
     case HF_READ_NAME:
         HF_PROBE(core, HF_PROBE_BAD_RECORD);
         read->name->loading = false;
         fail_waiting(core, &read->name->waiting, HF_ERR_STORE, read->request.op.message);
         hf_name_drop(core, read->name);
         return true;
-    case HF_READ_HISTORY: /* which also waits for a commit: it is in that batch's list already */
+    case HF_READ_HISTORY: /* the call also waits for a commit: it is in that batch's list already */
         hf_history_failed(core, read->call, read->request.op.message);
+        return true;
+    case HF_READ_EVENT:
+        hf_fetch_failed(core, read);
+        return true;
+    case HF_READ_DELETION:
+        hf_deletion_failed(core, read->deletion, read->request.op.message);
         return true;
     case HF_READ_TASKS:
     case HF_READ_DUE:
@@ -461,12 +573,18 @@ void hf_load_done(hf_core *core, hf_read *read)
         HF_SLOT(read->run)->wanted_by = NULL;
         run_read(core, read);
         if (queue != NULL) {
-            hf_queue_mark(core, queue); /* the task may have been another's by now */
+            hf_queue_mark(core, queue); /* the run may not have had the task any more */
         }
         return;
     }
+    case HF_READ_FIRST:
+        first_read(core, read);
+        return;
     case HF_READ_HISTORY:
         hf_history_rows_read(core, read);
+        return;
+    case HF_READ_EVENT:
+        hf_fetch_done(core, read);
         return;
     case HF_READ_TASKS:
         hf_match_tasks_read(core, read);
@@ -476,6 +594,9 @@ void hf_load_done(hf_core *core, hf_read *read)
         return;
     case HF_READ_FILTER:
         hf_filter_rows_read(core, read);
+        return;
+    case HF_READ_DELETION:
+        hf_deletion_rows_read(core, read->deletion, read);
         return;
     }
 }

@@ -18,9 +18,11 @@ struct hf_name {
     hf_run *run;       /* the current one, when it is in memory */
     bool loading;      /* it is being looked for */
     bool fresh;        /* nobody has looked for it yet */
-    int64_t bad_run;   /* the run that is found cannot be read; 0 = fine */
-    bool in_table;     /* loading: no run in memory's part of the index, now the table is asked */
+    int64_t bad_run;   /* the run that was found cannot be read; 0 = none */
+    bool in_table;     /* loading: the part of the index in memory has no more runs, the table is read */
+    uint64_t deletes;  /* hf_names.deletes when the table was asked */
     int64_t below;     /* loading: runs from this number on have another name */
+    int64_t newer;     /* loading: a run that began meanwhile is the current one; 0 = none did */
     hf_list waiting;   /* calls */
 };
 
@@ -28,10 +30,13 @@ struct hf_name {
 typedef enum hf_read_kind {
     HF_READ_NAME,
     HF_READ_RUN,
+    HF_READ_FIRST, /* the first event of a run whose row is of an earlier version */
     HF_READ_HISTORY,
+    HF_READ_EVENT,
     HF_READ_TASKS,
     HF_READ_DUE,
-    HF_READ_FILTER
+    HF_READ_FILTER,
+    HF_READ_DELETION /* for a run that is being deleted */
 } hf_read_kind;
 
 typedef struct hf_read {
@@ -39,13 +44,14 @@ typedef struct hf_read {
     hf_node link; /* of core->reads */
     hf_arena arena;
     hf_read_kind kind;
-    hf_name *name;     /* NAME */
-    hf_run *run;       /* RUN */
-    hf_queue *queue;   /* TASKS */
-    hf_call *call;     /* HISTORY */
-    int64_t to;        /* HISTORY: last event in rows */
-    hf_page_want want; /* HISTORY */
-    hf_owned tail;     /* HISTORY: what comes behind those in the table */
+    hf_name *name;         /* NAME */
+    hf_run *run;           /* RUN, FIRST, EVENT */
+    hf_queue *queue;       /* TASKS */
+    hf_call *call;         /* HISTORY */
+    hf_deletion *deletion; /* DELETION */
+    int64_t to;            /* HISTORY: last event in rows */
+    hf_page_want want;     /* HISTORY */
+    hf_owned tail;         /* HISTORY: the events after those in the table */
 } hf_read;
 
 hf_run *hf_run_find(hf_core *core, int64_t number);
@@ -56,9 +62,13 @@ hf_run *hf_run_create(hf_core *core);               /* with the next number */
 void hf_run_remove(hf_core *core, hf_run *run);     /* from memory */
 hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
+/* The run that this id leads to as far as memory knows, or one that is being deleted; NULL = unknown, or none. */
+hf_run *hf_name_current(hf_core *core, hf_str namespace_, hf_str workflow_id);
 hf_name *hf_name_get(hf_core *core, hf_str namespace_, hf_str workflow_id); /* known, or loading */
-void hf_name_drop(hf_core *core, hf_name *name);                            /* when it says nothing any more */
-void hf_name_bind(hf_name *name, hf_run *run); /* its current one; to each its other, whatever they had before */
+void hf_name_drop(hf_core *core, hf_name *name);                            /* if no run or call needs it */
+void hf_name_bind(hf_name *name, hf_run *run); /* `run` becomes its current run; old bindings of both end */
+/* The run follows the one that was the current run of its id. */
+void hf_name_succeed(hf_core *core, hf_run *run);
 void hf_load_done(hf_core *core, hf_read *read);
 hf_read *hf_read_new(hf_core *core, hf_read_kind kind, hf_table table);
 void hf_read_submit(hf_core *core, hf_read *read);

@@ -1,4 +1,4 @@
-/* The loop: one thread that decides, one that commits (the store's queue), and everybody else who asks.
+/* The loop: one thread that decides, one that commits (the store's queue), and the threads of the callers.
  *
  *     callers --submit--> inbox --+                                   +--> done: callers are answered
  *                                 v                                   |
@@ -6,20 +6,21 @@
  *                                                         |           |
  *               store thread:                             +-> commit -+      while it commits, the next is decided
  *
- * A batch is sealed as soon as the store is free: one input when little happens, thousands when much does. Only workflow code
- * of this process that runs right now is waited for, and no longer than HOLD_BACK. A batch that is full takes no more calls: they
- * wait where they are, with their callers.
+ * A batch is sealed as soon as the store is free: one input when little happens, thousands when much does. It is held
+ * back, for at most HOLD_BACK, only for workflow code of this process that runs right now. A batch that is full takes no more calls:
+ * they stay in the inbox.
  *
  * engine-L1  The core is touched by the engine thread alone. Callers and the store thread only push to `inbox`, under its lock.
- * engine-L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; who pushes then rings once.
- *     While a commit is on its way nothing can be committed anyway: then it naps, and only the store (or the end of the nap)
+ * engine-L2  The engine thread sleeps only after it saw the inbox empty, and says so under the lock; the next push rings once.
+ *     While a commit is under way nothing else can be committed: then it naps, and only the store (or the end of the nap)
  *     wakes it; calls gather meanwhile and cost their callers no system call.
  * engine-L3  After a failed step the core is replaced by one opened from the store, as soon as that can be done; until then every
- *     call answers HF_ERR_AGAIN or HF_ERR_FULL. After a commit whose outcome nobody knows the service stays stopped (D7): every call answers
+ *     call answers HF_ERR_UNAVAILABLE or HF_ERR_FULL. After a commit whose outcome is unknown the service stays stopped (D7): every call answers
  *     HF_ERR_STORE. */
 #include "engine/core_private.h"
 
 #include "engine/loop_private.h"
+#include "time/zone.h"
 
 #include <stdio.h>
 
@@ -29,19 +30,19 @@ enum {
     CALLS_WHEN_LATE = 16 /* the same while deadlines wait */
 };
 
-/* A checkpoint is asked for every so many commits; the store makes one when its log is long enough. */
+/* Commits after which a checkpoint is requested; the store makes one if its log is long enough. */
 #define CHECKPOINT_COMMITS 8
 
-/* A batch whose workflow tasks are with workers of this process is held back for so long (ns): workflow code takes
- * microseconds, a flush hundreds of them, and an answer that comes with the batch saves one. */
+/* How long (ns) a batch is held back whose workflow tasks are with workers of this process. Workflow code takes microseconds, a
+ * flush hundreds of them, and an answer that gets into the same batch saves a flush. */
 #define HOLD_BACK 100000
 
-/* Longest nap (ns) while a commit is on its way: workflow tasks that go out early wait so long for nothing. */
+/* Longest nap (ns) while a commit is under way: workflow tasks that may be handed out ahead of their commit wait up to this long. */
 #define NAP 60000
 
-/* Longest sleep (ns) while a deadline by the wall clock is to come. That clock may be set forward meanwhile, and while a machine is
- * suspended it goes on alone: what is due by then is no later than this. (Simulated time passes from look to look: shorter ones
- * make a year of it long.) */
+/* Longest sleep (ns) before a deadline by the wall clock. That clock may be set forward meanwhile, and it alone goes on while the
+ * machine is suspended: a deadline then fires at most this much too late. (Simulated time advances by one sleep at a time, so a
+ * shorter sleep makes a simulated year slow.) */
 #define WALL_LOOK INT64_C(10000000000)
 
 static hf_clock clock_of(hf_engine *engine)
@@ -51,7 +52,7 @@ static hf_clock clock_of(hf_engine *engine)
 
 /* ---- The inbox ------------------------------------------------------------------------------------------------------- */
 
-/* Under the lock, which it lets go. */
+/* Called with the lock held; releases it. */
 static void unlock_and_ring(hf_engine *engine, bool from_store)
 {
     bool ring = engine->asleep || (from_store && engine->napping);
@@ -94,8 +95,7 @@ static void submit(hf_service *service, hf_call *call)
     unlock_and_ring(engine, false); /* from here on the call may be done, and the engine closed */
     hf_point_let_go(env);
     if (closing) {
-        call->status = HF_ERR_CLOSED;
-        (void)snprintf(call->message, sizeof call->message, "the service is closed");
+        hf_call_set_failure(call, HF_ERR_CLOSED, "the service is closed");
         call->done(call);
     }
 }
@@ -109,7 +109,7 @@ static void drop_post(hf_engine *engine, hf_post *item)
     hf_latch_open(engine->env, &HF_CONTAINER(item, hf_ask, post)->done);
 }
 
-/* After the engine thread has ended nobody reads: then the message is dropped here. */
+/* After the engine thread has ended no thread reads the message: then it is dropped here. */
 void hf_loop_post(hf_engine *engine, hf_post *item)
 {
     hf_spin_lock(&engine->lock);
@@ -132,7 +132,7 @@ static hf_post *new_post(hf_engine *engine, hf_post_kind kind, size_t extra)
     return item;
 }
 
-/* Without memory for the message the poll ends by its own deadline. */
+/* If there is no memory for the message, the poll ends by its own deadline. */
 static void cancel(hf_service *service, uint64_t number)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
@@ -143,7 +143,7 @@ static void cancel(hf_service *service, uint64_t number)
     }
 }
 
-/* Without memory for the message the task's timeout does the same, later. */
+/* If there is no memory for the message, the task's timeout does the same, later. */
 static void unwanted(hf_service *service, hf_str task_token)
 {
     hf_engine *engine = (hf_engine *)(void *)service;
@@ -165,7 +165,7 @@ typedef struct hf_taken {
     bool closing;
 } hf_taken;
 
-/* Sleeps until somebody pushes, or in a nap until the store does; not when there is something to do already. */
+/* Sleeps until a thread pushes something, or in a nap until the store does; returns at once if there is something to do. */
 static void wait_for_work(hf_engine *engine, hf_instant deadline, bool nap)
 {
     hf_spin_lock(&engine->lock);
@@ -193,8 +193,8 @@ static bool is_full(const hf_engine *engine)
     return engine->stopped == HF_OK && hf_core_is_full(engine->core);
 }
 
-/* Calls come in portions, so that a batch is sealed when the store is free and not behind thousands of them; in small ones
- * while deadlines that have come are waiting: what is due is late already. */
+/* Calls are taken in portions, so that a batch is sealed when the store is free and not after thousands of calls. While deadlines
+ * that have come wait to be fired the portions are small, because those are late already. */
 static int portion(const hf_engine *engine, hf_clock now)
 {
     if (is_full(engine)) {
@@ -221,7 +221,7 @@ static void take(hf_engine *engine, hf_taken *taken, int calls_max)
     hf_spin_unlock(&engine->lock);
 }
 
-/* Calls that the batch had no room for are the next ones again. */
+/* Puts calls that the batch had no room for back to the front of the inbox. */
 static void put_back(hf_engine *engine, hf_taken *taken)
 {
     hf_node *node = NULL;
@@ -299,20 +299,22 @@ static void take_post(hf_engine *engine, hf_post *item, hf_clock now)
         break;
     case HF_POST_ASK:
         hf_loop_answer(engine, HF_CONTAINER(item, hf_ask, post));
-        return; /* its owner's memory */
+        return; /* the asking thread owns the memory */
     }
     engine->env->ops->release(engine->env, item, item->len);
 }
 
-static void refuse(hf_engine *engine, hf_call *call)
+static void refuse(hf_engine *engine, hf_call *call, hf_clock now)
 {
     hf_assert(engine->stopped != HF_OK); /* engine-L3 */
-    call->status = engine->stopped;
-    (void)snprintf(call->message, sizeof call->message, "%s", engine->why);
+    hf_call_set_failure(call, engine->stopped, engine->why);
+    if (engine->waits && engine->try_at > now.mono) {
+        call->retry_after.ns = engine->try_at - now.mono;
+    }
     call->done(call);
 }
 
-/* Its answers may still come in time. */
+/* Whether the open batch waits a moment longer, for answers to its workflow tasks. */
 static bool is_held_back(hf_engine *engine, hf_clock now)
 {
     if (!hf_core_is_ahead(engine->core) || hf_core_is_committing(engine->core) || engine->is_closing ||
@@ -349,6 +351,25 @@ static void commit_if_free(hf_engine *engine, hf_clock now)
     }
 }
 
+/* The rules of time zones that inputs wait for. A zone is asked for once; its file is small, and mostly in the page cache. */
+static void give_zones(hf_engine *engine, hf_clock now)
+{
+    hf_str wanted = {0};
+    while (hf_core_zone_wanted(engine->core, &wanted)) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_arena arena;
+        hf_arena_init(&arena, engine->core_options.memory);
+        hf_str bytes = {0};
+        hf_str name = hf_arena_copy(&arena, wanted);
+        if (hf_zone_read(&op, engine->env, HF_ZONE_FOLDER, name, &arena, &bytes) != HF_OK) {
+            bytes = HF_STR(""); /* the call is told that there is no such zone */
+        }
+        hf_core_zone(engine->core, name, bytes, now);
+        hf_arena_deinit(&arena);
+    }
+}
+
 static void step(hf_engine *engine, hf_taken *taken)
 {
     hf_clock now = clock_of(engine);
@@ -363,7 +384,7 @@ static void step(hf_engine *engine, hf_taken *taken)
         hf_assert(call->number > engine->calls_taken); /* in the order in which they came */
         engine->calls_taken = call->number;
         if (engine->stopped != HF_OK) {
-            refuse(engine, call);
+            refuse(engine, call, now);
         } else {
             hf_core_call(engine->core, call, now);
         }
@@ -378,6 +399,7 @@ static void step(hf_engine *engine, hf_taken *taken)
         return;
     }
     hf_core_tick(engine->core, now);
+    give_zones(engine, now);
     hf_core_release(engine->core);
     if (hf_core_status(engine->core) == HF_OK) {
         commit_if_free(engine, now);
@@ -402,7 +424,7 @@ static void engine_main(void *arg)
         take(engine, &taken, portion(engine, now));
         step(engine, &taken);
         if (taken.closing && !taken.more && engine->requests_out == 0) {
-            break; /* what was decided has been committed, and its callers told */
+            break; /* all decisions are committed and their callers answered */
         }
     }
     hf_list left;

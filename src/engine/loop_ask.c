@@ -1,4 +1,4 @@
-/* Questions of tools to a running engine, from threads that block until they have the answer. */
+/* Requests of tools to a running engine, from threads that block until they have the answer. */
 #include "engine/loop_private.h"
 
 #include "engine/list.h"
@@ -74,9 +74,9 @@ hf_status hf_engine_list(hf_op *op, hf_service *service, int64_t before, size_t 
     hf_listing listing = {.before = before, .count_max = count_max, .arena = arena};
     hf_ask ask = {.post = {.kind = HF_POST_ASK}, .runs = &listing};
     hf_loop_post(engine, &ask.post);
-    hf_latch_wait(engine->env, &ask.done); /* first: what leaves memory afterwards is in the rows by then */
+    hf_latch_wait(engine->env, &ask.done); /* memory first: a run that leaves it afterwards is in the rows by then */
     if (!listing.is_there) {
-        return hf_fail(op, HF_ERR_AGAIN, "the runs cannot be listed at the moment: %s",
+        return hf_fail(op, HF_ERR_UNAVAILABLE, "the runs cannot be listed at the moment: %s",
                        ask.why[0] != '\0' ? ask.why : "the service is being closed");
     }
     hf_direct direct = {.request = hf_list_scan(&listing)};

@@ -7,7 +7,7 @@
 #include "engine/core_private.h"
 #include "engine/engine.h"
 
-/* What can be pushed. */
+/* Messages to the engine thread, besides calls. */
 typedef enum hf_post_kind { HF_POST_CANCEL, HF_POST_UNWANTED, HF_POST_ASK } hf_post_kind;
 
 typedef struct hf_post {
@@ -18,12 +18,12 @@ typedef struct hf_post {
     size_t token_len;
 } hf_post;
 
-/* A question that the engine thread answers to a thread that blocks. */
+/* A request that the engine thread answers while the asking thread blocks. */
 typedef struct hf_ask {
     hf_post post;
-    hf_engine_stats *stats;       /* what it wants to know ... */
-    struct hf_listing *runs;      /* ... or this */
-    char why[HF_MESSAGE_LEN_MAX]; /* there is no core to ask; empty = there is, or nobody can say */
+    hf_engine_stats *stats;       /* to fill with figures ... */
+    struct hf_listing *runs;      /* ... or runs to list */
+    char why[HF_MESSAGE_LEN_MAX]; /* why there is no core to ask; empty = there is one, or the service closes */
     hf_latch done;
 } hf_ask;
 
@@ -39,8 +39,8 @@ typedef struct hf_engine {
     hf_thread *thread;
     uint64_t reopened;
     uint64_t calls_taken;  /* number of the last call that was given to the core */
-    hf_list cancels_early; /* hf_post: of calls that were not */
-    bool is_closing;       /* what the engine thread knows of `closing` */
+    hf_list cancels_early; /* hf_post: cancels of calls that were not given to it yet */
+    bool is_closing;       /* the engine thread's copy of `closing` */
     int64_t held_since;    /* mono ns; 0 = no batch is held back */
     unsigned commits_since_checkpoint;
     hf_store_request checkpoint;
@@ -51,18 +51,18 @@ typedef struct hf_engine {
     int broken_soon;     /* cores that broke soon after that, in a row */
     bool waits;          /* while stopped: another core is opened ... */
     int64_t try_at;      /* ... at this time (mono ns) ... */
-    int64_t try_pause;   /* ... and if that fails after so long again (ns); 0 = it was not tried yet */
+    int64_t try_pause;   /* ... and if that fails again after this pause (ns); 0 = it was not tried yet */
     char why[HF_MESSAGE_LEN_MAX];
 
-    hf_spin lock;        /* for what follows */
+    hf_spin lock;        /* protects what follows */
     uint64_t calls;      /* submitted: their numbers */
     hf_list calls_in;    /* hf_call */
     hf_list posts;       /* hf_post */
     hf_list completions; /* hf_store_request */
-    bool asleep;         /* anybody who pushes rings */
+    bool asleep;         /* every push rings */
     bool napping;        /* only the store rings */
     bool closing;
-    bool ended; /* nobody takes from here any more */
+    bool ended; /* the engine thread has ended: nothing is taken from here any more */
     hf_word word;
 } hf_engine;
 

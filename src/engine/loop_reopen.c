@@ -1,10 +1,10 @@
 /* The core is broken: another one is opened from the store, on the engine thread (engine-L3 in loop.c).
  *
- * What is missing for that may come back, memory above all. Then calls are answered with HF_ERR_AGAIN (HF_ERR_FULL for a full
- * disk), and it is tried again after a pause that grows. So it is with cores that break one after the other as soon as they were
- * opened: whatever is the matter (a full disk that due timers have to be written to, a page that cannot be read) is still
- * there. What cannot get better by itself, a damaged store or one that does not know what it has, stops the service until the
- * file is opened anew. */
+ * If the opening fails for a reason that may pass, lack of memory above all, calls are answered with HF_ERR_UNAVAILABLE (HF_ERR_FULL for
+ * a full disk), and the opening is tried again after a pause that grows. The same happens if cores break one after the other soon
+ * after they were opened: then the cause (a full disk that due timers have to be written to, a page that cannot be read) is still
+ * there. A cause that does not pass by itself, such as a damaged store or one that does not know the outcome of a commit, stops the
+ * service until the file is opened anew. */
 #include "engine/loop_private.h"
 
 #include "base/fields.h"
@@ -13,9 +13,10 @@
 #include <stdio.h>
 
 #define PAUSE_FIRST INT64_C(10000000) /* ns before the second try */
-#define PAUSE_MAX INT64_C(1000000000) /* ns: nobody waits much longer than the memory was away */
+#define PAUSE_MAX INT64_C(1000000000) /* ns: calls fail at most this much longer than the cause lasts */
 
-/* Openings at once of cores that break within PAUSE_MAX: calls on a full disk may each break one, and go on at once when there is room. */
+/* How many cores in a row that break within PAUSE_MAX are replaced without a pause: on a full disk every call may break a core, and
+ * calls should succeed as soon as there is room. */
 enum { BROKEN_SOON_MAX = 64 };
 
 static void log_reopen(hf_engine *engine, const char *event)
@@ -83,9 +84,9 @@ static void wait_a_while(hf_engine *engine, hf_clock now, hf_status status, cons
 {
     bool first = engine->try_pause == 0;
     char said[HF_MESSAGE_LEN_MAX];
-    (void)snprintf(said, sizeof said, "the service starts over as soon as it can, try again: %.400s", why);
-    memcpy(engine->why, said, sizeof said); /* of which `why` may be a part */
-    engine->stopped = status == HF_ERR_FULL ? HF_ERR_FULL : HF_ERR_AGAIN;
+    (void)snprintf(said, sizeof said, "the service is being restarted, try again: %.400s", why);
+    memcpy(engine->why, said, sizeof said); /* `why` may point into engine->why */
+    engine->stopped = status == HF_ERR_FULL ? HF_ERR_FULL : HF_ERR_UNAVAILABLE;
     engine->waits = true;
     engine->try_pause = first ? PAUSE_FIRST : engine->try_pause * 2;
     engine->try_pause = engine->try_pause < PAUSE_MAX ? engine->try_pause : PAUSE_MAX;

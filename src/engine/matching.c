@@ -3,10 +3,10 @@
  * Tasks that become ready and polls that come in a step wait in their queue, and at the end of the step, in hf_match_all, they meet. A
  * task that meets a poll at once is started in the same step and never written anywhere but in its run. One that waits is in memory
  * with its run. When the run is dropped from memory, its task is a row of the task table (spill.c); such rows are
- * read back a page at a time when somebody polls (`cold`), and their runs are loaded, which brings the task back here.
+ * read back a page at a time when a worker polls (`cold`), and their runs are loaded, which brings the task back here.
  *
  * Order is by a number that every task gets when it begins to wait. A poll takes the oldest task in memory; if older ones are
- * on disk it also sets their loading off, so that none waits for ever. */
+ * on disk it also starts to load their runs, so that none waits for ever. */
 #include "engine/matching.h"
 
 #include "base/canary.h"
@@ -14,12 +14,15 @@
 #include "engine/cursor.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/query.h"
+#include "engine/machines/speculative.h"
 #include "engine/poll.h"
 #include "engine/suspect.h"
+#include "engine/unwritten.h"
 #include "history/limits.h"
 #include "ledger/rows.h"
 
-#define COLD_LOADS_MAX 64 /* runs that one poll sets loading */
+#define COLD_LOADS_MAX 64 /* runs that are loaded for one poll */
 #define TIDY_LOOKS_MAX 64 /* queues looked at between two steps */
 
 /* ---- The queues ------------------------------------------------------------------------------------------------------ */
@@ -69,7 +72,7 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     return queue;
 }
 
-/* The text of a queue; false: that is no name, and the core is broken. */
+/* The text of a queue; false: a name is too long, and the core is broken. */
 static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, char *text, size_t *ret_len)
 {
     hf_assert(kind == 'w' || kind == 'a');
@@ -130,8 +133,8 @@ static void use(hf_core *core, hf_queue *queue)
     hf_list_push_back(&core->queues_all, &queue->all_link);
 }
 
-/* A queue where nobody waits says nothing that the task table does not say as well: who names it next makes it again, and
- * looks there. So what is kept is what was used lately, and some more. */
+/* A queue without waiting tasks and polls holds nothing that is not in the task table, too: it can be freed, and is made again from
+ * the table when it is next used. Unused queues are kept for queue_span, or less if there are more than queues_max queues. */
 void hf_queues_tidy(hf_core *core)
 {
     hf_node *node = NULL;
@@ -170,10 +173,14 @@ int64_t hf_order_next(hf_core *core)
 
 static void start(hf_core *core, hf_task *task, hf_call *call)
 {
-    hf_assert(task->queue == NULL && !task->is_last); /* it waits no more */
+    hf_assert(task->queue == NULL && !task->is_last); /* it is in no queue any more */
     hf_run *run = task->run;
     hf_core_use(core, run);
-    if (task->scheduled_id == 0) {
+    if (task->is_query) {
+        hf_query_start(core, task, call);
+    } else if (task->is_speculative) {
+        hf_speculative_start(core, run, call);
+    } else if (task->scheduled_id == 0) {
         hf_wft_start(core, run, call);
     } else {
         hf_activity *activity = hf_run_activity(run, task->scheduled_id);
@@ -182,7 +189,7 @@ static void start(hf_core *core, hf_task *task, hf_call *call)
     }
 }
 
-/* Workers of this process get nothing while one of them has a suspect (suspect.c). */
+/* Workers of this process get no task while one of them has a suspect (suspect.c). */
 static bool may_have_task(hf_core *core, const hf_call *call)
 {
     bool may = core->alone.run == 0 || !call->in_process;
@@ -205,7 +212,7 @@ static hf_call *take_poll(hf_core *core, hf_queue *queue)
     return NULL;
 }
 
-/* By order; nearly always the last. */
+/* Inserts by order; nearly always at the end. */
 static void insert(hf_queue *queue, hf_task *task)
 {
     hf_assert(task->run != NULL);
@@ -256,7 +263,7 @@ void hf_match_remove(hf_core *core, hf_task *task)
 
 /* ---- Polls ----------------------------------------------------------------------------------------------------------- */
 
-/* Older tasks are on disk: their runs are fetched. */
+/* Older tasks are on disk: their runs are loaded. */
 static void fetch_cold(hf_core *core, hf_queue *queue)
 {
     hf_node *first = hf_list_first(&queue->tasks);
@@ -274,7 +281,7 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
         hf_core_free_mem(core, cold, sizeof *cold);
         const hf_run *run = hf_run_find(core, number);
         if (run != NULL) {
-            HF_PROBE(core, HF_PROBE_COLD_TASK_STALE); /* in memory: so is its task, if it still has it */
+            HF_PROBE(core, HF_PROBE_COLD_TASK_STALE); /* its run is in memory, with the task if it still has it */
             continue;
         }
         HF_PROBE(core, HF_PROBE_COLD_TASK);
@@ -298,7 +305,8 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     }
 }
 
-/* Tasks meet polls, oldest with first come. Runs on disk whose tasks are older are fetched, so that none waits for ever. */
+/* Gives the oldest task to the poll that came first, and so on. Runs on disk whose tasks are older are loaded, so that none waits for
+ * ever. */
 static void pump(hf_core *core, hf_queue *queue)
 {
     if (queue->suspect_count > 0 && queue->poll_count > 0) {
@@ -310,17 +318,24 @@ static void pump(hf_core *core, hf_queue *queue)
     while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
         hf_call *call = take_poll(core, queue);
         if (call == NULL) {
-            break; /* a suspect is in hand */
+            break; /* a worker has a suspect */
         }
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_core_reset_scratch(core);
         hf_match_remove(core, task);
         start(core, task, call);
     }
+    /* While a worker has a suspect, tasks and polls wait beside each other. The polls that are left may take what is younger on disk. */
+    if (core->status == HF_OK && queue->task_count == 0 && queue->poll_count > queue->loads &&
+        !hf_list_is_empty(&queue->cold)) {
+        fetch_cold(core, queue);
+    }
 }
 
 void hf_match_all(hf_core *core)
 {
+    hf_unwritten_settle(core);
+    hf_assert(hf_list_is_empty(&core->unsettled) || core->status != HF_OK); /* engine-Q1 */
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_pop_front(&core->queues_marked)) != NULL) {
         pump(core, HF_CONTAINER(node, hf_queue, marked_link));
@@ -340,9 +355,13 @@ void hf_queue_shut(hf_core *core, hf_queue *queue)
     for (hf_node *node = queue->tasks.head.next; core->status == HF_OK && node != &queue->tasks.head;) {
         hf_task *task = HF_CONTAINER(node, hf_task, link);
         node = node->next;
-        if (task->scheduled_id == 0 && task->run->wft.sticky) {
+        if (task->is_query) {
+            hf_query_unstick(core, task);
+        } else if (task->is_speculative) {
+            hf_speculative_unstick(core, task->run);
+        } else if (task->scheduled_id == 0 && task->run->wft.sticky) {
             hf_match_remove(core, task);
-            hf_wft_enqueue(core, task->run); /* sees that it is shut */
+            hf_wft_enqueue(core, task->run); /* which moves it: the queue is shut */
         }
     }
     hf_queue_mark(core, queue);
@@ -425,7 +444,7 @@ void hf_match_tasks_read(hf_core *core, hf_read *read)
         if (status == HF_OK) {
             add_cold(core, queue, &record, row->key.a);
         } else {
-            HF_PROBE(core, HF_PROBE_BAD_RECORD); /* its run will be found by its deadline, if it has one */
+            HF_PROBE(core, HF_PROBE_BAD_RECORD); /* the run is still found by its deadline, if it has one */
         }
     }
     if (hf_cursor_end(&queue->cursor, &read->request)) { /* not if a task went cold meanwhile: it may be missing here */
@@ -446,7 +465,7 @@ void hf_match_run_loaded(hf_core *core, hf_run *run)
     }
 }
 
-/* Its rows are all that is left of a waiting task: the table has something again. */
+/* A waiting task leaves memory and is only a row from now on: the queue must read the table again. */
 static void gone_cold(hf_core *core, hf_task *task)
 {
     hf_queue *queue = task->queue;
@@ -462,7 +481,7 @@ static void gone_cold(hf_core *core, hf_task *task)
 
 void hf_match_evicted(hf_core *core, hf_run *run)
 {
-    hf_assert(HF_SLOT(run)->suspects == 0); /* they hold it in memory */
+    hf_assert(HF_SLOT(run)->suspects == 0); /* suspects hold their run in memory */
     gone_cold(core, &run->wft.task);
     for (size_t i = 0; i < run->activities.count; i++) {
         gone_cold(core, &run->activities.items[i]->task);

@@ -21,9 +21,9 @@ struct hf_queue {
     size_t suspect_count; /* tasks of this queue in core->suspects */
     size_t poll_count;
     hf_cursor cursor;  /* over its tasks in the table */
-    bool shut;         /* its worker is gone: until somebody polls again, tasks go to the normal queue instead */
+    bool shut;         /* its worker is gone: until it is polled again, tasks go to the normal queue instead */
     size_t loads;      /* runs that are being loaded for it */
-    int64_t polled_at; /* mono ns: when somebody last polled, for sticky queues */
+    int64_t polled_at; /* mono ns: when it was last polled, for sticky queues */
     int64_t used_at;   /* mono ns: when it was made, polled, or last found busy */
 };
 
@@ -38,10 +38,10 @@ typedef struct hf_cold {
 
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
 hf_queue *hf_queue_by_text(hf_core *core, hf_str text);
-hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name); /* NULL: nobody has used it lately */
+hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name); /* NULL: not used lately */
 void hf_queue_free(hf_core *core, hf_queue *queue);
 void hf_queue_shut(hf_core *core, hf_queue *queue); /* its worker is gone: its tasks go to their normal queues */
-void hf_queues_tidy(hf_core *core);                 /* frees some that nobody uses; only between steps */
+void hf_queues_tidy(hf_core *core);                 /* frees some unused ones; only between steps */
 void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
 void hf_match_ready(hf_core *core, hf_run *run, hf_task *task); /* it begins to wait for a worker */
 void hf_match_all(hf_core *core);                               /* tasks meet polls: at the end of a step */
@@ -49,7 +49,7 @@ void hf_queue_mark(hf_core *core, hf_queue *queue);             /* hf_match_all 
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);
 void hf_match_unpark(hf_core *core, hf_call *call);
-/* Gives a waiting task to a poll, which is not parked. */
+/* Gives a waiting task to a poll that is not parked. */
 void hf_match_start(hf_core *core, hf_task *task, hf_call *call);
 
 void hf_match_tasks_read(hf_core *core, hf_read *read);

@@ -1,9 +1,9 @@
-/* What the log is told of runs that come near to what one run may have: events, bytes of history, signals.
+/* Warnings in the log about runs that come near a limit: events, bytes of history, signals.
  *
- * At the limit a run is terminated, or gets no more signals, and its code hears nothing of it. So there is a warning long before:
+ * At the limit a run is terminated, or gets no more signals, and its workflow code is not told. So there is a warning long before:
  * when an event makes a count pass a fifth of its limit. A count passes that once, so the warning comes once, also over
- * restarts, and nothing has to be remembered. It is told when the event is durable. A process that dies between the two says
- * nothing: that is the price of not writing it down. */
+ * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two there
+ * is no warning: that is the price of not storing it. */
 #include "engine/notice.h"
 
 #include "base/fields.h"

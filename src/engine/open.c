@@ -1,30 +1,32 @@
-/* Opening: the core comes back from the store as it was, but for what was never durable.
+/* Opening: builds the core from the store as it was, except for changes that were never durable.
  *
- * Counters and dirty runs come from the journal; everything else stays on disk until it is asked for. Tasks that workers of
- * an earlier process held in memory are theirs no longer: workflow tasks are handed out again as they are, activities as
+ * Counters and dirty runs come from the journal; everything else stays on disk until it is asked for. Tasks that in-process workers of
+ * an earlier process held are taken from them: workflow tasks are handed out again as they are, activities as
  * their next attempt.
  *
- * What cannot be read of one run makes that run bad and stops nobody else (D4); what the journal has of it is kept aside
- * (ledger/kept.h). Without the meta record, the journal or the log of names nobody can tell what the others are: that refuses. */
+ * If a record of one run cannot be read, that run is bad and no other is affected (D4); its changes in the journal are kept aside
+ * (ledger/kept.h). Without the meta record, the journal or the log of names no run can be trusted: then opening fails. */
 #include "engine/core_private.h"
 
 #include "base/canary.h"
 #include "engine/batch.h"
 #include "engine/due.h"
+#include "engine/fetch.h"
 #include "engine/filter.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/message.h"
 #include "engine/matching.h"
 #include "ledger/journal.h"
 #include "ledger/kept.h"
 #include "ledger/meta.h"
 #include "ledger/rows.h"
 
-/* What the visitors of the store's rows work on. */
+/* The argument of the functions that visit the store's rows. */
 typedef struct opening {
     hf_core *core;
     hf_store *store;
-    uint64_t logged; /* names in name_log, says the last commit */
+    uint64_t logged; /* names in name_log, according to the last commit */
 } opening;
 
 /* ---- Meta ------------------------------------------------------------------------------------------------------------ */
@@ -55,7 +57,7 @@ static hf_status read_meta(hf_op *op, hf_core *core, hf_store *store, hf_arena *
     return HF_OK;
 }
 
-/* What was gathered of the journal for bad runs goes with it: ledger-B1. */
+/* Adds the kept rows of bad runs, with their changes from the journal, to the batch: ledger-B1. */
 static void put_kept(hf_core *core, hf_commit_batch *batch)
 {
     HF_LIST_EACH(node, &core->runs_all)
@@ -85,7 +87,7 @@ void hf_core_put_meta(hf_core *core, hf_commit_batch *batch)
 
 /* ---- Journal --------------------------------------------------------------------------------------------------------- */
 
-/* Its records do not check: nothing of it is left in memory but its number, and that stays (ledger-B2). */
+/* The run's records are damaged: only its number stays in memory, until the next opening (ledger-B2). */
 static hf_status make_bad(hf_core *core, hf_run **run)
 {
     HF_PROBE(core, HF_PROBE_BAD_RECORD);
@@ -101,7 +103,7 @@ static hf_status make_bad(hf_core *core, hf_run **run)
     return core->status;
 }
 
-/* Something about a run failed. Damage stops the run; all else, lack of memory above all, stops the opening. */
+/* Reading a run failed. Damage makes the run bad; any other failure, lack of memory above all, fails the opening. */
 static hf_status stop_run(hf_op *op, hf_core *core, hf_run **run, hf_status status, const hf_op *why)
 {
     if (!hf_core_is_whole(core)) {
@@ -127,7 +129,7 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
     hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &arena};
     hf_status status = hf_store_ask(&bad, store, &get);
     if (status == HF_OK && get.found) {
-        status = hf_run_row_read(&bad, &core->runs_memory, *ret_run, get.value);
+        status = hf_run_row_load(&bad, store, &core->runs_memory, *ret_run, get.value);
     }
     hf_arena_deinit(&arena);
     if (status != HF_OK) {
@@ -143,7 +145,7 @@ static hf_status load_now(hf_op *op, hf_core *core, hf_store *store, int64_t num
 static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, hf_str changes)
 {
     hf_assert(commit > 0 && !HF_SLOT(run)->bad && !HF_SLOT(run)->loading);
-    if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* ledger-W2: its rows hold this */
+    if (run->commit_last >= commit && !HF_CANARY(HF_BUG_CHANGES_TWICE)) { /* ledger-W2: its rows include this commit */
         return HF_OK;
     }
     hf_core_use(core, run);
@@ -152,6 +154,7 @@ static hf_status apply(hf_op *op, hf_core *core, hf_run *run, uint64_t commit, h
         hf_list_push_back(&core->dirty, &HF_SLOT(run)->dirty_link);
     }
     run->commit_last = commit;
+    run->transitions++;
     hf_buf_put(&run->log, changes.data, changes.len);
     HF_SLOT(run)->batch_start = run->log.len;
     HF_TRY(hf_apply_log(op, &core->runs_memory, run, changes));
@@ -178,9 +181,22 @@ static hf_status replay_run(hf_op *op, const opening *o, uint64_t commit, const 
 static void replay_name(void *arg, const hf_name_entry *entry)
 {
     hf_core *core = arg;
-    hf_run *run = hf_run_find(core, entry->run);
+    hf_run *run = hf_name_is_gone(entry) ? NULL : hf_run_find(core, entry->run);
     if (run != NULL && !HF_SLOT(run)->bad && !run->is_written) {
-        (void)make_bad(core, &run); /* its row is gone */
+        (void)make_bad(core, &run); /* its row is missing */
+    }
+}
+
+/* The runs that this commit deleted. Earlier commits may have changed them, and without their rows they seem damaged. */
+static void replay_gone(hf_core *core, hf_str gone)
+{
+    int64_t number = 0;
+    while (core->status == HF_OK && hf_journal_next_gone(&gone, &number)) {
+        hf_run *run = hf_run_find(core, number);
+        if (run != NULL) {
+            HF_PROBE(core, HF_PROBE_DELETED_REPLAYED);
+            hf_run_remove(core, run);
+        }
     }
 }
 
@@ -193,8 +209,13 @@ static hf_status replay_commit(hf_op *op, void *arg, const hf_commit_read *commi
     for (size_t i = 0; i < fields->runs.count; i++) {
         hf_core_reset_scratch(core);
         HF_TRY(replay_run(op, o, fields->commit, &fields->runs.items[i]));
+        hf_run *run = hf_run_find(core, fields->runs.items[i].run);
+        if (run != NULL && run->commit_last == fields->commit) {
+            run->transition_time = fields->time;
+        }
     }
     HF_TRY(hf_names_read(op, &core->index, fields->commit, fields->names, replay_name, core));
+    replay_gone(core, fields->gone);
     core->run_next = fields->next_run != 0 ? fields->next_run : core->run_next;
     core->order_next = fields->next_order != 0 ? fields->next_order : core->order_next;
     o->logged = fields->names_logged;
@@ -216,12 +237,12 @@ static hf_status replay(hf_op *op, opening *o)
         core->journal_hash = span.hash;
     }
     core->commit_durable =
-        core->commit_next - 1; /* store-S7: the store has seen to it; no commit of ours could prove it */
+        core->commit_next - 1; /* store-S7: the store guarantees it; a commit of ours could not prove it */
     core->journal_first = span.first != 0 ? span.first : core->commit_next;
     return HF_OK;
 }
 
-/* ---- What dead workers held ------------------------------------------------------------------------------------------- */
+/* ---- Tasks of dead workers ------------------------------------------------------------------------------------------- */
 
 static bool is_of_dead(const hf_core *core, uint64_t incarnation)
 {
@@ -233,7 +254,8 @@ static void hand_out_again(hf_core *core, hf_run *run)
     if (HF_SLOT(run)->loading || HF_SLOT(run)->bad) {
         return;
     }
-    hf_external_post_all(core, run);
+    hf_message_send_all(core, run);
+    hf_deletion_resume(core, run);
     if (!hf_run_is_open(run)) {
         return;
     }
@@ -247,7 +269,7 @@ static void hand_out_again(hf_core *core, hf_run *run)
         }
         last = activity->scheduled_id;
         hf_core_reset_scratch(core);
-        /* One that was given back waits for its next holder: nobody has lost that attempt. */
+        /* An activity that was given back waits for its next worker: that attempt was not lost. */
         bool held = activity->state == HF_ACTIVITY_STARTED && !activity->again;
         if (held && is_of_dead(core, activity->incarnation)) {
             news = hf_activity_lost(core, run, activity) || news;
@@ -261,8 +283,8 @@ static void hand_out_again(hf_core *core, hf_run *run)
     }
 }
 
-/* Loads the run of a row if that says that the task table has something that a worker held. One that cannot be read may be the
- * one that is looked for: it is bad from now on. */
+/* Loads the run of a row if the row says that the task table has a held task of it. A row that cannot be read may be such a run: the
+ * run is bad from now on. */
 static hf_status load_holder(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     const opening *o = arg;
@@ -280,7 +302,7 @@ static hf_status load_holder(hf_op *op, void *arg, const hf_row *row, hf_arena *
 
 typedef struct held_walk {
     opening *o;
-    bool any_bad; /* a record that cannot be read, so that nobody knows whose it is */
+    bool any_bad; /* a record cannot be read, so its run is not known */
 } held_walk;
 
 static hf_status load_held_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
@@ -310,14 +332,14 @@ static hf_status load_held(hf_op *op, opening *o)
     hf_key from = {HF_QUEUE_HELD, 0, 0};
     hf_key to = {HF_QUEUE_HELD, INT64_MAX, 0};
     HF_TRY(hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_TASK, &from, &to, load_held_row, &walk));
-    /* Whose such a record is it does not say any more, but its run does: all are asked, however long that takes. */
+    /* A damaged record does not tell its run, but the run's row names the record: all runs are read, however long that takes. */
     return walk.any_bad ? hf_store_each_row(op, o->store, o->core->memory, HF_TABLE_RUN, NULL, NULL, load_holder, o)
                         : HF_OK;
 }
 
-/* ---- What was kept, and what is to be --------------------------------------------------------------------------------- */
+/* ---- Kept changes --------------------------------------------------------------------------------- */
 
-/* Before the journal, which has nothing newer (ledger-B1). */
+/* Before the journal is read, which has nothing newer for these runs (ledger-B1). */
 static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
     hf_row *rows = NULL;
@@ -344,7 +366,7 @@ static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *
     return core->status;
 }
 
-/* A commit of the journal, once more: what it has of bad runs is kept (ledger-B1). */
+/* Visits a commit of the journal a second time, to keep its changes of bad runs (ledger-B1). */
 static hf_status gather(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
 {
     hf_core *core = ((opening *)arg)->core;
@@ -364,7 +386,7 @@ static hf_status gather(hf_op *op, void *arg, const hf_commit_read *commit, hf_a
     return core->status;
 }
 
-/* All that is to be loaded is: which runs are bad is known now. */
+/* All runs that opening needs are loaded: checks them, and finds out which are bad. */
 static hf_status sort_out(hf_op *op, opening *o)
 {
     hf_core *core = o->core;
@@ -375,7 +397,7 @@ static hf_status sort_out(hf_op *op, opening *o)
         hf_op bad;
         hf_op_init(&bad);
         if (!HF_SLOT(run)->bad && hf_run_sound(&bad, run) != HF_OK) {
-            HF_TRY(make_bad(core, &run)); /* changed or held, and not there; or changed into what it cannot be */
+            HF_TRY(make_bad(core, &run)); /* it has no row, or the changes led to an impossible state */
         }
         any_bad = any_bad || HF_SLOT(run)->bad;
         if (!HF_SLOT(run)->bad) {
@@ -386,7 +408,7 @@ static hf_status sort_out(hf_op *op, opening *o)
             hf_assert(run->is_written); /* ledger-B3 */
             if (hf_node_is_linked(&HF_SLOT(run)->dirty_link)) {
                 hf_list_remove(
-                    &HF_SLOT(run)->dirty_link); /* what it has is not in the journal, which need not wait for it */
+                    &HF_SLOT(run)->dirty_link); /* its changes are in its kept row: the journal need not wait for it */
             }
             hf_core_touch(core, run);
             HF_SLOT(run)->spill_now = true;
@@ -420,7 +442,7 @@ static hf_status name_run(hf_op *op, void *arg, const hf_row *row, hf_arena *are
 static hf_status recover_names(hf_op *op, opening *o, uint32_t version)
 {
     hf_core *core = o->core;
-    if (version < HF_META_NAMES) { /* they are in the first commit, together with the new version */
+    if (version < HF_META_NAMES) { /* the first commit writes them, together with the new version */
         HF_TRY(hf_store_each_row(op, o->store, core->memory, HF_TABLE_RUN, NULL, NULL, name_run, o));
     }
     HF_TRY(hf_names_read_log(op, &core->index, o->store, o->logged));
@@ -442,7 +464,7 @@ static hf_status has_rows(hf_op *op, hf_store *store, hf_arena *arena, hf_table 
     return HF_OK;
 }
 
-/* Numbers are given once: a run that has the next one, or a later one, would be taken for a run to come. */
+/* Run numbers are used once: a run that has the next number, or a later one, would be taken for a new run. */
 static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
 {
     hf_store_request scan = {
@@ -462,8 +484,36 @@ static hf_status check_numbers(hf_op *op, hf_core *core, hf_store *store, hf_are
     }
     return last < core->run_next
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "there is a run %lld, the journal says that %lld is the next",
+               : hf_fail(op, HF_ERR_INVALID, "there is a run %lld, but the journal says that the next new run is %lld",
                          (long long)last, (long long)core->run_next);
+}
+
+/* There is no driver yet that serves reads: they stay in core->reads. */
+static void leave_read(void *state, hf_store_request *request)
+{
+    (void)state;
+    (void)request;
+}
+
+/* Hands out tasks of dead workers and sends messages again. Events that these need are read here. */
+static hf_status resume(hf_op *op, hf_core *core, hf_store *store)
+{
+    core->submit = leave_read;
+    HF_LIST_EACH(node, &core->runs_all)
+    {
+        hand_out_again(core, &HF_CONTAINER(node, hf_slot, all_link)->run);
+    }
+    hf_node *node = NULL;
+    while (core->status == HF_OK && (node = hf_list_first(&core->reads)) != NULL) {
+        hf_read *read = HF_CONTAINER(node, hf_read, link);
+        hf_assert(read->kind == HF_READ_EVENT);
+        hf_core_reset_scratch(core);
+        HF_TRY(hf_store_ask(op, store, &read->request));
+        hf_fetch_done(core, read);
+        hf_read_free(core, read);
+    }
+    core->submit = NULL;
+    return core->status;
 }
 
 static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
@@ -495,10 +545,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
         }
         hf_match_run_loaded(core, run);
     }
-    HF_LIST_EACH(node, &core->runs_all)
-    {
-        hand_out_again(core, &HF_CONTAINER(node, hf_slot, all_link)->run);
-    }
+    HF_TRY(resume(op, core, store));
     core->commit_first = core->commit_next;
     hf_assert(core->commit_durable + 1 == core->commit_next && core->journal_first <= core->commit_next);
     return core->status;
@@ -511,6 +558,7 @@ hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *stor
         return hf_fail(op, HF_ERR_NOMEM, "out of memory");
     }
     core->now = now;
+    core->opened_at = now.wall;
     hf_arena arena;
     hf_arena_init(&arena, core->memory);
     hf_status status = recover(op, core, store, &arena);
@@ -522,6 +570,7 @@ hf_status hf_core_open(hf_op *op, const hf_core_options *options, hf_store *stor
     }
     hf_arena_deinit(&arena);
     if (status != HF_OK) {
+        hf_core_stop(core, status, op->message); /* messages that were sent again go with it */
         hf_core_free(core);
         return status;
     }

@@ -8,6 +8,8 @@
 #include "engine/core_private.h"
 #include "engine/history_page.h"
 #include "engine/history_read.h"
+#include "engine/machines/query.h"
+#include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "engine/token.h"
 
@@ -51,6 +53,14 @@ hf_call *hf_polls_first(const hf_core *core)
 /* A poll that waited long enough is answered without a task; a history poll with what there is. */
 static void expire(hf_core *core, hf_call *call)
 {
+    if (call->place == HF_PLACE_QUERY) {
+        hf_query_expire(core, call);
+        return;
+    }
+    if (call->place == HF_PLACE_UPDATE) {
+        hf_update_expire(core, call);
+        return;
+    }
     hf_assert(call->place == HF_PLACE_QUEUE || call->place == HF_PLACE_WATCH);
     HF_PROBE(core, HF_PROBE_POLL_EXPIRED);
     if (call->place == HF_PLACE_QUEUE) {
@@ -71,7 +81,7 @@ static void expire(hf_core *core, hf_call *call)
             hf_arena_copy(call->arena, request->next_page_token.len > 0 ? request->next_page_token : first);
     }
     if (core->status == HF_OK) {
-        hf_call_now(call); /* it says nothing that could be lost */
+        hf_call_now(call); /* it tells of no change that could be lost */
     }
 }
 

@@ -1,5 +1,5 @@
-/* How much users' data is too much. What a caller sends is refused; what a worker sends fails the activity or the workflow task it
- * belongs to, since a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
+/* Size limits of users' data. A client's call with too much data is refused. A worker's answer with too much data fails the activity or
+ * the workflow task it belongs to, because a worker that is only refused would send it again and again. Such a failure has a type of its own, TooBig. */
 #include "engine/size.h"
 
 #include "engine/core_private.h"
@@ -10,7 +10,7 @@
 
 #define CAUSE_LEN_MAX 1000 /* bytes kept of the message of a failure that is too long */
 
-/* What a user can put into a payload beside its data, and what it takes to say that there is one. */
+/* Bytes of a payload beside its data: metadata and encoding overhead. */
 static size_t metadata_len(const hf_pb_payload *payload)
 {
     size_t len = HF_ELEMENT_LEN_MIN + payload->unknown.len;
@@ -57,7 +57,7 @@ bool hf_fits(hf_core *core, size_t len)
     return false;
 }
 
-/* As much of a text as may stay, whole characters only. */
+/* The beginning of a text, at most CAUSE_LEN_MAX bytes, whole characters only. */
 static hf_str cut(hf_str text)
 {
     size_t len = text.len < CAUSE_LEN_MAX ? text.len : CAUSE_LEN_MAX;
@@ -94,7 +94,7 @@ bool hf_failure_is_deep(const hf_pb_failure *failure)
     return depth > HF_FAILURE_DEPTH_MAX;
 }
 
-/* The first causes of a failure that has too many: a copy, since it is the caller's. */
+/* The first causes of a failure that has too many: a copy, because the original is the caller's. */
 static hf_pb_failure *cut_causes(hf_core *core, const hf_pb_failure *failure)
 {
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);

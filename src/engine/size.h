@@ -1,4 +1,4 @@
-/* How much of users' data is too much. */
+/* Size limits of users' data. */
 #ifndef HF_ENGINE_SIZE_H
 #define HF_ENGINE_SIZE_H
 
@@ -7,13 +7,13 @@
 
 size_t hf_payloads_len(const hf_pb_payloads *payloads);
 size_t hf_message_len(hf_core *core, const hf_pb_type *type, const void *msg); /* on the wire; uses core->row */
-bool hf_fits(hf_core *core, size_t len);                                       /* no longer than may be */
+bool hf_fits(hf_core *core, size_t len);                                       /* within the limit */
 bool hf_failure_is_deep(const hf_pb_failure *failure);                         /* more causes than a record may hold */
 /* The failure, or one of type TooBig, with the beginning of it as its cause. In core->scratch; NULL: engine-E2. */
 hf_pb_failure *hf_failure_fit(hf_core *core, hf_pb_failure *failure);
-/* The same, no longer than HF_FAILURE_KEPT_LEN_MAX, and such that the activity is tried again. */
+/* The same with the limit HF_FAILURE_KEPT_LEN_MAX; the failure stays retryable. */
 const hf_pb_failure *hf_failure_keep(hf_core *core, const hf_pb_failure *failure);
-/* One of type TooBig: `what` is too long and has `len` bytes. The same memory. */
+/* A failure of type TooBig: the message is `what`, `len` and the limit. In core->scratch, too. */
 hf_pb_failure *hf_failure_too_big(hf_core *core, const char *what, size_t len);
 
 #endif

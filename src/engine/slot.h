@@ -8,13 +8,19 @@
 
 typedef struct hf_core hf_core;
 typedef struct hf_name hf_name;
+typedef struct hf_unwritten hf_unwritten;
+typedef struct hf_deletion hf_deletion;
 
-/* What a task token names. */
+/* What a task is, and its token. */
+typedef enum hf_task_kind { HF_TASK_WORKFLOW, HF_TASK_ACTIVITY, HF_TASK_QUERY } hf_task_kind;
+
+/* The task that a token names. */
 typedef struct hf_token {
-    bool activity;
+    hf_task_kind kind;
     int64_t run;
     int64_t scheduled_id;
-    int64_t started_id; /* of a workflow task; 0 for activities, whose started event comes last */
+    int64_t
+        started_id; /* of a workflow task; 0 for activities, whose started event comes last; of a query: its number */
     int32_t attempt;
     int64_t stamp; /* started_time */
 } hf_token;
@@ -27,21 +33,32 @@ typedef struct hf_slot {
     hf_node all_link;      /* of core->runs_all: every run in memory, in order of arrival */
     hf_node lru_link;      /* of core->lru or core->ended, when nothing holds it in memory */
     bool is_ended;         /* ... of core->ended */
-    bool bad;              /* its records do not check: every call answers so, nothing is written (ledger/kept.h) */
+    bool bad;              /* its records are damaged: every call fails, nothing is written (ledger/kept.h) */
     bool kept;             /* the meta table has changes of it (ledger/kept.h) */
     hf_name *name;         /* when it is the current run of its workflow id */
     hf_list waiting;       /* calls that wait for it to be loaded */
-    hf_list held;          /* messages that wait for room in its buffer; they hold it in memory */
     size_t suspects;       /* its tasks in core->suspects: they hold it in memory, too */
-    uint64_t step;         /* of the core, that changed it last */
-    uint64_t commit_ahead; /* its workflow task went out before this commit, and is not answered */
+    uint64_t step;         /* number of the step that changed it last */
+    uint64_t commit_ahead; /* its workflow task was handed out before this commit, and is not answered */
 
     /* While it is loading; the run is empty then. */
     bool loading;
     bool due_load;                    /* for its deadline */
-    hf_queue *wanted_by;              /* the queue whose poller set it off; it looks on when the run brings nothing */
+    hf_queue *wanted_by;              /* the queue that loads it for a poll; looks on if the run brings no task */
     hf_list wanted_as;                /* names that it may have */
-    HF_VEC(struct hf_token) unwanted; /* tasks that are to be taken back then */
+    HF_VEC(struct hf_token) unwanted; /* tasks to take back once it is loaded */
+
+    /* Events of it that were read for an input (fetch.c). */
+    int64_t fetch_id;   /* is being read; 0 = none is */
+    int64_t fetched_id; /* is here; 0 = none is */
+    hf_owned fetched;   /* its bytes; empty = its row cannot be read */
+    bool fetch_due;     /* a deadline waits for it */
+    bool fetch_tell;    /* its listener waits for it (machines/listener.c) */
+    hf_node zone_link;  /* of a time zone whose rules it waits for (zone.c) */
+
+    hf_unwritten *unwritten; /* what is never written (unwritten.h); NULL = there is nothing */
+
+    hf_deletion *deletion; /* it is being deleted (delete.h), which holds it in memory; NULL = it is not */
 
     /* Deadlines. */
     hf_heap_node due; /* of core->due: its earliest deadline of any kind, or earlier */
@@ -54,7 +71,7 @@ typedef struct hf_slot {
     bool spill_now;        /* closed: its rows are written with the open batch */
     unsigned notices;   /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
     int64_t over_count; /* with HF_NOTICE_ENDED: events of the run when a limit ended it, as its last event says */
-    int64_t over_len;   /* the same of its history's bytes */
+    int64_t over_len;   /* the same for its history's bytes */
 } hf_slot;
 
 static inline hf_slot *hf_slot_of(hf_run *run)

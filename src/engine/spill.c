@@ -1,8 +1,8 @@
-/* What is written when (docs/adr/0006).
+/* Which rows are written when (docs/adr/0006).
  *
  * Every commit is one journal row: the changes of all runs it touched. A run's own rows (state, history, name, deadline, waiting
  * tasks) are written later, all at once: when it closes, when it has to leave memory, or when it holds up the oldest part
- * of the journal. A run that lives shorter than that is written once. The journal is then cut behind the oldest
+ * of the journal. A run that closes before that is written once. The journal is then cut behind the oldest
  * change that is in no row yet, so a crash never has to read more than its bound.
  *
  * engine-W1  A run whose rows are written with a commit is not in that commit's journal row: the rows hold it. */
@@ -20,7 +20,7 @@
 
 /* ---- The rows of a run ----------------------------------------------------------------------------------------------- */
 
-/* Few events go along in the run's own row: one page instead of two. Gives those; the others become a history row. */
+/* If there are few events they go into the run's own row, one page instead of two: returns them. Else they become history rows. */
 static hf_str put_history(hf_core *core, hf_commit_batch *batch, hf_run *run)
 {
     core->events.len = 0;
@@ -44,11 +44,11 @@ static hf_str put_history(hf_core *core, hf_commit_batch *batch, hf_run *run)
 
 static void put_name(hf_core *core, const hf_run *run)
 {
-    hf_assert(!run->is_written); /* ledger-N1: with its first row */
+    hf_assert(!run->is_written); /* ledger-N1: the name is written with the run's first row */
     char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
     hf_status status = hf_name_text(hf_owned_str(&run->namespace), hf_owned_str(&run->workflow_id), text, &len);
-    hf_assert(status == HF_OK); /* it was measured when the run was made, and when it was read */
+    hf_assert(status == HF_OK); /* its length was checked when the run was made, and when it was read */
     int64_t hash = hf_name_hash(&core->index, hf_str_of_len(text, len));
     hf_names_add(&core->index, hash, run->number, core->commit_next);
     hf_filter_add(core, (uint64_t)hash);
@@ -56,7 +56,7 @@ static void put_name(hf_core *core, const hf_run *run)
 
 static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, hf_str queue, const hf_task *task, bool held)
 {
-    /* A held task's number was given up when it was taken, or is not known any more after a crash: its row gets its own. */
+    /* A held task has given up its number, or lost it in a crash: its row gets a new one. */
     int64_t order = held ? hf_order_next(core) : task->order;
     hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .held = held};
     hf_task_put(&batch->writes, run, queue, order, &record);
@@ -73,7 +73,8 @@ static void put_tasks(hf_core *core, hf_commit_batch *batch, hf_run *run)
     } else if (wft->state == HF_WFT_STARTED && wft->incarnation != 0) {
         put_task(core, batch, run, HF_QUEUE_HELD, &wft->task, true);
     }
-    if (run->externals.count > 0) { /* its messages are sent again at open */
+    if (hf_run_has_messages(run) ||
+        run->deleting != HF_DELETING_NOT) { /* its messages are sent again at open; it goes */
         hf_task message = {0};
         put_task(core, batch, run, HF_QUEUE_HELD, &message, true);
     }
@@ -96,10 +97,11 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     if (!run->is_written) {
         put_name(core, run);
     }
+    hf_assert(run->is_written || !run->is_nameless); /* ledger-N1: only a name that was written is lost */
     bool has_due = hf_due_put(&batch->writes, run, hf_run_next_due(run));
     core->due_cursor.has_rows = core->due_cursor.has_rows || has_due;
     put_tasks(core, batch, run);
-    if (HF_SLOT(run)->kept) { /* ledger-B1: its rows hold what was kept */
+    if (HF_SLOT(run)->kept) { /* ledger-B1: its rows include the kept changes */
         hf_kept_remove(&batch->writes, run->number);
         HF_SLOT(run)->kept = false;
     }
@@ -130,11 +132,11 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
 
 /* ---- The journal ----------------------------------------------------------------------------------------------------- */
 
-/* Old runs get their rows, as many as it takes to keep journal and memory within their bounds. */
+/* Writes the rows of as many old runs as are needed to keep journal and memory within their bounds. */
 void hf_spill_old(hf_core *core, hf_commit_batch *batch)
 {
     size_t spilled = 0;
-    size_t before = batch->writes.arena.used; /* rows of runs that close: they are no reason to let the journal grow */
+    size_t before = batch->writes.arena.used; /* rows of runs that close do not count, or the journal would grow */
     hf_node *node = NULL;
     while (core->status == HF_OK && (node = hf_list_first(&core->dirty)) != NULL) {
         hf_run *run = &HF_CONTAINER(node, hf_slot, dirty_link)->run;
@@ -145,7 +147,7 @@ void hf_spill_old(hf_core *core, hf_commit_batch *batch)
             return;
         }
         if (holds_up && !no_room) {
-            /* The journal shrinks only when its oldest commit goes: as much of it as this batch adds, and some more. */
+            /* The journal can only be cut at its oldest commit: spill as much as it is above half its bound, and at least 4 KiB. */
             size_t over = core->journal_len - core->options.journal_len_max / 2;
             if (spilled > over && spilled > 4096) {
                 return;
@@ -189,7 +191,7 @@ static void trim(hf_core *core, hf_commit_batch *batch)
     }
 }
 
-/* What a large batch has needed is given back: it counts as used, and while more is used than may be, every run leaves memory
+/* Frees the buffers of a large batch. They count as used memory, and while more than the budget is used, runs are dropped from memory
  * with every commit. The batch before this one is durable. */
 static void give_back(hf_core *core)
 {
@@ -205,13 +207,17 @@ static void give_back(hf_core *core)
     hf_writes_shrink(&before->writes, kept);
 }
 
-/* The changes of every run that the batch has touched, but for those whose rows it writes. */
+/* The changes of every run that the batch has touched, except those whose rows it writes. */
 static void put_runs(hf_core *core, hf_buf *out)
 {
     HF_LIST_EACH(node, &core->touched)
     {
         hf_run *run = &HF_CONTAINER(node, hf_slot, batch_link)->run;
         size_t start = HF_SLOT(run)->batch_start;
+        if (HF_CANARY(HF_BUG_NEXT_RUN_LATER) && HF_SLOT(run)->commit_dirty == core->commit_next &&
+            !hf_str_equal(hf_owned_str(&run->first_run_id), hf_owned_str(&run->run_id))) {
+            continue; /* with the next commit */
+        }
         hf_journal_put_run(out, run->number, hf_str_of_len(run->log.data + start, run->log.len - start));
         HF_SLOT(run)->batch_start = run->log.len;
         run->commit_last = core->commit_next;
@@ -232,16 +238,19 @@ void hf_journal_put(hf_core *core, hf_commit_batch *batch)
         .order_next = core->order_next,
         .names = hf_str_of_len(core->events.data, core->events.len),
         .names_logged = core->index.log_count,
+        .gone = hf_str_of_len(core->deletions.gone.data, core->deletions.gone.len),
     };
     if (core->events.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
     size_t len = 0;
+    hf_assert(core->deletions.gone.status == HF_OK);
     hf_journal_end(out, &tail, core->commit_next, core->journal_hash, &batch->writes, &core->journal_hash, &len);
     if (HF_VEC_RESERVE(&core->runs_memory, &core->journal_lens)) {
         core->journal_lens.items[core->journal_lens.count++] = (uint32_t)len;
         core->journal_len += len;
     }
+    core->deletions.gone.len = 0;
     give_back(core);
 }

@@ -1,4 +1,4 @@
-/* Suspects: tasks that were in the hands of a process each time it ended.
+/* Suspects: tasks that a worker in this program had each time its process ended. Such a task is called "in hand".
  *
  * Workflow or activity code that crashes takes its process down, and every other run of that process with it. At the next start
  * the same task would be handed out again, and so on for ever. The engine cannot tell such a crash from a kill or a power cut,
@@ -8,9 +8,8 @@
  *     counted once or twice    handed out again at once, like any other
  *     three times or more      a suspect: after a pause that doubles each time, last, and alone
  *
- * Most suspects are innocent, because they happened to be in hand, too. They are answered when their turn comes, which clears
- * their count. The guilty one crashes alone and is the only one that is counted; meanwhile the others had the time of its
- * pause to themselves.
+ * Most suspects did not cause the crash: they only happened to be in hand. They are answered when their turn comes, which clears
+ * their count. The task that crashes does so alone and is the only one that is counted; during its pause all others can run.
  *
  *     paused      in no queue; the run's deadline is the end of the pause (hf_wft_deadline, the back-off of an activity)
  *     waiting     in core->suspects: no other task waits in its queue, or it has waited LAST_SPAN
@@ -32,9 +31,9 @@
 
 #define PAUSE_FIRST INT64_C(1000000000) /* ns, after the third time ... */
 #define PAUSE_MAX (INT64_C(600) * 1000000000)
-#define ALONE_SPAN INT64_C(1000000000)       /* mono ns: nobody is kept waiting longer for the sake of a suspect */
-#define LAST_SPAN (INT64_C(60) * 1000000000) /* mono ns: a queue that is never empty does not keep one out for ever */
-#define LOOK_SPAN INT64_C(10000000) /* mono ns between two looks at who is in hand: they visit every run in memory */
+#define ALONE_SPAN INT64_C(1000000000)       /* mono ns: longest time that others wait because of a suspect */
+#define LAST_SPAN (INT64_C(60) * 1000000000) /* mono ns: then one is handed out though its queue is not empty */
+#define LOOK_SPAN INT64_C(10000000) /* mono ns between two looks for tasks in hand: they visit every run in memory */
 
 uint32_t hf_suspect_count(hf_core *core, const hf_task *task)
 {
@@ -56,7 +55,7 @@ int64_t hf_suspect_pause(uint32_t crashes)
     return pause < PAUSE_MAX ? pause : PAUSE_MAX;
 }
 
-/* More is left than the whole pause when the clock was set back meanwhile: then it is over. */
+/* If more than the whole pause is left, the clock was set back meanwhile: then the pause counts as over. */
 bool hf_suspect_is_paused(const hf_core *core, const hf_task *task, int64_t until)
 {
     return until > core->now.wall && until - core->now.wall <= hf_suspect_pause(task->crashes);
@@ -89,7 +88,7 @@ void hf_suspect_remove(hf_task *task)
     task->queue->suspect_count--;
     task->queue = NULL;
     task->is_last = false;
-    /* Whatever removes the task changes the run: once that is written it may leave memory again. */
+    /* The removal of the task is part of a change of the run: once that is written the run may leave memory again. */
     HF_SLOT(task->run)->suspects--;
 }
 
@@ -113,7 +112,7 @@ static bool is_in_hand(const hf_core *core, const hf_run *run)
     return false;
 }
 
-/* Runs that had to leave memory meanwhile are not asked: then a suspect is less alone than it could be. */
+/* Whether any task is in hand. Runs that have left memory are not checked: their tasks may be in hand together with a suspect. */
 static bool is_anything_in_hand(const hf_core *core)
 {
     HF_LIST_EACH(node, &core->runs_all)
@@ -125,7 +124,7 @@ static bool is_anything_in_hand(const hf_core *core)
     return false;
 }
 
-/* Whether the one that is alone has not been answered yet. */
+/* Whether the suspect that was handed out alone has not been answered yet. */
 static bool is_out(hf_core *core)
 {
     const hf_alone *alone = &core->alone;
@@ -153,7 +152,7 @@ static void end_alone(hf_core *core)
     HF_LIST_EACH(node, &core->queues_all)
     {
         hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->poll_count > 0) { /* tasks that waited may have left memory */
+        if (queue->poll_count > 0) { /* tasks that waited meanwhile may have left memory */
             hf_queue_mark(core, queue);
         }
     }
@@ -170,7 +169,7 @@ static bool is_its_turn(const hf_core *core, const hf_task *task)
     bool is_last = queue->task_count == 0 && hf_list_is_empty(&queue->cold) && !queue->cursor.has_rows &&
                    !queue->cursor.is_reading && queue->loads == 0;
     if (!is_last && waited < LAST_SPAN) {
-        return false; /* what is on its way from the disk comes first, too */
+        return false; /* tasks that are being loaded from disk come first, too */
     }
     const hf_call *call = HF_CONTAINER_CONST(first, hf_call, link);
     return !call->in_process || waited >= ALONE_SPAN || !is_anything_in_hand(core);
@@ -216,7 +215,7 @@ void hf_suspect_poll(hf_core *core, hf_queue *queue)
     }
 }
 
-void hf_suspects_tick(hf_core *core)
+static HF_NOINLINE void look(hf_core *core)
 {
     if (core->alone.run != 0 && (core->now.mono >= core->alone.until || !is_out(core))) {
         end_alone(core);
@@ -235,6 +234,14 @@ void hf_suspects_tick(hf_core *core)
             hand_out(core, task, call);
             return;
         }
+    }
+}
+
+/* After every call, and there is nothing to look at nearly always. */
+void hf_suspects_tick(hf_core *core)
+{
+    if (HF_UNLIKELY(core->alone.run != 0 || !hf_list_is_empty(&core->suspects))) {
+        look(core);
     }
 }
 

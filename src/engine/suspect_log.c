@@ -1,4 +1,4 @@
-/* What the log says of suspects (suspect.c) when a store is opened. Their runs are in memory then: they were held by the process that
+/* Warnings in the log about suspects (suspect.c) when a store is opened. Their runs are in memory then: they were held by the process that
  * ended, so opening has loaded them. */
 #include "engine/loop_private.h"
 

@@ -1,8 +1,8 @@
-/* Tokens: who may answer for a task, and where a history goes on.
+/* Tokens: the right to answer for a task, and the place where the next page of a history begins.
  *
  * A token names the task (run, scheduled and started event, attempt, stamp) and is sealed with a key that lives in the store,
- * so that it survives a restart, cannot be made up, and is worth nothing once the task is another attempt. Page tokens are
- * made alike; a token of one kind is never taken for another. */
+ * so that it survives a restart, cannot be made up, and is not valid for another attempt of the task. Page tokens are
+ * made in the same way; a token of one kind is never taken for another. */
 #include "engine/token.h"
 
 #include "engine/core_private.h"
@@ -11,9 +11,9 @@
 #include <endian.h>
 
 enum { VERSION = 1, BODY_LEN = HF_TOKEN_LEN - 8 };
-enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE };
+enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE, QUERY_TASK }; /* on disk and with callers: never renumbered */
 
-/* All kinds are a few numbers. */
+/* Every kind of token is a few numbers. */
 typedef struct hf_sealed {
     int kind;
     int64_t run;
@@ -67,25 +67,31 @@ static bool unseal(const hf_core *core, hf_str bytes, hf_sealed *ret_sealed)
     ret_sealed->b = (int64_t)get(&at, 8);
     ret_sealed->attempt = (int32_t)(uint32_t)get(&at, 4);
     ret_sealed->stamp = (int64_t)get(&at, 8);
-    /* What we seal names a run and events that can be. Others are not ours, whatever their seal. */
+    /* Our tokens name possible runs and events. A token with other numbers is not ours, even if its seal fits. */
     return hf_run_is_number(ret_sealed->run) && ret_sealed->a >= 0 && ret_sealed->a < INT64_MAX && ret_sealed->b >= 0 &&
            ret_sealed->b < INT64_MAX && ret_sealed->attempt >= 0;
 }
 
 void hf_token_encode(const hf_core *core, const hf_token *token, char bytes[HF_TOKEN_LEN])
 {
-    int kind = token->activity ? ACTIVITY_TASK : WORKFLOW_TASK;
-    hf_sealed sealed = {kind, token->run, token->scheduled_id, token->started_id, token->attempt, token->stamp};
+    static const int KINDS[] = {
+        [HF_TASK_WORKFLOW] = WORKFLOW_TASK, [HF_TASK_ACTIVITY] = ACTIVITY_TASK, [HF_TASK_QUERY] = QUERY_TASK};
+    hf_sealed sealed = {KINDS[token->kind], token->run,     token->scheduled_id,
+                        token->started_id,  token->attempt, token->stamp};
     seal(core, sealed, bytes);
 }
 
 bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token)
 {
     hf_sealed sealed;
-    if (!unseal(core, bytes, &sealed) || (sealed.kind != ACTIVITY_TASK && sealed.kind != WORKFLOW_TASK)) {
+    if (!unseal(core, bytes, &sealed) ||
+        (sealed.kind != ACTIVITY_TASK && sealed.kind != WORKFLOW_TASK && sealed.kind != QUERY_TASK)) {
         return false;
     }
-    *ret_token = (hf_token){sealed.kind == ACTIVITY_TASK, sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
+    hf_task_kind kind = sealed.kind == ACTIVITY_TASK   ? HF_TASK_ACTIVITY
+                        : sealed.kind == WORKFLOW_TASK ? HF_TASK_WORKFLOW
+                                                       : HF_TASK_QUERY;
+    *ret_token = (hf_token){kind, sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
     return true;
 }
 

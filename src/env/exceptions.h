@@ -19,7 +19,7 @@ typedef struct hf_exceptions {
  * later is found at the next call. May block. */
 void hf_exceptions_look(void);
 
-/* Of the calling thread; valid until it ends. NULL = there is no C++ runtime. */
+/* The state of the calling thread; valid until the thread ends. NULL = there is no C++ runtime. */
 hf_exceptions *hf_exceptions_here(void);
 
 /* `from` stops running on the thread whose state is `here`, and `to` continues there. The fields are copied one by one:

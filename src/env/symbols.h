@@ -13,8 +13,8 @@
 bool hf_symbol_of(const void *pc, char *name, size_t capacity, size_t *ret_offset, char *module,
                   size_t module_capacity);
 
-/* Whether the address lies in the program or a library of it, where its constants and static variables are: what is
- * there stays there. Stacks, the heap and thread-local variables are elsewhere. Takes the loader's lock for a
+/* Whether the address lies in the program or in one of its libraries, where constants and static variables are: such
+ * memory is never freed. Stacks, the heap and thread-local variables are elsewhere. Takes the loader's lock for a
  * moment. */
 bool hf_symbol_is_static(const void *address);
 

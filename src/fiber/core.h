@@ -327,7 +327,8 @@ struct hf_runtime {
     hf_fatal_hook fatal;
     void *fatal_state;
     int sched_count;
-    bool hosted; /* no threads of its own */
+    bool hosted;      /* no threads of its own */
+    bool pin_threads; /* each fiber thread is bound to a core */
     hf_sched **scheds;
     hf_cx root_cx; /* canceled by hf_runtime_stop */
     hf_spin roots_lock;
@@ -373,8 +374,8 @@ struct hf_runtime {
     hf_spin stranded_lock;                            /* guards the next two */
     uint64_t stranded_places[HF_STRANDED_PLACES_MAX]; /* hashes of stacks that were logged */
     unsigned stranded_place_count;
-    /* Threads from outside that are waking something in the runtime: they still need it when what they woke has
-     * ended. On a cache line of its own, which the runtime's threads do not touch. */
+    /* Threads from outside that are waking something in the runtime: they still need the runtime after the fiber that
+     * they woke has ended. On a cache line of its own, which the runtime's threads do not touch. */
     _Alignas(64) hf_guests guests;
 };
 

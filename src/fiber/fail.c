@@ -52,7 +52,8 @@ static int depth_of(const hf_failure_box *box)
     return depth;
 }
 
-/* A thread's own box has no memory of its own, but its causes have. NULL: neither has. */
+/* The runtime whose memory holds the text of the box: the box's own, or, for a thread's box, that of its cause. NULL:
+ * none. */
 static hf_runtime *text_memory(const hf_failure_box *box)
 {
     return box->rt != NULL || box->cause == NULL ? box->rt : box->cause->rt;
@@ -173,7 +174,8 @@ void hf_self_fail(hf_fiber *self, hf_failure_box *box)
         hf_box_unref(box);
         return;
     }
-    if (HF_UNLIKELY(box->rt != self->rt && box != &no_memory)) { /* of shared work in another runtime, which may go */
+    if (HF_UNLIKELY(box->rt != self->rt &&
+                    box != &no_memory)) { /* made by shared work in another runtime, which may be freed first */
         char text[HF_MESSAGE_LEN_MAX];
         flatten(&box->failure, text, sizeof text);
         hf_failure_box *own =
@@ -230,7 +232,7 @@ static void describe_note(const hf_fiber *self, char *text, size_t capacity)
     }
 }
 
-/* Except for no_memory, which all fibers share. */
+/* Sets the status that the failure is returned with, except in no_memory, which all fibers share. */
 static hf_failure_box *return_as(hf_failure_box *box, hf_status status)
 {
     if (box != &no_memory) {
@@ -328,8 +330,8 @@ const char *hf_error_text(void)
     return text;
 }
 
-/* A thread has one box. While it runs a branch that may have causes, in the memory of the branch's runtime; they go
- * with the branch. */
+/* A thread has one box. While the thread runs a branch, the box may have causes, in the memory of the branch's runtime;
+ * they are released with the branch. */
 static void raise_on_thread(hf_thread_fiber *thread, hf_status status, const char *type, const char *where,
                             const char *message, hf_failure_box *cause)
 {

@@ -14,7 +14,7 @@ struct hf_failure_box {
     hf_failure failure; /* first: pointers that users get point here */
     atomic_uint refs;   /* 0 = not counted: static, or inside a thread's fiber */
     hf_status
-        as; /* what was returned with it: failure.status, but for failures of runs, which hf_result gives as its own */
+        as; /* the status that was returned with it; differs from failure.status if hf_result returned a run's failure */
     hf_runtime *rt; /* whose allocator it comes from */
     hf_failure_box *cause;
     _Atomic(char *) text; /* the whole chain as one text, made when somebody asks for it */

@@ -118,6 +118,7 @@ static void set_defaults(hf_runtime *rt, const hf_runtime_options *options)
     if (rt->sched_count == 0) {
         rt->sched_count = rt->env->ops->core_count(rt->env);
     }
+    rt->pin_threads = options->pin_threads;
     rt->pool_max = options->pool_max != 0 ? options->pool_max : 64;
     rt->stack_size = options->stack_size != 0 ? options->stack_size : 64 * 1024;
 #if HF_ASAN || HF_TSAN
@@ -442,8 +443,8 @@ hf_status hf_runtime_free(hf_runtime *runtime)
     if (!free_unused(self, runtime)) {
         HF_LEAVE(self,
                  hf_refuse(self, HF_ERR_MISUSE,
-                           is_left ? "what hf_worker_run left behind still runs (the log has its name), or a thread "
-                                     "has a scope open in the runtime: it can be freed when that has ended"
+                           is_left ? "code that hf_worker_run left behind still runs (the log has its name), or a "
+                                     "thread has a scope open in the runtime: free the runtime when that has ended"
                                    : "a thread still has a scope open in the runtime: close it first "
                                      "(hf_runtime_stop cancels it)"));
     }
@@ -465,12 +466,12 @@ static hf_status end_run(hf_runtime *rt, hf_status status)
     }
     if (is_left) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_TIMEOUT, "hf_run",
-                                    "what hf_worker_run left behind still runs (the log has its name), and keeps the "
-                                    "runtime: nothing can end it but itself, so the program is to end without it"));
+                                    "code that hf_worker_run left behind still runs (the log has its name), so the "
+                                    "runtime is not freed: only that code can end itself; let the program end"));
     }
     HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, "hf_run",
-                                "a thread still has a scope open in the runtime, which is not freed: scopes that other "
-                                "threads open are closed before hf_run's body returns"));
+                                "a thread still has a scope open in the runtime, which is not freed: close the scopes "
+                                "of other threads before the body of hf_run returns"));
 }
 
 hf_status hf_run_with(hf_body body, void *arg, const hf_runtime_options *options)
@@ -507,7 +508,7 @@ int hf_runtime_fd(hf_runtime *runtime)
     return runtime->env->ops->poller_fd(runtime->env, runtime->scheds[0]->poller);
 }
 
-/* False: another thread is in hf_runtime_turn. One that only drives while it waits makes room. */
+/* False: another thread is in hf_runtime_turn. A thread that drives the runtime only while it waits makes room. */
 static bool begin_turn(hf_runtime *rt)
 {
     hf_assert(rt->hosted);

@@ -1,8 +1,8 @@
 /* Checking a store. Two passes: all tables row by row for their checksums (inspect-K1), then run by run (inspect-K3, inspect-K4).
  *
- * inspect-K4 has two directions. What a run says of its rows is looked up. That the tables hold nothing else is found by counting: as
- * many rows as the runs account for, and no row accounted for twice (keys are unique), means no stranger. Only when the numbers
- * differ is the table walked to name the strangers. */
+ * inspect-K4 has two directions. Rows that a run names are looked up. That the tables hold nothing else is checked by counting: if
+ * there are as many rows as the runs account for, and no row is accounted for twice (keys are unique), there is no stranger, which is a
+ * row that no run names. Only if the numbers differ is the table walked to name the strangers. */
 #include "inspect/check.h"
 
 #include "history/history.h"
@@ -20,9 +20,9 @@ typedef struct checking {
     hf_store *store;
     hf_check_options options;
     hf_check_report report;
-    uint64_t rows[HF_TABLE_COUNT];      /* that are there */
-    uint64_t accounted[HF_TABLE_COUNT]; /* that runs know of */
-    uint64_t unsure;                    /* of one table: that lead to runs which cannot be read */
+    uint64_t rows[HF_TABLE_COUNT];      /* in the table */
+    uint64_t accounted[HF_TABLE_COUNT]; /* that runs name */
+    uint64_t unsure;                    /* rows of one table that lead to runs which cannot be read */
     hf_look *look;
     hf_arena arena; /* of one row */
     hf_buf history; /* of one run */
@@ -50,7 +50,7 @@ static void progress(checking *c, const char *what, uint64_t done, uint64_t tota
     }
 }
 
-/* Damage is told and passed over; what stops the looking is not damage. */
+/* Damage is reported and the check goes on; any other failure ends the check. */
 static bool is_damage(hf_status status)
 {
     return status == HF_ERR_INVALID || status == HF_ERR_NOT_FOUND;
@@ -101,7 +101,7 @@ static hf_status check_record(hf_op *op, checking *c, hf_table table, const hf_r
 
 /* ---- One run ---------------------------------------------------------------------------------------------------------- */
 
-/* Every event by itself; its number and kind. */
+/* Decodes every event by itself; checks its number and that it has attributes. */
 static void check_events(checking *c, const hf_run *run, hf_str history)
 {
     int64_t id = 0;
@@ -115,12 +115,12 @@ static void check_events(checking *c, const hf_run *run, hf_str history)
         if (hf_pb_decode(&bad, &hf_pb_history_event_type, bytes, &c->arena, &event) != HF_OK) {
             found(c, "run %lld: event %lld: %s", (long long)run->number, (long long)id, bad.message);
         } else if (event.event_id != id || event.attributes_case == 0) {
-            found(c, "run %lld: event %lld says that it is %lld, or says nothing", (long long)run->number,
+            found(c, "run %lld: event %lld has the id %lld, or has no attributes", (long long)run->number,
                   (long long)id, (long long)event.event_id);
         }
     }
     if (id != run->event_count) {
-        found(c, "run %lld has %lld events and not %lld", (long long)run->number, (long long)id,
+        found(c, "run %lld: its history has %lld events, its state says %lld", (long long)run->number, (long long)id,
               (long long)run->event_count);
     }
 }
@@ -145,12 +145,12 @@ static hf_status check_history(hf_op *op, checking *c, const hf_run *run)
     if (status != HF_OK) {
         found(c, "%s", bad.message);
     }
-    hf_assert(run->event_count > 0); /* inspect-K3: what hf_look_run gives has begun */
+    hf_assert(run->event_count > 0); /* inspect-K3: a run from hf_look_run has its first event */
     c->report.events += (uint64_t)run->event_count;
     return HF_OK;
 }
 
-/* A row that must be there; NULL body = it is not, or is damaged, which inspect-K1 has told. */
+/* A row that must exist. NULL body: it does not, or it is damaged, which was reported by inspect-K1. */
 static hf_status get_row(hf_op *op, checking *c, hf_table table, hf_key key, bool *ret_found, hf_str *ret_body)
 {
     hf_arena_reset(&c->arena);
@@ -182,8 +182,19 @@ static hf_status check_name(hf_op *op, checking *c, const hf_run *row)
     bool is_there = false;
     hf_str body = {0};
     int64_t hash = name_of(c, row);
+    if (hf_names_is_gone(hf_look_names(c->look), hash, row->number)) { /* check_index has counted its row */
+        if (!row->is_nameless) {
+            found(c, "run %lld has lost its name %.*s, but its row does not say so", (long long)row->number,
+                  HF_STR_ARGS(hf_owned_str(&row->workflow_id)));
+        }
+        return HF_OK;
+    }
     HF_TRY(get_row(op, c, HF_TABLE_NAME, (hf_key){.a = hash, .b = row->number}, &is_there, &body));
-    if (!is_there && hf_names_below(hf_look_names(c->look), hash, row->number + 1) != row->number) {
+    is_there = is_there || hf_names_below(hf_look_names(c->look), hash, row->number + 1) == row->number;
+    if (row->is_nameless && is_there) {
+        found(c, "run %lld has no name any more, but its workflow id %.*s still leads to it", (long long)row->number,
+              HF_STR_ARGS(hf_owned_str(&row->workflow_id)));
+    } else if (!row->is_nameless && !is_there) {
         found(c, "run %lld cannot be found by its name %.*s", (long long)row->number,
               HF_STR_ARGS(hf_owned_str(&row->workflow_id)));
     }
@@ -194,7 +205,7 @@ static hf_status check_due(hf_op *op, checking *c, const hf_run *row)
 {
     int64_t due = hf_run_next_due(row);
     if (row->due_written != (due == INT64_MAX ? 0 : due)) {
-        found(c, "run %lld: it is to be woken at %lld, its row says %lld", (long long)row->number,
+        found(c, "run %lld: its next deadline is %lld, but its row says %lld", (long long)row->number,
               (long long)(due == INT64_MAX ? 0 : due), (long long)row->due_written);
     }
     if (row->due_written == 0) {
@@ -204,12 +215,13 @@ static hf_status check_due(hf_op *op, checking *c, const hf_run *row)
     hf_str body = {0};
     HF_TRY(get_row(op, c, HF_TABLE_DUE, (hf_key){.a = row->due_written, .b = row->number}, &is_there, &body));
     if (!is_there) {
-        found(c, "run %lld: nothing will wake it at %lld", (long long)row->number, (long long)row->due_written);
+        found(c, "run %lld: the table due has no row for its deadline %lld", (long long)row->number,
+              (long long)row->due_written);
     }
     return HF_OK;
 }
 
-/* How many rows a run's task needs: 1, 0, or -1 for either (a started one of another process may be waiting again). */
+/* How many rows a run's task needs: 1, 0, or -1 for either (a task that a worker outside had started may be waiting again). */
 static int rows_of_task(const hf_run *row, int64_t scheduled_id)
 {
     if (scheduled_id == 0) {
@@ -226,9 +238,24 @@ static int rows_of_task(const hf_run *row, int64_t scheduled_id)
                                                       : -1;
 }
 
+/* Whether a run has a row that makes an opening go on with it: with its messages, or with its end. */
+static bool has_own_row(const hf_run *row)
+{
+    return hf_run_has_messages(row) || row->deleting != HF_DELETING_NOT;
+}
+
+/* Whether the run needs such a row. `*own`: such rows that are not found yet; the first one that can be it is. */
+static bool is_wanted(const hf_run *row, const hf_pb_task_record *record, int64_t *own, bool *ret_is_own)
+{
+    *ret_is_own = record->scheduled_id == 0 && record->held && *own > 0;
+    *own -= *ret_is_own ? 1 : 0;
+    return *ret_is_own || rows_of_task(row, record->scheduled_id) != 0;
+}
+
 static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
 {
     int64_t wanted = rows_of_task(row, 0) == 1 ? 1 : 0;
+    int64_t own = has_own_row(row) ? 1 : 0; /* it looks like a row of the workflow task */
     for (size_t i = 0; i < row->activities.count; i++) {
         wanted += rows_of_task(row, row->activities.items[i]->scheduled_id) == 1 ? 1 : 0;
     }
@@ -240,14 +267,16 @@ static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
         hf_pb_task_record record = {0};
         hf_op bad;
         hf_op_init(&bad);
+        bool is_own = false;
         if (!is_there ||
             (body.data != NULL && (hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) != HF_OK ||
-                                   record.run != row->number || rows_of_task(row, record.scheduled_id) == 0))) {
-            found(c, "run %lld: its task %lld in a queue is %s", (long long)row->number, (long long)key->order,
-                  is_there ? "another one's" : "not there");
+                                   record.run != row->number || !is_wanted(row, &record, &own, &is_own)))) {
+            found(c, "run %lld: its task row with the order %lld is %s", (long long)row->number, (long long)key->order,
+                  is_there ? "that of another task" : "missing");
         }
-        wanted -= rows_of_task(row, record.scheduled_id) == 1 ? 1 : 0;
+        wanted -= !is_own && rows_of_task(row, record.scheduled_id) == 1 ? 1 : 0;
     }
+    wanted += own;
     if (wanted != 0) {
         found(c, "run %lld: %lld of its waiting tasks are in no queue", (long long)row->number, (long long)wanted);
     }
@@ -270,7 +299,7 @@ static hf_status count_history(hf_op *op, checking *c, int64_t number)
     return hf_store_each_row(op, c->store, c->memory, HF_TABLE_HISTORY, &from, &to, count_row, c);
 }
 
-/* inspect-K4: what the row of a run says, not what the journal made of it since. */
+/* inspect-K4: compares with the row of a run, without the later changes in the journal. */
 static hf_status check_row(hf_op *op, checking *c, int64_t number)
 {
     hf_run_memory *memory = hf_look_memory(c->look);
@@ -318,7 +347,7 @@ static hf_status check_run(hf_op *op, checking *c, int64_t number)
 
 /* ---- Strangers -------------------------------------------------------------------------------------------------------- */
 
-/* The run that a row leads to; 0 = it cannot be told. */
+/* The run that a row leads to; 0 = unknown. */
 static int64_t run_of(checking *c, hf_table table, const hf_row *row)
 {
     hf_op bad;
@@ -351,7 +380,7 @@ static int64_t run_of(checking *c, hf_table table, const hf_row *row)
 static bool is_known(checking *c, const hf_run *run, hf_table table, const hf_row *row)
 {
     if (table == HF_TABLE_NAME) {
-        return name_of(c, run) == row->key.a;
+        return name_of(c, run) == row->key.a && !run->is_nameless;
     }
     if (table == HF_TABLE_DUE) {
         return run->due_written == row->key.a;
@@ -374,9 +403,12 @@ static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_
     hf_op bad;
     hf_op_init(&bad);
     int64_t number = run_of(c, table, row);
+    if (table == HF_TABLE_NAME && hf_names_is_gone(hf_look_names(c->look), row->key.a, row->key.b)) { /* ledger-N1 */
+        return HF_OK;
+    }
     hf_run *run = NULL;
     hf_status status = number != 0 ? hf_look_run(&bad, c->look, number, &run) : HF_ERR_NOT_FOUND;
-    if (status == HF_ERR_INVALID) { /* which was told; whether it knows of this row nobody can say */
+    if (status == HF_ERR_INVALID) { /* was reported; whether the run names this row is unknown */
         c->unsure++;
         return HF_OK;
     }
@@ -384,7 +416,7 @@ static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_
     if (!is_there || !is_known(c, run, table, row)) {
         found(c, "a row of the table %s (%lld, %lld) leads to run %lld, which %s", hf_table_info_of(table)->name,
               (long long)row->key.a, (long long)row->key.b, (long long)number,
-              is_there ? "does not know of it" : "has no row");
+              is_there ? "does not name it" : "has no row");
     }
     hf_look_run_free(c->look, run);
     return HF_OK;
@@ -399,7 +431,7 @@ static hf_status check_strangers(hf_op *op, checking *c)
             c->unsure = 0;
             HF_TRY(each_row(op, c, TABLES[i], name_stranger));
             if (c->report.damages == before && c->unsure == 0) {
-                found(c, "the table %s has %llu rows where the runs know of %llu", hf_table_info_of(TABLES[i])->name,
+                found(c, "the table %s has %llu rows, but the runs name %llu", hf_table_info_of(TABLES[i])->name,
                       (unsigned long long)c->rows[TABLES[i]], (unsigned long long)c->accounted[TABLES[i]]);
             }
         }
@@ -407,19 +439,42 @@ static hf_status check_strangers(hf_op *op, checking *c)
     return HF_OK;
 }
 
-/* Names that are not in their table lead to runs that have rows. */
-static void check_index(checking *c)
+/* Checks that names which are not in their table lead to runs that have rows. The table may still have names that are gone. */
+static hf_status check_index(hf_op *op, checking *c)
 {
     const hf_names *names = hf_look_names(c->look);
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
         for (size_t j = 0; j < names->buckets[i].entries.count; j++) {
             const hf_name_entry *entry = &names->buckets[i].entries.items[j];
+            if (hf_name_is_gone(entry)) {
+                bool is_there = false;
+                hf_str body = {0};
+                hf_key key = {.a = hf_name_entry_hash(entry), .b = entry->run};
+                HF_TRY(get_row(op, c, HF_TABLE_NAME, key, &is_there, &body));
+                continue;
+            }
             hf_row row = {.key = {.a = entry->hash, .b = entry->run}};
             hf_op ignored;
             hf_op_init(&ignored);
             (void)name_stranger(&ignored, c, HF_TABLE_NAME, &row);
         }
     }
+    return HF_OK;
+}
+
+/* A run that was deleted has no row. Its other rows would be strangers. */
+static hf_status check_gone(hf_op *op, checking *c)
+{
+    int64_t number = 0;
+    for (size_t i = 0; (number = hf_look_gone(c->look, i)) != 0; i++) {
+        hf_arena_reset(&c->arena);
+        hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &c->arena};
+        HF_TRY(hf_store_ask(op, c->store, &get));
+        if (get.found) {
+            found(c, "run %lld was deleted, but still has a row", (long long)number);
+        }
+    }
+    return HF_OK;
 }
 
 /* ---- All of it -------------------------------------------------------------------------------------------------------- */
@@ -435,13 +490,14 @@ static hf_status check_all(hf_op *op, checking *c)
     if (status != HF_OK && !is_damage(status)) {
         return hf_fail(op, status, "%s", bad.message);
     }
-    if (status != HF_OK) { /* inspect-K2; without the journal nobody can tell what the runs should be */
+    if (status != HF_OK) { /* inspect-K2; without the journal the state of the runs is unknown */
         found(c, "%s; the runs were not compared with it", bad.message);
         return HF_OK;
     }
     c->report.commits = hf_look_commits(c->look);
     hf_assert(c->report.commits <= c->rows[HF_TABLE_JOURNAL]); /* inspect-K2: each of its rows was read */
-    check_index(c);
+    HF_TRY(check_index(op, c));
+    HF_TRY(check_gone(op, c));
     int64_t number = 0;
     do {
         HF_TRY(hf_look_next(op, c->look, number, &number));

@@ -1,5 +1,5 @@
-/* Looking at a store. A run is its row and, on top of it, what was kept for it (ledger/kept.h) and what the journal holds for it, as far as
- * the row does not (ledger-W2): the same sources as in recovery, without what recovery does next. */
+/* Looking at a store. The state of a run is its row, then its kept changes (ledger/kept.h), then its changes in the journal that the row
+ * does not include (ledger-W2): the same sources as in recovery. Unlike recovery, nothing is written or handed out. */
 #include "inspect/look.h"
 
 #include "ledger/journal.h"
@@ -9,12 +9,13 @@
 #include "ledger/rows.h"
 #include "ledger/run_id.h"
 
-/* What one commit did to one run. */
+/* The changes of one run by one commit. */
 typedef struct hf_look_change {
     int64_t run;
-    uint64_t commit; /* 0 = changes were kept for the run, and cannot be read */
+    uint64_t commit; /* 0 = the run has kept changes that cannot be read */
     hf_str changes;  /* fields of a log; in the arena */
     bool kept;       /* not from the journal */
+    bool is_gone;    /* the commit deleted the run */
 } hf_look_change;
 
 struct hf_look {
@@ -24,9 +25,10 @@ struct hf_look {
     hf_meta meta;
     hf_names names;                 /* those that are not in their table */
     hf_arena journal;               /* its bytes */
-    HF_VEC(hf_look_change) changes; /* by run, then commit */
+    HF_VEC(hf_look_change) changes; /* by run, then commit; without those of deleted runs */
+    HF_VEC(int64_t) gone;           /* runs that the journal deletes, by number */
     uint64_t commits;               /* in the journal */
-    uint64_t names_logged;          /* in name_log, says its last commit */
+    uint64_t names_logged;          /* in name_log, according to the last commit */
     hf_arena arena;                 /* of one question */
     hf_arena scratch;               /* of one change, for `runs` */
 };
@@ -59,7 +61,7 @@ static hf_status add_change(hf_op *op, hf_look *look, hf_look_change change)
     return look->journal.status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
 }
 
-/* A row that cannot be read is damage of its run alone. */
+/* A kept row that cannot be read damages only its run. */
 static hf_status read_kept(hf_op *op, hf_look *look)
 {
     hf_row *rows = NULL;
@@ -97,6 +99,11 @@ static hf_status add_commit(hf_op *op, void *arg, const hf_commit_read *commit, 
         hf_look_change change = {.run = run->run, .commit = fields->commit, .changes = run->changes};
         HF_TRY(add_change(op, look, change));
     }
+    hf_str gone = fields->gone;
+    int64_t number = 0;
+    while (hf_journal_next_gone(&gone, &number)) {
+        HF_TRY(add_change(op, look, (hf_look_change){.run = number, .commit = fields->commit, .is_gone = true}));
+    }
     look->commits++;
     look->names_logged = fields->names_logged;
     return hf_names_read(op, &look->names, fields->commit, fields->names, NULL, NULL);
@@ -120,7 +127,7 @@ static bool is_before(const hf_look_change *a, const hf_look_change *b)
     return a->run != b->run ? a->run < b->run : a->commit < b->commit;
 }
 
-/* Heap sort: in place, and never slow. They come by commit. */
+/* Heap sort: in place, and never slow. The changes come in the order of commits. */
 static void sift(hf_look_change *items, size_t at, size_t count)
 {
     for (size_t child = 0; (child = 2 * at + 1) < count; at = child) {
@@ -152,6 +159,51 @@ static void sort_changes(hf_look *look)
     }
 }
 
+/* Takes out all changes of runs that were deleted later (ledger-J3). */
+static hf_status drop_gone(hf_op *op, hf_look *look)
+{
+    size_t kept = 0;
+    size_t count = look->changes.count;
+    hf_look_change *items = look->changes.items;
+    for (size_t from = 0, to = 0; from < count; from = to) {
+        bool is_gone = false;
+        for (to = from; to < count && items[to].run == items[from].run; to++) {
+            is_gone = is_gone || items[to].is_gone;
+        }
+        if (is_gone && !HF_VEC_RESERVE(&look->runs, &look->gone)) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the journal");
+        }
+        if (is_gone) {
+            look->gone.items[look->gone.count++] = items[from].run;
+            continue;
+        }
+        memmove(&items[kept], &items[from], (to - from) * sizeof *items);
+        kept += to - from;
+    }
+    look->changes.count = kept;
+    return HF_OK;
+}
+
+int64_t hf_look_gone(const hf_look *look, size_t index)
+{
+    return index < look->gone.count ? look->gone.items[index] : 0;
+}
+
+static bool was_deleted(const hf_look *look, int64_t run)
+{
+    size_t low = 0;
+    size_t high = look->gone.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (look->gone.items[middle] < run) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < look->gone.count && look->gone.items[low] == run;
+}
+
 /* Index of the first change of a run with this number or a greater one. */
 static size_t first_change(const hf_look *look, int64_t run)
 {
@@ -176,6 +228,8 @@ static hf_status read_all(hf_op *op, hf_look *look)
     HF_TRY(hf_meta_read(op, look->store, &look->arena, &look->meta, &found));
     HF_TRY(read_kept(op, look));
     HF_TRY(read_journal(op, look));
+    sort_changes(look);
+    HF_TRY(drop_gone(op, look));
     return hf_names_read_log(op, &look->names, look->store, look->names_logged);
 }
 
@@ -198,7 +252,6 @@ hf_status hf_look_open(hf_op *op, hf_allocator memory, hf_store *store, hf_look 
         hf_look_close(look);
         return status;
     }
-    sort_changes(look);
     hf_assert(look->runs.status == HF_OK && look->journal.status == HF_OK);
     *ret_look = look;
     return HF_OK;
@@ -211,6 +264,7 @@ void hf_look_close(hf_look *look)
     }
     hf_allocator memory = look->memory;
     HF_VEC_FREE(&look->runs, &look->changes);
+    HF_VEC_FREE(&look->runs, &look->gone);
     hf_names_deinit(&look->names);
     hf_arena_deinit(&look->journal);
     hf_arena_deinit(&look->arena);
@@ -251,13 +305,14 @@ hf_status hf_look_run(hf_op *op, hf_look *look, int64_t number, hf_run **ret_run
     if (run == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for a run");
     }
-    hf_status status = get.found ? hf_run_row_read(op, &look->runs, run, get.value) : HF_OK;
+    hf_status status = get.found ? hf_run_row_load(op, look->store, &look->runs, run, get.value) : HF_OK;
     run->is_written = get.found;
     if (status == HF_OK) {
         status = apply_changes(op, look, run);
     }
     if (status == HF_OK && run->event_count == 0) {
-        status = hf_fail(op, HF_ERR_NOT_FOUND, "there is no run %lld", (long long)number);
+        status = hf_fail(op, HF_ERR_NOT_FOUND, "there is no run %lld%s", (long long)number,
+                         was_deleted(look, number) ? " any more: it was deleted" : "");
     }
     if (status == HF_OK) {
         status = hf_run_sound(op, run);
@@ -345,7 +400,7 @@ hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_
     return HF_OK;
 }
 
-/* Rows are counted by the store; what the journal alone knows of comes on top. */
+/* The store counts the rows; runs that are only in the journal are added. */
 hf_status hf_look_count(hf_op *op, hf_look *look, uint64_t *ret_count)
 {
     hf_store_count rows = {.table = HF_TABLE_RUN};
@@ -383,6 +438,10 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
         hf_op bad;
         hf_op_init(&bad);
         hf_status status = hf_look_run(&bad, look, before, &run);
+        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* nobody sees it any more */
+            hf_look_run_free(look, run);
+            continue;
+        }
         hf_pb_admin_run *brief = &ret_runs->items[ret_runs->count++];
         if (status == HF_OK) {
             hf_run_brief(run, arena, brief);
@@ -396,15 +455,16 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
     return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the list");
 }
 
-/* What is looked for, and the greatest number that fits. */
+/* A search, and the greatest number of a run that matches. */
 typedef struct hf_look_search {
     hf_str namespace_;
     hf_str text;
     int64_t by_workflow;
     int64_t by_run;
+    int64_t deleted; /* the newest run of the workflow id that is being deleted: older ones are not the current run */
 } hf_look_search;
 
-/* Is it this run? */
+/* Checks whether this run matches. */
 static hf_status consider(hf_op *op, hf_look *look, hf_look_search *search, int64_t number)
 {
     hf_run *run = NULL;
@@ -412,33 +472,40 @@ static hf_status consider(hf_op *op, hf_look *look, hf_look_search *search, int6
     if (status != HF_OK) {
         return status == HF_ERR_NOT_FOUND ? HF_OK : status;
     }
-    if (hf_str_equal(hf_owned_str(&run->namespace), search->namespace_)) {
-        if (hf_str_equal(hf_owned_str(&run->workflow_id), search->text) && number > search->by_workflow) {
+    if (run->deleting == HF_DELETING_NOT && hf_str_equal(hf_owned_str(&run->namespace), search->namespace_)) {
+        if (!run->is_nameless && hf_str_equal(hf_owned_str(&run->workflow_id), search->text) &&
+            number > search->by_workflow && number > search->deleted) {
             search->by_workflow = number;
         }
         if (hf_str_equal(hf_owned_str(&run->run_id), search->text) && number > search->by_run) {
             search->by_run = number;
         }
     }
+    if (run->deleting != HF_DELETING_NOT && hf_str_equal(hf_owned_str(&run->namespace), search->namespace_) &&
+        hf_str_equal(hf_owned_str(&run->workflow_id), search->text) && number > search->deleted) {
+        search->deleted = number;
+        search->by_workflow = number > search->by_workflow ? 0 : search->by_workflow;
+    }
     hf_look_run_free(look, run);
     return HF_OK;
 }
 
-/* By the index, from the latest run on. */
+/* Searches the index, from the newest run to the oldest. */
 static hf_status search_names(hf_op *op, hf_look *look, hf_look_search *search)
 {
     char text[HF_NAME_TEXT_LEN];
     size_t len = 0;
     if (hf_name_text(search->namespace_, search->text, text, &len) != HF_OK) {
-        return HF_OK; /* too long to be one */
+        return HF_OK; /* too long to be a workflow id */
     }
     int64_t hash = hf_name_hash(&look->names, hf_str_of_len(text, len));
     int64_t below = INT64_MAX;
-    while (search->by_workflow == 0 && (below = hf_names_below(&look->names, hash, below)) != 0) {
+    while (search->by_workflow == 0 && search->deleted == 0 &&
+           (below = hf_names_below(&look->names, hash, below)) != 0) {
         HF_TRY(consider(op, look, search, below));
     }
     below = INT64_MAX;
-    while (search->by_workflow == 0) {
+    while (search->by_workflow == 0 && search->deleted == 0) {
         hf_arena_reset(&look->arena);
         hf_store_request scan = {
             .verb = HF_STORE_SCAN,
@@ -454,12 +521,14 @@ static hf_status search_names(hf_op *op, hf_look *look, hf_look_search *search)
             break;
         }
         below = scan.rows[0].key.b;
-        HF_TRY(consider(op, look, search, below));
+        if (!hf_names_is_gone(&look->names, hash, below)) { /* ledger-N1 */
+            HF_TRY(consider(op, look, search, below));
+        }
     }
     return HF_OK;
 }
 
-/* Runs that have no row yet. One that cannot be read has had one, and was looked for by its name. */
+/* Searches the runs that have no row yet. A run that cannot be read has had a row, and was searched by its name. */
 static hf_status search_journal(hf_op *op, hf_look *look, hf_look_search *search)
 {
     for (size_t i = 0; i < look->changes.count; i++) {

@@ -1,9 +1,10 @@
 #include "ledger/journal.h"
 
 #include "base/digest.h"
+#include "ledger/names.h"
 #include "run/run.h"
 
-/* Fields of JournalCommit, for the writer. The reader has them by name. */
+/* Field numbers of JournalCommit, for the writer. The reader uses the generated struct. */
 enum {
     COMMIT_NUMBER = 1,
     COMMIT_TIME = 2,
@@ -12,12 +13,13 @@ enum {
     COMMIT_RUN_NEXT = 5,
     COMMIT_ORDER_NEXT = 6,
     COMMIT_NAMES = 7,
-    COMMIT_NAMES_LOGGED = 8
+    COMMIT_NAMES_LOGGED = 8,
+    COMMIT_GONE = 9
 };
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------ */
 
-/* A counter that the commit does not tell (0) is as it was. */
+/* Whether a counter is valid; 0 = the commit does not change it. */
 static bool may_be_next(int64_t number)
 {
     return number == 0 || hf_run_is_number(number);
@@ -40,13 +42,33 @@ hf_status hf_journal_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_comm
     }
     for (size_t i = 0; i < fields->runs.count; i++) {
         if (!hf_run_is_number(fields->runs.items[i].run)) {
-            return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal has changes of no run",
+            return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal has changes of a run that cannot exist",
                            (long long)row->key.a);
         }
+    }
+    hf_str rest = fields->gone;
+    hf_name_entry gone;
+    bool is_good = true;
+    while (hf_names_next(&rest, &gone)) {
+        is_good = is_good && hf_run_is_number(gone.run) && !hf_name_is_gone(&gone);
+    }
+    if (!is_good || rest.len > 0) {
+        return hf_fail(op, HF_ERR_INVALID, "commit %lld of the journal deletes a run that cannot exist",
+                       (long long)row->key.a);
     }
     ret_commit->hash = hf_digest(fields->previous, body);
     ret_commit->len = body.len;
     return HF_OK;
+}
+
+bool hf_journal_next_gone(hf_str *rest, int64_t *ret_run)
+{
+    hf_name_entry entry;
+    if (!hf_names_next(rest, &entry)) {
+        return false;
+    }
+    *ret_run = entry.run;
+    return true;
 }
 
 typedef struct walk {
@@ -100,7 +122,7 @@ void hf_journal_begin(hf_buf *out, uint64_t commit, int64_t time, uint64_t previ
 
 void hf_journal_put_run(hf_buf *out, int64_t run, hf_str changes)
 {
-    hf_assert(hf_run_is_number(run) && changes.len > 0); /* ledger-J2: it is there because it changed */
+    hf_assert(hf_run_is_number(run) && changes.len > 0); /* ledger-J2: only runs that changed are in the row */
     hf_ledger_put_pair(out, COMMIT_RUN, (uint64_t)run, changes);
 }
 
@@ -114,6 +136,9 @@ void hf_journal_end(hf_buf *out, const hf_journal_tail *tail, uint64_t commit, u
         hf_pb_put_bytes(out, COMMIT_NAMES, tail->names);
     }
     hf_pb_put_uint(out, COMMIT_NAMES_LOGGED, tail->names_logged);
+    if (tail->gone.len > 0) {
+        hf_pb_put_bytes(out, COMMIT_GONE, tail->gone);
+    }
     *ret_hash = previous;
     *ret_len = 0;
     if (out->status != HF_OK) {

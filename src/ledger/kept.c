@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #define PREFIX "kept/"
-#define BEHIND "kept0" /* the first text behind all that begin with it */
+#define BEHIND "kept0" /* the first text after all that begin with PREFIX */
 #define DIGITS 16      /* so that the order of texts is the order of runs */
 
 enum { PREFIX_LEN = sizeof PREFIX - 1, TEXT_LEN = 24, KEPT_RUN = 1, KEPT_COMMIT = 2 };
@@ -36,7 +36,7 @@ hf_status hf_kept_scan(hf_op *op, hf_store *store, hf_arena *arena, hf_row **ret
     HF_TRY(hf_store_ask(op, store, &scan));
     for (size_t i = 0; i < scan.row_count; i++) {
         if (hf_kept_run(&scan.rows[i]) == 0) {
-            return hf_fail(op, HF_ERR_INVALID, "a row of kept changes, '%.*s', names no run",
+            return hf_fail(op, HF_ERR_INVALID, "the row of kept changes '%.*s' does not name a run",
                            HF_STR_ARGS(scan.rows[i].key.text));
         }
     }
@@ -52,7 +52,7 @@ hf_status hf_kept_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_kept
     HF_TRY(hf_pb_decode(op, &hf_pb_kept_changes_type, body, arena, ret_kept));
     return ret_kept->run == hf_kept_run(row)
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "changes that are kept for run %lld are another's",
+               : hf_fail(op, HF_ERR_INVALID, "the changes that are kept for run %lld belong to another run",
                          (long long)hf_kept_run(row));
 }
 

@@ -19,7 +19,7 @@ hf_status hf_meta_read(hf_op *op, hf_store *store, hf_arena *arena, hf_meta *ret
     hf_pb_engine_meta msg;
     HF_TRY(hf_record_open(op, HF_TABLE_META, &META_KEY, get.value, &body));
     HF_TRY(hf_pb_decode(op, &hf_pb_engine_meta_type, body, arena, &msg));
-    if (msg.mac_key.len != sizeof ret_meta->mac_key || msg.incarnation == UINT64_MAX) { /* there is no next one */
+    if (msg.mac_key.len != sizeof ret_meta->mac_key || msg.incarnation == UINT64_MAX) { /* no next one */
         return hf_fail(op, HF_ERR_INVALID, "the store's meta record is damaged");
     }
     memcpy(ret_meta->mac_key, msg.mac_key.data, sizeof ret_meta->mac_key);

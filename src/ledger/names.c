@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#define SWEEP_LEAST 4096 /* names that one commit may move to the table beyond those that it brings */
-#define SWEEP_MOST 65536 /* at most: a file of an earlier version brings all of its names at once */
+#define SWEEP_LEAST 4096 /* names that one commit may move to the table, besides as many as it adds */
+#define SWEEP_MOST 65536 /* the most it may move: a file of an earlier version adds all of its names at once */
 
 void hf_names_init(hf_names *names, hf_run_memory *memory, const unsigned char *mac_key)
 {
@@ -50,7 +50,7 @@ static size_t bucket_of(int64_t hash)
     return (size_t)((uint64_t)hash >> (HF_NAME_BITS - HF_NAME_BUCKET_BITS));
 }
 
-/* Index of the first entry that is not before this one. */
+/* Index of the first entry that is not less than (hash, run). */
 static size_t place_of(const hf_name_bucket *bucket, int64_t hash, int64_t run)
 {
     size_t low = 0;
@@ -58,7 +58,8 @@ static size_t place_of(const hf_name_bucket *bucket, int64_t hash, int64_t run)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const hf_name_entry *entry = &bucket->entries.items[middle];
-        if (entry->hash < hash || (entry->hash == hash && entry->run < run)) {
+        int64_t its = hf_name_entry_hash(entry);
+        if (its < hash || (its == hash && entry->run < run)) {
             low = middle + 1;
         } else {
             high = middle;
@@ -67,20 +68,32 @@ static size_t place_of(const hf_name_bucket *bucket, int64_t hash, int64_t run)
     return low;
 }
 
+/* The entry of this name; NULL = it is not in memory. */
+static hf_name_entry *find(const hf_names *names, int64_t hash, int64_t run)
+{
+    const hf_name_bucket *bucket = &names->buckets[bucket_of(hash)];
+    size_t at = place_of(bucket, hash, run);
+    hf_name_entry *entry = at < bucket->entries.count ? &bucket->entries.items[at] : NULL;
+    return entry != NULL && hf_name_entry_hash(entry) == hash && entry->run == run ? entry : NULL;
+}
+
 void hf_names_restore(hf_names *names, int64_t hash, int64_t run)
 {
+    int64_t gone = hash & HF_NAME_GONE;
+    hash &= ~HF_NAME_GONE;
     hf_name_bucket *bucket = &names->buckets[bucket_of(hash)];
-    size_t at = place_of(bucket, hash, run);
-    const hf_name_entry *found = at < bucket->entries.count ? &bucket->entries.items[at] : NULL;
-    if (found != NULL && found->hash == hash && found->run == run) {
+    hf_name_entry *found = find(names, hash, run);
+    if (found != NULL) {
+        found->hash |= gone; /* gone is gone, whichever was read first */
         return;
     }
     if (!HF_VEC_RESERVE(names->memory, &bucket->entries)) {
         return;
     }
+    size_t at = place_of(bucket, hash, run);
     hf_name_entry *entry = &bucket->entries.items[at];
     memmove(entry + 1, entry, (bucket->entries.count - at) * sizeof *entry);
-    *entry = (hf_name_entry){hash, run};
+    *entry = (hf_name_entry){hash | gone, run};
     bucket->entries.count++;
     names->count++;
 }
@@ -88,7 +101,7 @@ void hf_names_restore(hf_names *names, int64_t hash, int64_t run)
 static void add_fresh(hf_names *names, const hf_name_entry *entry, uint64_t commit)
 {
     size_t count = names->fresh.count;
-    hf_assert(count == 0 || names->fresh.items[count - 1].commit <= commit); /* by commit: hf_names_trim counts on it */
+    hf_assert(count == 0 || names->fresh.items[count - 1].commit <= commit); /* by commit: hf_names_trim relies on it */
     if (HF_VEC_RESERVE(names->memory, &names->fresh)) {
         names->fresh.items[names->fresh.count++] = (hf_name_fresh){*entry, commit};
     }
@@ -96,14 +109,34 @@ static void add_fresh(hf_names *names, const hf_name_entry *entry, uint64_t comm
 
 void hf_names_add(hf_names *names, int64_t hash, int64_t run, uint64_t commit)
 {
+    hf_assert(!hf_names_is_gone(names, hash, run)); /* ledger-N1: no name comes back */
     hf_names_restore(names, hash, run);
     add_fresh(names, &(hf_name_entry){hash, run}, commit);
+}
+
+void hf_names_remove(hf_names *names, int64_t hash, int64_t run, uint64_t commit)
+{
+    hf_assert(!hf_names_is_gone(names, hash, run)); /* ledger-N1: once */
+    if (HF_CANARY(HF_BUG_DELETED_NAME_LEFT)) {
+        return;
+    }
+    hf_names_restore(names, hash | HF_NAME_GONE, run);
+    add_fresh(names, &(hf_name_entry){hash | HF_NAME_GONE, run}, commit);
+}
+
+bool hf_names_is_gone(const hf_names *names, int64_t hash, int64_t run)
+{
+    const hf_name_entry *entry = find(names, hash, run);
+    return entry != NULL && hf_name_is_gone(entry);
 }
 
 int64_t hf_names_below(const hf_names *names, int64_t hash, int64_t below)
 {
     const hf_name_bucket *bucket = &names->buckets[bucket_of(hash)];
     size_t at = place_of(bucket, hash, below);
+    while (at > 0 && bucket->entries.items[at - 1].hash == (hash | HF_NAME_GONE)) {
+        at--; /* ledger-N1 */
+    }
     if (at == 0 || bucket->entries.items[at - 1].hash != hash) {
         return 0;
     }
@@ -117,7 +150,13 @@ static void write_bucket(hf_names *names, hf_writes *writes, hf_name_bucket *buc
 {
     for (size_t i = 0; i < bucket->entries.count; i++) {
         const hf_name_entry *entry = &bucket->entries.items[i];
-        hf_writes_put_key(writes, HF_TABLE_NAME, (hf_key){.a = entry->hash, .b = entry->run});
+        hf_key key = {.a = hf_name_entry_hash(entry), .b = entry->run};
+        if (hf_name_is_gone(entry)) {
+            hf_writes_delete(writes, HF_TABLE_NAME, key);
+            names->deletes++;
+        } else {
+            hf_writes_put_key(writes, HF_TABLE_NAME, key);
+        }
     }
     hf_assert(names->count >= bucket->entries.count);
     names->count -= bucket->entries.count;
@@ -125,7 +164,7 @@ static void write_bucket(hf_names *names, hf_writes *writes, hf_name_bucket *buc
     *bucket = (hf_name_bucket){0};
 }
 
-/* All names of earlier commits than the round's first are in the table now; a row of name_log has older ones than itself. */
+/* The names of all commits before the round's first are in the table now. A row of name_log has names of earlier commits than its own. */
 static void end_round(hf_names *names, hf_writes *writes, uint64_t commit)
 {
     size_t gone = 0;
@@ -143,7 +182,7 @@ static void end_round(hf_names *names, hf_writes *writes, uint64_t commit)
     names->sweep_commit = commit;
 }
 
-/* Index of the first fresh name that this commit brings. */
+/* Index of the first fresh name that this commit adds. */
 static size_t first_of(const hf_names *names, uint64_t commit)
 {
     size_t first = names->fresh.count;
@@ -155,7 +194,7 @@ static size_t first_of(const hf_names *names, uint64_t commit)
 
 bool hf_names_sweep(hf_names *names, hf_writes *writes, uint64_t commit, size_t count_max)
 {
-    size_t most = SWEEP_LEAST + names->fresh.count - first_of(names, commit); /* else they would grow without end */
+    size_t most = SWEEP_LEAST + names->fresh.count - first_of(names, commit); /* or memory would grow without end */
     most = most < SWEEP_MOST ? most : SWEEP_MOST;
     size_t moved = 0;
     bool has_ended = false;
@@ -173,7 +212,7 @@ bool hf_names_sweep(hf_names *names, hf_writes *writes, uint64_t commit, size_t 
 
 /* ---- Journal and name_log ---------------------------------------------------------------------------------------------- */
 
-static void put_entry(hf_buf *out, const hf_name_entry *entry)
+void hf_name_entry_put(hf_buf *out, const hf_name_entry *entry)
 {
     int64_t words[2] = {entry->hash, entry->run};
     hf_buf_put(out, words, sizeof words);
@@ -186,7 +225,7 @@ bool hf_names_next(hf_str *rest, hf_name_entry *ret_entry)
         return false;
     }
     memcpy(words, rest->data, sizeof words);
-    if (words[0] < 0 || words[0] >> HF_NAME_BITS != 0 || words[1] <= 0) {
+    if (words[0] < 0 || words[1] <= 0) {
         return false;
     }
     *rest = hf_str_of_len(rest->data + sizeof words, rest->len - sizeof words);
@@ -197,11 +236,11 @@ bool hf_names_next(hf_str *rest, hf_name_entry *ret_entry)
 void hf_names_put(const hf_names *names, uint64_t commit, hf_buf *out)
 {
     for (size_t i = first_of(names, commit); i < names->fresh.count; i++) {
-        put_entry(out, &names->fresh.items[i].entry);
+        hf_name_entry_put(out, &names->fresh.items[i].entry);
     }
 }
 
-/* A row of name_log with so many names is there. */
+/* Records that name_log has a row with `count` names. */
 static void add_row(hf_names *names, uint64_t commit, size_t count)
 {
     if (HF_VEC_RESERVE(names->memory, &names->log)) {
@@ -217,7 +256,7 @@ void hf_names_trim(hf_names *names, hf_writes *writes, uint64_t commit, uint64_t
     hf_assert(keep <= commit);
     row->len = 0;
     for (; count < names->fresh.count && names->fresh.items[count].commit < keep; count++) {
-        put_entry(row, &names->fresh.items[count].entry);
+        hf_name_entry_put(row, &names->fresh.items[count].entry);
     }
     if (count == 0) {
         return;
@@ -269,6 +308,6 @@ hf_status hf_names_read_log(hf_op *op, hf_names *names, hf_store *store, uint64_
     }
     return names->log_count == logged
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "the table name_log has %zu names, the journal says %llu",
+               : hf_fail(op, HF_ERR_INVALID, "the table name_log has %zu names, but the journal says %llu",
                          names->log_count, (unsigned long long)logged);
 }

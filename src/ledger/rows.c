@@ -13,6 +13,36 @@ hf_status hf_run_row_read(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str 
     return hf_run_decode(op, memory, run, body);
 }
 
+hf_status hf_run_row_learn(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_row *row)
+{
+    hf_assert(run->is_unlearned);
+    hf_pb_history_record record;
+    HF_TRY(hf_history_row_open(op, row, memory->scratch, &record));
+    return hf_run_learn_late(op, memory, run, record.events);
+}
+
+hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, hf_str value)
+{
+    HF_TRY(hf_run_row_read(op, memory, run, value));
+    if (!run->is_unlearned) {
+        return HF_OK;
+    }
+    hf_arena arena;
+    hf_arena_init(&arena, memory->heap);
+    hf_row row = {.key = {.a = run->number, .b = 1}};
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_HISTORY, .key = row.key, .arena = &arena};
+    hf_status status = hf_store_ask(op, store, &get);
+    if (status == HF_OK && !get.found) {
+        status = hf_fail(op, HF_ERR_INVALID, "run %lld: its first event is missing", (long long)run->number);
+    }
+    if (status == HF_OK) {
+        row.value = get.value;
+        status = hf_run_row_learn(op, memory, run, &row);
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
+
 hf_status hf_run_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state, bool *ret_is_good)
 {
     hf_op bad;
@@ -37,9 +67,9 @@ hf_status hf_history_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_
     HF_TRY(hf_record_open(op, HF_TABLE_HISTORY, &row->key, row->value, &body));
     HF_TRY(hf_pb_decode(op, &hf_pb_history_record_type, body, arena, ret_record));
     if (ret_record->first_id != row->key.b || ret_record->last_id < ret_record->first_id ||
-        !hf_run_is_number(ret_record->last_id)) { /* so that there is a next one */
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: the row of event %lld has other events", (long long)row->key.a,
-                       (long long)row->key.b);
+        !hf_run_is_number(ret_record->last_id)) { /* so that a next id exists */
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: the history row of event %lld holds other events",
+                       (long long)row->key.a, (long long)row->key.b);
     }
     return HF_OK;
 }
@@ -76,7 +106,9 @@ hf_status hf_history_read(hf_op *op, hf_store *store, const hf_run *run, hf_allo
     hf_key to = {.a = run->number + 1};
     HF_TRY(hf_store_each_row(op, store, memory, HF_TABLE_HISTORY, &from, &to, add_row, &walk));
     if (walk.last_id != run->spilled || walk.chain_after != run->spilled_chain) {
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: its row knows %lld written events, its history has %lld",
+        return hf_fail(op, HF_ERR_INVALID,
+                       "run %lld: its row says that the history rows end with event %lld, but they end with %lld or "
+                       "with another hash",
                        (long long)run->number, (long long)run->spilled, (long long)walk.last_id);
     }
     hf_log_events(run, run->spilled + 1, run->event_count, out);
@@ -97,7 +129,7 @@ static void put_history_row(hf_writes *writes, hf_run *run, hf_str *events, size
     hf_str rest = *events;
     hf_str bytes = {0};
     do {
-        hf_assert(hf_history_next(&rest, &bytes)); /* it was written by this process */
+        hf_assert(hf_history_next(&rest, &bytes)); /* this process has encoded it */
         record.chain_after = hf_digest(record.chain_after, bytes);
         record.last_id++;
     } while (rest.len > 0 && events->len - rest.len < row_len_max);
@@ -153,7 +185,7 @@ void hf_task_put(hf_writes *writes, hf_run *run, hf_str queue, int64_t order, co
     }
     hf_task_key *key = &run->rows_written.items[run->rows_written.count++];
     *key = (hf_task_key){.order = order};
-    hf_owned_set(writes->memory, &key->queue, queue); /* ledger-W3: the run knows its rows */
+    hf_owned_set(writes->memory, &key->queue, queue); /* ledger-W3: the run remembers its rows */
     hf_writes_put_message(writes, HF_TABLE_TASK, (hf_key){hf_writes_copy(writes, queue), order, 0},
                           &hf_pb_task_record_type, record);
 }

@@ -5,10 +5,10 @@
 #include "base/arena.h"
 #include "base/siphash.h"
 
-/* `chance` makes the ids of two lives of a store different. NULL data: the arena has no memory. */
+/* `chance`: random bits, so that two openings of a store make different ids. NULL data: the arena has no memory. */
 hf_str hf_run_id_make(const unsigned char mac_key[HF_SIPHASH_KEY_LEN], hf_arena *arena, uint64_t chance,
                       int64_t number);
-/* 0: not a UUID. Another store's id gives any number: the run that is found says whether it has this id. */
+/* 0: not a UUID. The id of another store gives some number: the caller must compare the id of the run it finds. */
 int64_t hf_run_id_number(const unsigned char mac_key[HF_SIPHASH_KEY_LEN], hf_str run_id);
 
 #endif

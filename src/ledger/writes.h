@@ -1,7 +1,7 @@
 /* hf_writes: the rows that one commit writes. Keys and values lie in its arena until the commit is done.
  *
- * Nothing here returns a status. Missing memory is told to the run memory (run/memory.h), and whoever fills the writes looks there once,
- * at the end. */
+ * Nothing here returns a status. A failed allocation sets the status of the run memory (run/memory.h), and the code that fills the writes checks
+ * that once, at the end. */
 #ifndef HF_LEDGER_WRITES_H
 #define HF_LEDGER_WRITES_H
 
@@ -10,7 +10,7 @@
 #include "wire/pb.h"
 
 typedef struct hf_writes {
-    hf_run_memory *memory; /* of the list; remembers what could not be had */
+    hf_run_memory *memory; /* of the list; its status remembers a failed allocation */
     hf_buf *row;           /* scratch for the body of a row; the owner's */
     hf_arena arena;        /* keys and values */
     HF_VEC(hf_write) list;
@@ -33,7 +33,7 @@ void hf_writes_put_message(hf_writes *writes, hf_table table, hf_key key, const 
 void hf_writes_delete(hf_writes *writes, hf_table table, hf_key key);
 /* All rows with from <= key < to. */
 void hf_writes_delete_range(hf_writes *writes, hf_table table, hf_key from, hf_key to);
-/* A copy in the arena, for keys whose text lives shorter than the commit. */
+/* A copy in the arena, for key texts that do not live until the commit is done. */
 hf_str hf_writes_copy(hf_writes *writes, hf_str bytes);
 
 /* A message of two fields as field `number` of another: an integer and bytes. RunChanges of the journal and KeptCommit are such. */

@@ -13,8 +13,8 @@
 
 typedef struct findings {
     bool json;
-    uint64_t pages; /* that SQLite itself complains about */
-    hf_buf text;    /* json: the array */
+    uint64_t pages; /* damages that SQLite itself found */
+    hf_buf text;    /* json: the whole output */
     hf_json writer;
 } findings;
 
@@ -27,7 +27,7 @@ static void on_found(void *state, const char *sentence)
     } else {
         char text[2 * HF_PATH_LEN_MAX];
         (void)snprintf(text, sizeof text, "%s", sentence);
-        hf_text_clean(text); /* it may have the name of a workflow in it */
+        hf_text_clean(text); /* the sentence may contain the name of a workflow */
         (void)printf("DAMAGED  %s\n", text);
     }
 }
@@ -102,7 +102,7 @@ int hf_cmd_check(const hf_tool_args *args)
     hf_op op;
     hf_op_init(&op);
     hf_status status = look(&op, &source, args->deep, &f, &report);
-    if (status != HF_OK) { /* what cannot be read is damaged, too */
+    if (status != HF_OK) { /* a store that cannot be read is damaged, too */
         on_found(&f, op.message);
         report.damages++;
     }
@@ -114,15 +114,16 @@ int hf_cmd_check(const hf_tool_args *args)
 
 /* ---- stats ------------------------------------------------------------------------------------------------------------ */
 
-/* The rows of a file that a program has open are counted a few at a time while it works: those that stayed are counted once, of
- * those that came or went meanwhile it depends (hf_store_count). All other figures are of the moment they were asked for. */
+/* If a program has the file open, its rows are counted a few at a time while it works: a row that was there all the
+ * time is counted once, a row that was added or removed meanwhile may or may not be counted (hf_store_count). All other
+ * figures are of the moment of the request. */
 
 typedef struct figure {
     const char *key;   /* in JSON */
     const char *label; /* for people */
     uint64_t value;
     bool is_len;  /* bytes */
-    bool is_live; /* only a running engine knows */
+    bool is_live; /* only a running engine knows it */
 } figure;
 
 static void print_len(uint64_t len)
@@ -151,7 +152,7 @@ static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats,
         {"flushes", "flushes", stats->flushes, false, true},
         {"bytesWritten", "written", stats->bytes_written, true, true},
         {"checkpoints", "checkpoints", stats->checkpoints, false, true},
-        {"reopened", "started over", stats->reopened, false, true},
+        {"reopened", "engine restarts", stats->reopened, false, true},
     };
     hf_buf text;
     hf_buf_init(&text, hf_env_memory(source->env), SIZE_MAX / 4);
@@ -161,7 +162,7 @@ static void print_stats(const hf_source *source, const hf_pb_admin_stats *stats,
     hf_json_key_string(&writer, "file", source->path);
     hf_json_key_int(&writer, "process", source->holder);
     if (!json) {
-        (void)printf(source->is_owned ? "%s, open in process %lld\n" : "%s, open nowhere\n", source->path,
+        (void)printf(source->is_owned ? "%s, open in process %lld\n" : "%s, not open in any program\n", source->path,
                      (long long)source->holder);
     }
     for (size_t i = 0; i < HF_COUNT_OF(FIGURES); i++) {

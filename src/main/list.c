@@ -4,9 +4,9 @@
  *     order-2   order  Running    2026-11-16T07:25:52Z  15, 3.214 s ago    0f41...
  *     ... and 1203 more: --all lists them
  *
- * One that cannot be read is listed as such (exit code 1).
+ * A run that cannot be read is listed as DAMAGED (exit code 1).
  *
- * From a file at rest, or from its owner, page by page. */
+ * The runs are read page by page, from a file at rest or from its owner. */
 #include "main/tool.h"
 
 #include "base/json.h"
@@ -20,9 +20,9 @@ typedef struct listing {
     const hf_tool_args *args;
     int64_t now_ns;
     uint64_t listed;
-    uint64_t more;    /* that are not */
-    uint64_t damaged; /* of those that are */
-    hf_buf text;      /* of one line, or all of the JSON */
+    uint64_t more;    /* runs that are not listed */
+    uint64_t damaged; /* listed runs that are damaged */
+    hf_buf text;      /* one line, or all of the JSON */
     hf_json writer;
 } listing;
 
@@ -53,7 +53,7 @@ static const char *state_of(const hf_pb_admin_run *run)
 static void put_time(hf_buf *out, int64_t ns)
 {
     char at[HF_TIME_TEXT_LEN_MAX] = "";
-    int64_t seconds = ns / 1000000000; /* a person does not care for less */
+    int64_t seconds = ns / 1000000000; /* people do not need fractions of a second */
     (void)hf_timestamp_format(hf_pb_timestamp_of((hf_time){seconds * 1000000000}), at);
     put_column(out, hf_str_of(at), TIME_WIDTH);
 }
@@ -68,7 +68,7 @@ static void put_last_event(hf_buf *out, const hf_pb_admin_run *run, int64_t now_
     hf_buf_putf(out, "%*s  ", len < EVENT_WIDTH ? (int)(EVENT_WIDTH - len) : 0, "");
 }
 
-/* Nothing is known of it but its number. */
+/* Only the number of a damaged run is known. */
 static void put_damaged(hf_buf *out, const hf_pb_admin_run *run)
 {
     char name[32];
@@ -163,7 +163,7 @@ static void show(listing *l, const hf_pb_admin_run *run)
 
 /* ---- Pages -------------------------------------------------------------------------------------------------------------- */
 
-/* Where pages come from: one of the two. */
+/* Where pages come from: if `look` is NULL, from the owner. */
 typedef struct shelf {
     hf_look *look;
     hf_source *owned;
@@ -203,7 +203,8 @@ static hf_status page_of_owner(hf_op *op, hf_source *source, int64_t before, siz
     return status;
 }
 
-/* Shown, counted, or of another namespace; whose a damaged one is nobody knows. */
+/* Shows or counts the run, unless it is of another namespace. The namespace of a damaged run is unknown: it always
+ * counts. */
 static void consider(listing *l, const hf_pb_admin_run *run)
 {
     bool is_meant =
@@ -215,7 +216,7 @@ static void consider(listing *l, const hf_pb_admin_run *run)
     }
 }
 
-/* With a namespace every run has to be looked at; else those behind the last one that is shown are only counted. */
+/* With --namespace every run has to be read. Without, the runs after the last one that is shown are only counted. */
 static hf_status list(hf_op *op, const shelf *from, listing *l)
 {
     bool is_brief = !l->args->all && !l->args->has_namespace;

@@ -1,5 +1,5 @@
-/* holdfast: one program for what one does with a database beside the programs that use it. Results go to stdout, everything
- * else to stderr; the exit codes are in tool.h. */
+/* holdfast: the tool to check, copy and read a database. Results go to stdout, everything else to stderr; the exit
+ * codes are in tool.h. */
 #include "main/tool.h"
 
 #include <stdio.h>
@@ -7,22 +7,22 @@
 
 static const hf_command COMMANDS[] = {
     {{"version", NULL}, "", "", 0, 0, "the version of this program", hf_cmd_version},
-    {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "is everything in it sound?", hf_cmd_check},
-    {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "what it holds and costs", hf_cmd_stats},
-    {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while it is in use", hf_cmd_backup},
+    {{"db", "check"}, "FILE [--deep] [--json]", "dj", 1, 1, "look for damage in the file", hf_cmd_check},
+    {{"db", "stats"}, "FILE [--json]", "j", 1, 1, "sizes and counters", hf_cmd_stats},
+    {{"db", "backup"}, "FILE TO", "", 2, 2, "a consistent copy, also while the file is in use", hf_cmd_backup},
     {{"db", "export"},
      "FILE [--run ID | --all] [-o DIR|-] [--namespace NS]",
      "raon",
      1,
      1,
-     "histories as JSON, as Temporal writes them",
+     "histories as JSON, in Temporal's format",
      hf_cmd_export},
     {{"show", NULL},
      "FILE [RUN | --all] [--json | --full] [--namespace NS]",
      "jnaf",
      1,
      2,
-     "what happened to a workflow (its id, or a run's); without: the newest runs",
+     "the history of one run (RUN: workflow id or run id), or the newest runs",
      hf_cmd_show},
 };
 
@@ -40,7 +40,7 @@ static int usage(FILE *to, int code)
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
         put_usage(to, &COMMANDS[i]);
     }
-    (void)fprintf(to, "\nA file that a running program has open is asked for through that program.\n"
+    (void)fprintf(to, "\nIf a running program has the file open, holdfast asks that program.\n"
                       "Exit codes: 0 fine, 1 damage found or work failed, 2 usage, 3 cannot open.\n");
     return code;
 }
@@ -59,7 +59,7 @@ static const hf_command *find(int argc, char **argv, int *ret_used)
     return NULL;
 }
 
-/* Whether the first of two words is one that commands begin with. */
+/* Whether there are commands of two words that begin with this one. */
 static bool is_group(const char *word)
 {
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
@@ -70,7 +70,7 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* No command has these words: says so, and which there are. */
+/* Reports an unknown command, and lists the commands. */
 static int no_command(int argc, char **argv)
 {
     const char *group = argc > 1 && is_group(argv[1]) ? argv[1] : NULL;
@@ -78,9 +78,9 @@ static int no_command(int argc, char **argv)
         return usage(stderr, HF_EXIT_USAGE);
     }
     if (group != NULL && argc == 2) {
-        (void)hf_complain(0, "%s needs one more word:", group);
+        (void)hf_complain(0, "%s needs a subcommand:", group);
     } else {
-        (void)hf_complain(0, "there is no command '%s%s%s', only:", group != NULL ? group : "",
+        (void)hf_complain(0, "there is no command '%s%s%s'; the commands are:", group != NULL ? group : "",
                           group != NULL ? " " : "", argv[group != NULL ? 2 : 1]);
     }
     for (size_t i = 0; i < HF_COUNT_OF(COMMANDS); i++) {
@@ -91,7 +91,7 @@ static int no_command(int argc, char **argv)
     return HF_EXIT_USAGE;
 }
 
-/* One option; returns how many words it took, 0 = it is none that the command knows, or its value is missing. */
+/* Parses one option and returns how many words it took; 0 = the command does not know it, or its value is missing. */
 static int take_option(const hf_command *command, const char *word, const char *next, hf_tool_args *args)
 {
     const struct {
@@ -133,19 +133,19 @@ static bool parse(const hf_command *command, int argc, char **argv, int at, hf_t
             int taken = take_option(command, argv[at], at + 1 < argc ? argv[at + 1] : NULL, args);
             if (taken == 0) {
                 bool is_last = at + 1 == argc && take_option(command, argv[at], "", args) > 0;
-                (void)hf_complain(0, is_last ? "%s needs a value" : "there is no option %s here", argv[at]);
+                (void)hf_complain(0, is_last ? "%s needs a value" : "this command has no option %s", argv[at]);
                 return false;
             }
             at += taken;
         } else if (args->word_count < command->words_max) {
             args->words[args->word_count++] = argv[at++];
         } else {
-            (void)hf_complain(0, "%s: one word too many", argv[at]);
+            (void)hf_complain(0, "%s: one argument too many", argv[at]);
             return false;
         }
     }
     if (args->word_count < command->words_min) {
-        (void)hf_complain(0, "a word is missing:");
+        (void)hf_complain(0, "an argument is missing:");
         return false;
     }
     return true;

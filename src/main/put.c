@@ -1,4 +1,4 @@
-/* Texts for people: what others have written, without what a terminal would obey, and spans of time. */
+/* Texts for people: foreign text without control characters, and spans of time. */
 #include "main/tool.h"
 
 #include "base/glyph.h"

@@ -1,4 +1,4 @@
-/* holdfast show, holdfast db export: runs, from a file at rest or from the program that has it open. */
+/* holdfast show, holdfast db export: read runs from a file at rest or from the program that has it open. */
 #include "main/tool.h"
 
 #include "history/history.h"
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* A run with the memory it lies in. */
+/* A run and the memory that it uses. */
 typedef struct shown {
     hf_run_view view;
     hf_buf history;
     hf_buf description; /* from an owner: DescribeWorkflowExecutionResponse */
-    hf_buf insight;     /* from an owner: AdminInsight; empty = it is an older one */
+    hf_buf insight;     /* from an owner: AdminInsight; empty = the owner is an older version without it */
     hf_arena arena;
 } shown;
 
@@ -34,14 +34,14 @@ static void shown_deinit(shown *s)
     hf_arena_deinit(&s->arena);
 }
 
-/* What a run looks like, whoever has described it. */
+/* Fills in s->view from a description by the file or by its owner. */
 static hf_status view_run(hf_op *op, hf_str namespace_, const hf_pb_describe_workflow_execution_response *description,
                           shown *s)
 {
     const hf_pb_workflow_execution_info *info = description->workflow_execution_info;
     const hf_pb_pending_workflow_task_info *task = description->pending_workflow_task;
     if (info == NULL || info->execution == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "the description of the run makes no sense");
+        return hf_fail(op, HF_ERR_INVALID, "the description of the run names no execution");
     }
     s->view = (hf_run_view){
         .namespace_ = namespace_,
@@ -115,7 +115,7 @@ static hf_status take_from_owner(hf_op *op, hf_source *source, const hf_tool_arg
     return HF_OK;
 }
 
-/* An owner finds workflows by their ids only; the id of a run is looked for in a copy. */
+/* An owner finds workflows by their ids only; to find a run by its id, a copy is searched. */
 static int take(const hf_tool_args *args, const char *what, shown *s)
 {
     hf_source source;
@@ -161,13 +161,13 @@ static int print_json(FILE *to, const shown *s, bool readable)
 int hf_cmd_show(const hf_tool_args *args)
 {
     if (args->word_count == 1 && args->full) {
-        return hf_complain(HF_EXIT_USAGE, "--full is for one RUN");
+        return hf_complain(HF_EXIT_USAGE, "--full needs a RUN");
     }
     if (args->word_count == 1) {
         return hf_list_runs(args);
     }
     if (args->all) {
-        return hf_complain(HF_EXIT_USAGE, "either a RUN or --all");
+        return hf_complain(HF_EXIT_USAGE, "give either a RUN or --all");
     }
     if (args->full && args->json) {
         return hf_complain(HF_EXIT_USAGE, "--json cuts nothing: leave --full out");
@@ -207,7 +207,8 @@ static int put_out(const char *folder, const shown *s)
     char path[HF_PATH_LEN_MAX];
     int len = snprintf(path, sizeof path, "%s/%.*s.json", folder, HF_STR_ARGS(s->view.run_id));
     if (len < 0 || (size_t)len >= sizeof path || memchr(s->view.run_id.data, '/', s->view.run_id.len) != NULL) {
-        return hf_complain(HF_EXIT_DAMAGED, "there is no file name for the run %.*s", HF_STR_ARGS(s->view.run_id));
+        return hf_complain(HF_EXIT_DAMAGED, "the id of the run %.*s cannot be a file name, or the path is too long",
+                           HF_STR_ARGS(s->view.run_id));
     }
     FILE *file = fopen(path, "wxe");
     if (file == NULL) {
@@ -228,7 +229,7 @@ static int export_all(hf_source *source, const char *folder)
     hf_status status = hf_look_open(&op, hf_env_memory(source->env), source->peek.store, &look);
     int64_t number = 0;
     uint64_t count = 0;
-    uint64_t damaged = 0; /* told, and passed over */
+    uint64_t damaged = 0; /* reported and left out */
     int code = HF_EXIT_FINE;
     while (status == HF_OK && code == HF_EXIT_FINE) {
         status = hf_look_next(&op, look, number, &number);
@@ -268,7 +269,7 @@ static int export_all(hf_source *source, const char *folder)
 int hf_cmd_export(const hf_tool_args *args)
 {
     if (args->run != NULL && args->all) {
-        return hf_complain(HF_EXIT_USAGE, "either --run ID or --all");
+        return hf_complain(HF_EXIT_USAGE, "give either --run ID or --all");
     }
     const char *folder = args->out != NULL && strcmp(args->out, "-") != 0 ? args->out : NULL;
     if (folder != NULL && mkdir(folder, 0700) != 0 && errno != EEXIST) {

@@ -1,5 +1,6 @@
-/* A database, whoever has it. Nobody: it is opened read only. A running program: that one is asked through its socket, and where
- * the whole database is needed at rest it makes a copy, which is opened instead and removed at the end. */
+/* Access to a database. If no program has it open, it is opened read only. If a program has it open, the program is
+ * asked through its socket; a command that needs the whole database at rest lets that program make a copy, opens the
+ * copy and removes it at the end. */
 #include "main/tool.h"
 
 #include "base/glyph.h"
@@ -12,12 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A program that is opening or closing its file is waited for: a recovery may take seconds. */
+/* How long to wait for a program that is opening or closing its file: a recovery may take seconds. */
 enum { PATIENCE_S = 5, PAUSE_MS = 50 };
 
 int hf_complain(int code, const char *format, ...)
 {
-    char text[2 * HF_PATH_LEN_MAX]; /* a sentence may have a path in it */
+    char text[2 * HF_PATH_LEN_MAX]; /* the message may contain a path */
     va_list args;
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
@@ -49,7 +50,7 @@ void hf_progress(const char *format, ...)
     is_shown = true;
 }
 
-/* Nobody, and the file is open here; or a program that answers; or one that does not, for as long as it is waited for. */
+/* Opens the file if nobody has it open. If a program has it open, waits up to PATIENCE_S until that program listens. */
 static hf_status find_owner(hf_op *op, hf_source *source)
 {
     hf_env *env = source->env;
@@ -63,7 +64,7 @@ static hf_status find_owner(hf_op *op, hf_source *source)
             hf_progress(NULL);
             return status;
         }
-        hf_progress("process %lld opens or closes %s ...", (long long)source->holder, source->path);
+        hf_progress("process %lld is opening or closing %s ...", (long long)source->holder, source->path);
         (void)nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
     }
 }
@@ -74,7 +75,7 @@ int hf_source_open(hf_source *source, const char *path)
     hf_op op;
     hf_status status = find_owner(&op, source);
     if (status == HF_OK && source->peek.has_log) {
-        (void)hf_complain(0, "the program that used %s did not close it: its log is read as well", path);
+        (void)hf_complain(0, "the program that used %s did not close it: reading its log as well", path);
     }
     if (status == HF_OK || (source->is_owned && source->holder >= 0)) {
         return HF_EXIT_FINE;
@@ -90,14 +91,14 @@ static void say_copying(void *state, hf_str kind, hf_str chunk)
     hf_progress("process %lld makes a copy ...", (long long)source->holder);
 }
 
-/* Who reads our output may go, and people press ^C: a copy is as large as the database, so it goes, too. */
-static char doomed[2][HF_PATH_LEN_MAX + 48]; /* the copy, and who owns it while it is read */
+/* Files to remove when a signal ends this process, such as SIGPIPE or ^C: a copy is as large as the database. */
+static char doomed[2][HF_PATH_LEN_MAX + 48]; /* the copy, and its lock file */
 
 static void remove_and_end(int number)
 {
     (void)unlink(doomed[0]);
     (void)unlink(doomed[1]);
-    (void)raise(number); /* as without us: SA_RESETHAND */
+    (void)raise(number); /* SA_RESETHAND: now with the default action */
 }
 
 static void remove_at_signals(const char *path)

@@ -1,4 +1,4 @@
-/* A run for people: a head, a line per event with what matters about it, and what it waits for now.
+/* A run for people: a head, a line per event, and what the run waits for now.
  *
  *     order-1  order  Running for 3 d 4 h                        run 0f41...  queue orders
  *
@@ -134,7 +134,7 @@ static void put_of(hf_timeline *w, int64_t scheduled_id)
     }
 }
 
-/* The same for an event that is an activity's last. */
+/* The same for the last event of an activity. */
 static void put_end_of(hf_timeline *w, int64_t scheduled_id)
 {
     put_of(w, scheduled_id);

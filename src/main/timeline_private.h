@@ -1,4 +1,4 @@
-/* What timeline.c (events) and waits.c (what comes next) share. */
+/* Shared by timeline.c (events) and waits.c (what comes next). */
 #ifndef HF_MAIN_TIMELINE_PRIVATE_H
 #define HF_MAIN_TIMELINE_PRIVATE_H
 
@@ -7,8 +7,8 @@
 #include "service/witness.h"
 
 enum {
-    HF_TIMELINE_TEXT_MAX = 100,    /* of payloads, names and the like */
-    HF_TIMELINE_MESSAGE_MAX = 400, /* of failures: what to do stands at their end */
+    HF_TIMELINE_TEXT_MAX = 100,    /* bytes shown of payloads, names and the like */
+    HF_TIMELINE_MESSAGE_MAX = 400, /* bytes shown of failures: the end of such a message says what to do */
     HF_TIMELINE_TIMERS_MAX = 64,
     HF_TIMELINE_ACTIVITIES_MAX = 256
 };
@@ -19,7 +19,7 @@ typedef struct hf_timeline_timer {
     int64_t fires_at; /* ns */
 } hf_timeline_timer;
 
-/* An activity that has not ended: later events have the number of its first one, and readers want its name. */
+/* An activity that has not ended: later events have only the number of its first event, and readers want its name. */
 typedef struct hf_timeline_name {
     int64_t scheduled_id;
     char name[64];
@@ -27,25 +27,25 @@ typedef struct hf_timeline_name {
 
 typedef struct hf_timeline {
     hf_buf *out;
-    bool is_full;                                     /* nothing is cut */
-    hf_arena arena;                                   /* of one event */
-    int64_t first;                                    /* ns: when it began */
-    int64_t last;                                     /* ns: of the last event */
-    hf_timeline_timer timers[HF_TIMELINE_TIMERS_MAX]; /* that have not fired */
+    bool is_full;                                     /* texts are not shortened */
+    hf_arena arena;                                   /* memory of one event */
+    int64_t first;                                    /* ns: time of the first event */
+    int64_t last;                                     /* ns: time of the last event */
+    hf_timeline_timer timers[HF_TIMELINE_TIMERS_MAX]; /* timers that have not fired */
     size_t timer_count;
-    size_t timers_untold; /* more than that */
+    size_t timers_untold; /* timers for which `timers` had no room; only counted */
     hf_timeline_name
-        activities[HF_TIMELINE_ACTIVITIES_MAX]; /* that have not ended; of more than that only the numbers are told */
+        activities[HF_TIMELINE_ACTIVITIES_MAX]; /* that have not ended; further ones are shown without a name */
     size_t activity_count;
     char type[HF_TIMELINE_TEXT_MAX];  /* of the workflow */
     char queue[HF_TIMELINE_TEXT_MAX]; /* its task queue */
-    hf_insight_names signals;         /* that came */
+    hf_insight_names signals;         /* names of the signals that came */
     bool goes_back;                   /* an event is older than the one before it */
-    int32_t task;                     /* kind of the last event of a workflow task; 0 = there was none */
+    int32_t task;                     /* type of the last event of a workflow task; 0 = there was none */
     int64_t task_id;                  /* its number */
 } hf_timeline;
 
-/* What users have named: cut to one line of a bearable length, unless all of it was asked for. */
+/* Text from users, shortened to `len_max` or HF_TIMELINE_TEXT_MAX bytes unless --full was given. */
 void hf_timeline_put_cut(hf_timeline *w, hf_str text, size_t len_max);
 void hf_timeline_put_text(hf_timeline *w, hf_str text);
 void hf_timeline_put_failure(hf_timeline *w, const hf_pb_failure *failure);

@@ -1,11 +1,11 @@
-/* The end of a timeline: what the run waits for, and what looks wrong in it and is not. */
+/* The end of a timeline: what the run waits for, and remarks about times that look wrong but are not. */
 #include "main/timeline_private.h"
 
 #include "history/limits.h"
 
-#define CLOCK_SLACK_NS INT64_C(1000000000) /* clocks of a program and of who looks differ by less */
+#define CLOCK_SLACK_NS INT64_C(1000000000) /* the clocks of the program and of this tool differ by less */
 
-/* A task that was in hand when its program ended: its code may be the reason. */
+/* Says how often the program ended while it worked on this task: the task's code may be the reason. */
 static void put_crashes(hf_timeline *w, uint32_t crashes)
 {
     if (crashes == 0) {
@@ -43,7 +43,7 @@ static void put_pending(hf_timeline *w, const hf_pb_pending_activity_info *info,
     put_crashes(w, info->holdfast_crashes);
 }
 
-/* What its code waits for before it can go on; true = something was written. */
+/* Writes what must happen before the run's code can go on; true = something was written. */
 static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
 {
     switch (w->task) {
@@ -55,14 +55,14 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
         break;
     case HF_EVENT_TYPE_WORKFLOW_TASK_STARTED:
         if (view->buffered_count > 0) {
-            return false; /* that line says it, too */
+            return false; /* the line about buffered events says it, too */
         }
         hf_buf_puts(w->out, view->is_at_rest ? "  a worker: no program has this file open"
                                              : "  the worker's answer to a workflow task");
         break;
     case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
     case HF_EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
-        hf_buf_putf(w->out, "  a workflow task that succeeds, tried again and again; why the last did not: event %lld",
+        hf_buf_putf(w->out, "  a workflow task that succeeds: it is retried; event %lld tells why the last one failed",
                     (long long)w->task_id);
         break;
     default:
@@ -78,7 +78,8 @@ static bool put_task(hf_timeline *w, const hf_run_view *view, int64_t now_ns)
     return true;
 }
 
-/* Which signal its code waits for is known where that code is in memory; `any`: it waits for something else, too. */
+/* Writes the signals that the code waits for, which are known only while the code is in memory. `any`: it waits for
+ * something else, too. */
 static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
 {
     bool is_known = view->insight != NULL && view->insight->in_memory;
@@ -97,7 +98,7 @@ static void put_signals(hf_timeline *w, const hf_run_view *view, bool any)
                             : "  a signal; its code knows which, and the program does not have it in memory now\n");
 }
 
-/* Signals that nobody took, or, where that is not known, all that came: a name that is spelled wrong is among them. */
+/* Writes the signals that the code has not taken, or all signals if that is unknown: a misspelled name is among them. */
 static void put_unread(hf_timeline *w, const hf_run_view *view)
 {
     bool is_known = view->insight != NULL && view->insight->in_memory;
@@ -112,18 +113,18 @@ static void put_unread(hf_timeline *w, const hf_run_view *view)
     }
 }
 
-/* What looks wrong in the times, and is not. */
+/* Explains times that look wrong but are not. */
 void hf_timeline_put_remarks(hf_timeline *w, int64_t now_ns)
 {
     if (w->goes_back) {
         hf_buf_puts(w->out,
-                    "\nTimes go back where an event was written later than what it tells of: ActivityTaskStarted "
-                    "stands before its activity's end, with the time at which the attempt began.\n");
+                    "\nTimes go back where an event was recorded later than it happened: ActivityTaskStarted is "
+                    "recorded with the end of its activity, but has the time at which the attempt began.\n");
     }
     if (w->last - now_ns > CLOCK_SLACK_NS) {
         hf_buf_puts(w->out, "\nThe last event is ");
         hf_put_span(w->out, w->last - now_ns);
-        hf_buf_puts(w->out, " ahead of the clock, which was set back since; timers follow the clock.\n");
+        hf_buf_puts(w->out, " ahead of the clock, which was set back since then; timers follow the clock.\n");
     }
 }
 
@@ -150,7 +151,8 @@ void hf_timeline_put_waits(hf_timeline *w, const hf_run_view *view, int64_t now_
         hf_buf_putf(w->out, "  %zu more timers\n", w->timers_untold);
     }
     if (view->buffered_count > 0) {
-        hf_buf_putf(w->out, "  the answer to a workflow task: %zu events come behind it\n", view->buffered_count);
+        hf_buf_putf(w->out, "  the worker's answer to a workflow task: %zu events are recorded after it\n",
+                    view->buffered_count);
     }
     put_unread(w, view);
 }

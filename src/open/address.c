@@ -1,10 +1,11 @@
-/* Addresses: "sqlite:orders.db?mem=48M&durability=normal". The path is taken as it is, up to the first question mark. */
+/* Addresses: "sqlite:orders.db?mem=48M&durability=normal". The path ends at the first question mark; nothing in it is
+ * escaped. */
 #include "open/open.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Below this a single commit of the largest size would not fit. */
+/* With less memory a commit of the largest size would not fit. */
 #define MEM_MIN ((size_t)16 << 20)
 #define LOG_MIN ((size_t)64 << 10)
 
@@ -42,7 +43,7 @@ static hf_status take_size(hf_op *op, const char *key, hf_str value, size_t leas
     size_t size = 0;
     bool is_mega = least % (1024 * 1024) == 0;
     if (!parse_size(value, &size)) {
-        return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is no size: write it as 48M", key, HF_STR_ARGS(value));
+        return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is not a size: write it like 48M", key, HF_STR_ARGS(value));
     }
     if (size < least) {
         return hf_fail(op, HF_ERR_INVALID, "%s=%.*s is too small: at least %zu%s", key, HF_STR_ARGS(value),
@@ -65,9 +66,9 @@ static hf_status take_key(hf_op *op, hf_str key, hf_str value, hf_service_addres
             place->durability = value.data[0] == 'f' ? HF_DURABILITY_FULL : HF_DURABILITY_NORMAL;
             return HF_OK;
         }
-        return hf_fail(op, HF_ERR_INVALID, "durability=%.*s: there are full and normal", HF_STR_ARGS(value));
+        return hf_fail(op, HF_ERR_INVALID, "durability=%.*s is unknown: use full or normal", HF_STR_ARGS(value));
     }
-    return hf_fail(op, HF_ERR_INVALID, "an address has no key \"%.*s\": there are %s", HF_STR_ARGS(key), KEYS);
+    return hf_fail(op, HF_ERR_INVALID, "unknown key \"%.*s\" in an address: the keys are %s", HF_STR_ARGS(key), KEYS);
 }
 
 /* "mem=48M&durability=full" */
@@ -77,7 +78,7 @@ static hf_status take_keys(hf_op *op, const char *text, hf_service_address *plac
         hf_str pair = {text, strcspn(text, "&")};
         const char *equals = memchr(pair.data, '=', pair.len);
         if (equals == NULL) {
-            return hf_fail(op, HF_ERR_INVALID, "\"%.*s\" in an address is no key=value: there are %s",
+            return hf_fail(op, HF_ERR_INVALID, "\"%.*s\" in an address is not key=value: the keys are %s",
                            HF_STR_ARGS(pair), KEYS);
         }
         hf_str key = {pair.data, (size_t)(equals - pair.data)};
@@ -104,13 +105,13 @@ hf_status hf_service_address_parse(hf_op *op, const char *address, hf_service_ad
         }
     }
     if (path == NULL) {
-        return hf_fail(op, HF_ERR_INVALID, "\"%.200s\" is no address: there are sqlite:PATH and memory:", address);
+        return hf_fail(op, HF_ERR_INVALID, "\"%.200s\" is not an address: use sqlite:PATH or memory:", address);
     }
     size_t len = strcspn(path, "?");
     bool wants_path = ret_place->scheme == HF_SCHEME_SQLITE;
     if (wants_path ? len == 0 || len > HF_PATH_LEN_MAX - 32 : len != 0) {
         return hf_fail(op, HF_ERR_INVALID,
-                       wants_path ? "\"%.200s\" needs a path of at most 4000 bytes behind sqlite:"
+                       wants_path ? "\"%.200s\" needs a path of at most 4064 bytes after sqlite:"
                                   : "\"%.200s\": memory: has no path",
                        address);
     }

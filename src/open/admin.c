@@ -1,18 +1,19 @@
 /* The owner's socket: tools ask a running program about its store instead of opening it.
  *
- * One thread, one request per connection, one answer at a time: who asks is a person with a terminal. Requests of several
- * connections are gathered side by side, and the first that is complete is answered, so that one that says nothing holds up
- * nobody. Whoever may connect (mode 0600: the same user) may ask everything, but nobody can hurt by how he asks: lengths are
- * bounded (open.h), a connection without a request after PATIENCE_S is closed, also the oldest of more than CALLERS_MAX of them,
- * and one that sends nonsense is told so and closed. Work that takes long sends an empty piece now and then, so that both sides
- * notice when the other has gone.
+ * One thread, one request per connection, one answer at a time: requests come from people at a terminal. The thread
+ * reads the requests of several connections side by side and answers the first that is complete, so a silent connection
+ * delays nobody. The socket has mode 0600: only the same user can connect, and may then ask everything. No request can
+ * harm the program: lengths are bounded (open.h), a connection that has sent no request after PATIENCE_S is closed, the
+ * oldest one is closed when there are more than CALLERS_MAX, and an invalid request is answered with an error. A
+ * backup, which may take long, sends an empty piece now and then: so the tool keeps waiting, and the owner notices when
+ * the tool has gone.
  *
  *     stats            figures of engine and store
- *     backup PATH      a consistent copy, made between commits; not given up when the tool goes away
+ *     backup PATH      a consistent copy, made between commits; goes on when the tool goes away
  *     show NS ID       a workflow's description, what its code waits for if it is in memory, and its history
- *     list BEFORE MAX  the newest runs with a number below, at most so many
+ *     list BEFORE MAX  the newest runs whose number is below BEFORE, at most MAX of them
  *
- * What needs the whole store at rest (check, export) works on a backup: tools make one and delete it. */
+ * Commands that need the whole store at rest (check, export) work on a backup, which the tool deletes afterwards. */
 #include "open/open.h"
 
 #include "base/latch.h"
@@ -24,26 +25,26 @@
 
 enum { STACK_LEN = 512 * 1024, BACKLOG = 8, PATIENCE_S = 10, PAUSE_MS = 100, PAGE_EVENTS = 1000, CALLERS_MAX = 16 };
 
-/* A connection whose request has not come yet. */
+/* A connection whose request is not complete yet. */
 typedef struct caller {
     int fd;
-    hf_instant deadline; /* then it is given up */
-    char *bytes;         /* of the request; owned, CALLER_LEN */
-    size_t got;          /* of those */
+    hf_instant deadline; /* when the connection is closed */
+    char *bytes;         /* the request; owned, CALLER_LEN bytes of memory */
+    size_t got;          /* bytes of the request that have been read */
 } caller;
 
 #define CALLER_LEN (HF_FRAME_HEAD_LEN + HF_FRAME_REQUEST_MAX)
 
 struct hf_admin {
     hf_env *env;
-    hf_service *engine;          /* outlives this */
-    hf_service *front;           /* what workers know it by; the same */
-    hf_poller *poller;           /* of the thread: listener and connections */
+    hf_service *engine;          /* borrowed; outlives this */
+    hf_service *front;           /* the service that callers and workers have: the guard before the engine; borrowed */
+    hf_poller *poller;           /* the thread waits here for the listener and the connections */
     caller callers[CALLERS_MAX]; /* in order of arrival */
     int caller_count;
-    int fd;                        /* listens */
+    int fd;                        /* the listener */
     char address[HF_PATH_LEN_MAX]; /* "unix:PATH-sock" */
-    char socket[HF_PATH_LEN_MAX];  /* the same from the root on, to be removed; empty = that is too long */
+    char socket[HF_PATH_LEN_MAX];  /* absolute path of the socket, for its removal; empty = the path is too long */
     hf_thread *thread;
     atomic_bool stopping;
 };
@@ -53,7 +54,7 @@ typedef struct talk {
     hf_admin *admin;
     hf_wire wire;
     hf_arena arena;
-    hf_op op;        /* of the request */
+    hf_op op;        /* the error of the request */
     bool is_lost;    /* the tool has gone: nothing more is sent */
     hf_instant said; /* when something was last sent */
 } talk;
@@ -75,7 +76,7 @@ static void say(talk *t, const hf_pb_admin_response *response)
     t->is_lost = hf_frame_write(&op, &t->wire, &hf_pb_admin_response_type, response, t->arena.memory) != HF_OK;
 }
 
-/* A whole, in pieces. */
+/* Sends all of `bytes`, in pieces. */
 static void say_bytes(talk *t, const char *kind, hf_str bytes)
 {
     while (bytes.len > 0) {
@@ -138,7 +139,7 @@ static bool keep_going(void *state)
 
 static hf_status answer_backup(talk *t, hf_str path)
 {
-    if (path.len > HF_PATH_LEN_MAX - 32) { /* as of the database itself: what lies beside it has a longer name */
+    if (path.len > HF_PATH_LEN_MAX - 32) { /* the limit of a database's path: the files beside it have longer names */
         return hf_fail(&t->op, HF_ERR_INVALID, "the path of a backup has %zu bytes, at most %d are taken", path.len,
                        HF_PATH_LEN_MAX - 32);
     }
@@ -179,7 +180,7 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
     void *response = NULL;
     HF_TRY(ask(t, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, &request, &response));
     hf_pb_describe_workflow_execution_response *description = response;
-    /* The pages of the history must all be of this run, whatever starts meanwhile. */
+    /* All pages of the history must be of this run, even if a new run of the workflow starts meanwhile. */
     execution->run_id = description->workflow_execution_info->execution->run_id;
     hf_buf bytes;
     hf_buf_init(&bytes, t->arena.memory, SIZE_MAX / 4);
@@ -192,7 +193,7 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
     return status;
 }
 
-/* What only this process knows of the run: what its code waits for, and the time by which its timers are due. */
+/* Facts that only this process knows: what the run's code waits for, and the clock that its timers follow. */
 static hf_status say_insight(talk *t, hf_str run_id, hf_str namespace_)
 {
     hf_insight insight;
@@ -246,7 +247,7 @@ static hf_status answer_show(talk *t, hf_str namespace_, hf_str id)
 
 /* ---- list ------------------------------------------------------------------------------------------------------------- */
 
-/* A whole number from 1 on; 0 = it is none. */
+/* Parses a whole number from 1 on; 0 = the text is not one. */
 static int64_t number_of(hf_str text)
 {
     int64_t number = 0;
@@ -263,7 +264,8 @@ static hf_status answer_list(talk *t, hf_str before, hf_str max)
 {
     int64_t count = number_of(max);
     if (number_of(before) == 0 || count == 0 || count > HF_ADMIN_LIST_MAX) {
-        return hf_fail(&t->op, HF_ERR_INVALID, "list needs a number and a count, from 1 to %d", HF_ADMIN_LIST_MAX);
+        return hf_fail(&t->op, HF_ERR_INVALID, "list needs the number of a run and a count from 1 to %d",
+                       HF_ADMIN_LIST_MAX);
     }
     hf_pb_admin_runs runs = {0};
     HF_TRY(hf_engine_list(&t->op, t->admin->engine, number_of(before), (size_t)count, &t->arena, &runs));
@@ -291,7 +293,7 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
         which++;
     }
     if (which == HF_COUNT_OF(VERBS)) {
-        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": there are stats, backup, show and list",
+        return hf_fail(&t->op, HF_ERR_INVALID, "there is no verb \"%.40s\": the verbs are stats, backup, show and list",
                        request->verb.len > 0 ? hf_arena_copy(&t->arena, request->verb).data : "");
     }
     if (request->args.count != VERBS[which].arg_count) {
@@ -310,7 +312,7 @@ static hf_status answer(talk *t, const hf_pb_admin_request *request)
     }
 }
 
-/* `status` and `op` say whether the request is there. */
+/* Answers one caller. `status` and `op` are the result of reading the request. */
 static void serve(hf_admin *admin, const caller *c, hf_status status, const hf_op *op)
 {
     hf_env *env = admin->env;
@@ -344,8 +346,8 @@ static void hang_up(hf_admin *admin, int idx)
     memmove(c, c + 1, (size_t)(admin->caller_count - idx) * sizeof *c);
 }
 
-/* The poller tells of a new connection once: all that are there are taken before it is asked again. True: one could not be
- * taken and stays in the queue, because no descriptor was free, say. */
+/* Accepts all connections that are there: the poller reports each only once. True: a connection could not be accepted
+ * and stays in the queue, for example because no descriptor was free. */
 static bool pick_up(hf_admin *admin)
 {
     hf_env *env = admin->env;
@@ -372,7 +374,7 @@ static bool pick_up(hf_admin *admin)
     return status != HF_ERR_AGAIN && hf_status_may_pass(status);
 }
 
-/* The first whose request is there, or will never be. False: there is none. */
+/* Answers the first caller whose request is complete, or failed, or timed out. False: there is none. */
 static bool serve_one(hf_admin *admin)
 {
     hf_env *env = admin->env;
@@ -387,7 +389,7 @@ static bool serve_one(hf_admin *admin)
         }
         if (status == HF_ERR_AGAIN) {
             hf_op_init(&op);
-            status = hf_fail(&op, HF_ERR_TIMEOUT, "the other side says nothing");
+            status = hf_fail(&op, HF_ERR_TIMEOUT, "timed out while waiting for the request");
         }
         serve(admin, c, status, &op);
         hang_up(admin, i);
@@ -426,7 +428,7 @@ static hf_status start(hf_op *op, hf_admin *admin)
 {
     hf_env *env = admin->env;
     char bound[HF_ADDRESS_LEN_MAX];
-    HF_TRY(remove_socket(op, admin)); /* we are the owner: a socket that lies there is a dead one's */
+    HF_TRY(remove_socket(op, admin)); /* we are the owner: a socket that exists was left by a crash */
     HF_TRY(env->ops->listen(env, op, admin->address, BACKLOG, true, &admin->fd, bound));
     HF_TRY(env->ops->poller_open(env, op, &admin->poller));
     HF_TRY(env->ops->poller_set(env, op, admin->poller, admin->fd, HF_READABLE, true, admin));

@@ -1,11 +1,11 @@
-/* A tool's side of the owner's socket: one connection, one request, pieces of an answer until the last. */
+/* A tool's side of the owner's socket: one connection, one request, then the pieces of the answer. */
 #include "open/open.h"
 
 #include "base/arena.h"
 
 enum {
-    PATIENCE_S = 60, /* seconds without a word; an owner that works on something long says so meanwhile */
-    RETRY_MS = 5,    /* between two knocks at a socket whose queue is full */
+    PATIENCE_S = 60, /* seconds to wait for the next piece; during long work an owner sends empty pieces */
+    RETRY_MS = 5,    /* between two attempts to connect to a socket whose queue is full */
 };
 
 static hf_instant patience(hf_env *env)
@@ -13,7 +13,7 @@ static hf_instant patience(hf_env *env)
     return (hf_instant){env->ops->now(env).ns + hf_seconds(PATIENCE_S).ns};
 }
 
-/* Who closes the file meanwhile, or dies, hangs up. */
+/* If the owner closes the file meanwhile, or dies, the connection ends: says so. */
 static hf_status unless_gone(hf_op *op, hf_status status, const char *path)
 {
     return status == HF_ERR_RESET || status == HF_ERR_CLOSED
@@ -61,7 +61,7 @@ static hf_status connect_to(hf_op *op, hf_wire *wire, const char *path)
     while (status == HF_ERR_AGAIN && env->ops->now(env).ns < wire->deadline.ns) {
         hf_op_init(&tried);
         status = env->ops->connect(env, &tried, address, &wire->fd);
-        if (status == HF_ERR_AGAIN) { /* others are before us: in a moment */
+        if (status == HF_ERR_AGAIN) { /* the queue is full: try again in a moment */
             hf_event event;
             hf_instant soon = {env->ops->now(env).ns + hf_milliseconds(RETRY_MS).ns};
             (void)env->ops->poller_wait(env, wire->poller, &event, 1, soon);
@@ -86,7 +86,7 @@ bool hf_admin_listens(hf_env *env, const char *path)
     if (status == HF_OK) {
         env->ops->close(env, fd);
     }
-    return status == HF_OK || status == HF_ERR_AGAIN; /* that is: others are before us */
+    return status == HF_OK || status == HF_ERR_AGAIN; /* the queue is full, so somebody listens */
 }
 
 hf_status hf_admin_ask(hf_op *op, hf_env *env, const char *path, const char *verb, const char *const *args,

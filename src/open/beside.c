@@ -1,5 +1,6 @@
-/* What lies beside a database. Whoever comes by a link must find the log that SQLite has put beside the file itself, and the
- * lock of who came by the file's own name: a tool that finds neither takes the file for one at rest. */
+/* The files beside a database. A program that opens it through a symbolic link must find the log that SQLite has put
+ * beside the file itself, and the lock that was taken under the file's own name. A tool that found neither would take
+ * the file for one that is at rest. */
 #include "open/open.h"
 
 #include <stdio.h>

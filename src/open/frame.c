@@ -1,6 +1,6 @@
-/* Messages on a socket: four bytes of length, lowest first, then the message. Both sides wait on a poller of their own with a
- * deadline, so that a peer that says nothing, or says it slowly, is given up; and no length is believed before it was
- * compared with its bound. */
+/* Messages on a socket: four bytes of length, lowest first, then the message. Each side waits on a poller of its own
+ * with a deadline, so a peer that is silent or slow cannot hold it up. Every length is compared with its bound before
+ * it is used. */
 #include "open/open.h"
 
 #include <stdio.h>
@@ -15,11 +15,11 @@ static hf_status wait_ready(hf_op *op, hf_wire *wire)
     }
     hf_instant now = env->ops->now(env);
     if (now.ns >= wire->deadline.ns) {
-        return hf_fail(op, HF_ERR_TIMEOUT, "the other side says nothing");
+        return hf_fail(op, HF_ERR_TIMEOUT, "timed out while waiting for the other side");
     }
     hf_event events[4];
     (void)env->ops->poller_wait(env, wire->poller, events, (int)HF_COUNT_OF(events), wire->deadline);
-    return HF_OK; /* whoever waits tries again */
+    return HF_OK; /* the caller tries again */
 }
 
 static hf_status read_all(hf_op *op, hf_wire *wire, void *buf, size_t len)
@@ -35,7 +35,7 @@ static hf_status read_all(hf_op *op, hf_wire *wire, void *buf, size_t len)
         } else if (status != HF_OK) {
             return hf_fail(op, status, "%s", tried.message);
         } else if (got == 0) {
-            return hf_fail(op, HF_ERR_CLOSED, "the other side has gone");
+            return hf_fail(op, HF_ERR_CLOSED, "the other side has closed the connection");
         }
         to += got;
         len -= got;
@@ -70,7 +70,7 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
     hf_pb_encode(type, msg, &out);
     hf_status status = out.status;
     if (status != HF_OK) {
-        (void)hf_fail(op, status, "a message does not fit");
+        (void)hf_fail(op, status, "cannot encode a message");
     } else {
         uint32_t len = (uint32_t)(out.len - 4);
         for (size_t i = 0; i < 4; i++) {
@@ -82,13 +82,13 @@ hf_status hf_frame_write(hf_op *op, hf_wire *wire, const hf_pb_type *type, const
     return status;
 }
 
-/* Of its first four bytes. Fails: HF_ERR_TOO_BIG. */
+/* The length of a message, from its first four bytes. Fails: HF_ERR_TOO_BIG. */
 static hf_status body_len(hf_op *op, const char *bytes, size_t len_max, size_t *ret_len)
 {
     const unsigned char *head = (const unsigned char *)bytes;
     size_t len = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     if (len > len_max) {
-        return hf_fail(op, HF_ERR_TOO_BIG, "a message of %zu bytes is refused: %zu are allowed", len, len_max);
+        return hf_fail(op, HF_ERR_TOO_BIG, "a message of %zu bytes is refused: at most %zu are allowed", len, len_max);
     }
     *ret_len = len;
     return HF_OK;
@@ -109,7 +109,7 @@ hf_status hf_frame_gather(hf_op *op, hf_env *env, int fd, char *bytes, size_t *g
         size_t more = 0;
         HF_TRY(env->ops->read(env, op, fd, bytes + *got, whole - *got, &more));
         if (more == 0) {
-            return hf_fail(op, HF_ERR_CLOSED, "the other side has gone");
+            return hf_fail(op, HF_ERR_CLOSED, "the other side has closed the connection");
         }
         *got += more;
     }

@@ -1,12 +1,12 @@
-/* hf_open: a service put together from an address.
+/* hf_open: makes a service from an address.
  *
  *     caller -> guard (service/guard.h) -> engine -> store queue -> SQLite
  *                   |
  *                   +-- owner: the lock beside the file          taken first, released last
  *                   +-- admin: the socket beside the file        opened last, closed first
  *
- * Opening blocks, on the disk and on the recovery of the journal: a fiber has it done by a pool thread. What is opened has
- * threads of its own and does not need the runtime afterwards: it may be closed in another one. */
+ * Opening blocks, on the disk and on the recovery of the journal: a fiber lets a pool thread do it. The service has
+ * threads of its own and does not need the runtime afterwards: it may be closed in another runtime. */
 #include "open/open.h"
 
 #include "base/fields.h"
@@ -24,16 +24,16 @@ enum { CLOSE_BOUND_S = 60 }; /* seconds that a canceled fiber waits for the stor
 
 typedef struct hf_opened {
     hf_guard guard;      /* callers see its service */
-    hf_env *env;         /* where everything comes from */
-    hf_word *marker;     /* the guard's; owned */
+    hf_env *env;         /* environment of all parts */
+    hf_word *marker;     /* the guard's fork marker; owned */
     hf_service *engine;  /* the service behind the guard; owned */
-    hf_file_owner owner; /* the file is ours */
-    hf_admin *admin;     /* NULL = nobody can ask from outside */
-    hf_log_sink log;     /* what the host gave to the runtime, or to stderr */
-    void *log_state;     /* of it */
+    hf_file_owner owner; /* the lock that makes the file ours */
+    hf_admin *admin;     /* owned; NULL = tools cannot ask this program */
+    hf_log_sink log;     /* the sink that the host gave to the runtime, or log_to_env */
+    void *log_state;     /* argument of log */
 } hf_opened;
 
-/* Also what was opened only in part. */
+/* Also closes a service that was opened only in part. */
 static hf_status close_opened(hf_op *op, hf_guard *guard)
 {
     hf_opened *opened = HF_CONTAINER(guard, hf_opened, guard);
@@ -50,7 +50,8 @@ static hf_status close_opened(hf_op *op, hf_guard *guard)
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------------- */
 
-/* For a service without a runtime, or in one that has no log of the host's: that would print the same, but go with it. */
+/* The log of a service that has no runtime, or one without a log sink of the host. The runtime's own sink would print
+ * the same, but the service may outlive the runtime. */
 static void log_to_env(void *state, hf_log_level level, const char *event, const char *fields)
 {
     hf_env *env = state;
@@ -86,7 +87,7 @@ static hf_status open_store(hf_op *op, hf_opened *opened, const hf_service_addre
     return hf_sqlite_open(op, memory, place->path, &options, ret_store);
 }
 
-/* A program works without the socket: only tools miss it, and they say why. */
+/* A program works without the socket (open-O3): only tools need it, and they report that it is missing. */
 static void open_admin(hf_opened *opened, const hf_service_address *place)
 {
     hf_op op;
@@ -121,7 +122,7 @@ static hf_status open_parts(hf_op *op, hf_opened *opened, const hf_service_addre
     return HF_OK;
 }
 
-/* One opening, on its way to the pool and back. */
+/* Argument and result of open_now, which may run on a pool thread. */
 typedef struct opening {
     hf_runtime *runtime; /* may be NULL */
     hf_env *env;
@@ -138,7 +139,7 @@ static hf_status open_now(void *arg)
         (void)hf_fail(&o->op, HF_ERR_NOMEM, "no memory for a service");
         return HF_OK;
     }
-    bool has_log = o->runtime != NULL && o->runtime->log_state != o->runtime; /* one of the host's */
+    bool has_log = o->runtime != NULL && o->runtime->log_state != o->runtime; /* the host gave a log sink */
     *opened = (hf_opened){
         .env = o->env,
         .log = has_log ? o->runtime->log : log_to_env,
@@ -146,7 +147,7 @@ static hf_status open_now(void *arg)
     };
     hf_guard_init(&opened->guard, close_opened);
     if (open_parts(&o->op, opened, &o->place) != HF_OK) {
-        hf_op ignored; /* why it could not be opened is what counts */
+        hf_op ignored; /* the failure of the opening is reported, not one of the closing */
         hf_op_init(&ignored);
         (void)close_opened(&ignored, &opened->guard);
         return HF_OK;
@@ -180,7 +181,7 @@ hf_status hf_open_with(const char *address, hf_service **ret_service, const hf_o
 typedef struct closing {
     hf_service *service;
     bool is_done;
-    hf_op op; /* how it went */
+    hf_op op; /* the result of the closing */
 } closing;
 
 static hf_status close_now(void *arg)
@@ -191,7 +192,7 @@ static hf_status close_now(void *arg)
     return HF_OK;
 }
 
-/* It stays open. The status may get lost, as in HF_AUTO, so the log has it as well. */
+/* The service stays open. HF_AUTO drops the status, so the log has it as well. */
 static hf_status refuse_to_close(const char *why)
 {
     hf_runtime *rt = hf_runtime_current();
@@ -205,7 +206,7 @@ static hf_status refuse_to_close(const char *why)
     return hf_raise(HF_ERR_MISUSE, "%s", why);
 }
 
-/* Also works when the fiber is canceled, and happens in any case: here, if no pool thread can be had. */
+/* Also works when the fiber is canceled. If no pool thread is available, the service is closed on the calling thread. */
 hf_status hf_close(hf_service *service)
 {
     if (service == NULL) {
@@ -214,14 +215,14 @@ hf_status hf_close(hf_service *service)
     HF_TRY(HF_VERB_ALLOWED(hf_close));
     if (atomic_load(&service->workers) > 0) {
         return refuse_to_close(
-            "hf_close: a worker still runs on this service: hf_worker_stop ends it, and hf_worker_run has to "
-            "return first");
+            "hf_close: a worker still runs on this service: call hf_worker_stop and wait until hf_worker_run "
+            "returns");
     }
     int executions = atomic_load(&service->executions);
     if (executions > 0) {
         char why[HF_MESSAGE_LEN_MAX];
         (void)snprintf(why, sizeof why,
-                       "hf_close: %d execution%s of this service %s not freed: hf_execution_free each first",
+                       "hf_close: %d execution%s of this service %s not freed: call hf_execution_free first",
                        executions, executions == 1 ? "" : "s", executions == 1 ? "is" : "are");
         return refuse_to_close(why);
     }
@@ -239,7 +240,7 @@ hf_status hf_close(hf_service *service)
         (void)hf_shield_close(shield);
     }
     if (!c.is_done) {
-        return status; /* a process that fork() made: the service is its parent's */
+        return status; /* in a child made by fork(): the service belongs to the parent */
     }
     return c.op.status == HF_OK ? HF_OK : hf_raise(c.op.status, "%s", c.op.message);
 }

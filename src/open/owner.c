@@ -1,17 +1,18 @@
-/* One owner per file. Who opens a database takes the lock of the file PATH-owner beside it first, and keeps it until it has
- * closed the database. So the second opener, in this process or another, is told whom to ask instead of what SQLite finds
- * out, and tools know whether to open a file or to talk to the program that has it (admin.c).
+/* One owner per file. A program that opens a database first locks the file PATH-owner beside it, and keeps the lock
+ * until it has closed the database. So a second opener, in this process or another, gets an error that names the owner
+ * instead of an error of SQLite, and tools know whether to open a file or to ask the program that has it open
+ * (admin.c).
  *
- * A tool that looks at a file at rest holds the lock, too, but says that it will be brief: a program that starts meanwhile waits for
- * it instead of failing.
+ * A tool that reads a file at rest holds the lock, too, but marks it as brief: a program that starts meanwhile waits
+ * for the tool instead of failing.
  *
- * A lock of the kernel, not the file, says that there is an owner: a file that a crash left behind is in nobody's way. SQLite's
- * own lock still stands behind this one, for who comes by a hard link to the same file. */
+ * The kernel's lock, not the file, says that there is an owner: a lock file that a crash left behind does no harm. A
+ * program that opens the database through a hard link finds another lock file; then SQLite's own lock keeps it out. */
 #include "open/open.h"
 
 #include <stdio.h>
 
-enum { PAUSE_MS = 10, TRIES_MAX = 500 }; /* a tool is waited for for five seconds */
+enum { PAUSE_MS = 10, TRIES_MAX = 500 }; /* wait up to five seconds for a tool */
 
 static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t holder)
 {
@@ -21,18 +22,19 @@ static hf_status explain(hf_op *op, hf_status status, const char *path, int64_t 
     case HF_ERR_EXISTS:
         if (holder > 0) {
             return hf_fail(op, status,
-                           "%s is open in process %lld: stop that one first, or ask it (holdfast db stats %s)", path,
-                           (long long)holder, path);
+                           "%s is open in process %lld: stop that process first, or ask it (holdfast db stats %s)",
+                           path, (long long)holder, path);
         }
         if (holder < 0) {
-            return hf_fail(op, status, "%s is being looked at by process %lld: try again when that one is done", path,
-                           (long long)-holder);
+            return hf_fail(op, status, "%s is being read by a tool, process %lld: try again when the tool has ended",
+                           path, (long long)-holder);
         }
-        return hf_fail(op, status, "%s is just being opened by another program: try again", path);
+        return hf_fail(op, status, "%s is being opened by another program: try again", path);
     case HF_ERR_NOT_FOUND:
         return hf_fail(op, status, "cannot open %s: there is no such folder; make it first", path);
     case HF_ERR_DENIED:
-        return hf_fail(op, status, "cannot open %s: this user may not write to its folder, where its log goes", path);
+        return hf_fail(op, status,
+                       "cannot open %s: this user may not write to its folder, and the log is written there", path);
     default:
         return hf_fail(op, status, "cannot open %s: %s", path, why);
     }
@@ -42,7 +44,7 @@ static hf_status refuse_kind(hf_op *op)
 {
     char what[HF_MESSAGE_LEN_MAX];
     (void)snprintf(what, sizeof what, "%s", op->message);
-    return hf_fail(op, op->status, "%s, and a database is one: name another file", what);
+    return hf_fail(op, op->status, "%s: name another file", what);
 }
 
 static void sleep_ms(hf_env *env, int64_t ms)
@@ -59,7 +61,7 @@ hf_status hf_file_owner_take(hf_op *op, hf_env *env, const char *path, bool is_b
     if (!hf_beside(path, "-owner", owner.path)) {
         return hf_fail(op, HF_ERR_INVALID, "the path of a database has at most %d bytes", HF_PATH_LEN_MAX - 32);
     }
-    if (env->ops->file_check(env, op, path) != HF_OK) { /* before something is made beside it */
+    if (env->ops->file_check(env, op, path) != HF_OK) { /* before PATH-owner is made beside it */
         return refuse_kind(op);
     }
     hf_status status = env->ops->lock_open(env, op, owner.path, is_brief, &owner.fd, &holder);

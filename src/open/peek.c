@@ -1,14 +1,14 @@
-/* A database looked at by a tool. It is opened read only, so nothing of it changes; the owner's lock is held meanwhile, so that
- * no program starts to work on it. Where even the lock's file cannot be made (a medium that may only be read) nobody else can
- * work on it either, and the tool goes on without.
+/* A tool reads a database. It is opened read only, so it does not change. The tool holds the owner's lock meanwhile, so
+ * that no program opens the database. If the lock file cannot be made, as on a read-only medium, no program can write
+ * the database either, and the tool goes on without the lock.
  *
- * A database that was closed properly is one file, and is read without any other. One whose program was killed has a log beside
- * it that was not moved into it yet: reading both takes an index of the log, PATH-shm, which is removed afterwards unless it
- * was there before. */
+ * A database that was closed properly is a single file. If its program was killed, a log is left beside it whose
+ * contents are not in the file yet. To read both, SQLite needs an index of the log, PATH-shm, which is removed
+ * afterwards unless it existed. */
 #include "open/open.h"
 
-/* Whether there is a file with something in it. Not for the database itself: closing a descriptor of it would drop the locks that
- * SQLite may have on it in this process. */
+/* Whether the file exists and is not empty. Not for the database itself: closing a descriptor of it would drop the
+ * locks that SQLite may have on it in this process. */
 static bool has_bytes(hf_env *env, const char *path)
 {
     hf_op op;
@@ -47,18 +47,18 @@ hf_status hf_peek_open(hf_op *op, hf_env *env, const char *path, hf_peek *ret_pe
     bool is_ours = status == HF_OK;
     status = hf_sqlite_open(op, hf_env_memory(env), path, &options, &peek.store);
     if (status != HF_OK) {
-        bool is_torn = is_ours && has_beside(env, path, "-journal"); /* before somebody else may begin */
+        bool is_torn = is_ours && has_beside(env, path, "-journal"); /* while the lock is still held */
         hf_peek_close(&peek);
         if (is_torn) {
             return hf_fail(op, status,
-                           "%s was being made or changed when its program was stopped: let that program open it again",
+                           "%s was being made or changed when its program was killed: let that program open it again",
                            path);
         }
         return !is_ours && peek.has_log && status != HF_ERR_CONFLICT
                    ? hf_fail(
                          op, status,
-                         "the program that used %s did not close it, and its log can only be read where this user may "
-                         "write: copy the file and its log to another folder",
+                         "the program that used %s did not close it, and its log can only be read in a folder where "
+                         "this user may write: copy the file and its log to another folder",
                          path)
                    : status;
     }

@@ -1,6 +1,6 @@
 /* Apply: changes become state (run.h).
  *
- * A change may have been decided by a live step, recorded in a journal, or be part of a stranger's history. So it is checked: a change
+ * A change may have been decided by a live step, recorded in a journal, or be part of a history from outside. So it is checked: a change
  * that the machines do not allow is refused. In a live step that is a broken invariant and stops the engine; in a history from outside
  * it is a bad history. */
 #include "run/machines.h"
@@ -56,11 +56,23 @@ static hf_apply_fn *const EVENTS[] = {
     [HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = hf_external_ended,
     [HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
     [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] = hf_external_ended,
+    [HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED] = hf_child_initiated,
+    [HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED] = hf_child_ended,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED] = hf_child_started,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED] = hf_child_ended,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED] = hf_child_ended,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED] = hf_child_ended,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT] = hf_child_ended,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED] = hf_child_ended,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED] = hf_update_accepted,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED] = hf_update_completed,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = hf_execution_signaled,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED] = hf_execution_cancel_requested,
+    [HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES] = hf_attributes_upserted,
+    [HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED] = hf_memo_upserted,
 };
 
-/* The attributes that go with each of them: a union, so reading others would be reading anything. */
+/* The attributes that go with each event type. They are a union, so reading the wrong member would give garbage. */
 static const uint32_t ATTRIBUTES[HF_COUNT_OF(EVENTS)] = {
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED] = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES,
@@ -98,9 +110,32 @@ static const uint32_t ATTRIBUTES[HF_COUNT_OF(EVENTS)] = {
         HF_PB_HISTORY_EVENT_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED] =
         HF_PB_HISTORY_EVENT_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED] =
+        HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED] =
+        HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_COMPLETED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_FAILED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_CANCELED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED] =
+        HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED] =
+        HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ACCEPTED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED] =
+        HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_COMPLETED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED] =
         HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES] =
+        HF_PB_HISTORY_EVENT_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED] = HF_PB_HISTORY_EVENT_WORKFLOW_PROPERTIES_MODIFIED_EVENT_ATTRIBUTES,
 };
 
 static bool attributes_fit(const hf_pb_history_event *event)
@@ -124,7 +159,7 @@ hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
     run->last_time = hf_pb_timestamp_time(event->event_time).ns;
     if (event->event_type > 0 && (size_t)event->event_type < HF_COUNT_OF(EVENTS) && EVENTS[event->event_type] != NULL) {
         if (!attributes_fit(event)) {
-            return cannot(a, run, event, "its attributes are missing, or another's");
+            return cannot(a, run, event, "its attributes are missing, or those of another event type");
         }
         return EVENTS[event->event_type](a, run, event, bytes);
     }
@@ -135,6 +170,10 @@ static hf_status apply_created(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_created msg;
     HF_TRY(hf_pb_decode(a->op, &hf_pb_created_type, bytes, a->memory->scratch, &msg));
+    if (msg.kind < 0 || msg.kind >= HF_RUN_KIND_COUNT) {
+        return hf_fail(a->op, HF_ERR_UNSUPPORTED, "run %lld is of a kind from a newer version", (long long)run->number);
+    }
+    run->kind = (hf_run_kind)msg.kind;
     hf_owned_set(a->memory, &run->namespace, msg.namespace);
     hf_owned_set(a->memory, &run->workflow_id, msg.workflow_id);
     hf_owned_set(a->memory, &run->run_id, msg.run_id);
@@ -149,7 +188,7 @@ static hf_status apply_sticky(hf_apply *a, hf_run *run, hf_str bytes)
     hf_owned_set(a->memory, &run->sticky_queue, msg.queue);
     run->sticky_timeout = msg.timeout;
     if (msg.queue.len == 0) {
-        run->wft.sticky = false; /* a pending task is for anybody now, who needs the whole history */
+        run->wft.sticky = false; /* any worker may now take a pending task, and needs the whole history */
     }
     return HF_OK;
 }
@@ -165,6 +204,13 @@ bool hf_event_may_wait(const hf_pb_history_event *event)
     case HF_EVENT_TYPE_ACTIVITY_TASK_FAILED:
     case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT:
     case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED:
+    case HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT:
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
     case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED:
     case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
     case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
@@ -175,18 +221,19 @@ bool hf_event_may_wait(const hf_pb_history_event *event)
     }
 }
 
-/* A buffered event has no id yet, but what it ends has ended: nobody may end it again. */
+/* A buffered event has no id yet, but the activity, timer or message that it ends has ended and must not end again. */
 static hf_status mark_ended(hf_apply *a, hf_run *run, hf_str bytes)
 {
     hf_pb_history_event event;
     HF_TRY(hf_pb_decode(a->op, &hf_pb_history_event_type, bytes, a->memory->scratch, &event));
     if (!hf_event_may_wait(&event)) {
-        return cannot(a, run, &event, "it is not one that may wait, or its attributes are missing or another's");
+        return cannot(a, run, &event, "it cannot be buffered, or its attributes are missing or wrong");
     }
     if (event.event_type == HF_EVENT_TYPE_TIMER_FIRED) {
         return hf_timer_mark_fired(a, run, &event);
     }
     HF_TRY(hf_external_mark_ended(a, run, &event));
+    HF_TRY(hf_child_mark(a, run, &event));
     return hf_activity_mark_ended(a, run, &event);
 }
 
@@ -225,14 +272,29 @@ static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
     return a->memory->status;
 }
 
+/* It goes, or loses its name. Neither is part of its history, and both are only for a run that has ended. */
+static hf_status apply_leaving(hf_apply *a, hf_run *run, const hf_pb_raw *field)
+{
+    bool is_known = field->number == HF_CHANGE_UNNAMED || (field->value > 0 && field->value < HF_DELETING_COUNT);
+    if (hf_run_is_open(run) || run->event_count == 0 || !is_known) {
+        return hf_fail(a->op, HF_ERR_INVALID, "run %lld cannot be deleted or lose its name", (long long)run->number);
+    }
+    if (field->number == HF_CHANGE_UNNAMED) {
+        run->is_nameless = true;
+    } else {
+        run->deleting = (hf_deleting)field->value;
+    }
+    return HF_OK;
+}
+
 hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
 {
     hf_assert(a->op != NULL && a->memory != NULL && a->effects != NULL);
     switch (field->number) {
     case HF_CHANGE_EVENT: {
         hf_pb_history_event event;
-        if (field->whole.len != element_len(field->bytes.len)) { /* history_len would not be what the log has */
-            return hf_fail(a->op, HF_ERR_INVALID, "run %lld: an event is not written as a field",
+        if (field->whole.len != element_len(field->bytes.len)) { /* history_len would be wrong for the log */
+            return hf_fail(a->op, HF_ERR_INVALID, "run %lld: an event is not encoded as a field",
                            (long long)run->number);
         }
         HF_TRY(hf_pb_decode(a->op, &hf_pb_history_event_type, field->bytes, a->memory->scratch, &event));
@@ -267,8 +329,20 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
         return apply_request_id(a, run, field->bytes);
     case HF_CHANGE_EXTERNAL_GONE:
         return hf_external_apply_gone(a, run, (int64_t)field->value);
+    case HF_CHANGE_CHILD_GONE:
+        return hf_child_apply_gone(a, run, (int64_t)field->value);
+    case HF_CHANGE_TOLD:
+        run->is_untold = false;
+        return HF_OK;
     case HF_CHANGE_TASK_MOVED:
         return hf_task_apply_moved(a, run, field->bytes);
+    case HF_CHANGE_ACTIVITY_PAUSED:
+        return hf_activity_apply_paused(a, run, field->bytes);
+    case HF_CHANGE_ACTIVITY_CONTROLLED:
+        return hf_activity_apply_controlled(a, run, field->bytes);
+    case HF_CHANGE_DELETING:
+    case HF_CHANGE_UNNAMED:
+        return apply_leaving(a, run, field);
     default:
         return hf_fail(a->op, HF_ERR_UNSUPPORTED, "run %lld: a change of kind %u is from a newer version",
                        (long long)run->number, field->number);

@@ -1,4 +1,4 @@
-/* Deadlines: when the next thing is to happen to a run without anybody asking. All of them follow from its state. */
+/* Deadlines: when the next thing happens to a run without an input from outside. All of them follow from its state. */
 #include "run/run.h"
 
 static int64_t least(int64_t a, int64_t b)
@@ -19,14 +19,13 @@ int64_t hf_bound_end(int64_t time, int64_t bound)
 
 /* ---- The execution ----------------------------------------------------------------------------------------------------- */
 
+/* The time of a run begins when its first workflow task may. That of its chain has begun with the first run. */
 int64_t hf_execution_deadline(const hf_run *run)
 {
-    int64_t span = run->run_timeout;
-    if (run->execution_timeout > 0 && (span == 0 || run->execution_timeout < span)) {
-        span = run->execution_timeout;
-    }
-    int64_t deadline = 0;
-    return span <= 0 || __builtin_add_overflow(run->start_time, span, &deadline) ? 0 : deadline;
+    int64_t begin = run->first_task_at != 0 ? run->first_task_at : run->start_time;
+    int64_t deadline = hf_bound_end(begin, run->run_timeout);
+    deadline = run->expiration != 0 ? least(deadline, run->expiration) : deadline;
+    return deadline == INT64_MAX ? 0 : deadline;
 }
 
 /* ---- The workflow task --------------------------------------------------------------------------------------------------- */
@@ -67,15 +66,19 @@ int64_t hf_wft_deadline(const hf_run *run)
 
 /* ---- Activities ---------------------------------------------------------------------------------------------------------- */
 
-/* When the last sign of life of a started one came. */
+/* When a started activity last gave a sign of life: its start or its last heartbeat. */
 static int64_t heard_at(const hf_activity *activity)
 {
-    return activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
+    int64_t written = activity->heartbeat_time > 0 ? activity->heartbeat_time : activity->started_time;
+    return activity->heard_time > written ? activity->heard_time : written;
 }
 
 int64_t hf_activity_deadline(const hf_activity *activity)
 {
     int64_t whole = hf_bound_end(activity->first_time, activity->schedule_to_close);
+    if (hf_activity_is_paused(activity)) {
+        return INT64_MAX;
+    }
     switch (activity->state) {
     case HF_ACTIVITY_SCHEDULED:
         return least(whole, hf_bound_end(activity->scheduled_time, activity->schedule_to_start));
@@ -90,6 +93,7 @@ int64_t hf_activity_deadline(const hf_activity *activity)
     case HF_ACTIVITY_FAILED:
     case HF_ACTIVITY_TIMED_OUT:
     case HF_ACTIVITY_CANCELED:
+    case HF_ACTIVITY_PAUSED:
         break;
     }
     return INT64_MAX;
@@ -97,6 +101,9 @@ int64_t hf_activity_deadline(const hf_activity *activity)
 
 int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now)
 {
+    if (hf_activity_is_paused(activity)) {
+        return 0;
+    }
     if (hf_bound_end(activity->first_time, activity->schedule_to_close) <= now) {
         return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
     }
@@ -121,6 +128,9 @@ int64_t hf_run_next_due(const hf_run *run)
         return INT64_MAX;
     }
     int64_t due = hf_wft_deadline(run);
+    if (run->first_task_at != 0) {
+        due = least(due, run->first_task_at);
+    }
     if (run->run_deadline != 0) {
         due = least(due, run->run_deadline);
     }

@@ -1,6 +1,8 @@
-/* What a run looks like: in full, and as one line of a list. The engine and tools that look at a file at rest use the same code, so that
+/* Descriptions of a run: in full, and as one line of a list. The engine and tools that look at a file at rest use the same code, so that
  * they show the same. */
 #include "run/run.h"
+
+#include <stddef.h>
 
 /* Decodes a copy in the arena, to which the message then points. False: no memory, or the bytes are not that message. */
 static bool decode_copy(hf_arena *arena, const hf_owned *bytes, const hf_pb_type *type, void *ret_msg)
@@ -11,6 +13,13 @@ static bool decode_copy(hf_arena *arena, const hf_owned *bytes, const hf_pb_type
     return ret_msg != NULL && arena->status == HF_OK && hf_pb_decode(&op, type, copy, arena, ret_msg) == HF_OK;
 }
 
+/* The same in memory of the arena; NULL: there are no bytes, or it cannot be read. */
+static void *decode_new(hf_arena *arena, const hf_owned *bytes, const hf_pb_type *type, size_t len)
+{
+    void *msg = bytes->len > 0 ? hf_arena_zero(arena, len, _Alignof(max_align_t)) : NULL;
+    return msg != NULL && decode_copy(arena, bytes, type, msg) ? msg : NULL;
+}
+
 /* When a span that begins at `time` is over; none, if it never is. */
 static hf_pb_timestamp end_of(int64_t time, int64_t span)
 {
@@ -19,18 +28,88 @@ static hf_pb_timestamp end_of(int64_t time, int64_t span)
     return ends ? hf_pb_timestamp_of((hf_time){end}) : (hf_pb_timestamp){0};
 }
 
-/* What its attempts are bounded by. */
-static void describe_retries(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+/* Its options as they are now: those of its event, or what somebody made of them. */
+static hf_pb_activity_options *describe_options(hf_arena *arena, const hf_activity *activity)
 {
     hf_pb_history_event event = {0};
-    if (decode_copy(arena, &activity->scheduled, &hf_pb_history_event_type, &event)) {
-        const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
-        info->maximum_attempts = attrs->retry_policy != NULL ? attrs->retry_policy->maximum_attempts : 0;
+    hf_pb_activity_options changed = {0};
+    hf_pb_activity_options *options = HF_ARENA_NEW(arena, hf_pb_activity_options);
+    hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    hf_pb_retry_policy *policy = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    if (policy == NULL || !decode_copy(arena, &activity->scheduled, &hf_pb_history_event_type, &event) ||
+        !decode_copy(arena, &activity->options, &hf_pb_activity_options_type, &changed)) {
+        return NULL;
+    }
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
+    bool is_changed = activity->options.len > 0;
+    const hf_pb_retry_policy *is = is_changed ? changed.retry_policy : attrs->retry_policy;
+    queue->name = queue->normal_name = hf_arena_copy(arena, activity->task_queue);
+    options->task_queue = queue;
+    options->schedule_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(activity->schedule_to_close));
+    options->schedule_to_start_timeout = hf_pb_duration_of(hf_nanoseconds(activity->schedule_to_start));
+    options->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(activity->start_to_close));
+    options->heartbeat_timeout = hf_pb_duration_of(hf_nanoseconds(activity->heartbeat));
+    options->priority = is_changed ? changed.priority : attrs->priority;
+    if (is != NULL) { /* without the failures that it does not retry: those are not among the options */
+        policy->initial_interval = is->initial_interval;
+        policy->backoff_coefficient = is->backoff_coefficient;
+        policy->maximum_interval = is->maximum_interval;
+        policy->maximum_attempts = is->maximum_attempts;
+        options->retry_policy = policy;
+    }
+    return options;
+}
+
+/* Its limits: the number of attempts, and the time until which it may be tried. */
+static void describe_retries(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+{
+    info->activity_options = describe_options(arena, activity);
+    if (info->activity_options != NULL) {
+        const hf_pb_retry_policy *policy = info->activity_options->retry_policy;
+        info->maximum_attempts = policy != NULL ? policy->maximum_attempts : 0;
+        info->priority = info->activity_options->priority;
     }
     info->expiration_time = end_of(activity->first_time, activity->schedule_to_close);
+    if (activity->attempt_end > 0) {
+        info->last_attempt_complete_time = hf_pb_timestamp_of((hf_time){activity->attempt_end});
+    }
     if (activity->state == HF_ACTIVITY_BACKOFF) {
         info->next_attempt_schedule_time = hf_pb_timestamp_of((hf_time){activity->scheduled_time});
+        if (activity->attempt_end > 0 && activity->attempt_end <= activity->scheduled_time) {
+            info->current_retry_interval =
+                hf_pb_duration_of(hf_nanoseconds(activity->scheduled_time - activity->attempt_end));
+        }
     }
+}
+
+static void describe_pause(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
+{
+    hf_pb_activity_paused pause = {0};
+    hf_pb_pending_activity_info_pause_info *shown = HF_ARENA_NEW(arena, hf_pb_pending_activity_info_pause_info);
+    hf_pb_pending_activity_info_pause_info_manual *manual =
+        HF_ARENA_NEW(arena, hf_pb_pending_activity_info_pause_info_manual);
+    if (manual == NULL || !decode_copy(arena, &activity->pause, &hf_pb_activity_paused_type, &pause)) {
+        return;
+    }
+    manual->identity = pause.identity;
+    manual->reason = pause.reason;
+    shown->pause_time = hf_pb_timestamp_of((hf_time){pause.time});
+    shown->paused_by_case = HF_PB_PENDING_ACTIVITY_INFO_PAUSE_INFO_MANUAL;
+    shown->manual = manual;
+    info->paused = true;
+    info->pause_info = shown;
+}
+
+static int32_t pending_state(const hf_activity *activity)
+{
+    bool is_paused = hf_activity_is_paused(activity);
+    if (activity->cancel_requested_id != 0) {
+        return HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED;
+    }
+    if (activity->state == HF_ACTIVITY_STARTED) {
+        return is_paused ? HF_PENDING_ACTIVITY_STATE_PAUSE_REQUESTED : HF_PENDING_ACTIVITY_STATE_STARTED;
+    }
+    return is_paused ? HF_PENDING_ACTIVITY_STATE_PAUSED : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
 }
 
 static void describe_activity(hf_arena *arena, const hf_activity *activity, hf_pb_pending_activity_info *info)
@@ -41,9 +120,7 @@ static void describe_activity(hf_arena *arena, const hf_activity *activity, hf_p
         info->activity_type->name = hf_arena_copy(arena, activity->activity_type);
     }
     bool started = activity->state == HF_ACTIVITY_STARTED;
-    info->state = activity->cancel_requested_id != 0 ? HF_PENDING_ACTIVITY_STATE_CANCEL_REQUESTED
-                  : started                          ? HF_PENDING_ACTIVITY_STATE_STARTED
-                                                     : HF_PENDING_ACTIVITY_STATE_SCHEDULED;
+    info->state = pending_state(activity);
     info->attempt = activity->attempt;
     info->holdfast_crashes = activity->task.crashes;
     describe_retries(arena, activity, info);
@@ -51,8 +128,12 @@ static void describe_activity(hf_arena *arena, const hf_activity *activity, hf_p
     if (started) {
         info->last_started_time = hf_pb_timestamp_of((hf_time){activity->started_time});
     }
-    if (activity->heartbeat_time > 0) {
-        info->last_heartbeat_time = hf_pb_timestamp_of((hf_time){activity->heartbeat_time});
+    int64_t heard = activity->heard_time > activity->heartbeat_time ? activity->heard_time : activity->heartbeat_time;
+    if (heard > 0) {
+        info->last_heartbeat_time = hf_pb_timestamp_of((hf_time){heard});
+    }
+    if (hf_activity_is_paused(activity)) {
+        describe_pause(arena, activity, info);
     }
     info->last_worker_identity = hf_arena_copy(arena, hf_owned_str(&activity->identity));
     if (activity->last_failure.len > 0) {
@@ -75,6 +156,32 @@ static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_e
     config->workflow_execution_timeout = hf_pb_duration_of(hf_nanoseconds(run->execution_timeout));
     config->workflow_run_timeout = hf_pb_duration_of(hf_nanoseconds(run->run_timeout));
     config->default_workflow_task_timeout = hf_pb_duration_of(hf_nanoseconds(run->task_timeout));
+    config->user_metadata =
+        decode_new(arena, &run->user_metadata, &hf_pb_user_metadata_type, sizeof(hf_pb_user_metadata));
+}
+
+/* Parent, root, priority, and when the first workflow task was or is due. */
+static void describe_start(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
+{
+    hf_start_facts facts = {0};
+    hf_op op;
+    hf_op_init(&op);
+    info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    info->memo = decode_new(arena, &run->memo, &hf_pb_memo_type, sizeof(hf_pb_memo));
+    info->search_attributes =
+        decode_new(arena, &run->search_attributes, &hf_pb_search_attributes_type, sizeof(hf_pb_search_attributes));
+    if (run->start.len == 0 ||
+        !decode_copy(arena, &run->start, &hf_pb_workflow_execution_started_event_attributes_type, &facts)) {
+        return;
+    }
+    info->execution_time = end_of(run->start_time, hf_pb_duration_span(facts.first_workflow_task_backoff).ns);
+    if (!info->execution_time.has) {
+        info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    }
+    info->parent_namespace_id = facts.parent_workflow_namespace_id;
+    info->parent_execution = facts.parent_workflow_execution;
+    info->root_execution = facts.root_workflow_execution != NULL ? facts.root_workflow_execution : info->root_execution;
+    info->priority = facts.priority;
 }
 
 static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
@@ -87,12 +194,14 @@ static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_exe
     }
     info->execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
     info->execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
-    *info->root_execution = *info->execution; /* nobody has parents so far */
+    *info->root_execution = *info->execution;
+    describe_start(arena, run, info);
     info->type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
-    info->start_time = info->execution_time = hf_pb_timestamp_of((hf_time){run->start_time});
+    info->start_time = hf_pb_timestamp_of((hf_time){run->start_time});
     info->status = run->status;
     info->history_length = run->event_count;
     info->history_size_bytes = run->history_len;
+    info->state_transition_count = (int64_t)run->transitions;
     info->task_queue = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
     info->first_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
     if (!hf_run_is_open(run)) {
@@ -116,6 +225,8 @@ static void describe_task(const hf_run *run, hf_arena *arena, hf_pb_describe_wor
     info->state = started ? HF_PENDING_WORKFLOW_TASK_STATE_STARTED : HF_PENDING_WORKFLOW_TASK_STATE_SCHEDULED;
     info->attempt = wft->attempt;
     info->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
+    info->original_scheduled_time =
+        hf_pb_timestamp_of((hf_time){wft->first_time != 0 ? wft->first_time : wft->scheduled_time});
     if (started) {
         info->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
     }
@@ -126,11 +237,33 @@ static void describe_task(const hf_run *run, hf_arena *arena, hf_pb_describe_wor
     }
 }
 
+static void describe_children(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow_execution_response *response)
+{
+    response->pending_children.items = HF_ARENA_ARRAY(arena, hf_pb_pending_child_execution_info, run->children.count);
+    for (size_t i = 0; arena->status == HF_OK && hf_run_is_open(run) && i < run->children.count; i++) {
+        const hf_child *child = &run->children.items[i];
+        if (child->state == HF_CHILD_ENDED || child->state == HF_CHILD_FAILED) {
+            continue;
+        }
+        response->pending_children.items[response->pending_children.count++] = (hf_pb_pending_child_execution_info){
+            .workflow_id = hf_arena_copy(arena, hf_owned_str(&child->workflow_id)),
+            .run_id = hf_arena_copy(arena, hf_owned_str(&child->run_id)),
+            .workflow_type_name = hf_arena_copy(arena, hf_owned_str(&child->workflow_type)),
+            .initiated_id = child->initiated_id,
+            .parent_close_policy = child->policy,
+        };
+    }
+}
+
 static void describe_times(const hf_run *run, hf_pb_workflow_execution_extended_info *info)
 {
     info->cancel_requested = run->cancel_requested;
+    int64_t idle = run->transition_time > run->last_time ? run->transition_time : run->last_time;
+    info->holdfast_idle_since = hf_pb_timestamp_of((hf_time){idle});
     info->original_start_time = hf_pb_timestamp_of((hf_time){run->start_time});
-    info->execution_expiration_time = end_of(run->start_time, run->execution_timeout);
+    if (run->expiration != 0) {
+        info->execution_expiration_time = hf_pb_timestamp_of((hf_time){run->expiration});
+    }
     if (run->run_deadline != 0) {
         info->run_expiration_time = hf_pb_timestamp_of((hf_time){run->run_deadline});
     }
@@ -149,8 +282,9 @@ void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow
     describe_info(arena, run, response->workflow_execution_info);
     describe_task(run, arena, response);
     describe_times(run, response->workflow_extended_info);
+    describe_children(run, arena, response);
     for (size_t i = 0; i < run->activities.count; i++) {
-        if (run->activities.items[i]->state <= HF_ACTIVITY_BACKOFF) {
+        if (hf_activity_is_pending(run->activities.items[i])) {
             describe_activity(arena, run->activities.items[i],
                               &response->pending_activities.items[response->pending_activities.count++]);
         }
@@ -185,6 +319,9 @@ hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *
 {
     hf_pb_run_state state;
     HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, arena, &state));
+    if (state.is_deleting != HF_DELETING_NOT) {
+        return hf_fail(op, HF_ERR_NOT_FOUND, "run %lld is being deleted", (long long)number);
+    }
     *ret_brief = (hf_pb_admin_run){
         .number = number,
         .namespace = state.namespace,

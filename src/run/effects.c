@@ -7,18 +7,13 @@ void hf_effects_init(hf_effects *effects)
     *effects = (hf_effects){.due = INT64_MAX};
 }
 
-void hf_effects_clear(hf_run_memory *memory, hf_effects *effects)
+void hf_effects_free_ended(hf_run_memory *memory, hf_effects *effects)
 {
     while (effects->ended != NULL) {
         hf_activity *activity = effects->ended;
         effects->ended = activity->next_ended;
         hf_activity_free(memory, activity);
     }
-    effects->due = INT64_MAX;
-    effects->message = 0;
-    effects->is_closed = false;
-    effects->ready = NULL;
-    effects->gone.count = 0;
 }
 
 void hf_effects_deinit(hf_run_memory *memory, hf_effects *effects)

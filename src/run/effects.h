@@ -1,5 +1,5 @@
-/* Effects: what a change means to others than the run itself. Applying a change alters the run and nothing else; whoever applies it
- * gets these and does with them what it likes. The engine moves deadlines, puts tasks into queues and takes them out, and sends messages;
+/* Effects: what a change means outside of the run. Applying a change alters the run and nothing else; the caller gets the effects and
+ * decides what to do with them. The engine moves deadlines, puts tasks into queues and takes them out, and sends messages;
  * recovery, rebuild and tools drop them. */
 #ifndef HF_RUN_EFFECTS_H
 #define HF_RUN_EFFECTS_H
@@ -19,8 +19,20 @@ typedef struct hf_effects {
 } hf_effects;
 
 void hf_effects_init(hf_effects *effects);
-/* As after init. Frees the activities that have ended; none of their tasks is linked anywhere any more. */
-void hf_effects_clear(hf_run_memory *memory, hf_effects *effects);
+/* As after init. Frees the activities that have ended; none of their tasks is linked anywhere any more. After every change, and
+ * few have ended anything: inline. */
+void hf_effects_free_ended(hf_run_memory *memory, hf_effects *effects);
+static inline void hf_effects_clear(hf_run_memory *memory, hf_effects *effects)
+{
+    if (effects->ended != NULL) {
+        hf_effects_free_ended(memory, effects);
+    }
+    effects->due = INT64_MAX;
+    effects->message = 0;
+    effects->is_closed = false;
+    effects->ready = NULL;
+    effects->gone.count = 0;
+}
 void hf_effects_deinit(hf_run_memory *memory, hf_effects *effects);
 
 /* For apply. */

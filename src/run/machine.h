@@ -1,4 +1,4 @@
-/* Machines: the states a thing can be in and where it may go from each. A file in machines/ opens with its table. A change of state is
+/* Machines: the states of a run or of a part of it, and the states that may follow each. A file in machines/ opens with its table. A change of state is
  * applied only if hf_arrow_take finds its arrow in the table. It also counts the arrow, so that the simulator can tell which ones were
  * never taken. States that are read from a row are not changes: sound.c checks those. */
 #ifndef HF_RUN_MACHINE_H
@@ -7,7 +7,7 @@
 #include "base/base.h"
 
 #define HF_BIT(n) (UINT32_C(1) << (n))
-#define HF_MACHINE_STATE_MAX 8
+#define HF_MACHINE_STATE_MAX 12
 
 typedef struct hf_rule {
     const char *name; /* of the state */
@@ -20,6 +20,8 @@ typedef enum hf_machine_id {
     HF_MACHINE_ACTIVITY,
     HF_MACHINE_TIMER,
     HF_MACHINE_EXTERNAL,
+    HF_MACHINE_CHILD,
+    HF_MACHINE_UPDATE,
     HF_MACHINE_COUNT
 } hf_machine_id;
 
@@ -44,5 +46,7 @@ extern const hf_machine hf_workflow_task_machine;
 extern const hf_machine hf_activity_machine;
 extern const hf_machine hf_timer_machine;
 extern const hf_machine hf_external_machine;
+extern const hf_machine hf_child_machine;
+extern const hf_machine hf_update_machine;
 
 #endif

@@ -31,13 +31,6 @@ void hf_run_release(hf_run_memory *memory, void *ptr, size_t len)
     }
 }
 
-void hf_owned_free(hf_run_memory *memory, hf_owned *owned)
-{
-    hf_assert((owned->data == NULL) == (owned->len == 0));
-    hf_run_release(memory, owned->data, owned->len);
-    *owned = (hf_owned){NULL, 0};
-}
-
 void hf_owned_set(hf_run_memory *memory, hf_owned *owned, hf_str bytes)
 {
     char *data = NULL;

@@ -1,5 +1,5 @@
 /* The memory of runs. Whatever a run owns comes from one allocator and is counted there. A failed allocation is remembered, so that
- * code which fills a run need not look at every step: it looks once, at the end, and throws the run away. */
+ * code which fills a run need not check every step: it checks once, at the end, and throws the run away if memory was missing. */
 #ifndef HF_RUN_MEMORY_H
 #define HF_RUN_MEMORY_H
 
@@ -9,8 +9,8 @@
 
 typedef struct hf_run_memory {
     hf_allocator heap;             /* of everything that a run owns */
-    hf_arena *scratch;             /* for what is decoded on the way to a run; the owner resets it */
-    hf_status status;              /* HF_ERR_NOMEM once something could not be had; sticky */
+    hf_arena *scratch;             /* for messages that are decoded to fill a run; the owner resets it */
+    hf_status status;              /* HF_ERR_NOMEM after an allocation failed; sticky */
     void (*on_failure)(void *arg); /* called when `status` is set; may be NULL */
     void *arg;                     /* for on_failure */
     hf_arrows arrows;              /* which arrows of the machines were taken */
@@ -34,7 +34,14 @@ static inline hf_str hf_owned_str(const hf_owned *owned)
 
 /* Copies the bytes. Leaves the old ones if there is no memory. */
 void hf_owned_set(hf_run_memory *memory, hf_owned *owned, hf_str bytes);
-void hf_owned_free(hf_run_memory *memory, hf_owned *owned);
+static inline void hf_owned_free(hf_run_memory *memory, hf_owned *owned)
+{
+    hf_assert((owned->data == NULL) == (owned->len == 0));
+    if (owned->data != NULL) {
+        hf_run_release(memory, owned->data, owned->len);
+        *owned = (hf_owned){NULL, 0};
+    }
+}
 
 /* A growing array; items of the struct that holds it. */
 #define HF_VEC(type)     \
@@ -44,7 +51,7 @@ void hf_owned_free(hf_run_memory *memory, hf_owned *owned);
         size_t capacity; \
     }
 
-/* There is room for one more item; false: no memory. */
+/* Makes room for one more item; false: no memory. */
 bool hf_vec_grow(hf_run_memory *memory, void **items, size_t *capacity, size_t count, size_t item_len);
 #define HF_VEC_RESERVE(memory, vec) \
     hf_vec_grow((memory), (void **)&(vec)->items, &(vec)->capacity, (vec)->count, sizeof *(vec)->items)

@@ -1,5 +1,5 @@
-/* Rebuild: a run from its history alone. It is the oracle of everything else: what a step, a journal and a state row made of a run must
- * be what its events say, but for the rest (run-R3). */
+/* Rebuild: a run from its history alone. Everything else is checked against it: the state that steps, journal and state row led to must
+ * be the state that the events lead to, except for the rest (run-R3). */
 #include "run/run.h"
 
 static hf_status apply_all(hf_apply *a, hf_run *run, hf_str history)
@@ -37,10 +37,11 @@ hf_status hf_rebuild(hf_op *op, hf_run_memory *memory, hf_str history, hf_run **
     return HF_OK;
 }
 
-/* What no history tells. */
+/* Copies the fields that are in no history. */
 static void take_identity(hf_run_memory *memory, hf_run *rebuilt, const hf_run *run)
 {
     rebuilt->number = run->number;
+    rebuilt->kind = run->kind;
     hf_owned_set(memory, &rebuilt->namespace, hf_owned_str(&run->namespace));
     hf_owned_set(memory, &rebuilt->workflow_id, hf_owned_str(&run->workflow_id));
     hf_owned_set(memory, &rebuilt->run_id, hf_owned_str(&run->run_id));
@@ -62,7 +63,7 @@ hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run
     hf_run_encode(memory, rebuilt, false, HF_STR(""), &twin);
     hf_status status = memory->status;
     if (status == HF_OK && !hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
-        status = hf_fail(op, HF_ERR_INVALID, "run %lld is not what its history of %lld events says",
+        status = hf_fail(op, HF_ERR_INVALID, "the state of run %lld does not match its history of %lld events",
                          (long long)run->number, (long long)run->event_count);
     }
     hf_buf_deinit(&real);

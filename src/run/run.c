@@ -1,4 +1,4 @@
-#include "run/run.h"
+#include "run/machines.h"
 
 #include <string.h>
 
@@ -28,6 +28,9 @@ void hf_activity_free(hf_run_memory *memory, hf_activity *activity)
     hf_owned_free(memory, &activity->heartbeat_details);
     hf_owned_free(memory, &activity->last_failure);
     hf_owned_free(memory, &activity->identity);
+    hf_owned_free(memory, &activity->pause);
+    hf_owned_free(memory, &activity->options);
+    hf_owned_free(memory, &activity->queue_name);
     hf_run_release(memory, activity, sizeof *activity);
 }
 
@@ -73,6 +76,11 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
         hf_owned_free(memory, &run->externals.items[i].event);
     }
     HF_VEC_FREE(memory, &run->externals);
+    hf_children_free(memory, run);
+    for (size_t i = 0; i < run->updates.count; i++) {
+        hf_owned_free(memory, &run->updates.items[i].id);
+    }
+    HF_VEC_FREE(memory, &run->updates);
     HF_VEC_FREE(memory, &run->buffered);
     for (size_t i = 0; i < run->request_ids.count; i++) {
         hf_owned_free(memory, &run->request_ids.items[i]);
@@ -82,8 +90,18 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
         hf_owned_free(memory, &run->rows_written.items[i].queue);
     }
     HF_VEC_FREE(memory, &run->rows_written);
-    hf_owned *const strings[] = {&run->namespace,    &run->workflow_id,   &run->run_id,     &run->start_request_id,
-                                 &run->first_run_id, &run->workflow_type, &run->task_queue, &run->unknown};
+    hf_owned *const strings[] = {&run->namespace,
+                                 &run->workflow_id,
+                                 &run->run_id,
+                                 &run->start_request_id,
+                                 &run->first_run_id,
+                                 &run->workflow_type,
+                                 &run->task_queue,
+                                 &run->unknown,
+                                 &run->start,
+                                 &run->memo,
+                                 &run->search_attributes,
+                                 &run->user_metadata};
     for (size_t i = 0; i < HF_COUNT_OF(strings); i++) {
         hf_owned_free(memory, strings[i]);
     }
@@ -153,6 +171,16 @@ hf_external *hf_run_external(const hf_run *run, int64_t initiated_id)
     return NULL;
 }
 
+hf_update *hf_run_update(const hf_run *run, hf_str id)
+{
+    for (size_t i = 0; i < run->updates.count; i++) {
+        if (hf_str_equal(hf_owned_str(&run->updates.items[i].id), id)) {
+            return &run->updates.items[i];
+        }
+    }
+    return NULL;
+}
+
 void hf_run_check(const hf_run *run)
 {
     hf_assert(run->event_count >= run->spilled && run->spilled >= 0); /* run-R1, run-R2 */
@@ -168,9 +196,20 @@ void hf_run_check(const hf_run *run)
         hf_assert(i == 0 || run->activities.items[i - 1]->scheduled_id < activity->scheduled_id);
         hf_assert(activity->scheduled_id <= run->event_count);
         hf_assert(activity->task.queue == NULL || activity->state == HF_ACTIVITY_SCHEDULED || activity->again);
+        hf_assert(!hf_activity_is_paused(activity) || activity->task.queue == NULL); /* run-R6 */
+        hf_assert(activity->state != HF_ACTIVITY_PAUSED || hf_activity_is_paused(activity));
+    }
+    for (size_t i = 0; i < run->updates.count; i++) {
+        hf_assert(i == 0 || run->updates.items[i - 1].accepted_id < run->updates.items[i].accepted_id);
+        hf_assert(run->updates.items[i].completed_id <= run->event_count);
     }
     for (size_t i = 0; i < run->timers.count; i++) {
         hf_assert(i == 0 || run->timers.items[i - 1]->started_id < run->timers.items[i]->started_id);
         hf_assert(run->timers.items[i]->started_id <= run->event_count);
     }
+}
+
+bool hf_run_has_messages(const hf_run *run)
+{
+    return run->externals.count > 0 || run->moving > 0 || run->is_untold;
 }

@@ -13,9 +13,10 @@
  * run-R1  event_count is the id of the last event; ids are dense from 1.
  * run-R2  log holds all changes since the run's rows were written, in order, behind the events that its own row holds; its events
  *     are spilled + 1 .. event_count.
- * run-R3  state == apply(row, log); and, but for the rest, state == apply(nothing, history).
+ * run-R3  state == apply(row, log); and, except for the rest, state == apply(nothing, history).
  * run-R4  A closed run has no pending task, activity, timer or buffered event, and its last event is the closing one.
- * run-R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted. */
+ * run-R5  Events of a started workflow task are buffered: while task.state is STARTED only its own events are emitted.
+ * run-R6  A paused activity waits in no queue. */
 #ifndef HF_RUN_RUN_H
 #define HF_RUN_RUN_H
 
@@ -33,6 +34,8 @@ typedef struct hf_queue hf_queue;
 struct hf_task {
     hf_run *run;          /* the run that it belongs to */
     int64_t scheduled_id; /* of the activity; 0 = the workflow task */
+    bool is_query;        /* it is neither, but a query of the engine's, which no run knows of ... */
+    bool is_speculative;  /* ... or a workflow task of the same kind */
     int64_t order;        /* place among all tasks of the store: first come, first served, also over restarts */
     uint32_t crashes;     /* processes that ended while a worker in them had it */
 
@@ -40,7 +43,7 @@ struct hf_task {
     hf_queue *queue;    /* where it waits, NULL = it does not */
     hf_node link;       /* of the queue's list, or of the suspects' */
     bool is_last;       /* it is one of the suspects */
-    int64_t last_since; /* mono ns: since when it is among them */
+    int64_t last_since; /* mono ns: since when it is one of them */
 };
 
 typedef enum hf_wft_state { HF_WFT_NONE, HF_WFT_SCHEDULED, HF_WFT_STARTED } hf_wft_state;
@@ -52,7 +55,7 @@ typedef struct hf_wft {
     bool sticky;            /* goes to the sticky queue */
     bool again;             /* started, but its holder is gone: the same task goes to the next poller */
     int32_t attempt;        /* of the pending task, or of the next one */
-    int64_t scheduled_id;   /* when transient: what it will be */
+    int64_t scheduled_id;   /* if transient: the id it will get */
     int64_t started_id;     /* the same */
     int64_t scheduled_time; /* ns */
     int64_t started_time;   /* ns; also the stamp of its token */
@@ -62,6 +65,7 @@ typedef struct hf_wft {
     int64_t completed_id; /* the last WorkflowTaskCompleted event */
     uint64_t incarnation; /* of the in-process holder, 0 = elsewhere */
     int64_t pause_until;  /* ns: it does not enter its queue before this, 0 = no pause (suspect.c) */
+    int64_t first_time;   /* ns: when the first of the tasks was scheduled that a worker has kept alive */
     hf_owned identity;    /* of the holder */
     hf_owned request_id;
     hf_task task;
@@ -75,9 +79,10 @@ typedef enum hf_activity_state {
     HF_ACTIVITY_COMPLETED,
     HF_ACTIVITY_FAILED,
     HF_ACTIVITY_TIMED_OUT,
-    HF_ACTIVITY_CANCELED
+    HF_ACTIVITY_CANCELED,
+    HF_ACTIVITY_PAUSED /* waits for somebody to unpause it; no attempt runs */
 } hf_activity_state;
-#define HF_ACTIVITY_STATE_COUNT 8
+#define HF_ACTIVITY_STATE_COUNT 9
 
 struct hf_activity {
     hf_activity_state state;
@@ -85,11 +90,19 @@ struct hf_activity {
     int32_t attempt;             /* from 1 */
     int64_t scheduled_id;        /* its ActivityTaskScheduled event */
     int64_t first_time;          /* ns: when it was first scheduled */
-    int64_t scheduled_time;      /* ns: of this attempt; in BACKOFF when it will be */
+    int64_t scheduled_time;      /* ns: of this attempt; in BACKOFF: of the next one */
     int64_t started_time;        /* ns; also the stamp of its token */
     int64_t heartbeat_time;      /* ns of the last heartbeat of this attempt */
+    int64_t heard_time;          /* ns of the last heartbeat that was not written: it had nothing new; 0 = none */
     int64_t cancel_requested_id; /* event, 0 = not requested */
     uint64_t incarnation;        /* of the in-process holder, 0 = elsewhere */
+    bool is_reset;               /* the attempt that runs is told that the activity was reset */
+    bool forgets_heartbeat;      /* the details of heartbeats go with the attempt that runs */
+    int32_t attempt_given;       /* the attempt that runs, as its worker knows it; 0 = `attempt` */
+    int64_t attempt_end;         /* ns: when the last attempt ended; 0 = none has */
+    hf_owned pause;              /* ActivityPaused; empty = not paused. Also while the last attempt still runs */
+    hf_owned options;            /* ActivityOptions that were changed since; empty = as scheduled */
+    hf_owned queue_name;         /* bytes of task_queue, if the options have one */
     hf_owned scheduled;          /* the ActivityTaskScheduled event as bytes */
     hf_owned names;              /* the bytes of the three that follow */
     hf_str activity_id;
@@ -128,6 +141,37 @@ typedef struct hf_external {
     hf_owned event;       /* that event as bytes */
 } hf_external;
 
+typedef enum hf_child_state {
+    HF_CHILD_NEW,
+    HF_CHILD_INITIATED, /* its start is on its way */
+    HF_CHILD_STARTED,
+    HF_CHILD_ENDED, /* its last event is buffered */
+    HF_CHILD_FAILED,
+    HF_CHILD_LEFT /* its parent has closed, and the close policy is on its way */
+} hf_child_state;
+#define HF_CHILD_STATE_COUNT 6
+
+/* A run that this one has started. */
+typedef struct hf_child {
+    hf_child_state state;
+    int32_t policy;       /* ParentClosePolicy */
+    int64_t initiated_id; /* its ...Initiated event */
+    int64_t started_id;   /* its ...Started event; 0 = that is not in the history */
+    hf_owned event;       /* the ...Initiated event as bytes, while there is no Started event */
+    hf_owned workflow_id;
+    hf_owned workflow_type;
+    hf_owned run_id; /* of its first run, once it has started */
+} hf_child;
+typedef enum hf_update_state { HF_UPDATE_NEW, HF_UPDATE_ACCEPTED, HF_UPDATE_COMPLETED } hf_update_state;
+#define HF_UPDATE_STATE_COUNT 3
+
+/* An update that was accepted. Its request and its outcome are in the events. */
+typedef struct hf_update {
+    hf_owned id;
+    int64_t accepted_id;  /* its ...UpdateAccepted event */
+    int64_t completed_id; /* its ...UpdateCompleted event; 0 = it is not completed */
+} hf_update;
+
 typedef struct hf_task_key {
     hf_owned queue;
     int64_t order;
@@ -139,9 +183,25 @@ typedef struct hf_mark {
     size_t at;
 } hf_mark;
 
+/* What a run is of. Ids of different kinds never meet: see hf_name_text. */
+typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
+#define HF_RUN_KIND_COUNT 1
+
+/* What the state knows. Rows of an earlier version are brought up to this one when they are read: hf_run_learn. */
+#define HF_RUN_VERSION 1
+
+/* Whether a run is about to go. */
+typedef enum hf_deleting {
+    HF_DELETING_NOT,
+    HF_DELETING_ONE, /* it is */
+    HF_DELETING_ALL  /* and so are all older runs of its workflow id */
+} hf_deleting;
+#define HF_DELETING_COUNT 3
+
 struct hf_run {
     /* Identity. */
     int64_t number;
+    hf_run_kind kind;
     hf_owned namespace;
     hf_owned workflow_id;
     hf_owned run_id;
@@ -149,6 +209,14 @@ struct hf_run {
     hf_owned first_run_id;
     hf_owned workflow_type;
     hf_owned task_queue;
+
+    /* Of the start, and what became of it. */
+    hf_owned start;             /* WorkflowExecutionStartedEventAttributes: what is rare, see hf_run_learn */
+    hf_owned memo;              /* Memo */
+    hf_owned search_attributes; /* SearchAttributes */
+    hf_owned user_metadata;     /* UserMetadata */
+    int64_t first_task_at;      /* ns: the first workflow task waits until then; 0 = it does not wait any more */
+    int64_t expiration;         /* ns: no run of the chain goes on after this; 0 = no bound */
 
     /* State. */
     int32_t status; /* WorkflowExecutionStatus */
@@ -161,18 +229,24 @@ struct hf_run {
     uint64_t chain;
     int64_t signal_count;
     int64_t close_event_id;
+    hf_deleting deleting; /* nobody sees it any more, and it goes as soon as it can; it is closed */
+    bool is_nameless;     /* its workflow id does not lead to it any more; it is closed */
     hf_wft wft;
     hf_owned sticky_queue;
     int64_t sticky_timeout;
     HF_VEC(hf_activity *) activities; /* by scheduled_id */
     HF_VEC(hf_timer *) timers;        /* by started_id */
     HF_VEC(hf_external) externals;    /* by initiated_id */
+    HF_VEC(hf_child) children;        /* by initiated_id */
+    size_t moving;                    /* of those, about which a message is on its way */
+    bool is_untold;                   /* closed, and its listener was not told yet */
+    HF_VEC(hf_update) updates;        /* by accepted_id; of a closed run, too */
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
     HF_VEC(hf_owned) request_ids;
     hf_owned unknown; /* fields of the state row that this version does not know */
 
-    hf_buf log; /* R2; of a bad run: what of the journal is to be kept, until that is in the open batch */
+    hf_buf log; /* run-R2; of a bad run: its changes from the journal, until they are in the open batch */
     hf_mark marks
         [2]; /* the last WorkflowTaskStarted events of the log, newest first: workers ask for what follows the last but one */
     int64_t spilled;        /* events up to this id are in history rows */
@@ -180,13 +254,16 @@ struct hf_run {
     int64_t spilled_len;    /* bytes of those */
 
     /* Its rows. */
+    bool is_unlearned;                /* its row is of an earlier version, and does not hold its first event */
     bool is_written;                  /* it has some */
     uint64_t commit_last;             /* the last commit that changed it */
+    uint64_t transitions;             /* commits that changed it */
+    int64_t transition_time;          /* ns: of the last one */
     int64_t due_written;              /* key of its due row, 0 = none */
     HF_VEC(hf_task_key) rows_written; /* its task rows */
 };
 
-/* What the number of a run may be, or of a task; the last ones are none, so that there is always a next. */
+/* Whether this can be the number of a run or of a task. The greatest integers are excluded, so that there is always a next number. */
 static inline bool hf_run_is_number(int64_t number)
 {
     return number > 0 && number < INT64_MAX / 2;
@@ -199,68 +276,104 @@ static inline bool hf_run_is_open(const hf_run *run)
 
 /* ---- run.c ------------------------------------------------------------------------------------------------------------ */
 
-/* In memory that is zeroed. */
+/* The caller's memory, which must be zeroed. */
 void hf_run_init(hf_run_memory *memory, hf_run *run, int64_t number);
-/* None of its tasks waits in a queue. */
+/* None of its tasks may wait in a queue. */
 void hf_run_deinit(hf_run_memory *memory, hf_run *run);
-/* The same with memory of its own; NULL: none was to be had. */
+/* The same with allocated memory; NULL: there was none. */
 hf_run *hf_run_new(hf_run_memory *memory, int64_t number);
 void hf_run_free(hf_run_memory *memory, hf_run *run);
-/* A run that closes: its tasks, activities, timers and buffers go. Messages that are on their way stay until they have
- * arrived, and request ids for ever: a signal that is repeated has come, whatever the run did since. */
+/* The run closes: drops its tasks, activities, timers and buffered events. Pending messages stay until they are answered. Request ids
+ * stay for ever: a repeated signal counts as accepted, even after the run has closed. */
 void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects);
 void hf_activity_free(hf_run_memory *memory, hf_activity *activity);
 void hf_timer_free(hf_run_memory *memory, hf_timer *timer);
+
+/* It has not ended, and its end is not buffered. */
+static inline bool hf_activity_is_pending(const hf_activity *activity)
+{
+    return activity->state <= HF_ACTIVITY_BACKOFF || activity->state == HF_ACTIVITY_PAUSED;
+}
+
+static inline bool hf_activity_is_paused(const hf_activity *activity)
+{
+    return activity->pause.len > 0;
+}
+
+/* The number of the attempt that runs, as its worker knows it. */
+static inline int32_t hf_activity_given(const hf_activity *activity)
+{
+    return activity->attempt_given != 0 ? activity->attempt_given : activity->attempt;
+}
 
 hf_activity *hf_run_activity(const hf_run *run, int64_t scheduled_id);
 hf_activity *hf_run_activity_by_id(const hf_run *run, hf_str activity_id);
 hf_timer *hf_run_timer(const hf_run *run, int64_t started_id);
 hf_timer *hf_run_timer_by_id(const hf_run *run, hf_str timer_id);
 hf_external *hf_run_external(const hf_run *run, int64_t initiated_id);
+hf_child *hf_run_child(const hf_run *run, int64_t initiated_id);
+bool hf_child_is_moving(const hf_child *child); /* a message about it is on its way */
+bool hf_run_has_messages(
+    const hf_run *run); /* some are on their way: the run is held in memory, or has a row that says so */
+hf_update *hf_run_update(const hf_run *run, hf_str id);
 
-/* Asserts run-R1, run-R2, run-R4, run-R5 and the order of lists. Takes time for each activity and timer. */
+/* Asserts run-R1, run-R2, run-R4 to run-R6 and the order of lists. Takes time for each activity and timer. */
 void hf_run_check(const hf_run *run);
 
 /* ---- sound.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether a run that was read can be worked with. Fails: HF_ERR_INVALID. */
+/* Checks that a run which was read is consistent. Fails: HF_ERR_INVALID. */
 hf_status hf_run_sound(hf_op *op, const hf_run *run);
-/* Whether these are the events behind `spilled`: their number, bytes and chain. Fails: HF_ERR_INVALID. */
+/* Checks that these are the events after `spilled`: their number, bytes and chain. Fails: HF_ERR_INVALID. */
 hf_status hf_tail_sound(hf_op *op, const hf_run *run, hf_str tail);
 
-/* A name that may be a namespace: neither empty nor too long, and without the byte that separates it from what it contains. */
+/* A name that may be a namespace: neither empty nor too long, and without the byte 0x1f, which separates it from an id. */
 bool hf_namespace_is_good(hf_str name);
 
 /* ---- state.c: a run as the body of its row ------------------------------------------------------------------------------ */
 
-/* `rest` false leaves out what no history holds, for the comparison of run-R3. `tail`: events that the row is to hold itself. Memory
- * that is missing shows in the memory's status or in that of `out`. */
+/* `rest` false leaves out what no history holds, for the comparison of run-R3. `tail`: events that the row is to hold itself. If
+ * there is no memory, the status of `memory` or of `out` says so. */
 void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
 /* Fills a run that is empty. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body);
 
+/* ---- start.c: what the state keeps of its first event ------------------------------------------------------------------- */
+
+typedef hf_pb_workflow_execution_started_event_attributes hf_start_facts;
+
+/* What no field of its own holds, and no user wrote: parent, root, retry policy, cron schedule, attempt, ... */
+void hf_run_learn(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event);
+/* The same of a run whose row is of an earlier version; `events` are History bytes that begin with its first event. Fails:
+ * HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_run_learn_late(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str events);
+/* Whether another run wants to hear of the end of its chain: a parent. */
+bool hf_run_has_listener(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
+/* What it has learned; all zero for an ordinary run. Texts stay in the run. False: no memory. */
+bool hf_run_start_facts(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
+
 /* ---- apply.c ------------------------------------------------------------------------------------------------------------ */
 
-/* What an application needs besides the run and the change. */
+/* What apply needs besides the run and the change. */
 typedef struct hf_apply {
     hf_op *op;             /* says why a change was refused */
     hf_run_memory *memory; /* of the run */
-    hf_effects *effects;   /* are added to */
-    bool is_history;       /* there is nothing but a history: attempts are not known, and every outcome may follow */
+    hf_effects *effects;   /* the change adds its effects here */
+    bool is_history;       /* only a history is known: it does not show attempts, so every outcome may follow */
 } hf_apply;
 
-/* Fails: HF_ERR_INVALID: it cannot follow what is there. HF_ERR_NOMEM. The run is then half changed, and of no further use. */
+/* Fails: HF_ERR_INVALID: the event cannot follow the run's state. HF_ERR_NOMEM. The run is then half changed and must not be used. */
 hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes);
 /* One field of a log. Fails: HF_ERR_INVALID: not a change, or one that cannot follow. HF_ERR_UNSUPPORTED: from a newer version. */
 hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field);
-/* All fields of a part of a log, for which nobody else needs to know the effects. Resets the scratch arena on the way. */
+/* All fields of a part of a log; drops their effects. Resets the scratch arena on the way. */
 hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log);
-/* An event that may wait for the end of a workflow task, with the attributes of its kind. */
+/* Whether this is an event that may be buffered until a workflow task ends, with the attributes of its type. */
 bool hf_event_may_wait(const hf_pb_history_event *event);
 
 /* ---- log.c -------------------------------------------------------------------------------------------------------------- */
 
-/* The log from a place on that is not behind event `from`; its first event is `*ret_first`. */
+/* A part of the log that begins with event `*ret_first`, which is `from` or an earlier one. */
 hf_str hf_log_from(const hf_run *run, int64_t from, int64_t *ret_first);
 /* Events `from` to `to` that are in the log, as History bytes. */
 void hf_log_events(const hf_run *run, int64_t from, int64_t to, hf_buf *out);
@@ -280,22 +393,23 @@ bool hf_wft_waits(const hf_wft *wft); /* for a worker to take it */
 /* Whether this is the workflow task that is started. */
 bool hf_wft_is(const hf_run *run, int64_t scheduled_id, int64_t started_id, int32_t attempt, int64_t stamp);
 
-/* ---- describe.c: what a run looks like ------------------------------------------------------------------------------------ */
+/* ---- describe.c: descriptions of a run ------------------------------------------------------------------------------------ */
 
-/* Texts are copied to the arena, whose status tells of missing memory. */
+/* Texts are copied to the arena; its status says whether there was memory. */
 void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow_execution_response *response);
 /* One line of a list. */
 void hf_run_brief(const hf_run *run, hf_arena *arena, hf_pb_admin_run *ret_brief);
-/* The same of a run of which there is the body of its row; its texts stay there. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+/* The same from the body of a run's row; texts point into the body. Fails: HF_ERR_INVALID, HF_ERR_NOT_FOUND: it is being deleted,
+ * HF_ERR_NOMEM. */
 hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *arena, hf_pb_admin_run *ret_brief);
-/* The same of one whose records cannot be read: its number, and why. */
+/* The same for a run whose records cannot be read: its number, and why. */
 void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief);
 
 /* ---- rebuild.c ---------------------------------------------------------------------------------------------------------- */
 
 /* A run from its History bytes alone. Freed by hf_run_free. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_rebuild(hf_op *op, hf_run_memory *memory, hf_str history, hf_run **ret_run);
-/* run-R3: whether `run` is what its whole history says. Fails: HF_ERR_INVALID: it is not, or that is not a history. */
+/* run-R3: compares `run` with its whole history. Fails: HF_ERR_INVALID: they differ, or that is not a history. */
 hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run, hf_str history);
 
 /* Field numbers of a log: holdfast.engine.v1.Change. */
@@ -314,7 +428,13 @@ enum {
     HF_CHANGE_UNBUFFERED_ALL = 12,
     HF_CHANGE_REQUEST_ID = 13,
     HF_CHANGE_TASK_MOVED = 14,
-    HF_CHANGE_EXTERNAL_GONE = 15
+    HF_CHANGE_EXTERNAL_GONE = 15,
+    HF_CHANGE_DELETING = 16,
+    HF_CHANGE_UNNAMED = 17,
+    HF_CHANGE_CHILD_GONE = 18,
+    HF_CHANGE_TOLD = 19,
+    HF_CHANGE_ACTIVITY_PAUSED = 24,
+    HF_CHANGE_ACTIVITY_CONTROLLED = 25
 };
 
 #endif

@@ -1,9 +1,9 @@
-/* Whether a run that was read can be worked with.
+/* Checks that a run which was read is consistent.
  *
- * A checksum says that a record is what somebody wrote, not that it makes sense: another version may have written it, a hand, or
- * a bug. All other files rely on what is checked here (and asserted in hf_run_check), so it is looked at once, where a run is made
- * of bytes: when its row is read, and when the journal was applied to it. A run that is not sound is bad, and nothing else is
- * (D4). */
+ * A checksum shows that a record was not changed since it was written, not that it makes sense: another version, a person or a bug may
+ * have written it. All other files rely on what is checked here (and asserted in hf_run_check), so it is checked once, where bytes
+ * become a run: when its row is read, and when the journal was applied to it. A run that is not sound is bad, and no other run is
+ * affected (D4). */
 #include "run/run.h"
 
 #include "base/digest.h"
@@ -12,14 +12,14 @@
 #include <string.h>
 
 #define TASK_KEY_LEN_MAX 3000     /* bytes of a task row's key, as the store has it */
-#define COUNT_MAX (INT64_MAX / 4) /* events and bytes: sums of some of them stay numbers */
+#define COUNT_MAX (INT64_MAX / 4) /* events and bytes: their sums do not overflow */
 
 static bool is_within(int64_t value, int64_t least, int64_t most)
 {
     return value >= least && value <= most;
 }
 
-/* What a key of a table may hold. */
+/* Whether this can be the number in a key of a table. */
 static bool is_order(int64_t order)
 {
     return is_within(order, 0, INT64_MAX - 1);
@@ -36,7 +36,7 @@ static const char *wrong_identity(const hf_run *run)
                                      &run->workflow_type, &run->task_queue,       &run->sticky_queue};
     for (size_t i = 0; i < HF_COUNT_OF(names); i++) {
         if (names[i]->len > HF_ID_LEN_MAX) {
-            return "a name in it is too long";
+            return "one of its names is too long";
         }
     }
     bool is_named = hf_namespace_is_good(hf_owned_str(&run->namespace)) && run->workflow_id.len > 0 &&
@@ -47,16 +47,16 @@ static const char *wrong_identity(const hf_run *run)
 static const char *wrong_counts(const hf_run *run)
 {
     if (run->status < HF_WORKFLOW_EXECUTION_STATUS_RUNNING || run->status > HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT) {
-        return "its status is not one";
+        return "its status is unknown";
     }
     if (!is_within(run->event_count, 1, COUNT_MAX) ||
         !is_within(run->spilled, 0, run->event_count)) { /* run-R1, run-R2 */
-        return "its number of events is not one";
+        return "its number of events is impossible";
     }
     if (!is_within(run->history_len, 0, COUNT_MAX) || !is_within(run->spilled_len, 0, run->history_len)) { /* run-R2 */
-        return "the length of its history is not one";
+        return "the length of its history is impossible";
     }
-    return is_within(run->signal_count, 0, run->event_count) ? NULL : "its number of signals is not one";
+    return is_within(run->signal_count, 0, run->event_count) ? NULL : "its number of signals is impossible";
 }
 
 static const char *wrong_task(const hf_run *run)
@@ -71,7 +71,7 @@ static const char *wrong_task(const hf_run *run)
         return "its workflow task names events that it does not have";
     }
     return is_within(wft->attempt, 1, INT32_MAX - 1) && is_order(wft->task.order) ? NULL
-                                                                                  : "its workflow task is not one";
+                                                                                  : "its workflow task is invalid";
 }
 
 static const char *wrong_activities(const hf_run *run)
@@ -85,7 +85,14 @@ static const char *wrong_activities(const hf_run *run)
         before = activity->scheduled_id;
         if (!is_within(activity->attempt, 1, INT32_MAX - 1) || !is_order(activity->task.order) ||
             activity->task_queue.len > HF_ID_LEN_MAX || activity->activity_id.len > HF_ID_LEN_MAX) {
-            return "an activity of it is not one";
+            return "one of its activities is invalid";
+        }
+        bool is_paused = hf_activity_is_paused(activity);
+        bool waits =
+            activity->state == HF_ACTIVITY_SCHEDULED || activity->state == HF_ACTIVITY_BACKOFF || activity->again;
+        if (!is_within(activity->attempt_given, 0, INT32_MAX - 1) ||
+            (is_paused ? waits : activity->state == HF_ACTIVITY_PAUSED)) { /* run-R6 */
+            return "one of its activities is paused and not paused";
         }
     }
     return NULL;
@@ -107,12 +114,32 @@ static const char *wrong_lists(const hf_run *run)
         }
         before = run->externals.items[i].initiated_id;
     }
+    before = 0;
+    for (size_t i = 0; i < run->children.count; i++) {
+        const hf_child *child = &run->children.items[i];
+        if (!is_within(child->initiated_id, before + 1, run->event_count) ||
+            !is_within(child->started_id, 0, run->event_count) || child->workflow_id.len > HF_ID_LEN_MAX ||
+            child->run_id.len > HF_ID_LEN_MAX) {
+            return "its children are not in order";
+        }
+        before = child->initiated_id;
+    }
+    before = 0;
+    for (size_t i = 0; i < run->updates.count; i++) {
+        const hf_update *update = &run->updates.items[i];
+        if (!is_within(update->accepted_id, before + 1, run->event_count) ||
+            (update->completed_id != 0 &&
+             !is_within(update->completed_id, update->accepted_id + 1, run->event_count))) {
+            return "its updates are not in order";
+        }
+        before = update->accepted_id;
+    }
     for (size_t i = 0; i < run->rows_written.count; i++) {
         if (!is_order(run->rows_written.items[i].order) || run->rows_written.items[i].queue.len > TASK_KEY_LEN_MAX) {
-            return "it names rows that no table has";
+            return "it names rows that cannot exist";
         }
     }
-    return run->due_written < INT64_MAX ? NULL : "its deadline is not one";
+    return run->due_written < INT64_MAX ? NULL : "its deadline is impossible";
 }
 
 /* run-R4, run-R5. */
@@ -120,10 +147,13 @@ static const char *wrong_rest(const hf_run *run)
 {
     bool is_idle = run->wft.state == HF_WFT_NONE && run->activities.count == 0 && run->timers.count == 0;
     if (!hf_run_is_open(run) && (!is_idle || run->close_event_id != run->event_count)) {
-        return "it is closed and not at its end";
+        return "it is closed, but still has pending work or later events";
+    }
+    if (hf_run_is_open(run) && (run->deleting != HF_DELETING_NOT || run->is_nameless)) {
+        return "it is open, but being deleted or without a name";
     }
     return run->buffered.count == 0 || run->wft.state == HF_WFT_STARTED ? NULL
-                                                                        : "events of it wait for no workflow task";
+                                                                        : "events are buffered without a workflow task";
 }
 
 hf_status hf_run_sound(hf_op *op, const hf_run *run)
@@ -155,6 +185,6 @@ hf_status hf_tail_sound(hf_op *op, const hf_run *run, hf_str tail)
               (int64_t)tail.len == run->history_len - run->spilled_len;
     return is_good || tail.len == 0
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "the events in the row of run %lld are not its last ones",
+               : hf_fail(op, HF_ERR_INVALID, "the events in the row of run %lld are not its last events",
                          (long long)run->number);
 }

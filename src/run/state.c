@@ -1,4 +1,4 @@
-/* The state of a run as bytes: its row in the store, and what two runs are compared by. */
+/* The state of a run as bytes: for its row in the store, and to compare two runs. */
 #include "run/machines.h"
 
 #include "base/canary.h"
@@ -10,7 +10,7 @@ static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
         .completed_id = wft->completed_id,
     };
     if (!rest && (wft->state == HF_WFT_NONE || wft->is_transient)) {
-        return msg; /* the attempts of a transient task are known to nobody but us */
+        return msg; /* no history shows the attempts of a transient task */
     }
     msg.state = (int32_t)wft->state;
     msg.attempt = wft->attempt;
@@ -27,6 +27,7 @@ static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
         msg.again = wft->again;
         msg.crashes = wft->task.crashes;
         msg.pause_until = wft->pause_until;
+        msg.first_time = wft->first_time;
         msg.identity = hf_owned_str(&wft->identity);
         msg.request_id = hf_owned_str(&wft->request_id);
     }
@@ -53,7 +54,30 @@ static hf_pb_activity_state encode_activity(const hf_activity *activity, bool re
         msg.order = activity->task.order;
         msg.again = activity->again;
         msg.crashes = activity->task.crashes;
+        msg.pause = hf_owned_str(&activity->pause);
+        msg.reset = activity->is_reset;
+        msg.forget_heartbeat = activity->forgets_heartbeat;
+        msg.attempt_given = activity->attempt_given;
+        msg.options = hf_owned_str(&activity->options);
+        msg.attempt_end = activity->attempt_end;
     }
+    return msg;
+}
+
+static hf_pb_child_state encode_child(const hf_child *child, bool rest)
+{
+    hf_pb_child_state msg = {
+        .initiated_id = child->initiated_id,
+        .started_id = child->started_id,
+        .policy = child->policy,
+        .event = hf_owned_str(&child->event),
+        .workflow_id = hf_owned_str(&child->workflow_id),
+        .workflow_type = hf_owned_str(&child->workflow_type),
+    };
+    if (rest || child->started_id != 0) {
+        msg.run_id = hf_owned_str(&child->run_id);
+    }
+    msg.state = rest ? (int32_t)child->state : 0;
     return msg;
 }
 
@@ -63,6 +87,8 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf
     msg->activities.items = HF_ARENA_ARRAY(arena, hf_pb_activity_state, run->activities.count);
     msg->timers.items = HF_ARENA_ARRAY(arena, hf_pb_timer_state, run->timers.count);
     msg->externals.items = HF_ARENA_ARRAY(arena, hf_pb_external_state, run->externals.count);
+    msg->children.items = HF_ARENA_ARRAY(arena, hf_pb_child_state, run->children.count);
+    msg->updates.items = HF_ARENA_ARRAY(arena, hf_pb_update_state, run->updates.count);
     msg->buffered.items = HF_ARENA_ARRAY(arena, hf_str, run->buffered.count);
     msg->request_ids.items = HF_ARENA_ARRAY(arena, hf_str, run->request_ids.count);
     msg->rows_written.items = HF_ARENA_ARRAY(arena, hf_pb_task_row, run->rows_written.count);
@@ -82,7 +108,15 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf
             .fired = rest && timer->state == HF_TIMER_FIRED,
         };
     }
-    /* A closed run's messages are nobody's business but the inbox's. */
+    for (; msg->updates.count < run->updates.count; msg->updates.count++) {
+        const hf_update *update = &run->updates.items[msg->updates.count];
+        msg->updates.items[msg->updates.count] = (hf_pb_update_state){
+            .id = hf_owned_str(&update->id),
+            .accepted_event_id = update->accepted_id,
+            .completed_event_id = HF_CANARY(HF_BUG_UPDATE_LOST) ? 0 : update->completed_id,
+        };
+    }
+    /* The outcome of a closed run's messages is in no history. */
     for (; (rest || hf_run_is_open(run)) && msg->externals.count < run->externals.count; msg->externals.count++) {
         const hf_external *external = &run->externals.items[msg->externals.count];
         msg->externals.items[msg->externals.count] = (hf_pb_external_state){
@@ -90,6 +124,9 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf
             .event = hf_owned_str(&external->event),
             .state = rest ? (int32_t)external->state : 0,
         };
+    }
+    for (; (rest || hf_run_is_open(run)) && msg->children.count < run->children.count; msg->children.count++) {
+        msg->children.items[msg->children.count] = encode_child(&run->children.items[msg->children.count], rest);
     }
     if (!rest) {
         return true;
@@ -137,9 +174,20 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str t
         .task = &wft,
         .signal_count = run->signal_count,
         .close_event_id = run->close_event_id,
+        .kind = (int32_t)run->kind,
+        .start = hf_owned_str(&run->start),
+        .memo = hf_owned_str(&run->memo),
+        .search_attributes = hf_owned_str(&run->search_attributes),
+        .user_metadata = hf_owned_str(&run->user_metadata),
+        .first_task_at = run->first_task_at,
+        .expiration = run->expiration,
     };
     if (rest) {
+        msg.version = HF_RUN_VERSION;
+        msg.is_untold = run->is_untold;
         msg.commit = run->commit_last;
+        msg.transitions = run->transitions;
+        msg.transition_time = run->transition_time;
         msg.sticky_queue = hf_owned_str(&run->sticky_queue);
         msg.sticky_timeout = run->sticky_timeout;
         msg.due_written = run->due_written;
@@ -147,6 +195,8 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str t
         msg.spilled_chain = run->spilled_chain;
         msg.spilled_len = run->spilled_len;
         msg.tail = tail;
+        msg.is_deleting = HF_CANARY(HF_BUG_DELETED_BACK) ? 0 : (int32_t)run->deleting;
+        msg.is_nameless = run->is_nameless;
         msg.unknown = hf_owned_str(&run->unknown);
     }
     if (!encode_lists(memory, run, rest, &msg)) {
@@ -174,6 +224,7 @@ static void decode_wft(hf_run_memory *memory, hf_wft *wft, const hf_pb_workflow_
     wft->again = msg->again;
     wft->task.crashes = msg->crashes;
     wft->pause_until = msg->pause_until;
+    wft->first_time = msg->first_time != 0 ? msg->first_time : msg->scheduled_time;
     hf_owned_set(memory, &wft->identity, msg->identity);
     hf_owned_set(memory, &wft->request_id, msg->request_id);
 }
@@ -188,7 +239,7 @@ static hf_status decode_activity(hf_op *op, hf_run_memory *memory, hf_run *run, 
                        (long long)msg->scheduled_id);
     }
     if (msg->state <= HF_ACTIVITY_NEW || msg->state >= HF_ACTIVITY_STATE_COUNT) {
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld is in no state", (long long)run->number,
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld has an unknown state", (long long)run->number,
                        (long long)msg->scheduled_id);
     }
     hf_activity *activity = hf_activity_add(memory, run, &event, msg->scheduled);
@@ -208,7 +259,12 @@ static hf_status decode_activity(hf_op *op, hf_run_memory *memory, hf_run *run, 
     hf_owned_set(memory, &activity->heartbeat_details, msg->heartbeat_details);
     hf_owned_set(memory, &activity->last_failure, msg->last_failure);
     hf_owned_set(memory, &activity->identity, msg->identity);
-    return HF_OK;
+    hf_owned_set(memory, &activity->pause, msg->pause);
+    activity->is_reset = msg->reset;
+    activity->forgets_heartbeat = msg->forget_heartbeat;
+    activity->attempt_given = msg->attempt_given;
+    activity->attempt_end = msg->attempt_end;
+    return msg->options.len > 0 ? hf_activity_set_options(op, memory, activity, msg->options) : memory->status;
 }
 
 static hf_status decode_external(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_external_state *msg)
@@ -226,12 +282,40 @@ static hf_status decode_external(hf_op *op, hf_run_memory *memory, hf_run *run, 
     return memory->status;
 }
 
+static hf_status decode_child(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_pb_child_state *msg)
+{
+    hf_pb_history_event event = {0};
+    bool is_good = msg->state > HF_CHILD_NEW && msg->state < HF_CHILD_STATE_COUNT && msg->workflow_id.len > 0;
+    if (is_good && msg->started_id == 0 && msg->state != HF_CHILD_LEFT) { /* else there is no event to look at */
+        HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, msg->event, memory->scratch, &event));
+        is_good =
+            event.event_id == msg->initiated_id &&
+            event.event_type == HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED &&
+            event.attributes_case == HF_PB_HISTORY_EVENT_START_CHILD_WORKFLOW_EXECUTION_INITIATED_EVENT_ATTRIBUTES;
+    }
+    if (!is_good) {
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: its child %lld cannot be read", (long long)run->number,
+                       (long long)msg->initiated_id);
+    }
+    hf_child *child = hf_child_add(memory, run, msg->initiated_id);
+    if (child != NULL) {
+        hf_child_set(run, child, (hf_child_state)msg->state);
+        child->policy = msg->policy;
+        child->started_id = msg->started_id;
+        hf_owned_set(memory, &child->event, msg->event);
+        hf_owned_set(memory, &child->workflow_id, msg->workflow_id);
+        hf_owned_set(memory, &child->workflow_type, msg->workflow_type);
+        hf_owned_set(memory, &child->run_id, msg->run_id);
+    }
+    return memory->status;
+}
+
 static hf_status decode_buffered(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bytes)
 {
     hf_pb_history_event event;
     HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, bytes, memory->scratch, &event));
     if (!hf_event_may_wait(&event)) {
-        return hf_fail(op, HF_ERR_INVALID, "run %lld: an event that waits is not one that may", (long long)run->number);
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: an event is buffered that cannot be", (long long)run->number);
     }
     if (HF_VEC_RESERVE(memory, &run->buffered)) {
         run->buffered.items[run->buffered.count] = (hf_owned){NULL, 0};
@@ -256,6 +340,19 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
     for (size_t i = 0; i < msg->externals.count; i++) {
         HF_TRY(decode_external(op, memory, run, &msg->externals.items[i]));
     }
+    for (size_t i = 0; i < msg->children.count; i++) {
+        HF_TRY(decode_child(op, memory, run, &msg->children.items[i]));
+    }
+    for (size_t i = 0; i < msg->updates.count; i++) {
+        const hf_pb_update_state *update = &msg->updates.items[i];
+        if (update->id.len == 0) {
+            return hf_fail(op, HF_ERR_INVALID, "run %lld: an update has no id", (long long)run->number);
+        }
+        hf_update *added = hf_update_add(memory, run, update->id, update->accepted_event_id);
+        if (added != NULL) {
+            added->completed_id = update->completed_event_id;
+        }
+    }
     for (size_t i = 0; i < msg->buffered.count; i++) {
         HF_TRY(decode_buffered(op, memory, run, msg->buffered.items[i]));
     }
@@ -275,12 +372,27 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
     return HF_OK;
 }
 
+/* A row of an earlier version: what has been added since is in its first event. */
+static hf_status learn(hf_op *op, hf_run_memory *memory, hf_run *run)
+{
+    if (run->spilled > 0) {
+        run->is_unlearned = true; /* that event is in another row */
+        return HF_OK;
+    }
+    return hf_run_learn_late(op, memory, run, hf_str_of_len(run->log.data, run->log.len));
+}
+
 hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body)
 {
     hf_assert(run->event_count == 0 && run->log.len == 0); /* empty */
     hf_pb_run_state msg;
     HF_TRY(hf_pb_decode(op, &hf_pb_run_state_type, body, memory->scratch, &msg));
-    if (msg.run != run->number || msg.task == NULL || msg.task->state < 0 || msg.task->state > HF_WFT_STARTED) {
+    if (msg.version > HF_RUN_VERSION || msg.kind < 0 || msg.kind >= HF_RUN_KIND_COUNT) {
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "the state of run %lld was written by a newer version",
+                       (long long)run->number);
+    }
+    if (msg.is_deleting < 0 || msg.is_deleting >= HF_DELETING_COUNT || msg.run != run->number || msg.task == NULL ||
+        msg.task->state < 0 || msg.task->state > HF_WFT_STARTED) {
         return hf_fail(op, HF_ERR_INVALID, "the state of run %lld cannot be decoded", (long long)run->number);
     }
     hf_owned_set(memory, &run->namespace, msg.namespace);
@@ -290,6 +402,13 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     hf_owned_set(memory, &run->first_run_id, msg.first_run_id);
     hf_owned_set(memory, &run->workflow_type, msg.workflow_type);
     hf_owned_set(memory, &run->task_queue, msg.task_queue);
+    hf_owned_set(memory, &run->start, msg.start);
+    hf_owned_set(memory, &run->memo, msg.memo);
+    hf_owned_set(memory, &run->search_attributes, msg.search_attributes);
+    hf_owned_set(memory, &run->user_metadata, msg.user_metadata);
+    run->kind = (hf_run_kind)msg.kind;
+    run->first_task_at = msg.first_task_at;
+    run->expiration = msg.expiration;
     run->execution_timeout = msg.execution_timeout;
     run->run_timeout = msg.run_timeout;
     run->task_timeout = msg.task_timeout;
@@ -304,7 +423,11 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     run->cancel_requested = msg.cancel_requested;
     run->signal_count = msg.signal_count;
     run->close_event_id = msg.close_event_id;
+    run->deleting = (hf_deleting)msg.is_deleting;
+    run->is_nameless = msg.is_nameless;
     run->commit_last = msg.commit;
+    run->transitions = msg.transitions;
+    run->transition_time = msg.transition_time;
     run->due_written = msg.due_written;
     bool has_tail = msg.tail.len > 0; /* else everything is in history rows */
     run->spilled = has_tail ? msg.spilled : msg.event_count;
@@ -314,6 +437,7 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     if (run->log.status != HF_OK) {
         hf_run_memory_fail(memory);
     }
+    run->is_untold = msg.is_untold;
     run->sticky_timeout = msg.sticky_timeout;
     run->is_written = true;
     hf_owned_set(memory, &run->sticky_queue, msg.sticky_queue);
@@ -324,5 +448,6 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
         return memory->status;
     }
     HF_TRY(hf_run_sound(op, run));
-    return hf_tail_sound(op, run, msg.tail);
+    HF_TRY(hf_tail_sound(op, run, msg.tail));
+    return msg.version < HF_RUN_VERSION ? learn(op, memory, run) : HF_OK;
 }

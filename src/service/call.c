@@ -13,12 +13,12 @@
 #include "fiber/sched/wait.h"
 #include "service/guard.h"
 
-enum { ID_SHOWN_MAX = 120 }; /* bytes of an id in a sentence: the reason must fit, too */
+enum { ID_SHOWN_MAX = 120 }; /* bytes of an id in a message: the reason must fit, too */
 
 typedef struct asking {
     hf_spin lock; /* first: hf_wait.object points here */
     bool is_done; /* under the lock, as the next */
-    bool is_told; /* the service knows that the caller has lost interest, or is being told */
+    bool is_told; /* the service was told that the caller is canceled, or is being told */
     hf_env *env;
     hf_service *service;
     hf_call *call;

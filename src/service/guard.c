@@ -2,8 +2,6 @@
 
 #include "fiber/sched/wait.h"
 
-#include <stdio.h>
-
 #define FORKED_TEXT "this process is a fork() of the one that opened the service: only the parent can use and close it"
 
 static hf_guard *guard_of(hf_service *service)
@@ -18,8 +16,7 @@ static bool is_forked(const hf_guard *guard)
 
 static void refuse(hf_call *call, hf_status status, const char *why)
 {
-    call->status = status;
-    (void)snprintf(call->message, sizeof call->message, "%s", why);
+    hf_call_set_failure(call, status, why);
     call->done(call);
 }
 

@@ -1,5 +1,7 @@
 #include "service/service.h"
 
+#include <stdio.h>
+
 #define INFO(number, name, stem) \
     [number] = {name, &hf_pb_##stem##_request_type, &hf_pb_##stem##_response_type, sizeof(hf_pb_##stem##_response)}
 
@@ -25,10 +27,85 @@ const hf_method_info *hf_method_info_of(hf_method method)
         INFO(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, "RespondActivityTaskCanceled", respond_activity_task_canceled),
         INFO(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, "RecordActivityTaskHeartbeat", record_activity_task_heartbeat),
         INFO(HF_METHOD_SHUTDOWN_WORKER, "ShutdownWorker", shutdown_worker),
+        INFO(HF_METHOD_GET_SYSTEM_INFO, "GetSystemInfo", get_system_info),
+        INFO(HF_METHOD_DESCRIBE_NAMESPACE, "DescribeNamespace", describe_namespace),
+        INFO(HF_METHOD_DESCRIBE_TASK_QUEUE, "DescribeTaskQueue", describe_task_queue),
+        INFO(HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, "SignalWithStartWorkflowExecution",
+             signal_with_start_workflow_execution),
+        INFO(HF_METHOD_QUERY_WORKFLOW, "QueryWorkflow", query_workflow),
+        INFO(HF_METHOD_UPDATE_WORKFLOW_EXECUTION, "UpdateWorkflowExecution", update_workflow_execution),
+        INFO(HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE, "PollWorkflowExecutionUpdate", poll_workflow_execution_update),
+        INFO(HF_METHOD_EXECUTE_MULTI_OPERATION, "ExecuteMultiOperation", execute_multi_operation),
+        INFO(HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE, "GetWorkflowExecutionHistoryReverse",
+             get_workflow_execution_history_reverse),
+        INFO(HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, "RespondQueryTaskCompleted", respond_query_task_completed),
+        INFO(HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID, "RespondActivityTaskCompletedById",
+             respond_activity_task_completed_by_id),
+        INFO(HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED_BY_ID, "RespondActivityTaskFailedById",
+             respond_activity_task_failed_by_id),
+        INFO(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED_BY_ID, "RespondActivityTaskCanceledById",
+             respond_activity_task_canceled_by_id),
+        INFO(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT_BY_ID, "RecordActivityTaskHeartbeatById",
+             record_activity_task_heartbeat_by_id),
+        INFO(HF_METHOD_RESET_WORKFLOW_EXECUTION, "ResetWorkflowExecution", reset_workflow_execution),
+        INFO(HF_METHOD_DELETE_WORKFLOW_EXECUTION, "DeleteWorkflowExecution", delete_workflow_execution),
+        INFO(HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, "UpdateWorkflowExecutionOptions",
+             update_workflow_execution_options),
+        INFO(HF_METHOD_PAUSE_ACTIVITY, "PauseActivity", pause_activity),
+        INFO(HF_METHOD_UNPAUSE_ACTIVITY, "UnpauseActivity", unpause_activity),
+        INFO(HF_METHOD_RESET_ACTIVITY, "ResetActivity", reset_activity),
+        INFO(HF_METHOD_UPDATE_ACTIVITY_OPTIONS, "UpdateActivityOptions", update_activity_options),
+        INFO(HF_METHOD_TELL_LISTENER, "TellListener", tell_listener),
     };
     _Static_assert(HF_COUNT_OF(INFOS) == HF_METHOD_COUNT, "every method has its line");
     hf_assert((size_t)method < HF_COUNT_OF(INFOS));
     return &INFOS[method];
+}
+
+bool hf_status_detail(hf_status status, const hf_pb_type **ret_type, const void **ret_detail)
+{
+    static const hf_pb_not_found_failure NOT_FOUND = {0};
+    static const hf_pb_workflow_not_ready_failure NOT_READY = {0};
+    static const hf_pb_permission_denied_failure DENIED = {0};
+    static const hf_pb_resource_exhausted_failure LIMIT = {.scope = HF_RESOURCE_EXHAUSTED_SCOPE_NAMESPACE};
+    static const hf_pb_resource_exhausted_failure NO_MEMORY = {.cause = HF_RESOURCE_EXHAUSTED_CAUSE_SYSTEM_OVERLOADED,
+                                                               .scope = HF_RESOURCE_EXHAUSTED_SCOPE_SYSTEM};
+    static const hf_pb_resource_exhausted_failure DISK_FULL = {
+        .cause = HF_RESOURCE_EXHAUSTED_CAUSE_PERSISTENCE_STORAGE_LIMIT, .scope = HF_RESOURCE_EXHAUSTED_SCOPE_SYSTEM};
+    static const struct {
+        hf_status status;
+        const hf_pb_type *type;
+        const void *detail;
+    } DETAILS[] = {
+        {HF_ERR_NOT_FOUND, &hf_pb_not_found_failure_type, &NOT_FOUND},
+        {HF_ERR_NOT_READY, &hf_pb_workflow_not_ready_failure_type, &NOT_READY},
+        {HF_ERR_DENIED, &hf_pb_permission_denied_failure_type, &DENIED},
+        {HF_ERR_LIMIT, &hf_pb_resource_exhausted_failure_type, &LIMIT},
+        {HF_ERR_NOMEM, &hf_pb_resource_exhausted_failure_type, &NO_MEMORY},
+        {HF_ERR_FULL, &hf_pb_resource_exhausted_failure_type, &DISK_FULL},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(DETAILS); i++) {
+        if (DETAILS[i].status == status) {
+            *ret_type = DETAILS[i].type;
+            *ret_detail = DETAILS[i].detail;
+            return true;
+        }
+    }
+    return false;
+}
+
+void hf_call_set_failure(hf_call *call, hf_status status, const char *why)
+{
+    hf_assert(status != HF_OK);
+    call->status = status;
+    call->response = NULL;
+    call->detail_type = NULL;
+    call->detail = NULL;
+    call->is_final = false;
+    call->words = NULL;
+    call->retry_after = (hf_span){0};
+    (void)hf_status_detail(status, &call->detail_type, &call->detail);
+    (void)snprintf(call->message, sizeof call->message, "%s", why);
 }
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call))

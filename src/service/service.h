@@ -36,23 +36,45 @@
 #include <stdatomic.h>
 
 /* The calls of this version. The second word is the stem of the messages: hf_pb_<stem>_request and _response. */
-#define HF_METHOD_MAP(X)                                                              \
-    X(HF_METHOD_START_WORKFLOW_EXECUTION, start_workflow_execution)                   \
-    X(HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, signal_workflow_execution)                 \
-    X(HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, request_cancel_workflow_execution) \
-    X(HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, terminate_workflow_execution)           \
-    X(HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, describe_workflow_execution)             \
-    X(HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, get_workflow_execution_history)       \
-    X(HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, poll_workflow_task_queue)                   \
-    X(HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, respond_workflow_task_completed)     \
-    X(HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED, respond_workflow_task_failed)           \
-    X(HF_METHOD_RESET_STICKY_TASK_QUEUE, reset_sticky_task_queue)                     \
-    X(HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, poll_activity_task_queue)                   \
-    X(HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, respond_activity_task_completed)     \
-    X(HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, respond_activity_task_failed)           \
-    X(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, respond_activity_task_canceled)       \
-    X(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, record_activity_task_heartbeat)       \
-    X(HF_METHOD_SHUTDOWN_WORKER, shutdown_worker)
+#define HF_METHOD_MAP(X)                                                                        \
+    X(HF_METHOD_START_WORKFLOW_EXECUTION, start_workflow_execution)                             \
+    X(HF_METHOD_SIGNAL_WORKFLOW_EXECUTION, signal_workflow_execution)                           \
+    X(HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, request_cancel_workflow_execution)           \
+    X(HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, terminate_workflow_execution)                     \
+    X(HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, describe_workflow_execution)                       \
+    X(HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, get_workflow_execution_history)                 \
+    X(HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, poll_workflow_task_queue)                             \
+    X(HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, respond_workflow_task_completed)               \
+    X(HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED, respond_workflow_task_failed)                     \
+    X(HF_METHOD_RESET_STICKY_TASK_QUEUE, reset_sticky_task_queue)                               \
+    X(HF_METHOD_POLL_ACTIVITY_TASK_QUEUE, poll_activity_task_queue)                             \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, respond_activity_task_completed)               \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED, respond_activity_task_failed)                     \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED, respond_activity_task_canceled)                 \
+    X(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, record_activity_task_heartbeat)                 \
+    X(HF_METHOD_SHUTDOWN_WORKER, shutdown_worker)                                               \
+    X(HF_METHOD_GET_SYSTEM_INFO, get_system_info)                                               \
+    X(HF_METHOD_DESCRIBE_NAMESPACE, describe_namespace)                                         \
+    X(HF_METHOD_DESCRIBE_TASK_QUEUE, describe_task_queue)                                       \
+    X(HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, signal_with_start_workflow_execution)     \
+    X(HF_METHOD_QUERY_WORKFLOW, query_workflow)                                                 \
+    X(HF_METHOD_UPDATE_WORKFLOW_EXECUTION, update_workflow_execution)                           \
+    X(HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE, poll_workflow_execution_update)                 \
+    X(HF_METHOD_EXECUTE_MULTI_OPERATION, execute_multi_operation)                               \
+    X(HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE, get_workflow_execution_history_reverse) \
+    X(HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, respond_query_task_completed)                     \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID, respond_activity_task_completed_by_id)   \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED_BY_ID, respond_activity_task_failed_by_id)         \
+    X(HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED_BY_ID, respond_activity_task_canceled_by_id)     \
+    X(HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT_BY_ID, record_activity_task_heartbeat_by_id)     \
+    X(HF_METHOD_RESET_WORKFLOW_EXECUTION, reset_workflow_execution)                             \
+    X(HF_METHOD_DELETE_WORKFLOW_EXECUTION, delete_workflow_execution)                           \
+    X(HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, update_workflow_execution_options)           \
+    X(HF_METHOD_PAUSE_ACTIVITY, pause_activity)                                                 \
+    X(HF_METHOD_UNPAUSE_ACTIVITY, unpause_activity)                                             \
+    X(HF_METHOD_RESET_ACTIVITY, reset_activity)                                                 \
+    X(HF_METHOD_UPDATE_ACTIVITY_OPTIONS, update_activity_options)                               \
+    X(HF_METHOD_TELL_LISTENER, tell_listener) /* the engine's own: from run to run */
 
 typedef enum hf_method {
 #define HF_METHOD_ENUM(name, stem) name,
@@ -75,6 +97,14 @@ typedef struct hf_call hf_call;
 typedef struct hf_service hf_service;
 typedef struct hf_witness hf_witness;
 
+/* Who made a call. A core makes calls of its own, each kind part of another struct. */
+typedef enum hf_call_maker {
+    HF_CALL_OF_CLIENT,
+    HF_CALL_OF_RUN,      /* a message from one run to another: hf_message */
+    HF_CALL_OF_DELETION, /* looks at another run of an id: hf_deletion */
+    HF_CALL_OF_CALL      /* a part of a call that consists of several */
+} hf_call_maker;
+
 struct hf_call {
     /* Set by the caller. */
     hf_method method;
@@ -82,17 +112,22 @@ struct hf_call {
     hf_arena *arena;             /* the caller's: the response and its strings; untouched by the caller until done */
     void (*done)(hf_call *call); /* from a thread of the service, once; must not wait */
     void *state;                 /* the caller's own */
-    const char *verb;            /* what a program called, in failures; a constant; NULL = the method's name */
-    hf_str workflow_id;          /* named behind the verb in failures; empty = none; borrowed until done */
-    hf_span timeout; /* long polls: time after which they are answered without a task; 0 = the method's default */
-    bool in_process; /* the caller dies with this process: its tasks are handed out again at the next opening */
-    bool run_ahead;  /* a workflow task may be given out before its commit; only with in_process */
+    const char *verb;   /* function that the program called, for messages; a constant; NULL = the method's name */
+    hf_str workflow_id; /* named after the verb in messages; empty = none; borrowed until done */
+    hf_span timeout;    /* long polls: time after which they are answered without a task; 0 = the method's default */
+    bool in_process;    /* the caller dies with this process: its tasks are handed out again at the next opening */
+    bool run_ahead;     /* a workflow task may be given out before its commit; only with in_process */
 
     /* Set by the service before done. */
-    hf_status status;          /* HF_OK: `response` is set; else the reason */
-    void *response;            /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
-    hf_str existing_run_id;    /* with HF_ERR_EXISTS from a start: the run that is in the way */
-    int32_t task_failed_cause; /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
+    hf_status status;              /* HF_OK: `response` is set; else the reason */
+    void *response;                /* hf_pb_<stem>_response in `arena`; NULL unless status is HF_OK */
+    const hf_pb_type *detail_type; /* of a failure: a message of errordetails.v1, for programs; NULL = none */
+    const void *detail;            /* that message, in `arena` or a constant */
+    bool is_final;                 /* with HF_ERR_LIMIT: this limit does not pass */
+    const char *words;             /* what a Temporal server says instead of `message`; a constant; NULL = the same */
+    hf_span retry_after;           /* with HF_ERR_UNAVAILABLE or HF_ERR_FULL: when to try again; 0 = nobody knows */
+    hf_str existing_run_id;        /* with HF_ERR_EXISTS from a start: the run that is in the way */
+    int32_t task_failed_cause;     /* of commands that were refused: hf_pb_workflow_task_failed_cause; 0 = no cause */
     char message[HF_MESSAGE_LEN_MAX]; /* the sentence of a failure: for people, never compared */
 
     /* The service's own. */
@@ -100,12 +135,12 @@ struct hf_call {
     hf_node all;           /* of all calls that are not done ... */
     hf_node by_number;     /* ... and of those whose number falls into the same bucket */
     hf_heap_node deadline; /* of a parked poll ... */
-    hf_node deadline_link; /* ... or, when it waits as long as all others, its place behind them */
+    hf_node deadline_link; /* ... or its place in the list of polls that all have the default timeout */
     uint64_t number;       /* order of arrival, from 1; set by submit; names the call in a cancel */
     void *parked;          /* the object it waits for: a queue, a watch */
     int place;             /* which of them */
     int holds;             /* events that must come before done: its commit, a read */
-    bool internal;         /* a message from one run to another */
+    hf_call_maker maker;   /* who made it; a core answers its own calls at once, inside the step */
 };
 
 typedef struct hf_service_ops {
@@ -128,11 +163,16 @@ typedef struct hf_service_ops {
 struct hf_service {
     const hf_service_ops *ops;
     atomic_int workers;    /* workers that run on it: it cannot be closed before they end */
-    atomic_int executions; /* handles that are not freed: the same */
+    atomic_int executions; /* handles that are not freed: it cannot be closed before they are */
     hf_guests guests;      /* threads that are inside cancel: service-V4 */
     hf_spin witness_lock;
     hf_witness *witnesses; /* see witness.h */
 };
+
+/* What a failure says to programs if nothing better is known, by its status alone: a constant. False: nothing. */
+bool hf_status_detail(hf_status status, const hf_pb_type **ret_type, const void **ret_detail);
+/* Replaces whatever the call has said so far by this failure, with the detail of its status. */
+void hf_call_set_failure(hf_call *call, hf_status status, const char *why);
 
 void hf_call_init(hf_call *call, hf_method method, const void *request, hf_arena *arena, void (*done)(hf_call *call));
 

@@ -1,7 +1,7 @@
 /* Witnesses: objects of this process that know more about a run than its history says.
  *
- * A history tells what a run has asked for. Which signal its code waits for, and which ones it has not taken, is
- * known only where that code is in memory. A worker is a witness while it runs; a tool asks all of them
+ * A history shows the commands of a run. Which signal its code waits for, and which signals it has not taken, is
+ * known only while that code is in memory. A worker is a witness while it runs; a tool asks all witnesses
  * (open/admin.c). They answer at once: a run that is not in memory, or is in a step, is not known. */
 #ifndef HF_SERVICE_WITNESS_H
 #define HF_SERVICE_WITNESS_H
@@ -10,7 +10,7 @@
 
 enum { HF_INSIGHT_NAMES_MAX = 8, HF_INSIGHT_NAME_LEN = 64 };
 
-/* Names, each once, as many as fit; cut to what fits. */
+/* Names without duplicates, as many as fit; a long name is cut. */
 typedef struct hf_insight_names {
     char items[HF_INSIGHT_NAMES_MAX][HF_INSIGHT_NAME_LEN];
     int count;

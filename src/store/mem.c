@@ -5,14 +5,14 @@
  *     level 0   head -> 1 ---> 3 ---> 4 -----> 7 -> 9 ---> 12 -> 15 ---> end      (and back, for scans from the end)
  *
  * A row is one allocation: node, links, text and value. Heights come from a generator with a fixed seed, so equal histories
- * of commits give equal lists. A commit allocates all its rows first and then links them, which cannot fail: that is all
- * there is to atomicity here (store-S1, store-S5). */
+ * of commits give equal lists. A commit allocates all its rows first and then links them, which cannot fail: so
+ * it is atomic (store-S1, store-S5). */
 #include "store/mem.h"
 #include "store/store_private.h"
 
 #include "base/rng.h"
 
-enum { HEIGHT_MAX = 16 }; /* one in four is higher: fine for 4^16 rows */
+enum { HEIGHT_MAX = 16 }; /* of each height one in four is higher: enough for 4^16 rows */
 
 typedef struct row_node row_node;
 struct row_node {
@@ -21,7 +21,7 @@ struct row_node {
     size_t len;     /* of the allocation */
     row_node *prev; /* at level 0; the head for the first */
     row_node *
-        *next; /* by level, behind the node; NULL = the end. Until it is linked next[0] holds the commit together */
+        *next; /* by level, behind the node; NULL = the end. Until it is linked, next[0] is the commit's next row */
     unsigned height; /* number of links */
 };
 
@@ -86,7 +86,7 @@ static void drop_range(mem_store *store, hf_table table, const hf_key *key, cons
     }
 }
 
-/* Drops the row with this key, if there is one; gives what would be before it. */
+/* Drops the row with this key, if there is one; `before` gets the nodes before its place. */
 static void drop_one(mem_store *store, hf_table table, const hf_key *key, row_node **before)
 {
     row_node *row = find(store, table, key, before);
@@ -148,7 +148,7 @@ static void free_rows(mem_store *store, row_node *row)
     }
 }
 
-/* One fresh row per put, in the order of the writes. */
+/* Allocates one row per put, in the order of the writes. */
 static hf_status make_rows(mem_store *store, hf_store_request *request, row_node **ret_fresh)
 {
     row_node *fresh = NULL;
@@ -283,11 +283,11 @@ static hf_status mem_execute(hf_store *base, hf_store_request *request)
     case HF_STORE_CHECKPOINT:
         return HF_OK;
     case HF_STORE_BACKUP:
-        return hf_fail(&request->op, HF_ERR_UNSUPPORTED, "a store in memory has no backups");
+        return hf_fail(&request->op, HF_ERR_UNSUPPORTED, "a store in memory cannot be backed up");
     case HF_STORE_STATS:
         return stats(store, request);
     }
-    return hf_fail(&request->op, HF_ERR_MISUSE, "there is no request %d", (int)request->verb);
+    return hf_fail(&request->op, HF_ERR_MISUSE, "unknown request %d", (int)request->verb);
 }
 
 static uint64_t mem_last_commit(hf_store *base)

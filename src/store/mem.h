@@ -1,5 +1,5 @@
-/* The memory store: the obvious twin of the others, for tests and for engines that may forget. Commits are durable as long as
- * the object lives. */
+/* The memory store: the simplest backend, for tests and for engines that need not keep their data. Commits last as long as the
+ * object lives. */
 #ifndef HF_STORE_MEM_H
 #define HF_STORE_MEM_H
 

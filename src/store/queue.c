@@ -1,12 +1,12 @@
 /* A thread in front of a store.
  *
  * Submitters push under a small lock; the thread takes the whole list at once and executes it without the lock, so a burst
- * costs it one look. It sleeps only when it found the list empty, and says so under the same lock: whoever pushes then
- * takes that note away and rings, so a sleep is ended by one wake, however many submit meanwhile.
+ * of requests is taken at once. The thread sleeps only when it found the list empty, and sets `asleep` under the same lock: the
+ * next submitter clears `asleep` and rings, so one wake ends a sleep, however many requests are submitted meanwhile.
  *
- * store-Q1  `waiting`, `asleep` and `closing` are touched under the lock; no call leaves for the environment while it is held.
- * store-Q2  the word is 0 exactly while the thread sleeps or is about to: it cannot miss a ring that comes in between.
- * store-Q3  a submitter does not touch the queue after it has let go of the lock: its request may be done, and the queue closed. */
+ * store-Q1  `waiting`, `asleep` and `closing` are touched under the lock; the environment is not called while it is held.
+ * store-Q2  the word is 0 exactly while the thread sleeps or is about to: a ring in between is not missed.
+ * store-Q3  a submitter does not touch the queue after it has released the lock: its request may be done, and the queue closed. */
 #include "base/latch.h"
 #include "store/store.h"
 
@@ -16,14 +16,14 @@ struct hf_store_queue {
     hf_env *env;       /* where thread, word and memory come from */
     hf_store *store;   /* owned; executed by the thread only */
     hf_thread *thread; /* joined by close */
-    hf_spin lock;      /* for what follows */
+    hf_spin lock;      /* protects what follows */
     hf_list waiting;   /* requests in the order submitted */
     bool asleep;       /* the thread found nothing and waits for the word */
     bool closing;      /* ends when the list is empty */
     hf_word word;      /* 0 = sleep on, 1 = look */
 };
 
-/* Takes what is there. False: nothing, and nothing will come. */
+/* Takes all waiting requests, or waits for some. False: there are none, and the queue is closing. */
 static bool take(hf_store_queue *queue, hf_list *ret_taken)
 {
     for (;;) {
@@ -32,7 +32,7 @@ static bool take(hf_store_queue *queue, hf_list *ret_taken)
         bool closing = queue->closing;
         bool sleeps = hf_list_is_empty(ret_taken) && !closing;
         if (sleeps) {
-            hf_assert(!queue->asleep); /* store-Q2: whoever rang has taken the note away */
+            hf_assert(!queue->asleep); /* store-Q2: the submitter that rang has cleared it */
             queue->asleep = true;
             atomic_store(&queue->word, 0);
         }
@@ -84,7 +84,7 @@ hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_
     return HF_OK;
 }
 
-/* Lets the lock go and rings if the thread sleeps. */
+/* Releases the lock, and rings if the thread sleeps. */
 static void unlock_and_ring(hf_store_queue *queue)
 {
     bool ring = queue->asleep;
@@ -113,7 +113,7 @@ void hf_store_queue_close(hf_store_queue *queue)
     unlock_and_ring(queue);
     hf_env *env = queue->env;
     env->ops->thread_join(env, queue->thread);
-    hf_assert(hf_list_is_empty(&queue->waiting)); /* store-S3: whatever was submitted was executed */
+    hf_assert(hf_list_is_empty(&queue->waiting)); /* store-S3: all submitted requests were executed */
     hf_store_close(queue->store);
     env->ops->release(env, queue, sizeof *queue);
 }

@@ -1,5 +1,5 @@
 /* Records. The checksum covers more than the body: the table and the key, each with its length where it has one. So a row
- * that a damaged index or a wrong page offers under another key is found out as surely as a flipped bit.
+ * that a damaged index or a wrong page offers under another key is detected as surely as a flipped bit.
  *
  *     0        1        2          4             8             12
  *     version  table    0 (u16)    length (u32)  CRC32C (u32)  body ... */
@@ -52,11 +52,11 @@ hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str va
     if (value.len < HF_RECORD_HEADER_LEN) {
         wrong = "it is cut short";
     } else if (h[0] != HF_RECORD_VERSION) {
-        wrong = "its version is not known";
+        wrong = "its version is unknown";
     } else if (h[1] != (unsigned char)table || h[2] != 0 || h[3] != 0) {
-        wrong = "its header is not one of this table";
+        wrong = "its header does not belong to this table";
     } else if (get_le32(h + 4) != value.len - HF_RECORD_HEADER_LEN) {
-        wrong = "its length is not what it says";
+        wrong = "its length is not the one in its header";
     } else if (get_le32(h + 8) != checksum(table, key, h + HF_RECORD_HEADER_LEN, value.len - HF_RECORD_HEADER_LEN)) {
         wrong = "its checksum does not fit";
     }

@@ -14,7 +14,7 @@ static const hf_table_info TABLES[HF_TABLE_COUNT] = {
     [HF_TABLE_NAME_LOG] = {"name_log", false, true, false, true},
 };
 
-_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table is described");
+_Static_assert(HF_COUNT_OF(TABLES) == HF_TABLE_COUNT, "every table has its entry");
 
 const hf_table_info *hf_table_info_of(hf_table table)
 {
@@ -105,7 +105,7 @@ static hf_status check_write(hf_op *op, uint64_t commit, const hf_write *write)
     }
     if (write->kind != HF_WRITE_DELETE_RANGE && !is_storable(write->table, &write->key)) {
         hf_key_format(write->table, &write->key, text);
-        return hf_fail(op, HF_ERR_MISUSE, "%s is no key of its table", text);
+        return hf_fail(op, HF_ERR_MISUSE, "%s is not a valid key of its table", text);
     }
     if (write->kind == HF_WRITE_PUT && write->value.len > 0 && !hf_table_info_of(write->table)->has_value) {
         return hf_fail(op, HF_ERR_MISUSE, "rows of %s have no values", hf_table_info_of(write->table)->name);
@@ -113,8 +113,8 @@ static hf_status check_write(hf_op *op, uint64_t commit, const hf_write *write)
     /* The greatest number in the journal is the number of the last commit. */
     if (write->kind == HF_WRITE_PUT && write->table == HF_TABLE_JOURNAL &&
         (write->key.a <= 0 || (uint64_t)write->key.a > commit)) {
-        return hf_fail(op, HF_ERR_MISUSE, "commit %llu writes the journal of commit %lld", (unsigned long long)commit,
-                       (long long)write->key.a);
+        return hf_fail(op, HF_ERR_MISUSE, "commit %llu writes the journal row of commit %lld",
+                       (unsigned long long)commit, (long long)write->key.a);
     }
     return HF_OK;
 }

@@ -1,9 +1,9 @@
 /* hf_store: ordered tables of bytes with one atomic commit. The contract that every backend meets, checked by one suite
  * (tests/unit/store).
  *
- * A backend is an ordered map per table. It knows nothing of runs and events: the engine gives it keys and self-checking
- * records (record.c) and gets them back. So backends are small, equal inputs give equal tables in all of them (I21), and
- * what is written when is decided in one place, the engine's spill.c.
+ * A backend is an ordered map per table. It knows nothing of runs and events: the engine writes keys and records with
+ * checksums (record.c) and reads them back. So backends are small, equal inputs give equal tables in all of them (I21), and
+ * one place decides what is written when: the engine's spill.c.
  *
  *     table     key                        value                                             written
  *     meta      text                       format, MAC key, incarnation                      at open, rarely
@@ -23,14 +23,14 @@
  * store-S1  A commit is atomic: after a crash all of its writes are there or none.
  * store-S2  When commit returns HF_OK its writes survive a crash (durability full), and so do those of all earlier ones.
  * store-S3  Requests are executed one at a time in the order submitted: a read sees every earlier commit and no later one.
- * store-S4  A commit names its number, one more than the last (the first is 1); a backend that finds another number there refuses
- *     with HF_ERR_CONFLICT and changes nothing: somebody else writes. Numbers are kept over a close, also when the journal is
+ * store-S4  A commit names its number, one more than the last (the first is 1); a backend that expects another number
+ *     refuses with HF_ERR_CONFLICT and changes nothing: there is another writer. Numbers survive a close, also when the journal is
  *     empty.
- * store-S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then nobody knows, and every later request
- *     answers HF_ERR_STORE until the store is closed and opened again.
+ * store-S5  A failed commit changed nothing, unless the status is HF_ERR_STORE: then the outcome is unknown, and every later request
+ *     fails with HF_ERR_STORE until the store is closed and opened again.
  * store-S6  Checkpoint and backup run between commits, on the connection that commits.
- * store-S7  What a store shows after it was opened is durable, whatever durability was asked for: of commits that an earlier process
- *     left in the page cache alone, or that a failed sync kept from the disk, nothing is shown before it is on the disk. */
+ * store-S7  What a store shows after it was opened is durable, whatever durability was asked for: commits that an earlier process left
+ *     only in the page cache, or that did not reach the disk because a sync failed, are not shown before they are on the disk. */
 #ifndef HF_STORE_STORE_H
 #define HF_STORE_STORE_H
 
@@ -63,7 +63,7 @@ typedef struct hf_key {
 
 typedef enum hf_write_kind {
     HF_WRITE_PUT,         /* inserts or replaces */
-    HF_WRITE_DELETE,      /* one key; fine when it is not there */
+    HF_WRITE_DELETE,      /* one key; not an error if it does not exist */
     HF_WRITE_DELETE_RANGE /* key <= k < key_end */
 } hf_write_kind;
 
@@ -100,12 +100,12 @@ typedef struct hf_store_stats {
     uint64_t rows[HF_TABLE_COUNT]; /* counted only when asked for: it reads the tables; see hf_store_count */
 } hf_store_stats;
 
-/* Where counting rows has come to; all zero before the first step. What stays is counted once; of what is written or deleted
- * meanwhile it depends on whether that place was counted already. So the counts are those of one moment only when nothing
- * is written. */
+/* The progress of counting rows; all zero before the first step. A row that is there all the time is counted once. Whether a row that
+ * is written or deleted meanwhile is counted depends on whether its place was passed already. So the counts are those of one moment
+ * only if nothing is written. */
 typedef struct hf_store_count {
-    hf_table table;                 /* this one is being counted; HF_TABLE_COUNT = all are */
-    bool is_inside;                 /* part of it was; it goes on ... */
+    hf_table table;                 /* this one is being counted; HF_TABLE_COUNT = all are done */
+    bool is_inside;                 /* part of it was counted; counting goes on ... */
     hf_key next;                    /* ... from here */
     char text[HF_KEY_TEXT_LEN_MAX]; /* of that key */
     uint64_t rows[HF_TABLE_COUNT];
@@ -125,11 +125,11 @@ struct hf_store_request {
     hf_key key_end;        /* SCAN: end, exclusive */
     bool backwards;        /* SCAN: from the end of the range */
     size_t row_max;        /* SCAN: rows at most; 0 = no bound */
-    size_t len_max;        /* SCAN: stops after the row that brings texts and values to so many bytes; 0 = no bound */
+    size_t len_max;        /* SCAN: stops after the row with which texts and values reach this length; 0 = no bound */
     hf_arena *arena;       /* GET, SCAN: for the results; the requester's, untouched until done */
     const char *path;      /* BACKUP: where to */
     bool force;            /* CHECKPOINT: also a short log */
-    hf_store_count *count; /* STATS: count the rows, from where this has come to; NULL = do not */
+    hf_store_count *count; /* STATS: count the rows, and keep the progress here; NULL = do not count */
 
     /* Results. */
     hf_status status;     /* of the request */
@@ -139,21 +139,21 @@ struct hf_store_request {
     size_t row_count;     /* SCAN */
     bool more;            /* SCAN: the range has more rows; BACKUP, STATS: not finished */
     hf_store_stats stats; /* STATS */
-    hf_op op;             /* the sentence of a failure */
+    hf_op op;             /* the message of a failure */
 
     void (*done)(hf_store_request *request); /* called by hf_store_queue; not used by execute */
     void *state;                             /* the requester's own */
-    void *owner;                             /* of whoever submitted it, for `done` */
+    void *owner;                             /* the submitter's, for `done` */
 };
 
 typedef struct hf_store hf_store;
 
 typedef struct hf_store_ops {
     const char *name; /* "memory", "sqlite" */
-    /* Does one request, whose results are cleared and whose arguments are sound, and returns its status. May block; one
+    /* Executes one request and returns its status. The caller has cleared its results and checked its arguments. May block; one
      * thread at a time. */
     hf_status (*execute)(hf_store *store, hf_store_request *request);
-    /* Commit number of the last commit that is there. */
+    /* Number of the last commit. */
     uint64_t (*last_commit)(hf_store *store);
     void (*close)(hf_store *store);
 } hf_store_ops;
@@ -161,23 +161,23 @@ typedef struct hf_store_ops {
 /* Backends embed this as their first member. */
 struct hf_store {
     const hf_store_ops *ops;
-    bool was_left_open; /* whoever had it before ended without closing it, as far as the backend can tell */
+    bool was_left_open; /* the last process that had it open did not close it, as far as the backend can tell */
 };
 
-/* Does one request and sets its results. May block; one thread at a time.
+/* Executes one request and sets its results. May block; one thread at a time.
  * Fails, as request->status: HF_ERR_CONFLICT (store-S4), HF_ERR_STORE (store-S5), HF_ERR_IO, HF_ERR_FULL, HF_ERR_NOMEM, HF_ERR_TOO_BIG (a
  * value the backend cannot hold), HF_ERR_MISUSE (a key that breaks the rules above, a journal row of a later commit),
  * HF_ERR_UNSUPPORTED (no backups here), HF_ERR_EXISTS (a backup's file). */
 void hf_store_execute(hf_store *store, hf_store_request *request);
 
-/* hf_store_execute, with the sentence of a failure in `op`. Fails: as above. */
+/* hf_store_execute, with the message of a failure in `op`. Fails: as above. */
 hf_status hf_store_ask(hf_op *op, hf_store *store, hf_store_request *request);
 
 #define HF_STORE_PAGE_LEN \
     (1u << 20) /* bytes that a walk reads at once: enough that a page costs little, and little memory */
 
-/* Sees one row of a walk. The row, and what is made in `arena`, live until this call returns. It may ask the store, and change
- * the table: rows that it adds behind this one may or may not be seen. Any status but HF_OK ends the walk. */
+/* Called for each row of a walk. The row and the contents of `arena` are valid until the call returns. It may use the store, and change
+ * the table: rows that it adds after this one may or may not be visited. Any status but HF_OK ends the walk. */
 typedef hf_status hf_row_visit(hf_op *op, void *arg, const hf_row *row, hf_arena *arena);
 /* Visits the rows of a table with from <= key < to, in order, reading HF_STORE_PAGE_LEN bytes at a time (more only for a row that
  * is longer). NULL for `from` is the beginning of the table, for `to` its end. Works for every table.
@@ -193,7 +193,7 @@ static inline void hf_store_close(hf_store *store)
 }
 
 int hf_key_compare(const hf_key *a, const hf_key *b);
-/* Before and behind every key: for ranges without a beginning or an end. */
+/* Keys before and after every other key: for ranges without a beginning or an end. */
 hf_key hf_key_first(void);
 hf_key hf_key_last(void);
 /* "history", and which parts of a key a table uses. */
@@ -209,7 +209,7 @@ const hf_table_info *hf_table_info_of(hf_table table);
 /* A hash over all rows of all tables: equal contents give equal hashes in every backend. */
 hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_t *ret_hash);
 
-/* ---- Records: what every value is wrapped in ----------------------------------------------------------------------- */
+/* ---- Records: the header of every value ----------------------------------------------------------------------- */
 
 /* version u8, table u8, zero u16, length u32, CRC32C u32 (little endian; over table, key and body: a record that lies under
  * another key is bad too), body. */
@@ -218,7 +218,7 @@ hf_status hf_store_hash(hf_op *op, hf_store *store, hf_allocator memory, uint64_
 
 /* Writes the header for a body of `body_len` bytes that follows at header + HF_RECORD_HEADER_LEN. */
 void hf_record_seal(hf_table table, const hf_key *key, char *header, size_t body_len);
-/* The body, within `value`. Fails: HF_ERR_INVALID with a sentence that names the record. */
+/* The body, within `value`. Fails: HF_ERR_INVALID with a message that names the record. */
 hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str value, hf_str *ret_body);
 
 /* ---- A thread in front of a store --------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ hf_status hf_record_open(hf_op *op, hf_table table, const hf_key *key, hf_str va
 typedef struct hf_store_queue hf_store_queue;
 
 /* Takes the store, also on failure. Requests are executed on a thread of the environment, in order; done is called there
- * and may free the request, or submit it again. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (no thread to be had). */
+ * and may free the request, or submit it again. Fails: HF_ERR_NOMEM, HF_ERR_LIMIT (no thread can be started). */
 hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_queue **ret_queue);
 /* Takes the request until its done is called. Any thread; never waits. */
 void hf_store_queue_submit(hf_store_queue *queue, hf_store_request *request);

@@ -1,4 +1,4 @@
-/* What backends share: how a scan fills its request, and how keys are shown and cut to what a table uses. */
+/* Helpers for backends: how a scan fills its request, how keys are shown, and reduced to the parts that a table uses. */
 #ifndef HF_STORE_STORE_PRIVATE_H
 #define HF_STORE_STORE_PRIVATE_H
 
@@ -7,7 +7,7 @@
 /* Bytes of a key as text, the NUL included. */
 #define HF_KEY_FORMAT_LEN 160
 
-/* "history a=7 b=12", "name 'default/order-1' a=3"; long texts are cut, odd bytes shown as dots. */
+/* "history a=7 b=12", "meta 'engine'"; long texts are cut, odd bytes shown as dots. */
 void hf_key_format(hf_table table, const hf_key *key, char ret_text[HF_KEY_FORMAT_LEN]);
 /* The key with the parts that the table does not use emptied. */
 hf_key hf_key_used(hf_table table, const hf_key *key);
@@ -19,7 +19,7 @@ typedef struct hf_scan {
     size_t len;                /* bytes of texts and values so far */
 } hf_scan;
 
-/* Whether there is room for another row; if not, notes that the range has more. */
+/* Whether the requester wants another row; if not, sets `more`: the range has more rows. */
 bool hf_scan_wants(hf_scan *scan);
 /* Copies the row into the arena. Fails: HF_ERR_NOMEM. */
 hf_status hf_scan_add(hf_scan *scan, const hf_key *key, hf_str value);

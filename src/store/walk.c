@@ -1,6 +1,6 @@
 /* Walking over a table, page by page.
  *
- * The next page begins with the first key behind the last row. That key is computed, because a range that began with the last row
+ * The next page begins with the first key after the last row. That key is computed, because a range that began with the last row
  * itself would not get past a row longer than a page. */
 #include "base/rng.h"
 #include "store/store_private.h"
@@ -11,7 +11,7 @@ hf_status hf_store_ask(hf_op *op, hf_store *store, hf_store_request *request)
     return request->status == HF_OK ? HF_OK : hf_fail(op, request->status, "%s", request->op.message);
 }
 
-/* The smallest key of the table behind `key`; its text lies in the arena. */
+/* The smallest key of the table after `key`; its text is in the arena. */
 static hf_status key_behind(hf_op *op, hf_table table, const hf_key *key, hf_arena *arena, hf_key *ret_key)
 {
     const hf_table_info *info = hf_table_info_of(table);
@@ -19,7 +19,7 @@ static hf_status key_behind(hf_op *op, hf_table table, const hf_key *key, hf_are
     int64_t *number = info->has_b ? &behind.b : info->has_a ? &behind.a : NULL;
     if (info->has_text) {
         size_t len =
-            key->text.len + (number == NULL); /* the text that follows a text is the same with a NUL at its end */
+            key->text.len + (number == NULL); /* the next greater text is the same text with a NUL at its end */
         char *text = hf_arena_take(arena, len, 1);
         if (text == NULL) {
             return hf_fail(op, HF_ERR_NOMEM, "no memory for a key of %zu bytes", len);
@@ -31,7 +31,7 @@ static hf_status key_behind(hf_op *op, hf_table table, const hf_key *key, hf_are
         behind.text = hf_str_of_len(text, len);
     }
     if (number != NULL) {
-        if (*number == INT64_MAX) { /* no store writes such a key, but a file may have been changed */
+        if (*number == INT64_MAX) { /* no store writes such a key, but the file may be damaged */
             return hf_fail(op, HF_ERR_INVALID, "the table %s has a key beyond its range", info->name);
         }
         *number += 1;
@@ -59,7 +59,7 @@ static hf_status visit_page(hf_op *op, hf_store *store, walk *w, hf_row_visit *v
     if (!w->scan.more) {
         return HF_OK;
     }
-    hf_assert(w->scan.row_count > 0); /* a page has at least one row, or there would be no end */
+    hf_assert(w->scan.row_count > 0); /* a page has at least one row, or the walk would not end */
     hf_arena_reset(&w->keys);
     return key_behind(op, w->scan.table, &w->scan.rows[w->scan.row_count - 1].key, &w->keys, &w->scan.key);
 }

@@ -7,8 +7,8 @@
 typedef struct checker {
     const char *at;
     const char *end;
-    bool is_object[HF_JSON_DEPTH_MAX]; /* of the open brackets, outermost first: object or array */
-    size_t depth;                      /* how many are open */
+    bool is_object[HF_JSON_DEPTH_MAX]; /* for each open bracket, outermost first: object or array */
+    size_t depth;                      /* number of open brackets */
 } checker;
 
 static bool accept(checker *c, char what)
@@ -74,7 +74,7 @@ static int32_t take_hex4(checker *c)
     return code;
 }
 
-/* What follows a backslash. A surrogate must be the first of a pair. */
+/* Skips the escape after a backslash. A surrogate must be the first of a pair. */
 static bool skip_escape(checker *c)
 {
     if (c->at >= c->end) {
@@ -148,7 +148,7 @@ static bool skip_scalar(checker *c)
            skip_number(c);
 }
 
-/* Opens brackets up to the first value that is not one, or up to a bracket that closes at once. */
+/* Opens brackets up to the first value that is not an array or object, or up to a bracket that closes at once. */
 static bool open_value(checker *c, bool *ret_is_over)
 {
     *ret_is_over = false;

@@ -4,10 +4,10 @@
 
 #include "base/str.h"
 
-#define HF_JSON_DEPTH_MAX 100 /* arrays and objects in each other; one byte for each is on the stack */
+#define HF_JSON_DEPTH_MAX 100 /* nested arrays and objects; one byte for each is on the stack */
 
-/* One JSON value in UTF-8 and nothing else (RFC 8259). Texts nested deeper than HF_JSON_DEPTH_MAX are refused. An object that holds
- * a key twice, and a number that no C type holds, are JSON too. */
+/* Whether the text is one JSON value in UTF-8 and nothing else (RFC 8259). Texts nested deeper than HF_JSON_DEPTH_MAX
+ * are refused. Duplicate keys, and numbers that fit no C type, are accepted. */
 bool hf_json_is_valid(hf_str text);
 
 #endif

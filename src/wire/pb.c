@@ -98,14 +98,14 @@ const uint8_t *hf_pb_skip(const uint8_t *at, const uint8_t *end, uint32_t number
     case HF_PB_WIRE_GROUP:
         return skip_group(at, end, number, depth);
     case HF_PB_WIRE_GROUP_END:
-        return NULL; /* the end of nothing */
+        return NULL; /* the end of a group that was not opened */
     case HF_PB_WIRE_32:
         return end - at >= 4 ? at + 4 : NULL;
     }
     return NULL; /* 6 and 7 have no meaning */
 }
 
-/* What lies between a group's tag and its end tag; the group is known to be well formed. */
+/* The bytes between a group's tag and its end tag; the group is known to be well formed. */
 static hf_str group_content(const uint8_t *start, const uint8_t *end)
 {
     const uint8_t *at = start;

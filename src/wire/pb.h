@@ -9,8 +9,9 @@
  *
  * In the structs string and bytes fields are hf_str, sub-messages are pointers (NULL = absent), repeated fields are
  * {items, count}, maps are lists of entries, a oneof is a union and a `..._case` that holds the number of the field
- * that is set (0 = none). Timestamp and Duration stand in the struct itself and carry their presence. A struct that is
- * all zero is the empty message. Fields that the tables do not know are kept, and written again where they belong. */
+ * that is set (0 = none). Timestamp and Duration are members of the struct itself and have a flag for their presence. A
+ * struct that is all zero is the empty message. Fields that the tables do not know are kept, and written again in
+ * order. */
 #ifndef HF_WIRE_PB_H
 #define HF_WIRE_PB_H
 
@@ -21,8 +22,7 @@
 
 #include <holdfast/time.h>
 
-#define HF_PB_DEPTH_MAX \
-    100 /* messages in each other: what other readers allow, and our recursion fits a fiber's stack */
+#define HF_PB_DEPTH_MAX 100 /* nested messages: other readers allow as many, and our recursion fits a fiber's stack */
 
 /* ---- Values ---------------------------------------------------------------------------------------------------- */
 
@@ -115,7 +115,7 @@ typedef enum hf_pb_shape {
     HF_PB_MAP     /* repeated entry messages */
 } hf_pb_shape;
 
-/* What a message looks like in JSON. */
+/* The form of a message in JSON. */
 typedef enum hf_pb_look {
     HF_PB_LOOK_OBJECT, /* its fields */
     HF_PB_LOOK_ENTRY,  /* an entry of a map: key and value, both always written */
@@ -132,9 +132,9 @@ typedef struct hf_pb_field {
     uint8_t tag_len;      /* bytes of `tag` */
     uint8_t kind;         /* hf_pb_kind */
     uint8_t shape;        /* hf_pb_shape */
-    uint8_t probe_shift;  /* bits of the word at `probe` that belong to what stands behind it */
-    uint16_t probe;       /* offset of what is zero when the field is absent: number, length, pointer, count, has */
-    uint8_t list_idx;     /* lists and maps: counts them in the message, from 0 */
+    uint8_t probe_shift;  /* bits of the word at `probe` that do not belong to the probed value */
+    uint16_t probe;   /* offset of a value that is zero when the field is absent: number, length, pointer, count, has */
+    uint8_t list_idx; /* lists and maps: index among the lists and maps of the message, from 0 */
     union {
         const hf_pb_type *type; /* messages and map entries */
         const hf_pb_enum *set;  /* enums */
@@ -153,7 +153,7 @@ struct hf_pb_type {
     const uint8_t *index;      /* by number: place in `fields` + 1; 0 = there is no such field */
     uint32_t size;             /* of the struct */
     uint16_t unknown_offset;   /* of its last member, hf_str unknown */
-    uint16_t index_count;      /* numbers that `index` knows */
+    uint16_t index_count;      /* entries of `index` */
     uint8_t field_count;
     uint8_t look; /* hf_pb_look */
 };
@@ -174,17 +174,18 @@ struct hf_pb_enum {
 
 /* Fills `*ret_msg` in place. Its strings point into `bytes`, which must live as long; lists and sub-messages are in the
  * arena. Enums are open, text is not checked for UTF-8. On failure `*ret_msg` is half filled and not to be used.
- * Fails: HF_ERR_INVALID (the sentence names message, field and offset), HF_ERR_NOMEM. */
+ * Fails: HF_ERR_INVALID (the error message names message, field and offset), HF_ERR_NOMEM. */
 hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena *arena, void *ret_msg);
 /* Appends the message; fields in the order of their numbers. The status is the buffer's; on failure nothing is added.
- * Room is asked for generously: a message that would end within 64 bytes of the buffer's limit may be refused. */
+ * The encoder reserves more room than it needs: a message that would end within 64 bytes of the buffer's limit may be
+ * refused. */
 void hf_pb_encode(const hf_pb_type *type, const void *msg, hf_buf *out);
 /* The same as a field of an outer message: tag, length, message. The bytes of a History are just one such field,
  * number 1, for each event. */
 void hf_pb_encode_field(uint32_t number, const hf_pb_type *type, const void *msg, hf_buf *out);
 /* A deep copy that shares nothing with `msg`. Fails: HF_ERR_NOMEM. */
 hf_status hf_pb_copy(const hf_pb_type *type, const void *msg, hf_arena *arena, void *ret_msg);
-/* Field by field; maps and unknown fields in order, numbers by their bits. */
+/* Compares field by field: maps and unknown fields in order, numbers by their bits. */
 bool hf_pb_equal(const hf_pb_type *type, const void *a, const void *b);
 
 /* The name of an enum's value, "EVENT_TYPE_TIMER_STARTED"; NULL when it has none. */
@@ -213,12 +214,12 @@ typedef struct hf_pb_raw {
     hf_str whole;   /* the field with its tag */
 } hf_pb_raw;
 
-/* Takes the first field off `*rest`. False at the end, and when what follows is malformed: rest->data is NULL then. */
+/* Takes the first field off `*rest`. False at the end, and if the next field is malformed: then rest->data is NULL. */
 bool hf_pb_next(hf_str *rest, hf_pb_raw *ret_field);
 
 void hf_pb_put_varint(hf_buf *out, uint64_t value);
 void hf_pb_put_tag(hf_buf *out, uint32_t number, hf_pb_wire wire);
-/* A whole field. Unlike in a message of the tables, zero is written too. */
+/* Writes a whole field. Unlike hf_pb_encode, these functions write zeros too. */
 void hf_pb_put_uint(hf_buf *out, uint32_t number, uint64_t value);
 void hf_pb_put_bytes(hf_buf *out, uint32_t number, hf_str bytes);
 

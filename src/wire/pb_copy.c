@@ -5,7 +5,8 @@
 
 static bool copy_message(const hf_pb_type *type, const char *from, hf_arena *arena, char *to);
 
-/* Replaces what `at` refers to by a copy of its own; the member itself has been copied. False: out of memory. */
+/* Replaces the memory that the member at `at` points to by a copy; the member itself has been copied. False: out of
+ * memory. */
 static bool own_value(const hf_pb_field *field, hf_arena *arena, char *at)
 {
     if (field->kind == HF_PB_STRING || field->kind == HF_PB_BYTES) {

@@ -1,24 +1,24 @@
 /* Bytes to structs, in one pass over the bytes.
  *
  * A message is read by read_message into a struct that was cleared before. The table finds the field of a tag by its
- * number; what has no field, or another wire type than its field, is unknown and is kept as it came.
+ * number. A tag without a field, or with another wire type than its field, is an unknown field and is kept unchanged.
  *
  * Repeated fields become arrays whose length must be known before the first element is decoded into them. At the first
  * element of a list the rest of the message is skimmed for further ones (count_ahead), and a bit in the frame says that
  * room has been made: so n elements cost two passes and no copy. Unknown fields work alike: as long as they are
  * neighbours they are just a piece of the input; when the first gap shows, the rest is skimmed for their total length.
  *
- * Both have to copy what was there before only when a message comes in several parts, which are to be merged. No writer
- * does that, but an attacker might, a thousandfold, and each part would copy all before it. What may be copied is
- * therefore bounded by a multiple of the input (wire-W4; README.md has the invariants).
+ * Both have to copy earlier elements only if a message comes in several parts, which must be merged. No normal writer
+ * does that, but an attacker might send thousands of parts, and each would copy everything before it. So the number of
+ * copied bytes is bounded by a multiple of the input (wire-W4; README.md has the invariants).
  *
- * Nothing outside [at, end) of the message at hand is read (wire-W2). Time is linear in the input but for a factor, the number
- * of lists in a message type (wire-W4). */
+ * Nothing outside [at, end) of the message at hand is read (wire-W2). Time is linear in the input but for a factor, the
+ * number of lists in a message type (wire-W4). */
 #include "wire/pb_private.h"
 
 #include <string.h>
 
-/* store_number copies these as they stand on the wire. */
+/* store_number copies these unchanged from the wire. */
 _Static_assert(sizeof(bool) == 1 && sizeof(float) == 4 && sizeof(double) == 8, "as the wire has them");
 _Static_assert(HF_PB_DOUBLE < HF_PB_KIND_COUNT && HF_PB_DURATION == HF_PB_KIND_COUNT - 1, "the last kind is counted");
 
@@ -27,7 +27,7 @@ _Static_assert(HF_PB_DOUBLE < HF_PB_KIND_COUNT && HF_PB_DURATION == HF_PB_KIND_C
 typedef struct reader {
     hf_op *op;            /* where failures are recorded */
     hf_arena *arena;      /* lists, sub-messages, gathered unknown fields */
-    const uint8_t *start; /* of the whole input, for offsets in sentences */
+    const uint8_t *start; /* of the whole input, for offsets in error messages */
     size_t copied;        /* bytes copied for merging */
     size_t copied_max;
 } reader;
@@ -67,7 +67,7 @@ static inline const hf_pb_field *find_field(const hf_pb_type *type, uint64_t num
     return place != 0 ? &type->fields[place - 1] : NULL;
 }
 
-/* Whether a field may come with this wire type. Numbers in a list come packed or one by one. */
+/* Whether a field may have this wire type. Numbers in a list may be packed or single. */
 static inline bool is_readable(const hf_pb_field *field, hf_pb_wire wire)
 {
     hf_pb_wire own = (hf_pb_wire)(field->tag & 7);
@@ -220,8 +220,8 @@ static size_t count_packed(hf_pb_wire wire, const uint8_t *at, const uint8_t *en
     return count;
 }
 
-/* Elements of this field from `at` (behind a tag with this wire type) to the end of the message. What is malformed ends
- * the count: reading will come across it. */
+/* Number of elements of this field from `at` (behind a tag with this wire type) to the end of the message. A malformed
+ * field ends the count: reading will report it. */
 static size_t count_ahead(const frame *f, const hf_pb_field *field, hf_pb_wire wire, const uint8_t *at)
 {
     hf_pb_wire own = hf_pb_kind_wire((hf_pb_kind)field->kind);
@@ -456,7 +456,7 @@ hf_status hf_pb_decode(hf_op *op, const hf_pb_type *type, hf_str bytes, hf_arena
         r.copied_max = SIZE_MAX;
     }
     memset(ret_msg, 0, type->size);
-    if (arena->status != HF_OK) { /* `bytes` may be what is left of a copy into it */
+    if (arena->status != HF_OK) { /* `bytes` may be an incomplete copy in this arena */
         return hf_fail(op, HF_ERR_NOMEM, "out of memory");
     }
     return bytes.len > 0 ? read_message(&r, type, start, start + bytes.len, ret_msg, 1) : HF_OK;

@@ -4,9 +4,9 @@
  * bytes or more is moved on by as many bytes as its length needs. That is one memmove for each level of a large message
  * and none for the small ones, which are most.
  *
- * Fields are written in the order of their numbers, and unknown ones are merged in at their place, so that a message
- * that was written that way comes out byte by byte as it came in. The table has the fields of a oneof as runs of
- * neighbours: a whole run is passed over by looking at the case once. */
+ * Fields are written in the order of their numbers, and unknown fields are merged in at their place. So decoding and
+ * encoding a message that was written in that order gives the same bytes. In the table the fields of a oneof are
+ * neighbours: the whole run is skipped by checking the case once. */
 #include "wire/pb_private.h"
 
 #include <string.h>
@@ -32,7 +32,7 @@ static inline void look_at_buffer(writer *w, size_t len)
     w->end = (uint8_t *)w->buf->data + w->buf->capacity - 1;
 }
 
-/* After a failure there is no room ever again: every put does nothing. */
+/* After a failure there is no room any more: every put does nothing. */
 static HF_NOINLINE bool grow(writer *w, size_t len)
 {
     if (w->buf->status != HF_OK) {
@@ -75,7 +75,7 @@ static inline uint64_t load64(const char *at)
     return bits;
 }
 
-/* A number as it goes on the wire: what a varint holds, or the bits of a fixed one. */
+/* A number as it is sent: the value of a varint, or the bits of a fixed number. */
 static inline uint64_t number_bits(hf_pb_kind kind, const char *at)
 {
     switch (kind) {
@@ -162,7 +162,7 @@ static inline void put_time(writer *w, const hf_pb_field *field, const char *at)
     *len = (uint8_t)(w->at - len - 1);
 }
 
-/* Fills in the length of what was written since the byte at offset `mark`, and moves it on where one byte is not enough. */
+/* Fills in the length of the bytes written since offset `mark`, and moves these on if one byte is not enough for it. */
 static inline void close_length(writer *w, size_t mark)
 {
     size_t len = offset_of(w) - mark - 1;
@@ -233,7 +233,7 @@ static HF_NOINLINE void put_list(writer *w, const hf_pb_field *field, hf_pb_list
     }
 }
 
-/* A field that is to be written, zero or not. */
+/* Writes a field, even if it is zero. */
 static inline void put_field(writer *w, const hf_pb_field *field, const char *msg)
 {
     const char *at = msg + field->offset;

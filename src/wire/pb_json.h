@@ -8,11 +8,11 @@
 
 #include "wire/pb.h"
 
-/* Appends the message as an object. Text that is not UTF-8 comes out with U+FFFD in it.
+/* Appends the message as an object. Bytes of a text that are not UTF-8 are replaced by U+FFFD.
  * Fails: the buffer's status; HF_ERR_INVALID when a time is out of range or messages are nested too deep. */
 hf_status hf_pb_json_write(const hf_pb_type *type, const void *msg, hf_buf *out);
-/* The same, and of every message `more` may append further members, each with a comma before it. Readers of the canonical form
- * may refuse them: this is for people. */
+/* The same, but `more` may append further members to every message, each with a comma before it. Readers of the
+ * canonical form may refuse them: this form is for people. */
 typedef void hf_pb_json_more(const hf_pb_type *type, const void *msg, hf_buf *out);
 hf_status hf_pb_json_write_more(const hf_pb_type *type, const void *msg, hf_buf *out, hf_pb_json_more *more);
 

@@ -25,7 +25,7 @@ static void print_quoted(printer *p, const char *text)
     hf_buf_putc(p->out, '"');
 }
 
-/* The shortest digits that read back as the same number, with a point whatever the host's locale is. */
+/* Prints the shortest digits that read back as the same number, with a decimal point in every locale. */
 static void print_real(printer *p, double value, bool is_float)
 {
     char text[40];
@@ -143,7 +143,7 @@ static void print_str(printer *p, hf_str str)
     hf_json_quote(p->out, str.len > 0 ? str.data : "", str.len);
 }
 
-/* One value. A message is given itself, whether it is an item of a list or a member. */
+/* Prints one value. For a message `at` points to the message itself, both for an item of a list and for a member. */
 static void print_value(printer *p, const hf_pb_field *field, const char *at, int depth)
 {
     switch (field->kind) {
@@ -166,7 +166,7 @@ static void print_value(printer *p, const hf_pb_field *field, const char *at, in
     }
 }
 
-/* A member's value: a message stands behind a pointer. */
+/* Prints a member's value: if it is a message, the member is a pointer to it. */
 static void print_member(printer *p, const hf_pb_field *field, const char *at, int depth)
 {
     if (field->kind == HF_PB_MESSAGE) {
@@ -180,7 +180,7 @@ static void print_member(printer *p, const hf_pb_field *field, const char *at, i
     print_value(p, field, at, depth);
 }
 
-/* Keys are strings in JSON, whatever they are in the map. */
+/* Keys are always strings in JSON, whatever their type in the map. */
 static void print_key(printer *p, const hf_pb_field *key, const char *at)
 {
     bool is_bare = key->kind == HF_PB_BOOL || hf_pb_kind_size((hf_pb_kind)key->kind) == 4;

@@ -1,4 +1,4 @@
-/* What the files of the codec share: reading and writing single values on the wire. */
+/* Shared by the files of the codec: reading and writing single values on the wire. */
 #ifndef HF_WIRE_PB_PRIVATE_H
 #define HF_WIRE_PB_PRIVATE_H
 
@@ -8,7 +8,7 @@
 #define HF_PB_NUMBER_MAX ((1u << 29) - 1)
 #define HF_PB_ALIGN _Alignof(int64_t) /* no member of a generated struct needs more */
 
-/* How the members of all generated lists look. Members are read and written by memcpy: they have types of their own. */
+/* The layout of all generated lists. List members are read and written by memcpy, because each has a type of its own. */
 typedef struct hf_pb_list {
     void *items;
     size_t count;
@@ -42,10 +42,10 @@ static inline uint32_t hf_pb_case_of(const hf_pb_field *field, const char *msg)
     return number;
 }
 
-/* What is to be known about a kind. */
+/* Properties of a kind. */
 typedef struct hf_pb_kind_info {
     uint8_t size; /* bytes of a value in a struct or in the items of a list */
-    uint8_t wire; /* how it travels, unpacked */
+    uint8_t wire; /* wire type when not packed */
 } hf_pb_kind_info;
 
 static const hf_pb_kind_info HF_PB_KINDS[HF_PB_KIND_COUNT] = {
@@ -84,14 +84,14 @@ static inline hf_pb_wire hf_pb_kind_wire(hf_pb_kind kind)
     return (hf_pb_wire)HF_PB_KINDS[kind].wire;
 }
 
-/* What one element takes in a list. */
+/* Bytes of one element in a list. */
 static inline size_t hf_pb_item_size(const hf_pb_field *field)
 {
     return field->kind == HF_PB_MESSAGE ? field->of.type->size : hf_pb_kind_size((hf_pb_kind)field->kind);
 }
 
-/* Whether there is something, outside a oneof. Reads a whole word, which never leaves the struct: `unknown` stands behind
- * every field. The shift drops the bytes that are not the field's. */
+/* Whether a field outside a oneof is present. Reads a whole word, which is always inside the struct: `unknown` comes
+ * after every field. The shift drops the bytes that are not the field's. */
 static inline bool hf_pb_probe(const hf_pb_field *field, const char *msg)
 {
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the shift drops the higher addresses");
@@ -106,7 +106,7 @@ static inline bool hf_pb_is_set(const hf_pb_field *field, const char *msg)
     return field->shape == HF_PB_ONEOF ? hf_pb_case_of(field, msg) == field->number : hf_pb_probe(field, msg);
 }
 
-/* Reads a varint. NULL: malformed, or longer than what is there. */
+/* Reads a varint. NULL: malformed, or cut off by the end. */
 const uint8_t *hf_pb_get_varint_slow(const uint8_t *at, const uint8_t *end, uint64_t *ret_value);
 
 static inline const uint8_t *hf_pb_get_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_value)
@@ -122,7 +122,7 @@ static inline const uint8_t *hf_pb_get_varint(const uint8_t *at, const uint8_t *
     return hf_pb_get_varint_slow(at, end, ret_value);
 }
 
-/* Steps over what follows a tag. NULL: malformed. `depth` counts groups in each other. */
+/* Skips the value after a tag. NULL: malformed. `depth` counts nested groups. */
 const uint8_t *hf_pb_skip(const uint8_t *at, const uint8_t *end, uint32_t number, hf_pb_wire wire, int depth);
 
 static inline uint32_t hf_pb_load32(const uint8_t *at)

@@ -25,7 +25,7 @@ static void date_of(int64_t days, int *ret_year, int *ret_month, int *ret_day)
     hf_assert(*ret_year >= 1 && *ret_year <= 9999); /* the caller has checked the range */
 }
 
-/* ".5" has to be ".500": the shortest of 0, 3, 6, 9 digits that loses nothing. */
+/* Writes the fraction with 0, 3, 6 or 9 digits, as few as are exact: ".500", not ".5". */
 static size_t put_fraction(char *text, size_t room, int32_t nanos)
 {
     hf_assert(nanos >= 0 && nanos <= 999999999);

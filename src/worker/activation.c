@@ -37,7 +37,7 @@ static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
     return rules & HF_WF_RULES_ALL;
 }
 
-/* By which rules the step that ends with the WorkflowTaskStarted at `i` was played, or is to be: see wf.h. */
+/* Sets the rules for the step that ends with the WorkflowTaskStarted at `i`: see wf.h. */
 static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
 {
     hf_assert(i < events->count);
@@ -56,8 +56,8 @@ static void choose_rules(hf_wf *wf, const hf_events *events, size_t i, int64_t s
     hf_crew_set_strict(wf->crew, hf_wf_plays_by(wf, HF_WF_RULE_SPANS));
 }
 
-/* Reads what the end of an earlier task says beside its commands: the library and rules that ran it; or that a reset
- * made a new run from there, with random numbers of its own. */
+/* Reads the facts that the end of an earlier task has beside its commands: the library and rules that ran it; or that a
+ * reset made a new run from there, with random numbers of its own. */
 static void note_task(hf_wf *wf, const hf_pb_history_event *event)
 {
     if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES) {
@@ -130,7 +130,7 @@ static hf_status apply_signal(hf_op *op, hf_wf *wf, const hf_pb_history_event *e
     return HF_OK;
 }
 
-/* Which activity the event ends, by the event that scheduled it; 0 = none. */
+/* The id of the event that scheduled the activity which this event ends; 0 = it ends none. */
 static int64_t activity_ended_by(const hf_pb_history_event *event)
 {
     switch (event->attributes_case) {
@@ -160,7 +160,7 @@ static void note_ends(hf_wf *wf, piece p)
     }
 }
 
-/* The reason stays with the run: every failure that the cancel leads to tells it. */
+/* The run keeps the reason: every failure that follows from the cancel names it. */
 static hf_status cancel(hf_op *op, hf_wf *wf, hf_str reason)
 {
     hf_allocator memory = wf->worker->memory;
@@ -192,7 +192,7 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     return HF_OK;
 }
 
-/* The run is lost: only hf_crew_close may touch it from now on. */
+/* Runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost, and only hf_crew_close may touch it from now on. */
 static hf_status turn(hf_op *op, hf_wf *wf)
 {
     hf_assert(!wf->is_lost);                   /* worker-K1 */

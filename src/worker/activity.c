@@ -2,7 +2,7 @@
  *
  *     fiber "charge"                                      its own: shield around the answer
  *       scope "heartbeats" -- fiber: sends the latest     made with the first heartbeat
- *       scope "activity"   -- job on the pool: the user's function; one that never blocks is called right here
+ *       scope "activity"   -- job on the pool: the user's function; with .on_fiber it is called on this fiber
  *
  * A cancel reaches the inner scope: from the workflow (by the answer to a heartbeat), from the deadline of the
  * attempt, or from the worker when it stops. The function learns of it by hf_canceled and returns, and the fiber
@@ -16,7 +16,7 @@
 
 #include <stdio.h>
 
-#define FIRST_PAUSE 20000000     /* ns, before an answer is given again; doubled every time ... */
+#define FIRST_PAUSE 20000000     /* ns before an answer is sent again; doubled every time ... */
 #define LONGEST_PAUSE 1000000000 /* ... up to this */
 
 enum { ANSWER_SECONDS = 10 };
@@ -26,7 +26,7 @@ typedef struct hf_activity_own_failure verdict;
 
 const hf_local hf_activity_local = {"activity"};
 
-/* ---- What the function calls ------------------------------------------------------------------------------------- */
+/* ---- Verbs for the function -------------------------------------------------------------------------------------- */
 
 const hf_activity_facts *hf_activity_info(void)
 {
@@ -47,7 +47,7 @@ hf_status hf_activity_fail_with(const char *message, const hf_activity_fail_opti
     HF_OPTIONS(hf_activity_fail_options, options, hf_activity_fail);
     activity *act = hf_local_get(&hf_activity_local);
     if (act == NULL || message == NULL) {
-        return hf_raise(HF_ERR_MISUSE, "hf_activity_fail is for activities, and needs a message");
+        return hf_raise(HF_ERR_MISUSE, "hf_activity_fail needs a message, and can only be called in an activity");
     }
     hf_op op;
     hf_op_init(&op);
@@ -135,7 +135,7 @@ static void answer(activity *act, hf_method method, const void *request)
     }
 }
 
-/* Makes it the failure that hf_activity_fail recorded, and keeps its causes. */
+/* Gives `failure` the type, message and details that hf_activity_fail recorded, and keeps its causes. */
 static void apply_verdict(activity *act, hf_pb_failure *failure)
 {
     const verdict *said = act->verdict;
@@ -176,7 +176,7 @@ static hf_status check_result(activity *act, hf_status status, hf_pb_failure **f
     if (!is_sent || hf_payload_check_result(&op, "the result of the activity", act->out, act->in) == HF_OK) {
         return status;
     }
-    bool is_too_big = op.status == HF_ERR_TOO_BIG; /* which the engine calls so, too */
+    bool is_too_big = op.status == HF_ERR_TOO_BIG; /* the engine uses the same word */
     *failure = hf_failure_application(&act->arena, hf_str_of(is_too_big ? "TooBig" : hf_status_name(op.status)),
                                       hf_arena_copy(&act->arena, hf_str_of(op.message)), true);
     return op.status;
@@ -227,7 +227,7 @@ static void tell(activity *act, hf_status status, hf_pb_failure *failure)
     }
 }
 
-/* ---- The life of one --------------------------------------------------------------------------------------------- */
+/* ---- The life of an activity ------------------------------------------------------------------------------------- */
 
 static hf_status call_function(void *arg)
 {
@@ -250,7 +250,7 @@ static hf_span timeout_of(const activity *act, const char **ret_reason)
     return is_one ? one : all;
 }
 
-/* On a thread of the pool; `*ret_failure` is encoded while the job is there. */
+/* Runs the function on a thread of the pool. `*ret_failure` is encoded before the scope frees the branch. */
 static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **ret_failure)
 {
     hf_branch *job = NULL;
@@ -260,7 +260,7 @@ static hf_status call_on_pool(activity *act, hf_scope *scope, hf_pb_failure **re
         *ret_failure = hf_failure_encode(&act->arena, hf_error(), status);
         return status;
     }
-    HF_IGNORE(hf_join(scope)); /* its verdict is the job's own */
+    HF_IGNORE(hf_join(scope)); /* the status of the branch is used instead */
     status = hf_branch_status(job);
     if (status != HF_OK) {
         *ret_failure = hf_failure_encode(&act->arena, hf_branch_failure(job), status);
@@ -286,7 +286,7 @@ static hf_status close_inner(activity *act, hf_status status)
     HF_LEAVE(self, status);
 }
 
-/* Right here, inside the scope. */
+/* Runs the function on this fiber, inside the scope. */
 static hf_status call_here(activity *act, hf_pb_failure **ret_failure)
 {
     atomic_store_explicit(&act->fiber, (const hf_fiber *)(const void *)hf_self_get(), memory_order_relaxed);
@@ -324,7 +324,7 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
     status = act->entry->on_fiber ? call_here(act, ret_failure) : call_on_pool(act, scope, ret_failure);
     if (atomic_load(&act->is_beating)) {
         HF_IGNORE(hf_scope_cancel(beats, .reason = "the activity has ended"));
-        HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that goes now */
+        HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that is closed next */
     }
     return status;
 }
@@ -414,7 +414,7 @@ hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
         (void)hf_sem_release(worker->activity_slots, 1);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for an activity");
     }
-    hf_assert(task->task_token.len > 0); /* poller.c has looked */
+    hf_assert(task->task_token.len > 0); /* poller.c has checked it */
     memset(act, 0, sizeof *act);
     act->worker = worker;
     act->until_ns = INT64_MAX;

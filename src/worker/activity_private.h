@@ -20,20 +20,20 @@ struct hf_activity_work {
     atomic_bool has_returned; /* the function has returned, and its result is being sent */
     int64_t started_ns;       /* mono */
     int64_t until_ns;         /* mono: its attempt is over then; INT64_MAX = no bound */
-    hf_arena arena;           /* the task, and what is said about it */
+    hf_arena arena;           /* the task and the messages about it */
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_function_entry *entry;
     hf_activity_facts facts;
     hf_payload in;  /* borrowed from the arena */
-    hf_payload out; /* of the function */
+    hf_payload out; /* result of the function */
     hf_scope *work; /* while the function runs */
     hf_scope *beats;
-    _Atomic(const hf_fiber *) fiber; /* of a function that runs on one, while it does: a zombie is found by it */
-    atomic_bool has_slot;            /* of worker->activity_slots: goes back once, with the end or before */
+    _Atomic(const hf_fiber *) fiber; /* with .on_fiber: the fiber, while the function runs; identifies a zombie */
+    atomic_bool has_slot;            /* of worker->activity_slots: given back once, at the end or before */
     _Atomic(hf_chan *) beat;         /* capacity 1: there is something to send; made with the first heartbeat */
     atomic_bool is_beating;          /* the fiber that sends was forked */
-    int64_t lapse_ns;   /* mono: a heartbeat must have been taken before; of that fiber; INT64_MAX = no bound */
-    bool has_lapsed;    /* no heartbeat was taken in time; of that fiber, and of the fiber that has joined it */
+    int64_t lapse_ns;   /* mono: the service must take a heartbeat before; used by that fiber; INT64_MAX = no bound */
+    bool has_lapsed;    /* no heartbeat was taken in time; used by that fiber, and by the fiber that has joined it */
     hf_spin lock;       /* of the next three */
     hf_payload details; /* of the last heartbeat; owned */
     bool is_dirty;      /* it was not sent yet */
@@ -46,7 +46,7 @@ struct hf_activity_work {
 /* A local value of the activity's fiber and of whatever the function forks: the activity. */
 extern const hf_local hf_activity_local;
 
-/* A point in time and a span, neither of which need be sensible. */
+/* Adds a span to a point in time; any values are allowed. */
 static inline int64_t hf_ns_later(int64_t ns, hf_span span)
 {
     int64_t sum = 0;

@@ -92,8 +92,8 @@ static void end_if_idle(hf_wf_cache *cache, hf_wf *wf, hf_wait **chain)
     }
 }
 
-/* Gives the task to the run if it is there. A run that does not yield would block one more thread: its tasks are
- * kept until they time out, and another worker may try. */
+/* Gives the task to the run if the run is in the cache. A run that does not yield would block one more thread: its
+ * tasks are dropped. They time out, and another worker may try. */
 static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 {
     hf_wf_cache *cache = &worker->cache;
@@ -226,7 +226,7 @@ void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_
             const hf_wf_signal *signal = HF_CONTAINER_CONST(node, hf_wf_signal, node);
             hf_insight_add(&insight->unread, hf_str_of_len(signal->name, signal->name_len));
             if (insight->unread.count == HF_INSIGHT_NAMES_MAX) {
-                break; /* there may be thousands */
+                break; /* enough: there may be thousands */
             }
         }
     }

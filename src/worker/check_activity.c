@@ -2,8 +2,8 @@
  *
  * A command that the service does not take fails the whole workflow task, which is then tried again and fails again.
  * So the verb refuses such an activity, and the code that asked for it can do something about it. A refusal depends
- * only on the arguments, the events that were applied, and constants, so that a replay decides the same. And only
- * what the service refuses is refused: what it takes is in histories. A new refusal is a rule with a number (wf.h). */
+ * only on the arguments, the events that were applied, and constants, so that a replay decides the same. Nothing is
+ * refused that the service takes, because histories may have it. A new refusal is a rule with a number (wf.h). */
 #include "worker/wf.h"
 
 #include "base/span.h"
@@ -48,15 +48,18 @@ static hf_status check_spans(hf_op *op, const char *name, const hf_activity_opti
     return HF_OK;
 }
 
-/* Since HF_WF_RULE_ATTEMPTS: before, every other negative number was HF_UNLIMITED, and a coefficient below 0 the
- * default. */
+/* Checks of HF_WF_RULE_ATTEMPTS. Before that rule, every negative number except HF_OFF meant HF_UNLIMITED, and a
+ * coefficient below 0 meant the default. */
 static hf_status check_attempts(hf_op *op, const char *name, const hf_activity_options *options)
 {
     char whose[128];
+    if (HF_LIKELY(options->attempts_max >= 0 && options->retry_coefficient >= 0)) {
+        return HF_OK;
+    }
     (void)snprintf(whose, sizeof whose, "activity '%.80s'", name);
     HF_TRY(hf_number_check(op, whose, ".attempts_max", options->attempts_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED));
     if (!(options->retry_coefficient >= 0)) {
-        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g, not 1 to %d: pauses grow", whose,
+        return hf_fail(op, HF_ERR_INVALID, "%s: .retry_coefficient is %g: it must be 1 to %d", whose,
                        options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
     }
     return HF_OK;
@@ -66,18 +69,18 @@ static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_opt
 {
     if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
         return hf_fail(op, HF_ERR_INVALID,
-                       "activity '%.100s' needs .start_to_close or .schedule_to_close: how long it may take", name);
+                       "activity '%.100s' needs .start_to_close or .schedule_to_close: a time limit", name);
     }
     bool is_endless = hf_duration_of_bound(options->start_to_close).has == 0 &&
                       hf_duration_of_bound(options->schedule_to_close).has == 0;
     if (is_endless) {
         return hf_fail(op, HF_ERR_INVALID,
-                       "activity '%.100s' has no time limit: .start_to_close or .schedule_to_close must be one", name);
+                       "activity '%.100s' has no time limit: set .start_to_close or .schedule_to_close", name);
     }
     if (options->retry_coefficient > 0 &&
         !(options->retry_coefficient >= 1 && options->retry_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
-        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_coefficient is %g, not 1 to %d: pauses grow",
-                       name, options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .retry_coefficient is %g: it must be 1 to %d", name,
+                       options->retry_coefficient, HF_RETRY_COEFFICIENT_MAX);
     }
     hf_span first = hf_wf_first_pause(options);
     if (hf_duration_of_bound(options->retry_max).has && options->retry_max.ns < first.ns) {
@@ -88,7 +91,7 @@ static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_opt
     return HF_OK;
 }
 
-/* The words of a retry policy, all together. */
+/* Checks the total length of .final_types. */
 static hf_status check_types(hf_op *op, const char *name, const char *const *types)
 {
     size_t len = 0;
@@ -140,6 +143,17 @@ static bool is_in_use(const hf_wf *wf, hf_str id)
     return false;
 }
 
+/* Nearly every input passes, so the text for a refusal is made only then. */
+static hf_status check_input(hf_op *op, const char *name, hf_payload in)
+{
+    char what[HF_MESSAGE_LEN_MAX];
+    if (HF_LIKELY(hf_payload_check(NULL, "", in) == HF_OK)) {
+        return HF_OK;
+    }
+    (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
+    return hf_payload_check(op, what, in);
+}
+
 /* Against the others; `seq` is its number. */
 static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char *id, uint64_t seq)
 {
@@ -147,12 +161,15 @@ static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char
         return hf_fail(op, HF_ERR_LIMIT, "activity '%.100s': a workflow has at most %d activities at once", name,
                        HF_PENDING_MAX);
     }
+    wf->has_names |= id != NULL;
+    if (!wf->has_names) {
+        return HF_OK; /* numbers differ */
+    }
     char number[24];
     (void)snprintf(number, sizeof number, "%" PRIu64, seq);
-    wf->has_names |= id != NULL;
-    if (wf->has_names && is_in_use(wf, hf_str_of(id != NULL ? id : number))) {
-        return hf_fail(op, HF_ERR_EXISTS, "activity '%.100s': another one with the id '%.100s' has not ended", name,
-                       id != NULL ? id : number);
+    if (is_in_use(wf, hf_str_of(id != NULL ? id : number))) {
+        return hf_fail(op, HF_ERR_EXISTS, "activity '%.100s': another activity with the id '%.100s' has not ended",
+                       name, id != NULL ? id : number);
     }
     return HF_OK;
 }
@@ -160,7 +177,6 @@ static hf_status check_others(hf_op *op, hf_wf *wf, const char *name, const char
 hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payload in,
                                const hf_activity_options *options)
 {
-    char what[HF_MESSAGE_LEN_MAX];
     HF_TRY(check_names(op, wf, name, options));
     if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS)) {
         HF_TRY(check_spans(op, name, options));
@@ -170,10 +186,9 @@ hf_status hf_wf_check_activity(hf_op *op, hf_wf *wf, const char *name, hf_payloa
     }
     HF_TRY(check_bounds(op, name, options));
     HF_TRY(check_types(op, name, options->final_types));
-    (void)snprintf(what, sizeof what, "the input of activity '%.200s'", name);
     if (hf_wf_plays_by(wf, HF_WF_RULE_SPANS) || in.encoding != NULL ||
         in.data == NULL) { /* bytes without a word for them were dropped before */
-        HF_TRY(hf_payload_check(op, what, in));
+        HF_TRY(check_input(op, name, in));
     }
     return check_others(op, wf, name, options->id, wf->activity_seq + 1);
 }

@@ -32,7 +32,7 @@ hf_payload hf_activity_take_details(activity *act)
     return details;
 }
 
-/* It was not sent. The next heartbeat or the result sends it, unless there is a newer one. */
+/* `details` was not sent. The next heartbeat or the result sends it, unless there is a newer one. */
 static void give_back(activity *act, hf_payload details)
 {
     hf_spin_lock(&act->lock);
@@ -59,12 +59,12 @@ static void lapse(activity *act)
     hf_leave(self);
 }
 
-/* `why` is the sentence of a failed status. */
+/* Handles the answer to a heartbeat. `why` is the message of a failed status. */
 static void hear(activity *act, hf_status status, const hf_pb_record_activity_task_heartbeat_response *response,
                  const char *why)
 {
     hf_assert(status != HF_OK || response != NULL);      /* service-V3 */
-    if (status == HF_OK && act->lapse_ns != INT64_MAX) { /* it was taken before now */
+    if (status == HF_OK && act->lapse_ns != INT64_MAX) { /* the service took the heartbeat before now */
         act->lapse_ns = hf_ns_later(hf_now(NULL).ns, act->facts.heartbeat);
     }
     if (status == HF_OK && response->cancel_requested) {
@@ -121,7 +121,8 @@ static hf_status pause_beats(activity *act, bool is_refused)
     return sleep_until(until);
 }
 
-/* Sends the latest, waits a while, and so on: the first goes out at once, none is lost for good. */
+/* Sends the latest heartbeat, waits a while, and repeats. The first one is sent at once, and the latest one is never
+ * lost. */
 static hf_status send_beats(void *arg)
 {
     activity *act = arg;
@@ -188,7 +189,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
 {
     activity *act = hf_local_get(&hf_activity_local);
     if (act == NULL) {
-        return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat is for activities");
+        return hf_raise(HF_ERR_MISUSE, "hf_activity_heartbeat can only be called in an activity");
     }
     hf_op op;
     hf_op_init(&op);
@@ -208,7 +209,7 @@ hf_status hf_activity_heartbeat(hf_payload details)
     }
     hf_chan *beat = atomic_load(&act->beat);
     if (beat != NULL) {                        /* else another fiber is about to send the first */
-        HF_IGNORE(hf_chan_try_send(beat, "")); /* full: one is about to be sent, and will take this */
+        HF_IGNORE(hf_chan_try_send(beat, "")); /* full: a heartbeat is about to be sent, with these details */
     }
     return hf_canceled();
 }

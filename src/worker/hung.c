@@ -81,7 +81,7 @@ void hf_activity_see_zombies(hf_worker *worker)
     hf_spin_unlock(&worker->busy_lock);
     hf_leave(self);
     for (int i = 0; i < count && i < REPORT_MAX;
-         i++) { /* the runtime has told of the fiber, which is just called "activity" */
+         i++) { /* the runtime has logged the fiber, but only by its name "activity" */
         hf_log(worker->rt, HF_LOG_ERROR, "zombie_on_fiber", "%s slot=free", texts[i]);
     }
     if (count > 0) {

@@ -143,9 +143,9 @@ static void let_go(hf_worker *worker)
     HF_IGNORE(hf_chan_try_send(worker->over, ""));
 }
 
-/* A workflow that does not yield may have the thread that would return from hf_worker_run: the one that turns a
- * runtime without threads, or that of the fiber which called, unless the watchdog may take it away. Nothing here can
- * help. */
+/* A workflow that does not yield may have the thread that would return from hf_worker_run: the thread that turns a
+ * runtime without threads, or the thread of the fiber that called hf_worker_run, unless the watchdog may take it away.
+ * Then hf_worker_run cannot return; this is only logged. */
 static void warn_of_caller(hf_worker *worker)
 {
     hf_runtime *rt = worker->rt;
@@ -156,7 +156,7 @@ static void warn_of_caller(hf_worker *worker)
                    ? "a workflow that does not yield has the thread that turns the runtime: hf_worker_run returns "
                      "when it ends; a runtime with threads would not wait for it"
                    : "if the workflow that does not yield has the thread of the fiber that called hf_worker_run, "
-                     "that returns when it ends; .watchdog.signal lets the runtime replace such a thread");
+                     "hf_worker_run returns when it ends; .watchdog.signal lets the runtime replace such a thread");
     }
 }
 
@@ -221,7 +221,7 @@ static void leave_behind(hf_worker *worker)
 }
 
 /* Time is over. Results that the service does not take are not sent again. If nothing else is left, the worker then
- * ends by itself, unless the service does not even refuse. True: the keeper waits for that, until `*ret_until`. */
+ * ends by itself, unless the service does not answer at all. True: the keeper waits for that end, until `*ret_until`. */
 static bool has_patience(hf_worker *worker, hf_instant now, hf_instant *ret_until)
 {
     if ((hf_worker_tell(worker, HF_LIFE_TIME_OVER) & HF_LIFE_DO_HUSH) != 0) {
@@ -281,7 +281,7 @@ static void keep(hf_worker *worker)
 static void keeper_main(void *arg)
 {
     hf_worker *worker = arg;
-    /* In a simulation threads share what is thread-local. */
+    /* In a simulation threads share thread-local variables. */
     hf_thread_fiber me = {.fiber = {.kind = HF_FIBER_THREAD}, .near = worker->near};
     hf_watchdog_listener listener = {.word = &worker->word};
     hf_scope *scope = NULL;
@@ -350,7 +350,7 @@ hf_status hf_worker_run(hf_worker *worker)
     HF_TRY(may_run(worker, &near));
     HF_TRY(worker != NULL ? hf_worker_may_ask(worker->given) : HF_OK);
     if (worker == NULL || !begin(worker)) {
-        return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker, and runs it once");
+        return hf_raise(HF_ERR_MISUSE, "hf_worker_run needs a worker that has not run before");
     }
     hf_env *env = worker->rt->env;
     hf_op op;
@@ -369,7 +369,7 @@ hf_status hf_worker_run(hf_worker *worker)
         (void)hf_worker_tell(worker, HF_LIFE_ENDED);
         (void)hf_worker_tell(worker, HF_LIFE_RETURNED);
         (void)hf_worker_release(worker);
-        return hf_raise(status, "the worker has no thread: %s", op.message);
+        return hf_raise(status, "the worker's thread could not be started: %s", op.message);
     }
     wait_for_keeper(worker);
     hf_witness_remove(worker->given, &worker->witness);

@@ -1,4 +1,4 @@
-/* What the two halves of a running worker share: its fiber (serve.c) and its keeper (keeper.c). */
+/* Shared by the two halves of a running worker: its fiber (serve.c) and its keeper (keeper.c). */
 #ifndef HF_WORKER_KEEPER_PRIVATE_H
 #define HF_WORKER_KEEPER_PRIVATE_H
 

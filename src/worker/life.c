@@ -12,7 +12,7 @@ static const char *const NAMES[] = {
 };
 _Static_assert(HF_COUNT_OF(NAMES) == HF_LIFE_STATE_COUNT, "every state has a name");
 
-/* What is not here cannot come. */
+/* An event that is not listed for a state cannot come in it. */
 static const hf_life_step STEPS[HF_LIFE_STATE_COUNT][HF_LIFE_EVENT_COUNT] = {
     [HF_LIFE_NEW] =
         {
@@ -22,7 +22,7 @@ static const hf_life_step STEPS[HF_LIFE_STATE_COUNT][HF_LIFE_EVENT_COUNT] = {
         {
             [HF_LIFE_TOLD] = STEP(GRACE, HF_LIFE_DO_EVICT),
             [HF_LIFE_TIME_OVER] =
-                STEP(LAST_WORD, HF_LIFE_DO_HUSH),          /* its fiber has not got a thread to hear of the stop */
+                STEP(LAST_WORD, HF_LIFE_DO_HUSH), /* its fiber got no thread, and so has not heard of the stop */
             [HF_LIFE_ENDED] = STEP(OVER, HF_LIFE_DO_RING), /* it could not begin */
         },
     [HF_LIFE_GRACE] =
@@ -60,7 +60,7 @@ static const hf_life_step STEPS[HF_LIFE_STATE_COUNT][HF_LIFE_EVENT_COUNT] = {
         },
     [HF_LIFE_DONE] =
         {
-            /* what was left behind goes on */
+            /* work that was left behind goes on */
             [HF_LIFE_TOLD] = STEP(DONE, HF_LIFE_DO_EVICT),
             [HF_LIFE_GRACE_OVER] = STEP(DONE, HF_LIFE_DO_CANCEL),
             [HF_LIFE_ENDED] = STEP(DONE, HF_LIFE_DO_RING),

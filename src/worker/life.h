@@ -3,11 +3,11 @@
  * actions.
  *
  *     new --> polling --> grace --> force --> last word --> left --> done
- *                |          |         |          ^            the keeper no longer waits for what does not end
+ *                |          |         |          ^            the keeper no longer waits for code that does not end
  *                +----------+---------+----------+            its time is over
  *                +----------+---------+----------+--> over --> done      everything has ended
  *
- * Two tell of events: the worker's fiber (told, grace over, ended) and the keeper (time over, patience over). If the
+ * Events come from the worker's fiber (told, grace over, ended) and from the keeper (time over, patience over). If the
  * fiber does not get a thread, its events may come late. Their actions are then still done, and the state does not
  * change.
  *
@@ -24,7 +24,7 @@ typedef enum hf_life_state {
     HF_LIFE_GRACE,     /* it stops: cached workflows are evicted, activities may finish */
     HF_LIFE_FORCE,     /* activities are canceled */
     HF_LIFE_LAST_WORD, /* its time is over: answers that the service does not take are given up */
-    HF_LIFE_LEFT,      /* what still runs is left behind */
+    HF_LIFE_LEFT,      /* code that still runs is left behind */
     HF_LIFE_OVER,      /* everything has ended */
     HF_LIFE_DONE,      /* hf_worker_run has returned, or is about to */
     HF_LIFE_STATE_COUNT
@@ -35,8 +35,8 @@ typedef enum hf_life_event {
     HF_LIFE_TOLD,          /* the fiber has heard that it is to stop */
     HF_LIFE_GRACE_OVER,    /* activities still run after the grace */
     HF_LIFE_TIME_OVER,     /* it should have stopped by now */
-    HF_LIFE_PATIENCE_OVER, /* something still runs, or the service does not even refuse the last answers */
-    HF_LIFE_ENDED,         /* the fiber has: nothing runs any more */
+    HF_LIFE_PATIENCE_OVER, /* something still runs, or the service does not respond to the last answers */
+    HF_LIFE_ENDED,         /* the fiber has ended: nothing runs any more */
     HF_LIFE_RETURNED,      /* hf_worker_run returns */
     HF_LIFE_EVENT_COUNT
 } hf_life_event;
@@ -45,7 +45,7 @@ typedef enum hf_life_event {
 enum {
     HF_LIFE_DO_EVICT = 1,  /* tell the cached workflows to end, and the service that their queue has gone */
     HF_LIFE_DO_CANCEL = 2, /* cancel the activities */
-    HF_LIFE_DO_HUSH = 4,   /* answers are not given again any more */
+    HF_LIFE_DO_HUSH = 4,   /* answers that were refused are no longer sent again */
     HF_LIFE_DO_LEAVE = 8,  /* shut the guard, say what is left, let hf_worker_run go */
     HF_LIFE_DO_RING = 16   /* wake the keeper: it is over */
 };

@@ -25,7 +25,7 @@ static hf_status pause_after(hf_worker *worker, const hf_op *op, int64_t *pause_
     hf_assert(op->status != HF_OK);
     HF_TRY(hf_canceled());
     if (!hf_status_may_pass(op->status)) {
-        if (!hf_guard_is_shut(&worker->guard)) { /* else it was left behind: that was said */
+        if (!hf_guard_is_shut(&worker->guard)) { /* else the worker was left behind, which is reported already */
             hf_worker_give_up(worker, op->status, op->message);
         }
         return op->status;
@@ -105,7 +105,7 @@ static hf_status poll_activity(hf_op *op, hf_worker *worker, hf_arena *arena,
     return HF_OK;
 }
 
-/* One poll; a task is on its way when it returns. */
+/* One poll. `*ret_is_begun`: it brought a task, and hf_activity_begin has taken the slot. */
 static hf_status poll_activity_once(hf_op *op, hf_worker *worker, bool *ret_is_begun)
 {
     hf_arena arena = hf_arenas_take(&worker->arenas);
@@ -135,7 +135,7 @@ hf_status hf_poll_activities(void *arg)
         } else {
             pause_ms = PAUSE_FIRST_MS;
         }
-        if (is_begun) { /* the slot went with it */
+        if (is_begun) { /* the activity has the slot now */
             status = status == HF_OK ? hf_sem_acquire(worker->activity_slots, 1) : status;
             continue;
         }

@@ -117,9 +117,9 @@ hf_status hf_recorder_compact(hf_recorder *recorder)
 
 /* ---- Comparing --------------------------------------------------------------------------------------------------- */
 
-/* What an event says of the command that it came from. */
+/* The command that an event came from, as far as the event tells. */
 typedef struct claim {
-    int32_t type; /* hf_pb_command_type; 0 = of no command that this worker makes */
+    int32_t type; /* hf_pb_command_type; 0 = a command that this worker never makes */
     hf_str id;
     hf_str name;
     hf_span span;

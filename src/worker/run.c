@@ -17,7 +17,7 @@
 
 #include <inttypes.h>
 
-enum { RUN_BYTES = 12 * 1024 }; /* the driver's stack and this struct: what a run in memory costs beside its fibers */
+enum { RUN_BYTES = 12 * 1024 }; /* memory of a run beside its fibers: the driver's stack and the struct */
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------ */
 
@@ -70,7 +70,7 @@ static hf_str text_behind(char *room, hf_str from)
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
 {
     const hf_pb_workflow_execution *execution = task->task->workflow_execution;
-    hf_assert(execution != NULL); /* poller.c has looked */
+    hf_assert(execution != NULL); /* poller.c has checked it */
     size_t len = sizeof(hf_wf) + execution->workflow_id.len + execution->run_id.len + 2;
     hf_wf *wf = worker->memory.allocate(worker->memory.state, len, _Alignof(hf_wf));
     if (wf == NULL) {
@@ -224,7 +224,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
                                                   .sdk_version = HF_STR(HF_VERSION_TEXT)};
-    request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* said once, and again by another version */
+    request.sdk_metadata = wf->is_sdk_known ? NULL : &sdk; /* sent once, and again by another version of the library */
     hf_call call;
     hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &request, &next->arena);
     if (next->arena.status != HF_OK) {
@@ -261,7 +261,7 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     return hf_wf_apply(op, wf, &events, task->task->started_event_id);
 }
 
-/* HF_OK: the run goes on, with `*ret_next` if there is one. Frees the task. */
+/* Plays one task and answers it. HF_OK: the run goes on, with `*ret_next` if it is not NULL. Frees the task. */
 static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
 {
     hf_worker *worker = wf->worker;
@@ -323,7 +323,7 @@ static hf_status drive(void *arg)
     if (task != NULL) { /* a task that came with the answer to a step for which there was no memory */
         give_back(worker, task);
     }
-    if (wf->is_lost) { /* it stays in the table until its fiber returns: its next task would block a thread, too */
+    if (wf->is_lost) { /* the run stays in the table until its fiber returns: its next task would block a thread, too */
         hf_crew_close(wf->crew);
         hf_wf_cache_remove(wf);
     } else {

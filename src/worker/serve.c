@@ -134,8 +134,8 @@ static hf_status open_signals(hf_worker *worker, hf_os_signals **ret_signals)
     if (status == HF_ERR_EXISTS) {
         return hf_raise(
             status,
-            "signal %d has another use in this process (hf_os_signals_open, or the watchdog): let that one have "
-            "it, and stop the worker with hf_worker_stop",
+            "signal %d has another use in this process (hf_os_signals_open, or the watchdog): leave .stop_on out and "
+            "stop the worker with hf_worker_stop",
             number);
     }
     HF_TRY(status);
@@ -192,8 +192,8 @@ void hf_worker_say_unsaid(hf_worker *worker, int count, char *text, size_t capac
     memcpy(why, worker->unsaid_why, sizeof why);
     hf_spin_unlock(&worker->busy_lock);
     (void)snprintf(text, capacity,
-                   count == 1 ? "%d activity had ended, and its answer could not be given to the service: %.300s"
-                              : "%d activities had ended, and their answers could not be given to the service: %.300s",
+                   count == 1 ? "%d activity had ended, and its result could not be given to the service: %.300s"
+                              : "%d activities had ended, and their results could not be given to the service: %.300s",
                    count, why[0] != '\0' ? why : "it does not answer");
 }
 

@@ -8,9 +8,6 @@
 #include "fiber/verbs.h"
 #include "history/limits.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 hf_wf *hf_wf_self(void)
 {
     return hf_crew_self_state(&hf_wf_crew_ops);
@@ -36,9 +33,13 @@ const char *hf_workflow_run_id(void)
 
 hf_str hf_wf_number_text(hf_arena *arena, uint64_t number)
 {
-    char text[24];
-    (void)snprintf(text, sizeof text, "%" PRIu64, number);
-    return hf_arena_copy(arena, hf_str_of(text));
+    char text[20];
+    size_t at = sizeof text;
+    do {
+        text[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return hf_arena_copy(arena, hf_str_of_len(text + at, sizeof text - at));
 }
 
 bool hf_wf_is_too_long(const char *text)
@@ -56,7 +57,7 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     hf_worker *worker = wf->worker;
     void *room = NULL;
     if (wf->timers_count >= HF_CREW_TIMERS_MAX) {
-        return HF_ERR_LIMIT; /* as with activities: the service would fail the task */
+        return HF_ERR_LIMIT; /* with one timer more the service would fail the task */
     }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
     hf_command_record *record =
@@ -210,7 +211,8 @@ hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wa
     HF_VERB_ENTER(self, hf_signal_wait, NULL);
     hf_wf *wf = hf_wf_self();
     if (wf == NULL || name == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait is for workflows, and needs a name"));
+        HF_LEAVE(self,
+                 hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait needs a name, and can only be called in a workflow"));
     }
     if (HF_UNLIKELY(self->is_evicted)) {
         HF_LEAVE(self, hf_not_evicted(self, "hf_signal_wait"));

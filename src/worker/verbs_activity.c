@@ -1,10 +1,10 @@
-/* Activities as a workflow sees them. Like verbs.c: on the crew's fibers, and what events call on the driver, between
- * turns.
+/* Activities as a workflow sees them. As in verbs.c, verbs run on the crew's fibers, and the functions for events run
+ * on the driver, between turns.
  *
  *     scheduling --> a bucket of activities --> gone: its end was seen, and its fiber woken
  *         |                 |
  *         |                 +--> given_up --> leftovers --> gone: its end was seen
- *         +--> gone: nobody was told of it      (the fiber was canceled, has run, and has asked for the cancel) */
+ *         +--> gone: its command was not sent   (the fiber was canceled, has run, and has asked for the cancel) */
 #include "worker/wf.h"
 
 #include "fiber/crew/strand.h"
@@ -24,7 +24,7 @@ static bool abort_activity(hf_wait *wait)
     activity->is_given_up = true;
     hf_list_remove(&activity->node);
     if (activity->scheduled_event_id != 0 &&
-        !activity->has_ended) { /* until its fiber comes to run, and leaves it over */
+        !activity->has_ended) { /* until its fiber runs and moves it to the leftovers */
         hf_list_push_back(&activity->wf->given_up, &activity->node);
     }
     return true;
@@ -46,7 +46,7 @@ static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
     return list;
 }
 
-/* 0 = without end, as the service counts. */
+/* As the service counts: 0 = no limit. */
 static int attempts_of(const hf_activity_options *options)
 {
     if (options->attempts_max == HF_OFF) {
@@ -82,7 +82,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     if (record == NULL || type == NULL || queue == NULL) {
         return NULL;
     }
-    uint64_t seq = wf->activity_seq; /* counted by now */
+    uint64_t seq = wf->activity_seq; /* already incremented for this activity */
     hf_assert(seq > 0);
     record->id = options->id != NULL ? hf_arena_copy(arena, hf_str_of(options->id)) : hf_wf_number_text(arena, seq);
     record->name = hf_arena_copy(arena, hf_str_of(name));
@@ -103,7 +103,7 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     return arena->status == HF_OK ? record : NULL;
 }
 
-/* Its id stays in use. */
+/* Moves an activity to the leftovers: its id stays in use until the history shows its end. False: no memory. */
 static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
 {
     char number[24];

@@ -13,14 +13,13 @@
  * only a part of the history is there. */
 #define HF_WF_SDK_NAME "holdfast-c"
 enum {
-    HF_WF_RULE_SPANS =
-        1, /* a wait with a negative span ends at once; spans and queues that make no sense are refused */
-    HF_WF_RULE_ATTEMPTS = 2, /* numbers of attempts and coefficients that make no sense are refused */
+    HF_WF_RULE_SPANS = 1,    /* a wait with a negative span ends at once; invalid spans and queues are refused */
+    HF_WF_RULE_ATTEMPTS = 2, /* invalid numbers of attempts and coefficients are refused */
     HF_WF_RULE_LAST = HF_WF_RULE_ATTEMPTS
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
-enum { HF_WF_PENDING_BUCKETS = 32 }; /* of activities and timers: few have many */
+enum { HF_WF_PENDING_BUCKETS = 32 }; /* hash buckets for activities and timers: few workflows have many */
 
 typedef struct hf_command_record hf_command_record;
 
@@ -34,14 +33,14 @@ struct hf_command_record {
     int64_t scheduled_event_id;      /* of the activity to cancel */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
-    bool is_withdrawn; /* not needed any more before it was sent: it is not */
-    hf_pb_command *pb; /* what is sent; gone afterwards */
+    bool is_withdrawn; /* given up before it was sent: it is never sent */
+    hf_pb_command *pb; /* the command to send; NULL after it was sent */
 };
 
 typedef struct hf_recorder {
     hf_list records; /* of the last activation, in order */
     hf_arena arena;
-    hf_arenas *from; /* where arenas for a step come from; between steps a small one of its own does */
+    hf_arenas *from; /* source of the arena for a step; between steps the recorder has a small arena of its own */
 } hf_recorder;
 
 /* An activity that a fiber waits for. On that fiber's stack. */
@@ -55,7 +54,7 @@ typedef struct hf_wf_activity {
     hf_command_record *record;      /* until then */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
     bool is_given_up;               /* its fiber was canceled, and will withdraw it when it runs */
-    const hf_pb_history_event *end; /* how it ended; valid in the turn that follows */
+    const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_activity;
 
 /* A canceled activity, until the history shows its end: no fiber waits for it, but its id is in use. */
@@ -99,14 +98,14 @@ struct hf_wf {
     bool is_told;            /* to end */
     bool is_given_up;        /* it does not yield: the keeper answers its step, and its tasks are dropped */
     const hf_wtask *at_work; /* the step that is being played */
-    hf_wait *waiter;         /* the driver, when it waits for one of the two */
+    hf_wait *waiter;         /* the driver, while it waits for a task or for is_told */
 
     _Atomic(int64_t) turn_ns; /* mono: when the turn of its fibers began; 0 = it is not their turn */
 
     /* The driver's, and its crew's in turns. */
     hf_crew *crew;
     hf_recorder recorder;
-    int64_t event_id_next; /* first that was not applied */
+    int64_t event_id_next; /* first event that was not applied */
     uint64_t activity_seq;
     uint64_t timer_seq;
     hf_list scheduling;                        /* activities whose event was not seen yet */
@@ -118,7 +117,7 @@ struct hf_wf {
     int timers_count;
     hf_list signals;         /* not taken, in order */
     hf_list signal_waits;    /* hf_wait.node of waiting fibers, in order */
-    hf_payload_bag payloads; /* what its fibers own */
+    hf_payload_bag payloads; /* payloads that its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
@@ -129,7 +128,7 @@ struct hf_wf {
     char *cancel_reason; /* .reason of hf_cancel; NULL = none. Its fibers point to it */
     size_t cancel_reason_len;
     bool has_closed; /* the closing command was made */
-    bool is_nomem;   /* out of memory: the step must not count */
+    bool is_nomem;   /* out of memory: the step must be failed */
 };
 
 /* Whether the step at hand is played by this rule. */
@@ -149,17 +148,17 @@ hf_status hf_wf_start(hf_wf *wf);
 hf_wait *hf_wf_claim_driver(hf_wf *wf);
 
 /* history.c: all events that the task is about, from wf->event_id_next on. In the task's arena.
- * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, what the service says. */
+ * Fails: HF_ERR_INVALID, HF_ERR_NOMEM, statuses of the service. */
 typedef struct hf_events {
     const hf_pb_history_event **items;
     size_t count;
 } hf_events;
 hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events);
 
-/* The sentence about a run that does not yield. */
+/* The message about a run that does not yield. */
 extern const char hf_wf_stuck_text[];
 
-/* activation.c: applies the events; in the recorder are then the commands of the last activation.
+/* activation.c: applies the events; the recorder then has the commands of the last activation.
  * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
  * the run is further than this task, which is late; HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
@@ -170,15 +169,15 @@ void hf_recorder_deinit(hf_recorder *recorder);
 /* A record and its command, with attributes of this many bytes behind `ret_attributes`. NULL = out of memory. */
 hf_command_record *hf_recorder_add(hf_recorder *recorder, int32_t type, uint32_t attributes_case, size_t attributes_len,
                                    void **ret_attributes);
-/* Forgets all; before the next activation. */
+/* Forgets all records, before the next activation. */
 void hf_recorder_reset(hf_recorder *recorder);
-/* Keeps of each record what hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
+/* Keeps only those parts of each record that hf_recorder_check needs. Fails: HF_ERR_NOMEM. */
 hf_status hf_recorder_compact(hf_recorder *recorder);
 /* The commands that are to be sent, in order, in the arena. */
 hf_pb_command_list hf_recorder_commands(const hf_recorder *recorder, hf_arena *arena);
-/* Whether such an event is what became of a command. */
+/* Whether events of this type come from a command. */
 bool hf_event_is_of_command(int32_t event_type);
-/* The next record must be what the event tells of: takes it off. Fails: HF_ERR_CONFLICT with a report. */
+/* Compares the next record with the event and takes it off the list. Fails: HF_ERR_CONFLICT, with both in the message. */
 hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_history_event *event,
                             hf_command_record **ret_record);
 /* Nothing may be left once a completed task's events are over. Fails: HF_ERR_CONFLICT. */
@@ -194,10 +193,10 @@ static inline hf_span hf_wf_first_pause(const hf_activity_options *options)
     return options->retry_initial.ns > 0 ? options->retry_initial : hf_seconds(1);
 }
 
-/* verbs.c, verbs_activity.c: what workflows call, and what events do to it. */
+/* verbs.c, verbs_activity.c: the verbs of workflows, and the functions that apply events. */
 hf_wf *hf_wf_self(void); /* of the running fiber; NULL = the fiber does not belong to a workflow */
 hf_str hf_wf_number_text(hf_arena *arena, uint64_t number);
-bool hf_wf_is_too_long(const char *text); /* for an id or a name; NULL is not */
+bool hf_wf_is_too_long(const char *text); /* for an id or a name; false for NULL */
 static inline hf_list *hf_wf_bucket(hf_list *buckets, uint64_t key)
 {
     return &buckets[key % HF_WF_PENDING_BUCKETS];

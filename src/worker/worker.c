@@ -56,8 +56,7 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
     return HF_OK;
 }
 
-/* A queue that cannot be polled, for its cached runs have one with a longer name; a namespace that nothing can be
- * in. */
+/* Checks the texts and spans of the options. A task queue must leave room for the longer name of its sticky queue. */
 static hf_status check_words(hf_op *op, const char *task_queue, const hf_worker_options *o)
 {
     HF_TRY(hf_text_check(op, VERB, "the task queue", task_queue, 1, HF_QUEUE_LEN_MAX));
@@ -93,7 +92,8 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
 {
     char text[NAME_LEN_MAX + 1];
     char uuid[HF_UUID_LEN];
-    _Static_assert(HF_QUEUE_LEN_MAX + 1 + HF_UUID_LEN - 1 == HF_ID_LEN_MAX, "the longest queue's sticky one is a name");
+    _Static_assert(HF_QUEUE_LEN_MAX + 1 + HF_UUID_LEN - 1 == HF_ID_LEN_MAX,
+                   "the sticky queue of the longest queue has a valid name");
     const hf_worker_options *o = &worker->options;
     hf_arena *names = &worker->names;
     HF_TRY(hf_uuid_make(worker->rt, uuid));
@@ -101,7 +101,8 @@ static hf_status name_it(hf_worker *worker, const char *task_queue)
     worker->namespace_ = hf_arena_copy(names, hf_str_of(o->namespace_ != NULL ? o->namespace_ : "default"));
     char me[300];
     worker->rt->env->ops->whoami(worker->rt->env, me, sizeof me);
-    (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me, task_queue); /* as others say it; or the beginning of it */
+    (void)snprintf(text, HF_ID_LEN_MAX + 1, "%s@%s", me,
+                   task_queue); /* "PID@HOST@QUEUE", like other SDKs; cut if it is too long */
     worker->identity = hf_arena_copy(names, hf_str_of(o->identity != NULL ? o->identity : text));
     if (o->cached_max > 0) {
         (void)snprintf(text, sizeof text, "%s-%s", task_queue, uuid);
@@ -197,7 +198,7 @@ hf_status hf_worker_free(hf_worker *worker)
     HF_TRY(HF_VERB_ALLOWED(hf_worker_free));
     hf_life_state life = hf_worker_life(worker);
     if (life != HF_LIFE_NEW && life != HF_LIFE_DONE) { /* worker-L2 */
-        return hf_raise(HF_ERR_MISUSE, "a worker is freed after hf_worker_run has returned");
+        return hf_raise(HF_ERR_MISUSE, "a worker cannot be freed before hf_worker_run has returned");
     }
     return hf_worker_release(worker);
 }
@@ -207,7 +208,7 @@ hf_status hf_worker_release(hf_worker *worker)
     int owners = atomic_fetch_sub(&worker->owners, 1);
     hf_assert(owners > 0);
     if (owners != 1) {
-        return HF_OK; /* what hf_worker_run left behind still uses it */
+        return HF_OK; /* code that hf_worker_run left behind still uses it */
     }
     hf_allocator memory = worker->memory;
     hf_assert(atomic_load(&worker->runs_count) == 0 && atomic_load(&worker->jobs_count) == 0); /* worker-K4 */
@@ -249,7 +250,7 @@ static hf_status add(hf_worker *worker, hf_list *entries, const char *name, hf_f
         return hf_raise(HF_ERR_MISUSE, "%s needs a worker, a name and a function", verb);
     }
     if (hf_worker_life(worker) != HF_LIFE_NEW) {
-        return hf_raise(HF_ERR_MISUSE, "%s comes before hf_worker_run", verb);
+        return hf_raise(HF_ERR_MISUSE, "%s must be called before hf_worker_run", verb);
     }
     if (name[0] == '\0' || strnlen(name, NAME_LEN_MAX + 1) > NAME_LEN_MAX) {
         return hf_raise(HF_ERR_INVALID, "%s: a name has 1 to %d bytes", verb, NAME_LEN_MAX);
@@ -285,8 +286,8 @@ hf_status hf_worker_add_activity_with(hf_worker *worker, const char *name, hf_fu
     bool is_too_many = !on_fiber && count > HF_POOL_THREADS_MAX;
     if (is_too_many && count != INT_MAX) {
         return hf_raise(HF_ERR_INVALID,
-                        "hf_worker_add_activity: '%s' needs a thread, of which a worker has at most %d, and "
-                        ".activities_max is %d: lower that, or add the activity with .on_fiber if it never blocks",
+                        "hf_worker_add_activity: '%s' needs a thread, and a worker has at most %d, but "
+                        ".activities_max is %d: lower it, or add the activity with .on_fiber if it never blocks",
                         name != NULL ? name : "", HF_POOL_THREADS_MAX, count);
     }
     HF_TRY(

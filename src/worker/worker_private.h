@@ -1,6 +1,6 @@
-/* The nouns of the worker and how they hang together. Internal to src/worker.
+/* The structs of the worker and how they are connected. Internal to src/worker.
  *
- *   hf_worker -- pollers (fibers) ---- hf_wtask: what a poll brought ----> hf_wf: one run of a workflow in memory
+ *   hf_worker -- pollers (fibers) ---- hf_wtask: a workflow task --------> hf_wf: one run of a workflow in memory
  *       |                                                                    driver (a plain fiber), a crew of its own
  *       +-- activities: a fiber each, which waits for a thread of the pool
  *       +-- cache: runs by run id, least recently used first
@@ -8,10 +8,10 @@
  *
  * worker-K1  A run's hf_wf belongs to its driver, which lives on one scheduler for good. Others reach it under the
  *     cache's lock, and only to put something into its mailbox.
- * worker-K2  A run is in the cache's table from its first task until it is taken out, and whoever takes it out tells it
- *     to end. So code that finds it in the table may post to it.
- * worker-K3  What the fibers of a workflow do depends on the events that were applied, in their order, and on nothing
- *     else.
+ * worker-K2  A run is in the cache's table from its first task until it is taken out. Code that takes it out tells it to
+ *     end. So code that finds it in the table may post to it.
+ * worker-K3  The behaviour of a workflow's fibers depends on the events that were applied, in their order, and on
+ *     nothing else.
  * worker-K4  Work that hf_worker_run leaves behind, because it does not end, keeps the worker and all of its memory. It
  *     may not call the service any more, which may be closed by then: all calls go through `guard`, which refuses them
  *     from then on. */
@@ -51,12 +51,12 @@ typedef struct hf_wf_cache {
     hf_list buckets[HF_WF_BUCKETS]; /* hf_wf.bucket, by the hash of the run id */
     hf_list lru;                    /* hf_wf.lru, least recently used first */
     size_t count;
-    size_t bytes;   /* what the runs said they use */
+    size_t bytes;   /* sum of the memory that the runs have reported */
     bool is_closed; /* stopping: runs end after their step */
 } hf_wf_cache;
 
 struct hf_worker {
-    hf_service *service; /* the guard's: everything asks this */
+    hf_service *service; /* the guard's: all calls go here */
     hf_guard guard;      /* worker-K4 */
     hf_service
         *given; /* the service that hf_worker_new was given; it counts its workers and has a list of its witnesses */
@@ -64,11 +64,11 @@ struct hf_worker {
     bool owns_runtime;
     hf_allocator memory;
     hf_arenas arenas; /* for tasks and steps */
-    hf_arena names;   /* what follows, and the entries */
+    hf_arena names;   /* memory of the texts that follow, and of the entries */
     hf_str queue;
     hf_str namespace_;
     hf_str identity;
-    hf_str sticky_queue; /* where the steps of cached runs come by; empty without a cache */
+    hf_str sticky_queue; /* queue of the tasks of cached runs; empty without a cache */
     hf_list workflows;
     hf_list activities;
     hf_worker_options options; /* with the defaults filled in */
@@ -84,12 +84,12 @@ struct hf_worker {
     hf_chan *ended;                      /* while it stops: one of the two below has gone down */
     atomic_int runs_count;               /* drivers that have not ended */
     atomic_int jobs_count;               /* activities that have not ended */
-    hf_chan *hush;                       /* closed: answers are not given again any more */
+    hf_chan *hush;                       /* closed: answers that were refused are no longer sent again */
     hf_spin busy_lock;                   /* of the next four */
     hf_list busy;                        /* activities that have not ended, for reports */
     int unsaid_count;                    /* answers of activities that were given up while it stopped */
-    hf_status unsaid_status;             /* why the service did not take the last one that it could not take ... */
-    char unsaid_why[HF_MESSAGE_LEN_MAX]; /* ... as a sentence */
+    hf_status unsaid_status;             /* status with which the service refused the last such answer ... */
+    char unsaid_why[HF_MESSAGE_LEN_MAX]; /* ... and its message */
 
     /* keeper.c */
     hf_thread *keeper;
@@ -107,11 +107,11 @@ struct hf_worker {
     atomic_bool has_given_up;      /* that was logged */
     _Atomic(int64_t) quiet_ns;     /* mono: until then failing polls are not logged again */
     hf_status result;              /* what hf_worker_run returns */
-    char why[HF_MESSAGE_LEN_MAX];  /* its sentence */
-    char left[HF_MESSAGE_LEN_MAX]; /* and the one of a worker that was left behind */
+    char why[HF_MESSAGE_LEN_MAX];  /* its message */
+    char left[HF_MESSAGE_LEN_MAX]; /* the message if work was left behind */
 };
 
-/* keeper.c: an event of its life. Returns the actions (life.h), which are then the caller's to do. */
+/* keeper.c: reports an event of the worker's life. Returns the actions (life.h) that the caller must do. */
 unsigned hf_worker_tell(hf_worker *worker, hf_life_event event);
 static inline hf_life_state hf_worker_life(const hf_worker *worker)
 {
@@ -138,7 +138,7 @@ static inline void hf_worker_call_init(hf_worker *worker, hf_call *call, hf_meth
     call->run_ahead = true;
 }
 
-/* verbs.c: what a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
+/* verbs.c: the payloads that a workflow's fibers own, if the caller is one of them; NULL elsewhere. */
 hf_payload_bag *hf_wf_self_payloads(void);
 
 /* ---- poller.c, activity.c ---------------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ hf_status hf_poll_activities(void *seat);
 typedef struct hf_activity_counts {
     int running;
     int answering;
-    int unsaid; /* those that have ended while the worker stopped, and whose result the service did not take */
+    int unsaid; /* ended while the worker stopped, and the service did not take the result */
 } hf_activity_counts;
 hf_activity_counts hf_activity_count(hf_worker *worker);
 /* Logs each activity whose function still runs, by name. */
@@ -170,11 +170,11 @@ void hf_activity_see_zombies(hf_worker *worker);
 hf_status hf_activity_begin(hf_op *op, hf_worker *worker, hf_arena *arena,
                             hf_pb_poll_activity_task_queue_response *task);
 
-/* ---- A workflow task: what a poll brought ------------------------------------------------------------------------ */
+/* ---- A workflow task that a poll brought ------------------------------------------------------------------------- */
 
 typedef struct hf_wtask {
     hf_node node;   /* in a run's mailbox */
-    hf_arena arena; /* everything about it, `task` too; goes with it */
+    hf_arena arena; /* memory of everything about the task, `task` included; freed with it */
     const hf_pb_poll_workflow_task_queue_response *task;
 } hf_wtask;
 
@@ -186,7 +186,7 @@ void hf_wtask_free(hf_worker *worker, hf_wtask *task);
 void hf_wf_cache_init(hf_wf_cache *cache);
 /* Gives the task to its run, and makes the run if it is not in the cache. Takes `task`. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task);
-/* A step of a run that does not yield: enough to answer for it. In the arena it was asked for with. */
+/* A step of a run that does not yield, with all that is needed to answer it. In the arena of hf_wf_cache_give_up. */
 typedef struct hf_stuck_step {
     hf_str id;
     hf_str run_id;

@@ -194,6 +194,9 @@ static void give_token(const fuzz_drive *drive, hf_method method, void *request)
     case HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED:
         put_token(&((hf_pb_respond_workflow_task_failed_request *)request)->task_token, drive->workflow_token);
         break;
+    case HF_METHOD_RESPOND_QUERY_TASK_COMPLETED:
+        put_token(&((hf_pb_respond_query_task_completed_request *)request)->task_token, drive->workflow_token);
+        break;
     case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED:
         put_token(&((hf_pb_respond_activity_task_completed_request *)request)->task_token, drive->activity_token);
         break;

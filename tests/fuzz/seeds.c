@@ -550,6 +550,32 @@ static void take_texts(void)
     }
 }
 
+/* Those of `zone` are files of tests/fixtures/zoneinfo. */
+static void take_crons(void)
+{
+    static const char *const TEXTS[] = {
+        "*/15 0-3,23 * * MON-FRI",
+        "30 2 29 feb ?",
+        "0 0 31 2 *",
+        "5/7 1 1,15 */2 sun",
+        "CRON_TZ=Europe/Berlin 0 9 * * 1",
+        "TZ= @weekly",
+        "@yearly",
+        "@every 1h30m0.5s",
+        "@every 250\xc2\xb5s",
+    };
+    static const int64_t TIMES[] = {INT64_C(1774747800000000001), -1, INT64_C(4000000000000000000)};
+    for (size_t i = 0; i < HF_COUNT_OF(TEXTS); i++) {
+        char bytes[128];
+        char name[16];
+        size_t len = strlen(TEXTS[i]);
+        memcpy(bytes, &TIMES[i % HF_COUNT_OF(TIMES)], sizeof TIMES[0]);
+        memcpy(bytes + sizeof TIMES[0], TEXTS[i], len);
+        (void)snprintf(name, sizeof name, "%zu", i);
+        write_file("cron", name, bytes, sizeof TIMES[0] + len);
+    }
+}
+
 static int fixture_count;
 static char **fixtures;
 
@@ -566,6 +592,7 @@ static void make(void **state)
     take_tokens();
     take_talks();
     take_texts();
+    take_crons();
 }
 
 int main(int argc, char **argv)

@@ -6,8 +6,8 @@
 #include "fuzz/drive.h"
 #include "fuzz/mutate.h"
 
-#include "inspect/check.h"
 #include "engine/list.h"
+#include "inspect/check.h"
 #include "inspect/look.h"
 
 enum { RUNS_MAX = 64, LISTS_MAX = 8 };

@@ -37,27 +37,27 @@ says "holdfast db check"
 run 2
 run 2 db
 run 2 db check
-says $'a word is missing:\n  holdfast db check FILE'
+says $'an argument is missing:\n  holdfast db check FILE'
 [[ $out != *"db backup"* ]] || fail "only the line of the command was asked for: $out"
 run 2 db check a b
 run 2 db check --shallow a
-says "there is no option --shallow here"
+says "this command has no option --shallow"
 run 2 db export a --json
-says "there is no option --json here"
+says "this command has no option --json"
 says "histories as JSON"
 run 2 db export a --run
 says "--run needs a value"
 run 2 dance
-says "there is no command 'dance', only:"
+says "there is no command 'dance'; the commands are:"
 says "holdfast show"
 run 2 db frob x
-says "there is no command 'db frob', only:"
+says "there is no command 'db frob'; the commands are:"
 says "holdfast db backup"
 [[ $out != *"holdfast show"* && $out != *"durable workflows"* ]] || fail "only the commands of db were asked for: $out"
 run 2 db
-says "db needs one more word:"
+says "db needs a subcommand:"
 run 2 $'\x1b[2Jdance'
-says "there is no command '?[2Jdance', only:"
+says "there is no command '?[2Jdance'; the commands are:"
 
 run 3 db check missing.db
 says "there is no database missing.db"
@@ -75,7 +75,7 @@ says "sound. 53 runs (42 open)"
 run 0 db check --json rest.db
 says '"sound":true'
 run 0 db stats rest.db
-says "open nowhere"
+says "not open in any program"
 run 0 db stats --json rest.db
 says '"rows":{"meta":1,'
 run 0 show rest.db retry-1 --namespace ns
@@ -84,7 +84,7 @@ says "the last one failed: Busy"
 run 0 show rest.db backlog-1 --namespace ns # whom and what a run waits for has a name
 says "a worker that polls the task queue later and has the workflow type"
 run 0 show rest.db attempts --namespace ns
-says "a workflow task that succeeds, tried again and again; why the last did not: event 4"
+says "a workflow task that succeeds: it is retried; event 4 tells why the last one failed"
 run 0 show rest.db signal-1 --namespace ns
 says $'waits for\n  a signal; its code knows which, and no program has it in memory'
 run 0 show rest.db busy --namespace ns
@@ -112,9 +112,9 @@ says '"lastEventTime":"'
 run 2 show rest.db timer-1 --full --json
 says "--json cuts nothing"
 run 2 show rest.db --full
-says "--full is for one RUN"
+says "--full needs a RUN"
 run 2 show rest.db timer-1 --all
-says "either a RUN or --all"
+says "give either a RUN or --all"
 run 2 show
 run 3 show missing.db
 run 1 show rest.db timer-1

@@ -1,6 +1,7 @@
 /* Recorded histories (see workflows.h) are played by this version: it must do what the version did that recorded them, up to their
  * end, and may go on in its own way from there. */
 #include "replay/workflows.h"
+#include "support/fake_service.h"
 #include "unit/worker/play.h"
 
 #include "base/base.h"
@@ -51,6 +52,15 @@ static const recording *current;
 static size_t events_max; /* how much of it; 0 = all */
 static size_t events_seen;
 
+static hf_service *fake; /* of the play: its engine is to continue a run that it has not begun */
+
+static hf_status open_fake(hf_service **ret_service)
+{
+    HF_TRY(fake_open(&fake));
+    *ret_service = fake;
+    return HF_OK;
+}
+
 static hf_status add_all(hf_worker *worker)
 {
     HF_TRY(hf_worker_add_workflow(worker, "spans", replay_spans));
@@ -77,7 +87,7 @@ static hf_status go_on(play *p)
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
     size_t len = 0;
     char *text = read_file(current->file, &len);
-    events_seen = fake_put_history(p->fake, "w", "orders", hf_str_of_len(text, len), events_max);
+    events_seen = fake_put_history(fake, "w", "orders", hf_str_of_len(text, len), events_max);
     free(text);
     HF_TRY(hf_execution_new(p->service, "w", &execution));
     HF_TRY(hf_signal(execution, "go", hf_payload_none()));
@@ -90,7 +100,7 @@ static hf_status go_on_whatever_comes(play *p)
 {
     HF_TRY(go_on(p));
     HF_CHECK(events_seen == events_max);
-    HF_CHECK_SAY(strstr(fake_log(p->fake), "FAILED") == NULL, "after event %zu: %s", events_max, fake_log(p->fake));
+    HF_CHECK_SAY(strstr(tap_log(p->tap), "FAILED") == NULL, "after event %zu: %s", events_max, tap_log(p->tap));
     p->len = 0;
     play_note(p, "it ended");
     return HF_OK;
@@ -106,7 +116,7 @@ static void recorded_histories_replay(void **state)
         for (int cached = 0; cached < 2; cached++) {
             play_on((play_options){.add = add_all,
                                    .body = go_on,
-                                   .fake = {.auto_timers = true},
+                                   .open = open_fake,
                                    .worker = {.cached_max = cached == 0 ? HF_OFF : 0},
                                    .result = current->result,
                                    .log = current->log});
@@ -132,7 +142,7 @@ static void every_part_of_a_recorded_history_can_be_gone_on_with(void **state)
             if (is_next_step) {
                 play_on((play_options){.add = add_all,
                                        .body = go_on_whatever_comes,
-                                       .fake = {.auto_timers = true},
+                                       .open = open_fake,
                                        .worker = {.cached_max = HF_OFF},
                                        .result = "it ended"});
             }

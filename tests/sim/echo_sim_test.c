@@ -1,5 +1,5 @@
 /* The echo server of the examples, unmodified, on a network that delays, splits, fills up,
- * refuses and resets. Whatever it does: an echo that arrives is right, and the server ends with
+ * refuses and resets. In all cases an echo that arrives is right, and the server ends with
  * everything closed. */
 #include "sim/example.h"
 
@@ -9,8 +9,8 @@
 
 enum { SEEDS = 1000, TALKERS = 4, TALK_LEN = 40 };
 
-/* Every other seed has a network that loses nothing: slow, in pieces, but everybody must be
- * served. */
+/* Every other seed has a network that loses nothing: it is slow and splits messages, but every client
+ * must be served. */
 static bool is_harsh(uint64_t seed)
 {
     return seed % 2 == 0;
@@ -99,20 +99,20 @@ static void every_client_that_was_not_cut_off_is_served(void **state)
 typedef struct stage {
     hf_env *env;
     int64_t signal_after_us;
-    hf_status ended; /* what the server returned */
+    hf_status ended; /* status that the server returned */
     bool has_ended;
 } stage;
 
 static const char ADDRESS[] = "tcp:127.0.0.1:7007";
 
-/* Talks until it is cut off; what comes back must be what was said, in order. */
+/* Talks until it is cut off; the echoes must be the bytes that were sent, in order. */
 static hf_status talk(void *arg)
 {
     stage *st = arg;
     while (!st->has_ended) {
         HF_AUTO(hf_conn_close) hf_conn *conn = NULL;
         if (hf_conn_open(ADDRESS, &conn) != HF_OK) {
-            HF_TRY(hf_sleep(hf_microseconds(300))); /* not there yet, or not any more */
+            HF_TRY(hf_sleep(hf_microseconds(300))); /* the server does not listen yet, or no longer */
             continue;
         }
         char text[TALK_LEN];
@@ -141,7 +141,8 @@ static hf_status send_signal(void *arg)
 {
     stage *st = arg;
     HF_TRY(hf_sleep(hf_microseconds(st->signal_after_us)));
-    while (!st->has_ended && hf_sim_raise(st->env, SIGTERM) == HF_ERR_NOT_FOUND) { /* not there yet */
+    while (!st->has_ended &&
+           hf_sim_raise(st->env, SIGTERM) == HF_ERR_NOT_FOUND) { /* the server has not opened the signal yet */
         HF_TRY(hf_sleep(hf_microseconds(100)));
     }
     return HF_OK;
@@ -164,7 +165,7 @@ static uint64_t signal_once(uint64_t seed)
     hf_runtime_options options;
     hf_env *env = begin(seed, &options);
     uint64_t hash = 0;
-    /* Some round trips into the talk, or before it has begun. */
+    /* The signal comes after some round trips, or before the first one. */
     stage st = {.env = env, .signal_after_us = latency_us(seed) * (int64_t)(seed % 31), .ended = HF_ERR_FAILED};
     example_forget();
     hf_status status = hf_run_with(play, &st, &options);

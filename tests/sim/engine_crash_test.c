@@ -6,7 +6,7 @@
 
 #include <time.h>
 
-/* A build with seeded bugs looks at disks whose syncs fail, and at fewer of them. */
+/* A build with seeded bugs tests only disks whose syncs fail, and fewer of them. */
 #if defined(HF_CANARIES) && HF_CANARIES
 #define IS_CANARY true
 #else
@@ -31,7 +31,7 @@ static void one_world_with_failing_syncs(uint64_t seed)
     }
 }
 
-/* Of the processor, so far. */
+/* Processor time so far. */
 static double seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;

@@ -1,12 +1,12 @@
-/* The engine in a world made of chance (sim/engine/sim.h): no acknowledged operation is lost, none happens twice, every run
- * comes to its end, whatever dies meanwhile. `./dev sim` runs longer campaigns. */
+/* The engine in a random world (sim/engine/sim.h): no acknowledged operation is lost, none happens twice, and every run
+ * comes to its end, whatever crashes meanwhile. `./dev sim` runs longer campaigns. */
 #include "support/support.h"
 
 #include "sim/engine/sim.h"
 
 enum { SEEDS = 20000, SEEDS_SQLITE = 300, SEEDS_FOR_ALL = 4000 };
 
-/* A build with seeded bugs looks for violations, and that as soon as possible. */
+/* A build with seeded bugs should find violations as soon as possible. */
 #if defined(HF_CANARIES) && HF_CANARIES
 #define IS_CANARY true
 #else
@@ -53,7 +53,8 @@ static void on_both(uint64_t seed)
     }
 }
 
-/* The power went twice soon after the file was made; the second time the journal that had made it was back. */
+/* The power went twice soon after the file was made; the second time the rollback journal of its creation was there
+ * again. */
 static void a_rollback_journal_that_is_gone_stays_gone(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* To include an example's source, unmodified, into a test: its main gets another name, and what
- * it prints is kept. */
+/* To include an example's source, unmodified, into a test: its main gets another name, and its
+ * output is kept. */
 #ifndef HF_TESTS_SIM_EXAMPLE_H
 #define HF_TESTS_SIM_EXAMPLE_H
 
@@ -14,7 +14,7 @@
 
 int example_main(int argc, char **argv);
 
-/* What the example printed since the last forget(). */
+/* Output of the example since the last forget(). */
 static char example_said[8192];
 static size_t example_said_len;
 

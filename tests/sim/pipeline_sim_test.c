@@ -1,5 +1,5 @@
 /* The pipeline of the examples, unmodified, on a disk that gives short reads, fails, fills up
- * and loses power. Whatever it does: success means that the output is complete, right and safe,
+ * and loses power. In all cases success means that the output is complete, right and safe,
  * and a run after a restart succeeds. */
 #include "sim/example.h"
 
@@ -106,7 +106,7 @@ static uint64_t once(uint64_t seed)
     int threads = 1 + (int)hf_rng_below(&rng, 4);
     hf_env *env = hf_sim_begin_with(seed, options_of(seed, &rng, &t));
     HF_CHECK(hf_sim_file_put(env, "in", t.input, t.input_len) == HF_OK);
-    if (seed % 3 == 0) { /* left over by somebody else: must not shine through */
+    if (seed % 3 == 0) { /* an old file is there: its bytes must not remain */
         HF_CHECK(hf_sim_file_put(env, "out", "old", 3) == HF_OK);
     }
 

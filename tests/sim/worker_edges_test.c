@@ -1,5 +1,5 @@
-/* Workflows and activities at the edges of what the headers allow, on the real worker and engine: each scene is one workflow,
- * played with workflows kept in memory and evicted at every await. */
+/* Workflows and activities at the limits of what the headers allow, on the real worker and engine: each scene is one
+ * workflow, played with workflows kept in memory and evicted at every await. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -12,9 +12,9 @@ typedef struct scene {
     hf_function workflow;
     hf_function activity; /* "act" */
     bool on_fiber;
-    hf_status (*client)(void); /* beside it; NULL = nothing */
+    hf_status (*client)(void); /* runs beside the workflow; NULL = nothing */
     hf_status status;          /* of hf_result */
-    const char *result;        /* or the beginning of its sentence */
+    const char *result;        /* or the beginning of its error message */
 } scene;
 
 typedef struct play {
@@ -27,7 +27,7 @@ static hf_status work(void *arg)
     return hf_worker_run(arg);
 }
 
-/* Metrics go by names in the program, not by ids: of these there is no end. */
+/* Metrics have names of the program, not ids of workflows, because the number of ids is unlimited. */
 static hf_status check_metrics(const char *id)
 {
     char *text = NULL;
@@ -163,7 +163,7 @@ static void a_scope_left_open_is_closed_before_the_run_is(void **state)
     play_scene((scene){leave_open_and_fail, nap, true, NULL, HF_ERR_FAILED, "its own sentence"});
 }
 
-/* A child that does not care about its cancel, and tells that it is alive. */
+/* A child that ignores its cancel, and heartbeats. */
 static hf_status beat_on(void *arg)
 {
     (void)arg;
@@ -421,8 +421,8 @@ static hf_status ask_nobody(void *arg)
     return hf_activity_run("act", hf_payload_none(), NULL, .start_to_close = hf_hours(9), .task_queue = "nobody");
 }
 
-/* It has as many activities as it may have. When it is evicted it insists on one more: that it is evicted comes first, and is
- * what counts. The bound ends what would go on for ever. */
+/* It has as many activities as it may have. When it is evicted, it asks for one more: the call must report the
+ * eviction, not the limit. The bound ends a loop that would otherwise go on for ever. */
 static hf_status ask_for_too_many(hf_payload in, hf_payload *ret_out)
 {
     (void)in;

@@ -1,5 +1,6 @@
-/* Activities that do not end, on the real worker and engine and on virtual time: every figure of the watchdog is exact here.
- * They hang in a call that knows nothing of cancels and returns when its thread is signalled, as read(2) does with EINTR. */
+/* Activities that do not end, on the real worker and engine and on virtual time: all times of the watchdog are exact
+ * here. They hang in a call that ignores cancels and returns when its thread is signalled, as read(2) does with
+ * EINTR. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -36,7 +37,7 @@ static hung *hung_of(hf_payload in)
     return &hungs[strtol(in.data, NULL, 10) % HUNGS_MAX];
 }
 
-/* Waits until it is released, and hears of nothing else. Wake-ups for nothing come at the time of the last one. */
+/* Waits until it is released, and ignores everything else. Spurious wake-ups come at the time of the last one. */
 static void sit(hung *h)
 {
     int64_t last = hf_now(NULL).ns;
@@ -122,7 +123,7 @@ static void on_fatal(void *state, const char *message, int exit_code)
     fatal_ns = env->ops->now(env).ns;
 }
 
-/* Lines that begin so. */
+/* Number of lines that begin with `text`. */
 static int count_lines(const char *text)
 {
     int count = 0;
@@ -178,7 +179,7 @@ static hf_status play(void *arg)
     HF_TRY(hf_worker_stop(worker));
     HF_TRY(hf_join(scope));
     HF_TRY(hf_worker_free(worker));
-    HF_TRY(hf_sleep(hf_seconds(1))); /* what was left behind ends, too */
+    HF_TRY(hf_sleep(hf_seconds(1))); /* work that was left behind ends, too */
     return status;
 }
 
@@ -493,7 +494,7 @@ static hf_status leave(void *arg)
         HF_TRY(hf_join(scope));
         HF_TRY(hf_worker_free(now_playing.worker));
     }
-    /* The worker is freed, the service closed: a zombie that ends now finds neither, and what it uses was left to it. */
+    /* The worker is freed, the service closed: a zombie that ends now uses neither, only memory that was kept for it. */
     HF_CHECK(count_lines("activity_left_behind activity=hang ") == 2 && stats().zombies == 2);
     HF_TRY(hf_sleep(hf_minutes(5)));
     release(0);

@@ -1,6 +1,6 @@
-/* What happened while nobody served a workflow comes to it in one step, on the real worker and engine: an end and a cancel, a
- * signal and the timer that bounded its wait. Whatever the code then gives up has ended already, and the service must not be
- * asked to cancel it: it would refuse the step, again and again. */
+/* Events that came while no worker served a workflow reach it in one step, on the real worker and engine: an end and a
+ * cancel, a signal and the timer that bounded its wait. A timer or activity that the code then gives up has ended
+ * already, and the service must not be asked to cancel it: it would refuse the step, again and again. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -32,7 +32,7 @@ static hf_status run_answer(void)
     return hf_activity_run("answer", hf_payload_none(), NULL, .task_queue = "other", .start_to_close = hf_hours(1));
 }
 
-/* One more step, which shows that the last one was taken. */
+/* One more step, which shows that the last one was accepted. */
 static hf_status report(hf_payload *ret_out, hf_status status)
 {
     HF_TRY(hf_sleep(hf_seconds(1)));
@@ -173,7 +173,7 @@ static hf_status meanwhile(play *p, hf_execution *execution)
     return p->scene->meanwhile(execution);
 }
 
-/* As long as the helper needs, and longer. */
+/* Waits for longer than the helper needs. */
 static hf_status late(play *p, hf_execution *execution)
 {
     (void)p;

@@ -21,7 +21,7 @@ typedef struct play {
     long result;
 } play;
 
-/* As many letters as fit, the first one says which call it was. */
+/* As many letters as fit; the first one tells which call it was. */
 static hf_status blob(hf_payload in, hf_payload *ret_out)
 {
     char *text = malloc(BLOB_LEN + 1);
@@ -36,7 +36,7 @@ static hf_status blob(hf_payload in, hf_payload *ret_out)
     return status;
 }
 
-/* How many blobs were as they should be. */
+/* Returns how many blobs were right. */
 static hf_status collect(hf_payload in, hf_payload *ret_out)
 {
     (void)in;

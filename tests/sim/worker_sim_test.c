@@ -1,7 +1,7 @@
-/* The C worker and the real engine, together in a simulation: random workflow programs (activities that fail and are tried
- * again, durable sleeps, signals, scopes with children) run once with workflows kept in memory and once with each of them
- * evicted at every await, so that every step is a replay from its first event. The results must be equal, and equal to what
- * the program says. */
+/* The C worker and the real engine, together in a simulation: random workflow programs (activities that fail and are
+ * tried again, durable sleeps, signals, scopes with children) run once with workflows kept in memory and once with each
+ * of them evicted at every await, so that every step is a replay from its first event. The results must be equal, and
+ * equal to those of the same program as a plain function. */
 #include "support/support.h"
 
 #include "base/rng.h"

@@ -1,10 +1,12 @@
-/* Random workflow programs in which everything races (support/storm.h), on the real worker and engine; while workers come and go,
- * so that much of it reaches the code in one step, clients signal and cancel, and the process is killed.
+/* Random workflow programs in which everything races (support/storm.h), on the real worker and engine. Meanwhile
+ * workers come and go, so that many events reach the code in one step, clients signal and cancel, and the process is
+ * killed.
  *
- * How a program ends is not known beforehand. What is: if a replay is told anything else than the run was at first, it does
- * something else and the worker fails the task. The last signal comes when all workers that ever saw the program are gone, so the
- * last step is a replay of all that happened. Every program ends; no workflow task has failed on the way but for an end that came
- * together with news (UnhandledCommand); every signal that was taken is in the history once. */
+ * How a program ends is not known beforehand. But if a replay gets any other result than the first run, it makes other
+ * commands, and the worker fails the task. The last signal comes when all workers that ever saw the program are gone,
+ * so the last step is a replay of everything. The test checks: every program ends; no workflow task has failed, except
+ * for a closing command that came together with new events (UnhandledCommand); every acknowledged signal is in the
+ * history once. */
 #include "support/storm.h"
 #include "support/support.h"
 
@@ -27,16 +29,16 @@ typedef struct play {
     int cached_max;
     int crashes; /* still to come */
     hf_service *service;
-    hf_sem *door;  /* whoever uses the service has a permit */
-    bool is_ghost; /* the process of the service has been killed, and this is what it would have done had it lived */
-    int era;       /* how many have been */
+    hf_sem *door;  /* a user of the service holds a permit */
+    bool is_ghost; /* the process of the service counts as killed: what it still does is ignored */
+    int era;       /* number of kills so far */
 } play;
 
 typedef struct life {
     play *p;
     const char *queue;
-    hf_span before; /* it begins */
-    hf_span span;   /* and works so long; unlimited = until canceled */
+    hf_span before; /* delay before it begins */
+    hf_span span;   /* how long it works; unlimited = until canceled */
 } life;
 
 static hf_status work(void *arg)
@@ -77,8 +79,8 @@ typedef struct client {
     play *p;
     size_t index;
     hf_execution *execution;
-    bool is_taken[SIGNALS_MAX]; /* the service has said so */
-    int found[SIGNALS_MAX];     /* in the history */
+    bool is_taken[SIGNALS_MAX]; /* the service has acknowledged it */
+    int found[SIGNALS_MAX];     /* how often it is in the history */
 } client;
 
 static hf_status begin_run(client *c)
@@ -99,7 +101,7 @@ static hf_status send_signal(client *c, int number)
     return HF_OK;
 }
 
-/* Until a service that lives has taken it: who asks one that is killed meanwhile does not know, and asks again. */
+/* Repeats the call until a service that was not killed meanwhile has taken it: otherwise the result is unknown. */
 static hf_status disturb_once(client *c, int number, bool cancels)
 {
     bool is_sure = false;
@@ -152,7 +154,7 @@ static void judge_event(client *c, const hf_pb_history_event *event)
     totals.canceled += event->event_type == HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED;
 }
 
-/* A page of what the history says; the token of the next, or empty. */
+/* Checks a page of the history; `*token` becomes that of the next page, or empty. */
 static hf_status judge_page(client *c, hf_arena *arena, hf_str *token)
 {
     hf_op op;
@@ -229,7 +231,7 @@ static void forget_files(const play *p)
     (void)remove(name);
 }
 
-/* Of a file that may be missing. */
+/* Copies a file that may be missing. */
 static void copy_file(const char *from, const char *to)
 {
     static char bytes[1 << 16];
@@ -245,8 +247,8 @@ static void copy_file(const char *from, const char *to)
     }
 }
 
-/* The process is killed: its files are as they are now, and nobody else runs while they are copied. What goes on behind that is a
- * ghost, whom nobody believes. */
+/* "Kills" the process: its files are copied as they are now, and nothing else runs meanwhile. The rest of the old
+ * process goes on as a ghost, whose results are ignored. */
 static void kill_process(play *p)
 {
     static const char *const SUFFIXES[] = {"", "-wal"};
@@ -262,7 +264,7 @@ static void kill_process(play *p)
     }
 }
 
-/* And started again, when the ghost has gone. */
+/* Starts the process again from the copied files, when the ghost has ended. */
 static hf_status start_again(play *p, client *clients)
 {
     HF_TRY(hf_sem_acquire(p->door, RUNS));
@@ -302,7 +304,7 @@ static hf_status short_era(play *p, hf_rng *rng)
         HF_TRY(hf_fork(scope, live, &lives[i]));
     }
     HF_TRY(hf_sleep(hf_milliseconds((int64_t)hf_rng_below(rng, 40) * TICK_MS)));
-    for (uint64_t i = hf_rng_below(rng, 100); i > 0; i--) { /* in the midst of what happens at that moment */
+    for (uint64_t i = hf_rng_below(rng, 100); i > 0; i--) { /* so that the kill comes in the middle of other work */
         HF_TRY(hf_yield());
     }
     kill_process(p);
@@ -311,7 +313,7 @@ static hf_status short_era(play *p, hf_rng *rng)
     return HF_OK;
 }
 
-/* Those who come and go have some time, one stays until everything has happened, and the last one has seen nothing of it. */
+/* Some workers come and go, one stays until everything has happened, and the last one has seen nothing of it. */
 static hf_status last_era(play *p, hf_rng *rng, client *clients, hf_scope *disturbers)
 {
     life lives[LIVES + 1];

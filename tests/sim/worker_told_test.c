@@ -1,5 +1,6 @@
-/* How an activity learns that it is to end, and why: on the real worker and engine, on virtual time. It blocks in a call that
- * returns when its thread is signalled (.on_fiber: it waits in a verb of the library), so whatever ends it must interrupt it. */
+/* How an activity learns that it must end, and why: on the real worker and engine, on virtual time. It blocks in a
+ * call that returns when its thread is signalled (.on_fiber: it waits in a verb of the library), so it must be
+ * interrupted. */
 #include "support/support.h"
 
 #include "base/base.h"
@@ -12,10 +13,10 @@
 static const int64_t SECOND = INT64_C(1000000000);
 
 typedef struct scene {
-    hf_activity_options options; /* of the activity */
-    int beat_at;                 /* it heartbeats after so many seconds; 0 = never, 1 = every second */
+    hf_activity_options options;                    /* of the activity */
+    int beat_at;                                    /* seconds after which it heartbeats; 0 = never, 1 = every second */
     hf_status (*then)(hf_execution *, hf_worker *); /* by the client; NULL = nothing */
-    int told_at;                                    /* it is told after so many seconds, and less than another one */
+    int told_at;                                    /* seconds after which it is told, rounded down */
     hf_cause cause;
     const char *reason;
 } scene;
@@ -25,7 +26,7 @@ static hf_env *env;
 static bool on_fiber;
 static int told_count;
 
-/* For a while, or until something tells it to end. */
+/* Waits for a while, or until something tells it to end. */
 static hf_status sit(int64_t seconds)
 {
     int64_t until = hf_now(NULL).ns + seconds * SECOND;
@@ -137,7 +138,7 @@ static hf_status stop(hf_execution *execution, hf_worker *worker)
     return hf_worker_stop(worker);
 }
 
-/* The service knows of these as well; nobody else needs to tell. */
+/* The worker knows these timeouts itself; no heartbeat is needed to learn of them. */
 static void T13_an_attempt_whose_time_is_over_is_told_which(void **state)
 {
     (void)state;

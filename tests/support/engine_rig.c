@@ -1,5 +1,5 @@
-/* The driver: what loop.c does with threads, here step by step. The store answers at once, but never inside the call that
- * asked: the core may be in the middle of a step. */
+/* The driver of the core: does step by step what loop.c does with threads. The store answers at once, but never inside
+ * the call that asked: the core may be in the middle of a step. */
 #include "support/engine_rig.h"
 
 #include "store/mem.h"
@@ -188,7 +188,7 @@ static void end_core(hf_rig *rig)
     rig->read_count = 0;
     hf_core_free(rig->core);
     rig->core = NULL;
-    for (size_t i = 0; i < HF_RIG_SLOTS; i++) { /* who waited waits no longer */
+    for (size_t i = 0; i < HF_RIG_SLOTS; i++) { /* calls that waited were answered */
         hf_rig_call *slot = &rig->slots[i];
         if (slot->used && slot->call.status != HF_OK) {
             slot->used = false;
@@ -275,7 +275,7 @@ void hf_rig_send(hf_rig *rig, hf_rig_call *slot, hf_method method, const void *r
     if (!rig->hold) {
         (void)hf_rig_settle(rig);
     } else {
-        hf_core_release(rig->core); /* what need not wait for a commit */
+        hf_core_release(rig->core); /* answers that need not wait for a commit */
     }
 }
 
@@ -312,6 +312,13 @@ bool hf_rig_read(hf_rig *rig)
 
 static bool tick(hf_rig *rig)
 {
+    hf_str zone = {0};
+    if (hf_core_zone_wanted(rig->core, &zone)) {
+        char name[HF_RIG_ZONE_LEN];
+        (void)snprintf(name, sizeof name, "%.*s", HF_STR_ARGS(zone));
+        hf_core_zone(rig->core, hf_str_of(name), rig->zone != NULL ? rig->zone(name) : HF_STR(""), rig->now);
+        return true;
+    }
     hf_clock next = hf_core_next(rig->core);
     if (next.wall > rig->now.wall && next.mono > rig->now.mono) {
         return false;
@@ -338,7 +345,7 @@ bool hf_rig_settle(hf_rig *rig)
         hf_op op;
         hf_op_init(&op);
         uint64_t fail_at = rig->fail_at;
-        rig->fail_at = 0; /* the check is not what is tested */
+        rig->fail_at = 0; /* the check itself is not under test */
         uint64_t allocations = rig->allocations;
         if (hf_core_check(&op, rig->core, rig->store) != HF_OK) {
             fail_msg("%s", op.message);
@@ -373,4 +380,21 @@ const hf_pb_poll_activity_task_queue_response *hf_rig_activity(hf_rig *rig, cons
 uint64_t hf_rig_probe(const hf_rig *rig, hf_probe probe)
 {
     return rig->probes[probe] + (rig->core != NULL ? rig->core->probes[probe] : 0);
+}
+
+bool hf_rig_is_for_later(hf_method method)
+{
+    static const hf_method LATER[] = {
+        HF_METHOD_DESCRIBE_TASK_QUEUE,
+        HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
+        HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE,
+        HF_METHOD_RESET_WORKFLOW_EXECUTION,
+        HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS,
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(LATER); i++) {
+        if (LATER[i] == method) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -1,4 +1,6 @@
-/* The language of the rig: see engine_rig.h. A step is words (engine_words.h) and what is expected of it. */
+/* The language of the rig: see engine_rig.h. A step consists of words (engine_words.h) and an expected result. */
+#include "support/engine_ask.h"
+#include "support/engine_control.h"
 #include "support/engine_rig.h"
 #include "support/engine_words.h"
 
@@ -13,7 +15,7 @@ typedef struct step {
     char text[STEP_LEN_MAX];     /* cut into words */
     char commands[STEP_LEN_MAX]; /* of a completion, cut too */
     hf_words w;
-    const char *expected; /* behind "=>", or NULL */
+    const char *expected; /* the word after "=>", or NULL */
 } step;
 
 static hf_pb_payloads *payloads(hf_arena *arena, const char *text)
@@ -31,23 +33,55 @@ static hf_pb_workflow_execution *execution_of(hf_arena *arena, const hf_words *w
     return execution;
 }
 
+/* Every option and flag of the step is one of these: a word that is not known yet must not be passed over. */
+static void only(const step *s, const char *known)
+{
+    for (size_t i = 1; i < s->w.count; i++) {
+        const char *word = s->w.items[i];
+        size_t len = strcspn(word, "=");
+        const char *at = known;
+        for (; (at = strstr(at, " ")) != NULL; at++) {
+            if (strncmp(at + 1, word, len) == 0 && at[1 + len] == (word[len] == '=' ? '=' : ' ')) {
+                break;
+            }
+        }
+        if (at == NULL && (word[len] == '=' || strcmp(s->w.items[0], "complete") == 0)) {
+            fail_msg("'%s' of '%s' is not known", word, s->w.items[0]);
+        }
+    }
+}
+
+void hf_words_start(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_execution_request *request)
+{
+    request->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", HF_RIG_NS));
+    request->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+    request->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    request->workflow_type->name = HF_STR("type");
+    request->task_queue = hf_words_queue(arena, hf_words_str(w, "queue", HF_RIG_QUEUE));
+    request->request_id = hf_arena_copy(arena, hf_words_str(w, "request", ""));
+    request->workflow_run_timeout = hf_words_span(w, "run");
+    request->workflow_execution_timeout = hf_words_span(w, "exec");
+    request->workflow_task_timeout = hf_words_span(w, "task");
+    request->workflow_id_reuse_policy = hf_words_number(w, "reuse", 0);
+    request->workflow_id_conflict_policy = hf_words_number(w, "conflict", 0);
+    request->input = hf_words_input(arena, w);
+    request->header = hf_words_header(arena, w);
+    request->retry_policy = hf_words_retry(arena, w);
+    request->cron_schedule = hf_words_spaced(arena, w, "cron");
+    request->workflow_start_delay = hf_words_span(w, "delay");
+    request->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
+    request->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
+}
+
 static void do_start(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
-    hf_arena *arena = &slot->request;
-    request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
-    request->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(&s->w, 1)));
-    request->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
-    request->workflow_type->name = HF_STR("type");
-    request->task_queue = hf_words_queue(arena, hf_words_str(&s->w, "queue", HF_RIG_QUEUE));
-    request->request_id = hf_arena_copy(arena, hf_words_str(&s->w, "request", ""));
-    request->workflow_run_timeout = hf_words_span(&s->w, "run");
-    request->workflow_execution_timeout = hf_words_span(&s->w, "exec");
-    request->workflow_task_timeout = hf_words_span(&s->w, "task");
-    request->workflow_id_reuse_policy = hf_words_number(&s->w, "reuse", 0);
-    request->workflow_id_conflict_policy = hf_words_number(&s->w, "conflict", 0);
-    request->input = hf_words_input(arena, &s->w);
+    only(s, " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= cron= memo= attrs= retries= "
+            "initial= factor= longest= never= eager ");
+    hf_words_start(&slot->request, &s->w, request);
+    request->request_eager_execution = hf_words_has(&s->w, "eager");
     hf_rig_send(rig, slot, HF_METHOD_START_WORKFLOW_EXECUTION, request);
+    hf_rig_take_tasks(rig, slot);
 }
 
 static void do_poll(hf_rig *rig, step *s)
@@ -93,9 +127,11 @@ static void do_complete(hf_rig *rig, hf_rig_call *slot, step *s)
     hf_pb_respond_workflow_task_completed_request *request = HF_RIG_REQUEST(slot, respond_workflow_task_completed);
     hf_arena *arena = &slot->request;
     request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
+    only(s, " of= sticky= sticky_for= ns= force return in_process answer= answerfail= discard says= ");
     request->identity = HF_STR("worker");
     request->task_token = token_of(rig, slot, &s->w, "w");
     request->force_create_new_workflow_task = hf_words_has(&s->w, "force");
+    request->return_new_workflow_task = hf_words_has(&s->w, "return");
     if (hf_words_option(&s->w, "sticky") != NULL) {
         request->sticky_attributes = HF_ARENA_NEW(arena, hf_pb_sticky_execution_attributes);
         request->sticky_attributes->worker_task_queue = hf_words_queue(arena, hf_words_str(&s->w, "sticky", ""));
@@ -104,8 +140,14 @@ static void do_complete(hf_rig *rig, hf_rig_call *slot, step *s)
             request->sticky_attributes->schedule_to_start_timeout = hf_pb_duration_of(hf_seconds(10));
         }
     }
+    const char *of = hf_words_option(&s->w, "of");
+    hf_rig_complete_with(slot, &s->w, hf_rig_task(rig, of != NULL ? of : "w"), request, s->commands,
+                         sizeof s->commands);
     request->commands = hf_words_commands(arena, s->commands);
+    request->return_new_workflow_task = hf_words_has(&s->w, "return");
+    slot->call.in_process = hf_words_has(&s->w, "in_process");
     hf_rig_send(rig, slot, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, request);
+    hf_rig_take_tasks(rig, slot);
 }
 
 static void do_fail(hf_rig *rig, hf_rig_call *slot, step *s)
@@ -125,6 +167,10 @@ static void do_activity(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     const char *verb = s->w.items[0];
     hf_arena *arena = &slot->request;
+    if (hf_words_option(&s->w, "by") != NULL) {
+        hf_rig_by_id(rig, slot, &s->w);
+        return;
+    }
     if (strcmp(verb, "acomplete") == 0) {
         hf_pb_respond_activity_task_completed_request *request = HF_RIG_REQUEST(slot, respond_activity_task_completed);
         request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
@@ -156,6 +202,8 @@ static void do_activity(hf_rig *rig, hf_rig_call *slot, step *s)
         if (slot->done && slot->call.status == HF_OK) {
             const hf_pb_record_activity_task_heartbeat_response *response = slot->call.response;
             assert_int_equal(response->cancel_requested, hf_words_has(&s->w, "asked"));
+            assert_true(response->activity_paused || !hf_words_has(&s->w, "paused"));
+            assert_true(response->activity_reset || !hf_words_has(&s->w, "reset"));
         }
     }
 }
@@ -186,11 +234,28 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
         request->reason = HF_STR("enough");
         request->first_execution_run_id = hf_arena_copy(arena, hf_words_str(&s->w, "first", ""));
         hf_rig_send(rig, slot, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, request);
+    } else if (strcmp(verb, "delete") == 0) {
+        hf_pb_delete_workflow_execution_request *request = HF_RIG_REQUEST(slot, delete_workflow_execution);
+        request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
+        request->workflow_execution = execution_of(arena, &s->w);
+        request->holdfast_all_runs = hf_words_has(&s->w, "all");
+        hf_rig_send(rig, slot, HF_METHOD_DELETE_WORKFLOW_EXECUTION, request);
     } else if (strcmp(verb, "unstick") == 0) {
         hf_pb_reset_sticky_task_queue_request *request = HF_RIG_REQUEST(slot, reset_sticky_task_queue);
         request->namespace = HF_STR(HF_RIG_NS);
         request->execution = execution_of(arena, &s->w);
         hf_rig_send(rig, slot, HF_METHOD_RESET_STICKY_TASK_QUEUE, request);
+    } else if (strcmp(verb, "system") == 0) {
+        hf_rig_send(rig, slot, HF_METHOD_GET_SYSTEM_INFO, HF_RIG_REQUEST(slot, get_system_info));
+    } else if (strcmp(verb, "namespace") == 0) {
+        hf_pb_describe_namespace_request *request = HF_RIG_REQUEST(slot, describe_namespace);
+        request->namespace = hf_arena_copy(arena, hf_str_of(hf_words_place(&s->w, 1)));
+        hf_rig_send(rig, slot, HF_METHOD_DESCRIBE_NAMESPACE, request);
+    } else if (strcmp(verb, "describe") == 0) {
+        hf_pb_describe_workflow_execution_request *request = HF_RIG_REQUEST(slot, describe_workflow_execution);
+        request->namespace = HF_STR(HF_RIG_NS);
+        request->execution = execution_of(arena, &s->w);
+        hf_rig_send(rig, slot, HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION, request);
     } else {
         hf_pb_shutdown_worker_request *request = HF_RIG_REQUEST(slot, shutdown_worker);
         request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
@@ -199,7 +264,7 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
     }
 }
 
-/* Steps that are no calls. */
+/* Steps that are not calls. */
 static bool do_other(hf_rig *rig, const step *s)
 {
     const char *verb = s->w.items[0];
@@ -215,6 +280,8 @@ static bool do_other(hf_rig *rig, const step *s)
                            ? hf_rig_task(rig, hf_words_place(&s->w, 1))->task_token
                            : hf_rig_activity(rig, hf_words_place(&s->w, 1))->task_token;
         hf_core_unwanted(rig->core, token, rig->now);
+    } else if (strcmp(verb, "until") == 0 || strcmp(verb, "gone") == 0) {
+        return true; /* all that is due has been done */
     } else if (strcmp(verb, "drop") == 0) {
         hf_core_cancel(rig->core, &hf_rig_slot(rig, hf_words_place(&s->w, 1))->call, rig->now);
     } else {
@@ -228,21 +295,38 @@ static bool do_other(hf_rig *rig, const step *s)
 
 /* ---- Expectations ------------------------------------------------------------------------------------------------ */
 
+/* "says=TEXT": the answer, in short. */
+static bool says_so(const step *s, const hf_rig_call *slot)
+{
+    char text[200];
+    const char *expected = hf_words_option(&s->w, "says");
+    hf_rig_says(slot, text, sizeof text);
+    if (expected != NULL && strcmp(text, expected) != 0) {
+        print_error("it says %s\n", text);
+        return false;
+    }
+    return true;
+}
+
 static hf_status outcome_of_poll(hf_rig *rig, const step *s, const hf_rig_call *slot)
 {
-    const char *expected = s->expected != NULL ? s->expected : "task";
+    bool asks = hf_rig_is_ask(slot->call.method);
+    const char *first = asks ? strcmp(s->w.items[0], "is") == 0 ? "answer" : "parked" : "task";
+    const char *expected = s->expected != NULL ? s->expected : first;
     const char *is = "parked";
     if (slot->done && slot->call.status != HF_OK) {
         return slot->call.status;
     }
-    if (slot->done) {
+    if (slot->done && asks) {
+        is = "answer";
+    } else if (slot->done) {
         bool workflow = slot->call.method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE;
         const hf_pb_poll_workflow_task_queue_response *w = slot->call.response;
         const hf_pb_poll_activity_task_queue_response *a = slot->call.response;
         is = (workflow ? w->task_token.len : a->task_token.len) > 0 ? "task" : "empty";
     }
     if (strcmp(is, expected) == 0) {
-        return HF_OK;
+        return says_so(s, slot) ? HF_OK : HF_ERR_AGAIN;
     }
     if (!rig->may_break) {
         print_error("this poll is %s\n", is);
@@ -273,8 +357,9 @@ static void parse(const char *text, step *ret_step)
         *arrow = '\0';
         ret_step->expected = strtok(arrow + 2, " \n\t");
     }
-    static const char *const COMMANDS[] = {"timer ",  "untimer ", "activity ", "unactivity ", "xsignal ",
-                                           "marker ", "done",     "failed",    "canceled",    "xcancel "};
+    static const char *const COMMANDS[] = {"timer ",  "untimer ", "activity ", "unactivity ", "xsignal ", "marker ",
+                                           "done",    "failed",   "canceled",  "xcancel ",    "accept ",  "respond ",
+                                           "reject ", "continue", "upsert ",   "remember ",   "child "};
     const char *verb = ret_step->text + strspn(ret_step->text, " \n\t");
     if (strncmp(verb, "complete", 8) == 0) { /* the first command begins the list */
         char *first = NULL;
@@ -293,44 +378,84 @@ static void parse(const char *text, step *ret_step)
     hf_words_cut(ret_step->text, &ret_step->w);
 }
 
-static hf_status run_step(hf_rig *rig, step *s)
+/* The slot with the answer; NULL = the step is no call. */
+static hf_rig_call *run_step(hf_rig *rig, step *s)
 {
     const char *verb = s->w.items[0];
     hf_rig_call *slot = hf_rig_slot(rig, NULL);
     if (do_other(rig, s)) {
-        return HF_OK;
+        return NULL;
     }
     if (strcmp(verb, "poll") == 0 || strcmp(verb, "apoll") == 0) {
         do_poll(rig, s);
         const char *as = hf_words_option(&s->w, "as");
-        return outcome_of_poll(rig, s, hf_rig_slot(rig, as != NULL ? as : verb[0] == 'p' ? "w" : "a"));
+        return hf_rig_slot(rig, as != NULL ? as : verb[0] == 'p' ? "w" : "a");
+    }
+    hf_rig_call *asked = hf_rig_ask(rig, &s->w);
+    if (asked != NULL) {
+        return asked;
     }
     if (strcmp(verb, "is") == 0) {
-        return outcome_of_poll(rig, s, hf_rig_slot(rig, hf_words_place(&s->w, 1)));
+        return hf_rig_slot(rig, hf_words_place(&s->w, 1));
     }
     if (strcmp(verb, "start") == 0) {
         do_start(rig, slot, s);
     } else if (strcmp(verb, "complete") == 0) {
         do_complete(rig, slot, s);
+    } else if (strcmp(verb, "qanswer") == 0) {
+        hf_rig_answer_query(rig, slot, &s->w, token_of(rig, slot, &s->w, "w"));
     } else if (strcmp(verb, "fail") == 0) {
         do_fail(rig, slot, s);
     } else if (strcmp(verb, "acomplete") == 0 || strcmp(verb, "afail") == 0 || strcmp(verb, "acancel") == 0 ||
                strcmp(verb, "heartbeat") == 0) {
         do_activity(rig, slot, s);
     } else if (strcmp(verb, "signal") == 0 || strcmp(verb, "cancel") == 0 || strcmp(verb, "terminate") == 0 ||
-               strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0) {
+               strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
+               strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {
         do_client(rig, slot, s);
-    } else {
-        fail_msg("'%s' is no step", verb);
+    } else if (!hf_rig_control(rig, slot, &s->w)) {
+        fail_msg("'%s' is not a step", verb);
+    }
+    return slot;
+}
+
+static hf_status outcome_of(hf_rig *rig, step *s)
+{
+    const hf_rig_call *slot = run_step(rig, s);
+    if (slot == NULL) {
+        return HF_OK;
+    }
+    if (slot != hf_rig_slot(rig, NULL)) {
+        return outcome_of_poll(rig, s, slot);
+    }
+    if (slot->done && slot->call.status == HF_OK && !says_so(s, slot)) {
+        return HF_ERR_AGAIN;
     }
     return slot->done ? slot->call.status : HF_ERR_AGAIN;
+}
+
+hf_rig_call *hf_rig_step(hf_rig *rig, const char *text)
+{
+    step s;
+    parse(text, &s);
+    return s.w.count > 0 ? run_step(rig, &s) : NULL;
 }
 
 hf_status hf_rig_try(hf_rig *rig, const char *text)
 {
     step s;
     parse(text, &s);
-    return s.w.count > 0 ? run_step(rig, &s) : HF_OK;
+    return s.w.count > 0 ? outcome_of(rig, &s) : HF_OK;
+}
+
+static bool is_among(const char *word, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void do_one(hf_rig *rig, const char *text)
@@ -340,11 +465,11 @@ static void do_one(hf_rig *rig, const char *text)
     if (s.w.count == 0) {
         return;
     }
-    hf_status status = run_step(rig, &s);
-    bool poll =
-        strcmp(s.w.items[0], "poll") == 0 || strcmp(s.w.items[0], "apoll") == 0 || strcmp(s.w.items[0], "is") == 0;
-    bool words_of_poll = poll && (s.expected == NULL || strcmp(s.expected, "task") == 0 ||
-                                  strcmp(s.expected, "parked") == 0 || strcmp(s.expected, "empty") == 0);
+    hf_status status = outcome_of(rig, &s);
+    static const char *const WAITING[] = {"poll", "apoll", "is", "query", "update", "updpoll", "updstart"};
+    static const char *const OUTCOMES[] = {"task", "parked", "empty", "answer"};
+    bool poll = is_among(s.w.items[0], WAITING, HF_COUNT_OF(WAITING));
+    bool words_of_poll = poll && (s.expected == NULL || is_among(s.expected, OUTCOMES, HF_COUNT_OF(OUTCOMES)));
     bool good = words_of_poll ? status == HF_OK : is_named(status, s.expected != NULL ? s.expected : "ok");
     if (!good) {
         fail_msg("step '%s': %s: %s", text, hf_status_name(status), hf_rig_slot(rig, NULL)->call.message);

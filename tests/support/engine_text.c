@@ -1,4 +1,4 @@
-/* Histories as text: one line per event, with the attributes that rules are about. */
+/* Histories as text: one line per event, with the attributes that tests check. */
 #include "support/engine_rig.h"
 
 #include "history/history.h"
@@ -163,6 +163,46 @@ static void put_rest(const hf_pb_history_event *event, hf_buf *out)
     case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED: {
         ATTRS(request_cancel_external_workflow_execution_failed);
         hf_buf_putf(out, " %s", brief(&hf_pb_cancel_external_workflow_execution_failed_cause_enum, a->cause));
+        break;
+    }
+    case HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED: {
+        ATTRS(start_child_workflow_execution_initiated);
+        hf_buf_putf(out, " %.*s", HF_STR_ARGS(a->workflow_id));
+        break;
+    }
+    case HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED: {
+        ATTRS(start_child_workflow_execution_failed);
+        hf_buf_putf(out, " initiated=%lld %s", (long long)a->initiated_event_id,
+                    brief(&hf_pb_start_child_workflow_execution_failed_cause_enum, a->cause));
+        break;
+    }
+    case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED: {
+        ATTRS(child_workflow_execution_started);
+        hf_buf_putf(out, " initiated=%lld", (long long)a->initiated_event_id);
+        break;
+    }
+#define CHILD_ENDS(type, stem)                                                             \
+    case type: {                                                                           \
+        ATTRS(stem);                                                                       \
+        hf_buf_putf(out, " initiated=%lld started=%lld", (long long)a->initiated_event_id, \
+                    (long long)a->started_event_id);                                       \
+        break;                                                                             \
+    }
+        CHILD_ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED, child_workflow_execution_completed)
+        CHILD_ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED, child_workflow_execution_failed)
+        CHILD_ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED, child_workflow_execution_canceled)
+        CHILD_ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT, child_workflow_execution_timed_out)
+        CHILD_ENDS(HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED, child_workflow_execution_terminated)
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: {
+        ATTRS(workflow_execution_update_accepted);
+        hf_buf_putf(out, " %.*s of=%lld", HF_STR_ARGS(a->protocol_instance_id),
+                    (long long)a->accepted_request_sequencing_event_id);
+        break;
+    }
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED: {
+        ATTRS(workflow_execution_update_completed);
+        hf_buf_putf(out, " %.*s accepted=%lld", HF_STR_ARGS(a->meta->update_id), (long long)a->accepted_event_id);
+        put_failure(out, a->outcome->value_case == HF_PB_OUTCOME_FAILURE ? a->outcome->failure : NULL);
         break;
     }
     case HF_EVENT_TYPE_MARKER_RECORDED: {

@@ -5,6 +5,7 @@
 
 #include "history/payload.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { COMMANDS_MAX = 64 };
@@ -23,7 +24,7 @@ int64_t hf_rig_span(const char *text)
                 : strcmp(unit, "d") == 0 ? 86400e9
                                          : 0;
     if (ns == 0) {
-        fail_msg("'%s' is no span", text);
+        fail_msg("'%s' is not a span", text);
     }
     return (int64_t)(number * ns);
 }
@@ -84,13 +85,13 @@ hf_pb_duration hf_words_span(const hf_words *w, const char *key)
     if (value == NULL) {
         return (hf_pb_duration){0};
     }
-    if (strcmp(value, "never") == 0) { /* as long as the wire can say */
+    if (strcmp(value, "never") == 0) { /* the longest span that a message can have */
         return (hf_pb_duration){INT64_MAX, 999999999, true};
     }
     return hf_pb_duration_of(hf_nanoseconds(hf_rig_span(value)));
 }
 
-/* So many bytes of input, when a step says so. */
+/* A payload of input=BYTES bytes; NULL = the step has no such option. */
 hf_pb_payloads *hf_words_input(hf_arena *arena, const hf_words *w)
 {
     const char *value = hf_words_option(w, "input");
@@ -124,6 +125,85 @@ hf_pb_task_queue *hf_words_queue(hf_arena *arena, hf_str name)
     return queue;
 }
 
+hf_pb_retry_policy *hf_words_retry(hf_arena *arena, const hf_words *w)
+{
+    const char *factor = hf_words_option(w, "factor");
+    if (hf_words_option(w, "retries") == NULL && hf_words_option(w, "initial") == NULL &&
+        hf_words_option(w, "never") == NULL && hf_words_option(w, "longest") == NULL && factor == NULL) {
+        return NULL;
+    }
+    hf_pb_retry_policy *policy = HF_ARENA_NEW(arena, hf_pb_retry_policy);
+    policy->maximum_attempts = hf_words_number(w, "retries", 0);
+    policy->initial_interval = hf_words_span(w, "initial");
+    policy->maximum_interval = hf_words_span(w, "longest");
+    policy->backoff_coefficient = factor != NULL ? strtod(factor, NULL) : 0;
+    if (hf_words_option(w, "never") != NULL) {
+        policy->non_retryable_error_types.items = HF_ARENA_NEW(arena, hf_str);
+        policy->non_retryable_error_types.items[0] = hf_arena_copy(arena, hf_words_str(w, "never", ""));
+        policy->non_retryable_error_types.count = 1;
+    }
+    return policy;
+}
+
+static hf_pb_payload *value_of(hf_arena *arena, const char *text, size_t len)
+{
+    char json[128];
+    bool is_number = len > 0 && text[0] >= '0' && text[0] <= '9';
+    (void)snprintf(json, sizeof json, is_number ? "%.*s" : "\"%.*s\"", (int)len, text);
+    hf_pb_payload *payload = HF_ARENA_NEW(arena, hf_pb_payload);
+    hf_pb_payloads *made =
+        hf_payloads_of(arena, hf_payload_json(arena, hf_arena_copy(arena, hf_str_of(len > 0 ? json : "null"))));
+    *payload = made->payloads.items[0];
+    return payload;
+}
+
+hf_pb_memo *hf_words_memo(hf_arena *arena, const char *text)
+{
+    enum { FIELDS_MAX = 8 };
+    if (text == NULL) {
+        return NULL;
+    }
+    hf_pb_memo *memo = HF_ARENA_NEW(arena, hf_pb_memo);
+    memo->fields.items = HF_ARENA_ARRAY(arena, hf_pb_memo_fields_entry, FIELDS_MAX);
+    while (*text != '\0') {
+        size_t len = strcspn(text, "+");
+        size_t key = strcspn(text, ":");
+        assert_true(key < len && memo->fields.count < FIELDS_MAX);
+        hf_pb_memo_fields_entry *entry = &memo->fields.items[memo->fields.count++];
+        entry->key = hf_arena_copy(arena, hf_str_of_len(text, key));
+        entry->value = value_of(arena, text + key + 1, len - key - 1);
+        text += text[len] == '+' ? len + 1 : len;
+    }
+    return memo;
+}
+
+hf_pb_search_attributes *hf_words_attributes(hf_arena *arena, const char *text)
+{
+    const hf_pb_memo *memo = hf_words_memo(arena, text);
+    if (memo == NULL) {
+        return NULL;
+    }
+    hf_pb_search_attributes *attributes = HF_ARENA_NEW(arena, hf_pb_search_attributes);
+    attributes->indexed_fields.items =
+        HF_ARENA_ARRAY(arena, hf_pb_search_attributes_indexed_fields_entry, memo->fields.count);
+    for (size_t i = 0; i < memo->fields.count; i++) {
+        attributes->indexed_fields.items[i].key = memo->fields.items[i].key;
+        attributes->indexed_fields.items[i].value = memo->fields.items[i].value;
+        attributes->indexed_fields.count++;
+    }
+    return attributes;
+}
+
+hf_str hf_words_spaced(hf_arena *arena, const hf_words *w, const char *key)
+{
+    hf_str text = hf_words_str(w, key, "");
+    char *copy = hf_arena_zero(arena, text.len + 1, 1);
+    for (size_t i = 0; i < text.len; i++) {
+        copy[i] = text.data[i] == '_' ? ' ' : text.data[i];
+    }
+    return hf_str_of(copy);
+}
+
 /* ---- Commands ---------------------------------------------------------------------------------------------------- */
 
 static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
@@ -136,6 +216,7 @@ static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     attrs->activity_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     attrs->activity_type = HF_ARENA_NEW(arena, hf_pb_activity_type);
     attrs->activity_type->name = HF_STR("act");
+    attrs->request_eager_execution = hf_words_has(w, "eager");
     attrs->task_queue = hf_words_queue(arena, hf_words_str(w, "queue", ""));
     attrs->schedule_to_close_timeout = hf_words_span(w, "close");
     attrs->schedule_to_start_timeout = hf_words_span(w, "start");
@@ -145,18 +226,7 @@ static void activity_command(hf_arena *arena, const hf_words *w, hf_pb_command *
     if (hf_words_option(w, "close") == NULL && hf_words_option(w, "each") == NULL && !hf_words_has(w, "endless")) {
         attrs->start_to_close_timeout = hf_pb_duration_of(hf_minutes(10));
     }
-    if (hf_words_option(w, "retries") != NULL || hf_words_option(w, "initial") != NULL ||
-        hf_words_option(w, "never") != NULL) {
-        hf_pb_retry_policy *policy = HF_ARENA_NEW(arena, hf_pb_retry_policy);
-        attrs->retry_policy = policy;
-        policy->maximum_attempts = hf_words_number(w, "retries", 0);
-        policy->initial_interval = hf_words_span(w, "initial");
-        if (hf_words_option(w, "never") != NULL) {
-            policy->non_retryable_error_types.items = HF_ARENA_NEW(arena, hf_str);
-            policy->non_retryable_error_types.items[0] = hf_arena_copy(arena, hf_words_str(w, "never", ""));
-            policy->non_retryable_error_types.count = 1;
-        }
-    }
+    attrs->retry_policy = hf_words_retry(arena, w);
 }
 
 static void timer_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
@@ -182,16 +252,16 @@ static void timer_command(hf_arena *arena, const hf_words *w, hf_pb_command *com
 static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
 {
     if (strcmp(hf_words_place(w, 0), "xcancel") == 0) {
+        hf_pb_request_cancel_external_workflow_execution_command_attributes *cancel =
+            HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
         command->command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION;
         command->attributes_case = HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
-        command->request_cancel_external_workflow_execution_command_attributes =
-            HF_ARENA_NEW(arena, hf_pb_request_cancel_external_workflow_execution_command_attributes);
-        command->request_cancel_external_workflow_execution_command_attributes->workflow_id =
-            hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
-        command->request_cancel_external_workflow_execution_command_attributes->namespace =
-            hf_arena_copy(arena, hf_words_str(w, "ns", ""));
-        command->request_cancel_external_workflow_execution_command_attributes->child_workflow_only =
-            hf_words_has(w, "child");
+        command->request_cancel_external_workflow_execution_command_attributes = cancel;
+        cancel->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+        cancel->run_id = hf_arena_copy(arena, hf_words_str(w, "run_id", ""));
+        cancel->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", ""));
+        cancel->reason = hf_arena_copy(arena, hf_words_str(w, "reason", ""));
+        cancel->child_workflow_only = hf_words_has(w, "child");
         return;
     }
     command->command_type = HF_COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION;
@@ -200,6 +270,7 @@ static void external_command(hf_arena *arena, const hf_words *w, hf_pb_command *
         HF_ARENA_NEW(arena, hf_pb_signal_external_workflow_execution_command_attributes);
     attrs->execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
     attrs->execution->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+    attrs->execution->run_id = hf_arena_copy(arena, hf_words_str(w, "run_id", ""));
     attrs->signal_name = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 2)));
     attrs->input = hf_words_input(arena, w);
     attrs->header = hf_words_header(arena, w);
@@ -222,7 +293,10 @@ static void closing_command(hf_arena *arena, const hf_words *w, hf_pb_command *c
         command->fail_workflow_execution_command_attributes =
             HF_ARENA_NEW(arena, hf_pb_fail_workflow_execution_command_attributes);
         command->fail_workflow_execution_command_attributes->failure =
-            hf_failure_application(arena, HF_STR("Oops"), HF_STR("it failed"), false);
+            hf_failure_application(arena, hf_arena_copy(arena, hf_words_str(w, "type", "Oops")), HF_STR("it failed"),
+                                   hf_words_has(w, "final"));
+        command->fail_workflow_execution_command_attributes->failure->application_failure_info->next_retry_delay =
+            hf_words_span(w, "delay");
         command->fail_workflow_execution_command_attributes->failure->application_failure_info->details =
             hf_words_input(arena, w);
     } else {
@@ -232,6 +306,75 @@ static void closing_command(hf_arena *arena, const hf_words *w, hf_pb_command *c
             HF_ARENA_NEW(arena, hf_pb_cancel_workflow_execution_command_attributes);
         command->cancel_workflow_execution_command_attributes->details = hf_words_input(arena, w);
     }
+}
+
+static void continue_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
+{
+    hf_pb_continue_as_new_workflow_execution_command_attributes *attrs =
+        HF_ARENA_NEW(arena, hf_pb_continue_as_new_workflow_execution_command_attributes);
+    command->command_type = HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION;
+    command->attributes_case = HF_PB_COMMAND_CONTINUE_AS_NEW_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    command->continue_as_new_workflow_execution_command_attributes = attrs;
+    if (hf_words_option(w, "type") != NULL) {
+        attrs->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+        attrs->workflow_type->name = hf_arena_copy(arena, hf_words_str(w, "type", ""));
+    }
+    attrs->task_queue =
+        hf_words_option(w, "queue") != NULL ? hf_words_queue(arena, hf_words_str(w, "queue", "")) : NULL;
+    attrs->input = hf_words_input(arena, w);
+    attrs->workflow_run_timeout = hf_words_span(w, "run");
+    attrs->workflow_task_timeout = hf_words_span(w, "task");
+    attrs->backoff_start_interval = hf_words_span(w, "delay");
+    attrs->retry_policy = hf_words_retry(arena, w);
+    attrs->initiator = hf_words_number(w, "initiator", 0);
+    attrs->cron_schedule = hf_words_spaced(arena, w, "cron");
+    attrs->header = hf_words_header(arena, w);
+    attrs->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
+    attrs->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
+}
+
+static void child_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
+{
+    hf_pb_start_child_workflow_execution_command_attributes *attrs =
+        HF_ARENA_NEW(arena, hf_pb_start_child_workflow_execution_command_attributes);
+    command->command_type = HF_COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION;
+    command->attributes_case = HF_PB_COMMAND_START_CHILD_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
+    command->start_child_workflow_execution_command_attributes = attrs;
+    attrs->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", ""));
+    attrs->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+    attrs->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    attrs->workflow_type->name = hf_arena_copy(arena, hf_words_str(w, "type", "type"));
+    attrs->task_queue =
+        hf_words_option(w, "queue") != NULL ? hf_words_queue(arena, hf_words_str(w, "queue", "")) : NULL;
+    attrs->input = hf_words_input(arena, w);
+    attrs->workflow_execution_timeout = hf_words_span(w, "exec");
+    attrs->workflow_run_timeout = hf_words_span(w, "run");
+    attrs->workflow_task_timeout = hf_words_span(w, "task");
+    attrs->parent_close_policy = hf_words_number(w, "policy", 0);
+    attrs->workflow_id_reuse_policy = hf_words_number(w, "reuse", 0);
+    attrs->retry_policy = hf_words_retry(arena, w);
+    attrs->cron_schedule = hf_words_spaced(arena, w, "cron");
+    attrs->header = hf_words_header(arena, w);
+    attrs->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
+    attrs->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
+}
+
+static void upsert_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
+{
+    if (strcmp(w->items[0], "upsert") == 0) {
+        command->command_type = HF_COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES;
+        command->attributes_case = HF_PB_COMMAND_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES_COMMAND_ATTRIBUTES;
+        command->upsert_workflow_search_attributes_command_attributes =
+            HF_ARENA_NEW(arena, hf_pb_upsert_workflow_search_attributes_command_attributes);
+        command->upsert_workflow_search_attributes_command_attributes->search_attributes =
+            hf_words_attributes(arena, hf_words_place(w, 1));
+        return;
+    }
+    command->command_type = HF_COMMAND_TYPE_MODIFY_WORKFLOW_PROPERTIES;
+    command->attributes_case = HF_PB_COMMAND_MODIFY_WORKFLOW_PROPERTIES_COMMAND_ATTRIBUTES;
+    command->modify_workflow_properties_command_attributes =
+        HF_ARENA_NEW(arena, hf_pb_modify_workflow_properties_command_attributes);
+    command->modify_workflow_properties_command_attributes->upserted_memo = hf_words_memo(arena, hf_words_place(w, 1));
 }
 
 static void marker_command(hf_arena *arena, const hf_words *w, hf_pb_command *command)
@@ -264,16 +407,28 @@ static void command_of(hf_arena *arena, const hf_words *w, hf_pb_command *comman
             strtol(hf_words_place(w, 1), NULL, 10);
     } else if (strcmp(kind, "xsignal") == 0 || strcmp(kind, "xcancel") == 0) {
         external_command(arena, w, command);
+    } else if (strcmp(kind, "continue") == 0) {
+        continue_command(arena, w, command);
+    } else if (strcmp(kind, "child") == 0) {
+        child_command(arena, w, command);
+    } else if (strcmp(kind, "upsert") == 0 || strcmp(kind, "remember") == 0) {
+        upsert_command(arena, w, command);
     } else if (strcmp(kind, "marker") == 0) {
         marker_command(arena, w, command);
+    } else if (strcmp(kind, "protocol") == 0) {
+        command->command_type = HF_COMMAND_TYPE_PROTOCOL_MESSAGE;
+        command->attributes_case = HF_PB_COMMAND_PROTOCOL_MESSAGE_COMMAND_ATTRIBUTES;
+        command->protocol_message_command_attributes = HF_ARENA_NEW(arena, hf_pb_protocol_message_command_attributes);
+        command->protocol_message_command_attributes->message_id =
+            hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
     } else if (strcmp(kind, "done") == 0 || strcmp(kind, "failed") == 0 || strcmp(kind, "canceled") == 0) {
         closing_command(arena, w, command);
     } else {
-        fail_msg("'%s' is no command", kind);
+        fail_msg("'%s' is not a command", kind);
     }
 }
 
-/* "complete of=x timer t 5s, done": options stand before the first command. */
+/* "complete of=x timer t 5s, done": options come before the first command. */
 hf_pb_command_list hf_words_commands(hf_arena *arena, char *text)
 {
     hf_pb_command_list list = {HF_ARENA_ARRAY(arena, hf_pb_command, COMMANDS_MAX), 0};

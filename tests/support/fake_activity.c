@@ -19,12 +19,11 @@ bool fake_try_activity_poll(fake_service *f, hf_call *call)
         fake_run *run = HF_CONTAINER(node, fake_run, node);
         for (size_t i = 0; i < ACTIVITIES_MAX && !run->is_closed; i++) {
             fake_activity *activity = &run->activities[i];
-            if (activity->scheduled_event_id == 0 || activity->is_out || activity->is_held ||
+            if (activity->scheduled_event_id == 0 || activity->is_out ||
                 !hf_str_equal(poll->task_queue->name, activity->command->task_queue->name)) {
                 continue;
             }
             activity->is_out = true;
-            f->given++;
             hf_pb_poll_activity_task_queue_response *r = fake_respond(call);
             r->task_token = fake_token_of(call->arena, run, activity->scheduled_event_id * 1000 + activity->attempt);
             r->activity_id = hf_arena_copy(call->arena, activity->command->activity_id);
@@ -40,10 +39,6 @@ bool fake_try_activity_poll(fake_service *f, hf_call *call)
             if (activity->command->input != NULL) {
                 r->input = HF_ARENA_NEW(call->arena, hf_pb_payloads);
                 (void)hf_pb_copy(&hf_pb_payloads_type, activity->command->input, call->arena, r->input);
-            }
-            if (activity->details != NULL) {
-                r->heartbeat_details = HF_ARENA_NEW(call->arena, hf_pb_payloads);
-                (void)hf_pb_copy(&hf_pb_payloads_type, activity->details, call->arena, r->heartbeat_details);
             }
             fake_finish(f, call, HF_OK, "");
             return true;
@@ -118,45 +113,4 @@ void fake_on_activity_failed(fake_service *f, hf_call *call)
     activity->scheduled_event_id = 0;
     fake_happen(f, run, event);
     fake_answer(f, call);
-}
-
-static void activity_canceled(fake_service *f, fake_run *run, fake_activity *activity)
-{
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED);
-    FAKE_ATTRIBUTES(run, event, ACTIVITY_TASK_CANCELED, activity_task_canceled);
-    event->activity_task_canceled_event_attributes->scheduled_event_id = activity->scheduled_event_id;
-    activity->scheduled_event_id = 0;
-    fake_happen(f, run, event);
-}
-
-void fake_on_activity_canceled(fake_service *f, hf_call *call)
-{
-    const hf_pb_respond_activity_task_canceled_request *r = call->request;
-    fake_run *run = NULL;
-    fake_activity *activity = activity_of_token(f, r->task_token, &run);
-    if (activity == NULL) {
-        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such activity");
-        return;
-    }
-    activity_canceled(f, run, activity);
-    fake_answer(f, call);
-}
-
-void fake_on_heartbeat(fake_service *f, hf_call *call)
-{
-    const hf_pb_record_activity_task_heartbeat_request *r = call->request;
-    fake_run *run = NULL;
-    fake_activity *activity = activity_of_token(f, r->task_token, &run);
-    f->heartbeats++;
-    if (activity == NULL) {
-        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such activity");
-        return;
-    }
-    if (r->details != NULL) {
-        activity->details = HF_ARENA_NEW(&run->arena, hf_pb_payloads);
-        (void)hf_pb_copy(&hf_pb_payloads_type, r->details, &run->arena, activity->details);
-    }
-    hf_pb_record_activity_task_heartbeat_response *response = fake_respond(call);
-    response->cancel_requested = activity->is_cancel_requested;
-    fake_finish(f, call, HF_OK, "");
 }

@@ -1,4 +1,4 @@
-/* What the fake service keeps of a run: its events, in order or waiting for the end of a workflow task, and its timers. */
+/* The runs of the fake service: their events, in order or buffered until the end of a workflow task, and their timers. */
 #include "support/fake_private.h"
 
 #include "support/support.h"
@@ -23,15 +23,6 @@ static void release(void *state, void *ptr, size_t len)
 }
 
 const hf_allocator fake_memory = {allocate, release, NULL};
-
-void fake_write_down(fake_service *f, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(f->log + f->log_len, LOG_LEN - f->log_len, format, args);
-    va_end(args);
-    f->log_len += len > 0 && (size_t)len < LOG_LEN - f->log_len ? (size_t)len : 0;
-}
 
 void fake_finish(fake_service *f, hf_call *call, hf_status status, const char *message)
 {
@@ -120,7 +111,7 @@ void fake_schedule_wft(fake_service *f, fake_run *run)
     run->wft = WFT_SCHEDULED;
 }
 
-/* Something happened to the run: at once, or after the task that is out. */
+/* Appends an event to the run: at once, or after the task that is out. */
 void fake_happen(fake_service *f, fake_run *run, hf_pb_history_event *event)
 {
     if (run->wft == WFT_STARTED) {
@@ -159,17 +150,6 @@ hf_str fake_history_bytes(const fake_run *run, int64_t from, int64_t to, hf_aren
     hf_str bytes = hf_arena_copy(arena, hf_str_of_len(hf_buf_text(&buf), buf.len));
     hf_buf_deinit(&buf);
     return bytes;
-}
-
-/* One page from `from` on; the token is the next event's number. */
-hf_str fake_page_bytes(const fake_service *f, const fake_run *run, int64_t from, hf_arena *arena, hf_str *ret_token)
-{
-    int64_t last = (int64_t)run->event_count;
-    int64_t to = f->options.page_events > 0 ? from + f->options.page_events - 1 : last;
-    if (to < last) {
-        *ret_token = fake_token_of(arena, run, to + 1);
-    }
-    return fake_history_bytes(run, from, to, arena);
 }
 
 /* ---- Timers ------------------------------------------------------------------------------------------------------ */
@@ -225,7 +205,7 @@ fake_timer *fake_next_timer(fake_run *run)
 bool fake_waits_for_time_only(const fake_run *run)
 {
     for (size_t i = 0; i < ACTIVITIES_MAX; i++) {
-        if (run->activities[i].scheduled_event_id != 0 && !run->activities[i].is_held) {
+        if (run->activities[i].scheduled_event_id != 0) {
             return false;
         }
     }

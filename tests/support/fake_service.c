@@ -1,12 +1,11 @@
-/* What clients ask of the fake service, who waits, and the lock around it all. The rest is in fake_run.c (events, timers),
- * fake_workflow.c (workflow tasks) and fake_activity.c. */
+/* The fake service: requests of clients, waiting calls, and the lock around everything. The rest is in fake_run.c
+ * (events, timers), fake_workflow.c (workflow tasks) and fake_activity.c. */
 #include "support/fake_private.h"
 
 #include "history/history.h"
 #include "support/support.h"
 #include "json/pb_json_read.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -65,39 +64,6 @@ static void on_signal(fake_service *f, hf_call *call)
     fake_answer(f, call);
 }
 
-static void on_cancel_request(fake_service *f, hf_call *call)
-{
-    const hf_pb_request_cancel_workflow_execution_request *r = call->request;
-    fake_run *run = fake_find_run(f, r->workflow_execution);
-    if (run == NULL) {
-        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such workflow");
-        return;
-    }
-    if (!run->is_closed) {
-        hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
-        FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_CANCEL_REQUESTED, workflow_execution_cancel_requested);
-        event->workflow_execution_cancel_requested_event_attributes->cause = hf_arena_copy(&run->arena, r->reason);
-        fake_happen(f, run, event);
-    }
-    fake_answer(f, call);
-}
-
-static void on_terminate(fake_service *f, hf_call *call)
-{
-    const hf_pb_terminate_workflow_execution_request *r = call->request;
-    fake_run *run = fake_find_run(f, r->workflow_execution);
-    if (run == NULL || run->is_closed) {
-        fake_finish(f, call, HF_ERR_NOT_FOUND, "no such workflow runs");
-        return;
-    }
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED);
-    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_TERMINATED, workflow_execution_terminated);
-    event->workflow_execution_terminated_event_attributes->reason = hf_arena_copy(&run->arena, r->reason);
-    (void)fake_append(f, run, event);
-    fake_close_run(run);
-    fake_answer(f, call);
-}
-
 /* True: it was answered. */
 static bool try_history(fake_service *f, hf_call *call)
 {
@@ -111,64 +77,29 @@ static bool try_history(fake_service *f, hf_call *call)
     if (wants_close && !run->is_closed && r->wait_new_event) {
         return false;
     }
-    int64_t from = wants_close ? (int64_t)run->event_count : 1;
-    if (!wants_close) {
-        f->histories++;
-        if (r->next_page_token.len > 0) {
-            (void)fake_run_of_token(f, r->next_page_token, &from);
-        }
-    }
+    int64_t last = (int64_t)run->event_count;
+    int64_t from = !wants_close ? 1 : run->is_closed ? last : last + 1; /* an open run has no such event */
     hf_pb_get_workflow_execution_history_response *response = fake_respond(call);
-    int64_t to = run->is_closed ? from : 0; /* an open run has no such event */
-    response->history = wants_close ? fake_history_bytes(run, from, to, call->arena)
-                                    : fake_page_bytes(f, run, from, call->arena, &response->next_page_token);
+    response->history = fake_history_bytes(run, from, last, call->arena);
     fake_finish(f, call, HF_OK, "");
     return true;
 }
 
 /* ---- The service ------------------------------------------------------------------------------------------------- */
 
-/* True: it is not answered as it should be. */
-static bool refuses(fake_service *f, hf_call *call)
-{
-    if (f->options.refuse_count == 0 || call->method != f->options.refuse_method) {
-        return false;
-    }
-    if (f->refusable++ >= f->options.refuse_count) {
-        return false;
-    }
-    if (f->options.refuse_status != HF_OK) {
-        fake_finish(f, call, f->options.refuse_status, "refused");
-    } else {
-        hf_list_push_back(&f->calls, &call->link);
-    }
-    return true;
-}
-
 static void handle(fake_service *f, hf_call *call)
 {
     static void (*const HANDLERS[HF_METHOD_COUNT])(fake_service *, hf_call *) = {
         [HF_METHOD_START_WORKFLOW_EXECUTION] = on_start,
         [HF_METHOD_SIGNAL_WORKFLOW_EXECUTION] = on_signal,
-        [HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION] = on_cancel_request,
-        [HF_METHOD_TERMINATE_WORKFLOW_EXECUTION] = on_terminate,
         [HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED] = fake_on_completed,
         [HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED] = fake_on_task_failed,
         [HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED] = fake_on_activity_completed,
         [HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED] = fake_on_activity_failed,
-        [HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED] = fake_on_activity_canceled,
-        [HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT] = fake_on_heartbeat,
         [HF_METHOD_SHUTDOWN_WORKER] = fake_answer,
         [HF_METHOD_RESET_STICKY_TASK_QUEUE] = fake_answer,
     };
-    if (f->closed != HF_OK) {
-        fake_finish(f, call, f->closed, "the service is closed");
-    } else if (call->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED && f->options.full_answers > 0) {
-        f->options.full_answers--;
-        fake_finish(f, call, HF_ERR_FULL, "the disk is full");
-    } else if (refuses(f, call)) {
-        return;
-    } else if (HANDLERS[call->method] != NULL) {
+    if (HANDLERS[call->method] != NULL) {
         HANDLERS[call->method](f, call);
     } else {
         hf_list_push_back(&f->calls, &call->link); /* polls: see match */
@@ -177,9 +108,6 @@ static void handle(fake_service *f, hf_call *call)
 
 static bool try_call(fake_service *f, hf_call *call)
 {
-    if (f->options.refuse_count > 0 && call->method == f->options.refuse_method) {
-        return false; /* it is kept */
-    }
     switch ((int)call->method) {
     case HF_METHOD_POLL_WORKFLOW_TASK_QUEUE:
         return fake_try_workflow_poll(f, call);
@@ -193,7 +121,7 @@ static bool try_call(fake_service *f, hf_call *call)
     }
 }
 
-/* Gives to those who wait what there is; lets time pass where nothing else can happen. */
+/* Answers waiting polls that have something to get; moves time on if nothing else can happen. */
 static void match(fake_service *f)
 {
     bool again = true;
@@ -206,7 +134,7 @@ static void match(fake_service *f)
         HF_LIST_EACH(node, &f->runs)
         {
             fake_run *run = HF_CONTAINER(node, fake_run, node);
-            fake_timer *timer = f->options.auto_timers && fake_waits_for_time_only(run) ? fake_next_timer(run) : NULL;
+            fake_timer *timer = fake_waits_for_time_only(run) ? fake_next_timer(run) : NULL;
             if (timer != NULL) {
                 fake_fire_timer(f, run, timer);
                 again = true;
@@ -215,11 +143,10 @@ static void match(fake_service *f)
     }
 }
 
-/* Ends the locked part: tells who is done. */
+/* Ends the locked part: calls `done` of the calls that ended. */
 static void tell(fake_service *f)
 {
     match(f);
-    f->telling++;
     for (;;) {
         hf_node *node = hf_list_pop_front(&f->done);
         if (node == NULL) {
@@ -230,7 +157,6 @@ static void tell(fake_service *f)
         call->done(call);
         hf_spin_lock(&f->lock);
     }
-    f->telling--;
     hf_spin_unlock(&f->lock);
 }
 
@@ -263,75 +189,43 @@ static void unwanted(hf_service *service, hf_str token)
     hf_spin_lock(&f->lock);
     fake_run *run = fake_run_of_token(f, token, &number);
     if (run != NULL && run->wft == WFT_STARTED && run->wft_started_id == number) {
-        run->event_count--; /* the started event: as if nobody had polled */
+        run->event_count--; /* removes the started event, as if there had been no poll */
         run->wft = WFT_SCHEDULED;
         run->sticky = (hf_str){NULL, 0};
     }
     tell(f);
 }
 
+/* All calls are done, and no thread is in the tap before it: nobody is here any more. */
 static hf_status close_service(hf_op *op, hf_service *service)
 {
+    fake_service *f = (fake_service *)(void *)service;
     (void)op;
-    (void)service;
+    HF_CHECK(hf_list_is_empty(&f->calls));
+    while (!hf_list_is_empty(&f->runs)) {
+        fake_run *run = HF_CONTAINER(hf_list_pop_front(&f->runs), fake_run, node);
+        hf_arena_deinit(&run->arena);
+        free(run);
+    }
+    free(f);
     return HF_OK;
 }
 
-fake_service *fake_new(const fake_options *options)
+hf_status fake_open(hf_service **ret_service)
 {
     static const hf_service_ops OPS = {submit, cancel, unwanted, close_service, NULL};
     fake_service *f = calloc(1, sizeof *f);
+    hf_assert(f != NULL);
     f->base.ops = &OPS;
-    f->options = options != NULL ? *options : (fake_options){0};
     f->now_ns = INT64_C(1700000000000000000);
     hf_list_init(&f->runs);
     hf_list_init(&f->calls);
     hf_list_init(&f->done);
-    return f;
+    *ret_service = &f->base;
+    return HF_OK;
 }
 
-/* Whoever told the fake of a cancel may have answered the call there, and be still on his way out. */
-static void wait_for_tellers(fake_service *f)
-{
-    bool is_told = false;
-    while (!is_told) {
-        hf_spin_lock(&f->lock);
-        is_told = f->telling == 0;
-        hf_spin_unlock(&f->lock);
-        (void)sched_yield();
-    }
-}
-
-void fake_free(fake_service *fake)
-{
-    wait_for_tellers(fake);
-    hf_guests_await(hf_env_posix(), &fake->base.guests); /* service-V4 */
-    HF_CHECK(hf_list_is_empty(&fake->calls));
-    while (!hf_list_is_empty(&fake->runs)) {
-        fake_run *run = HF_CONTAINER(hf_list_pop_front(&fake->runs), fake_run, node);
-        hf_arena_deinit(&run->arena);
-        free(run);
-    }
-    free(fake);
-}
-
-hf_service *fake_as_service(fake_service *fake)
-{
-    return &fake->base;
-}
-
-void fake_close(fake_service *fake, hf_status status)
-{
-    hf_spin_lock(&fake->lock);
-    fake->closed = status;
-    HF_LIST_EACH(node, &fake->calls)
-    {
-        fake_finish(fake, HF_CONTAINER(node, hf_call, link), status, "the service is closed");
-    }
-    tell(fake);
-}
-
-/* What an event of a recorded history means for the fake. */
+/* Applies an event of a recorded history to the run. */
 static void put_event(fake_service *f, fake_run *run, hf_pb_history_event *event)
 {
     int64_t ns = hf_pb_timestamp_time(event->event_time).ns;
@@ -348,8 +242,9 @@ static void put_event(fake_service *f, fake_run *run, hf_pb_history_event *event
     }
 }
 
-size_t fake_put_history(fake_service *fake, const char *id, const char *queue, hf_str json, size_t count)
+size_t fake_put_history(hf_service *service, const char *id, const char *queue, hf_str json, size_t count)
 {
+    fake_service *f = (fake_service *)(void *)service;
     fake_run *run = calloc(1, sizeof *run);
     hf_op op;
     hf_buf bytes;
@@ -370,74 +265,11 @@ size_t fake_put_history(fake_service *fake, const char *id, const char *queue, h
     run->queue = hf_arena_copy(&run->arena, hf_str_of(queue));
     run->type = started->workflow_type->name;
     run->wft_attempt = 1;
-    hf_spin_lock(&fake->lock);
+    hf_spin_lock(&f->lock);
     for (size_t i = 0; i < history->events.count && (count == 0 || i < count); i++) {
-        put_event(fake, run, &history->events.items[i]);
+        put_event(f, run, &history->events.items[i]);
     }
-    hf_list_push_back(&fake->runs, &run->node);
-    hf_spin_unlock(&fake->lock);
+    hf_list_push_back(&f->runs, &run->node);
+    hf_spin_unlock(&f->lock);
     return run->event_count;
-}
-
-bool fake_fire(fake_service *fake)
-{
-    fake_run *first = NULL;
-    hf_spin_lock(&fake->lock);
-    HF_LIST_EACH(node, &fake->runs)
-    {
-        fake_run *run = HF_CONTAINER(node, fake_run, node);
-        fake_timer *timer = fake_next_timer(run);
-        if (timer != NULL && (first == NULL || timer->due_ns < fake_next_timer(first)->due_ns)) {
-            first = run;
-        }
-    }
-    if (first != NULL) {
-        fake_fire_timer(fake, first, fake_next_timer(first));
-    }
-    tell(fake);
-    return first != NULL;
-}
-
-void fake_hold(fake_service *fake, const char *activity)
-{
-    hf_spin_lock(&fake->lock);
-    fake->held = activity;
-    hf_spin_unlock(&fake->lock);
-}
-
-const char *fake_log(fake_service *fake)
-{
-    return fake->log;
-}
-
-char *fake_events(fake_service *fake)
-{
-    char *text = calloc(1, 1 << 16);
-    size_t used = 0;
-    const fake_run *run = HF_CONTAINER(hf_list_last(&fake->runs), fake_run, node);
-    for (size_t i = 0; i < run->event_count; i++) {
-        used += (size_t)snprintf(text + used, (1 << 16) - used, "%s ",
-                                 hf_pb_enum_brief(&hf_pb_event_type_enum, run->events[i]->event_type));
-    }
-    return text;
-}
-
-int fake_heartbeats(const fake_service *fake)
-{
-    return fake->heartbeats;
-}
-
-int fake_activities(const fake_service *fake)
-{
-    return fake->given;
-}
-
-int fake_refusable(const fake_service *fake)
-{
-    return fake->refusable;
-}
-
-int fake_histories(const fake_service *fake)
-{
-    return fake->histories;
 }

@@ -26,7 +26,6 @@ static void do_schedule_activity(fake_service *f, fake_run *run,
     a->task_queue = place->command->task_queue;
     a->input = place->command->input;
     a->start_to_close_timeout = place->command->start_to_close_timeout;
-    place->is_held = f->held != NULL && hf_str_equal(hf_str_of(f->held), place->command->activity_type->name);
     place->scheduled_event_id = fake_append(f, run, event);
 }
 
@@ -36,13 +35,10 @@ static void do_cancel_activity(fake_service *f, fake_run *run, int64_t scheduled
     FAKE_ATTRIBUTES(run, event, ACTIVITY_TASK_CANCEL_REQUESTED, activity_task_cancel_requested);
     event->activity_task_cancel_requested_event_attributes->scheduled_event_id = scheduled_event_id;
     (void)fake_append(f, run, event);
-    fake_activity *activity = fake_find_activity(run, scheduled_event_id);
+    const fake_activity *activity = fake_find_activity(run, scheduled_event_id);
     bool may_miss = run->buffered_count > 0; /* it may have ended while the task was out */
     HF_CHECK_SAY(activity != NULL || may_miss, "RequestCancelActivityTask of %lld, which is not pending",
                  (long long)scheduled_event_id);
-    if (activity != NULL) {
-        activity->is_cancel_requested = true;
-    }
 }
 
 static void do_start_timer(fake_service *f, fake_run *run, const hf_pb_start_timer_command_attributes *command)
@@ -91,32 +87,6 @@ static void do_fail(fake_service *f, fake_run *run, const hf_pb_failure *failure
     fake_close_run(run);
 }
 
-static void do_cancel_workflow(fake_service *f, fake_run *run)
-{
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED);
-    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_CANCELED, workflow_execution_canceled);
-    (void)fake_append(f, run, event);
-    fake_close_run(run);
-}
-
-static void log_command(fake_service *f, const hf_pb_command *command)
-{
-    fake_write_down(f, " %s", hf_pb_enum_brief(&hf_pb_command_type_enum, command->command_type));
-    if (command->attributes_case == HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES) {
-        const hf_pb_schedule_activity_task_command_attributes *a = command->schedule_activity_task_command_attributes;
-        fake_write_down(f, " %.*s %.*s", HF_STR_ARGS(a->activity_id), HF_STR_ARGS(a->activity_type->name));
-    } else if (command->attributes_case == HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES) {
-        const hf_pb_start_timer_command_attributes *a = command->start_timer_command_attributes;
-        fake_write_down(f, " %.*s %llds", HF_STR_ARGS(a->timer_id), (long long)a->start_to_fire_timeout.seconds);
-    } else if (command->attributes_case == HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES) {
-        fake_write_down(f, " %.*s", HF_STR_ARGS(command->cancel_timer_command_attributes->timer_id));
-    } else if (command->attributes_case == HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES) {
-        const hf_pb_failure *failure = command->fail_workflow_execution_command_attributes->failure;
-        fake_write_down(f, " '%.*s'", HF_STR_ARGS(failure->message));
-    }
-    fake_write_down(f, ";");
-}
-
 static void do_command(fake_service *f, fake_run *run, const hf_pb_command *command)
 {
     switch (command->attributes_case) {
@@ -137,9 +107,6 @@ static void do_command(fake_service *f, fake_run *run, const hf_pb_command *comm
         break;
     case HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
         do_fail(f, run, command->fail_workflow_execution_command_attributes->failure);
-        break;
-    case HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
-        do_cancel_workflow(f, run);
         break;
     default:
         fail_msg("the fake does not know command %d", (int)command->command_type);
@@ -173,16 +140,7 @@ static void give_workflow_task(fake_service *f, fake_run *run, hf_call *call, bo
     run->wft = WFT_STARTED;
     hf_pb_poll_workflow_task_queue_response *r = make_task(run, call, run->wft_started_id);
     int64_t from = is_sticky ? run->wft_started_before + 1 : 1;
-    r->history = fake_page_bytes(f, run, from, call->arena, &r->next_page_token);
-    fake_finish(f, call, HF_OK, "");
-}
-
-/* One that nobody waits for any more. */
-static void give_late_task(fake_service *f, fake_run *run, hf_call *call)
-{
-    hf_pb_poll_workflow_task_queue_response *r = make_task(run, call, run->wft_late_id);
-    r->history = fake_history_bytes(run, 1, run->wft_late_id, call->arena);
-    run->wft_late_id = 0;
+    r->history = fake_history_bytes(run, from, run->wft_started_id, call->arena);
     fake_finish(f, call, HF_OK, "");
 }
 
@@ -193,10 +151,6 @@ bool fake_try_workflow_poll(fake_service *f, hf_call *call)
     {
         fake_run *run = HF_CONTAINER(node, fake_run, node);
         bool is_sticky = run->sticky.len > 0;
-        if (run->wft_late_id != 0 && hf_str_equal(poll->task_queue->name, run->queue)) {
-            give_late_task(f, run, call);
-            return true;
-        }
         if (run->wft == WFT_SCHEDULED && hf_str_equal(poll->task_queue->name, is_sticky ? run->sticky : run->queue)) {
             give_workflow_task(f, run, call, is_sticky);
             return true;
@@ -217,13 +171,12 @@ void fake_on_completed(fake_service *f, hf_call *call)
     bool closes = false;
     for (size_t i = 0; i < r->commands.count; i++) {
         int32_t type = r->commands.items[i].command_type;
-        closes |= type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION ||
-                  type == HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION || type == HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION;
+        closes |=
+            type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION || type == HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION;
     }
-    bool is_refused = f->options.refuse_every > 0 && ++f->completions % f->options.refuse_every == 0;
     run->sticky = (hf_str){NULL, 0};
     run->wft = WFT_NONE;
-    if ((closes && run->buffered_count > 0) || is_refused) {
+    if (closes && run->buffered_count > 0) {
         hf_pb_history_event *failed = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED);
         FAKE_ATTRIBUTES(run, failed, WORKFLOW_TASK_FAILED, workflow_task_failed);
         (void)fake_append(f, run, failed);
@@ -243,20 +196,12 @@ void fake_on_completed(fake_service *f, hf_call *call)
     }
     (void)fake_append(f, run, event);
     run->wft_started_before = run->wft_started_id;
-    run->wft_late_id = f->options.late_tasks ? run->wft_started_id : 0;
     run->wft_attempt = 1;
-    if (r->sticky_attributes != NULL && !f->options.ignore_sticky) {
+    if (r->sticky_attributes != NULL) {
         run->sticky = hf_arena_copy(&run->arena, r->sticky_attributes->worker_task_queue->name);
     }
     for (size_t i = 0; i < r->commands.count; i++) {
-        if (i == 0) {
-            fake_write_down(f, "%.*s:", HF_STR_ARGS(run->id));
-        }
-        log_command(f, &r->commands.items[i]);
         do_command(f, run, &r->commands.items[i]);
-    }
-    if (r->commands.count > 0) {
-        fake_write_down(f, "\n");
     }
     fake_flush(f, run);
     fake_answer(f, call);
@@ -271,13 +216,15 @@ void fake_on_task_failed(fake_service *f, hf_call *call)
         fake_finish(f, call, HF_ERR_NOT_FOUND, "no such workflow task");
         return;
     }
-    fake_write_down(f, "%.*s: FAILED %d %.*s\n", HF_STR_ARGS(run->id), (int)r->cause, HF_STR_ARGS(r->failure->message));
     hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_TASK_FAILED);
     FAKE_ATTRIBUTES(run, event, WORKFLOW_TASK_FAILED, workflow_task_failed);
     (void)fake_append(f, run, event);
-    run->wft = WFT_NONE; /* it stays there until something else happens: nothing would change */
+    run->wft = WFT_NONE; /* not given out again before another event: it would fail in the same way */
     run->wft_attempt++;
     run->sticky = (hf_str){NULL, 0};
     fake_flush(f, run);
+    if (r->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND) { /* unless only its answer was refused */
+        fake_schedule_wft(f, run);
+    }
     fake_answer(f, call);
 }

@@ -1,4 +1,4 @@
-/* Is this text one JSON value, and nothing else? A small strict reader for what the library writes. */
+/* Checks whether a text is exactly one JSON value. A small strict reader for the library's output. */
 #ifndef HF_TESTS_JSON_CHECK_H
 #define HF_TESTS_JSON_CHECK_H
 

@@ -1,7 +1,7 @@
 /* The scenes, and how one is played. See nomem.h.
  *
- * Workers that poll in a step are of this process: what they got is theirs no longer when the core is opened again, and is
- * handed out anew (`regain`). All others are elsewhere: their tokens stay good. */
+ * Workers that poll in a step belong to this process: when the core is opened again they have lost their tasks, which
+ * are handed out again (`regain`). All other workers are in other processes: their tokens stay valid. */
 #include "support/nomem.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 typedef struct scene {
     const char *setup;  /* script */
     const char *step;   /* where memory runs out */
-    const char *regain; /* script after a break, whatever the step had said; NULL = none */
+    const char *regain; /* script after a break, whatever the result of the step was; NULL = none */
     const char *finish; /* script */
 } scene;
 
@@ -57,6 +57,27 @@ static const scene SCENES[] = {
     {"start wf; poll", "fail", NULL, "poll; complete done"},
     {STICKY "time 2s", "unstick wf", NULL, "poll; complete done"},
     {STICKY "time 1s", "shutdown s", "shutdown s", "time 1s; poll; complete done"},
+    /* Chains. */
+    {"start wf memo=a:1; poll", "complete remember a:2, upsert K:v, continue input=100", NULL, "poll; complete done"},
+    {"start wf initial=1s retries=2 input=100; poll", "complete failed", NULL, "time 1s; poll; complete done"},
+    {"start wf initial=1s retries=2 run=5s input=100; time 4s", "time 1s", NULL, "time 1s; poll; complete done"},
+    {"start wf initial=1s retries=2 input=3000; poll; complete force marker a; poll; complete timer t 1s; time 1s; "
+     "poll",
+     "complete failed", NULL, "time 1s; poll; complete done"},
+    {"start wf cron=@every_10s; time 10s; poll", "complete done", NULL, "terminate wf"},
+    {"", "start wf delay=5s request=r1", NULL, "time 5s; poll; complete done"},
+    {"start wf delay=5s", "time 5s", NULL, "poll; complete done"},
+    {"start wf delay=5s", "cancel wf", NULL, "poll; complete done"},
+    /* Children. */
+    {"start wf; poll", "complete child kid queue=p input=100", NULL,
+     "poll queue=p as=k; complete of=k done; poll; complete done"},
+    {"start wf; poll; complete child kid queue=p; poll; complete; poll queue=p as=k", "complete of=k done", NULL,
+     "poll; complete done"},
+    {"start wf; poll; complete child kid queue=p; poll; complete; poll queue=p as=k", "complete of=k failed", NULL,
+     "poll; complete done"},
+    {"start wf; poll; complete child kid queue=p, child b queue=p policy=3; poll", "complete done", NULL, ""},
+    {"start wf; poll; complete child kid queue=p; poll; complete", "terminate kid", NULL, "poll; complete done"},
+    {"start wf; poll; complete child kid queue=p; poll; complete", "terminate wf", NULL, ""},
     /* Messages between runs. */
     {"start other queue=o; start wf; poll", "complete xsignal other s", NULL,
      "poll; complete done; poll as=x queue=o; complete of=x done"},
@@ -74,6 +95,18 @@ static const scene SCENES[] = {
     {ACTIVITY "signal wf s; poll; complete unactivity 5; heartbeat asked", "acancel", NULL, "poll; complete done"},
     {ACTIVITY, "heartbeat details=half", NULL, "acomplete; poll; complete done"},
     {ACTIVITY "signal wf s; poll; complete unactivity 5", "heartbeat asked", NULL, "acancel; poll; complete done"},
+    {ACTIVITY, "acomplete by=wf/a input=2000", NULL, "poll; complete done"},
+    {"start wf; poll; complete activity a", "acomplete by=wf/a", NULL, "poll; complete done"},
+    {ACTIVITY, "afail by=wf/a final", NULL, "poll; complete done"},
+    {ACTIVITY "signal wf s; poll; complete unactivity 5", "acancel by=wf/a", NULL, "poll; complete done"},
+    {ACTIVITY, "heartbeat by=wf/a details=half", NULL, "acomplete; poll; complete done"},
+    {"start wf; poll; complete activity a", "apause wf a request=r", NULL,
+     "aunpause wf a; apoll; acomplete; poll; complete done"},
+    {ACTIVITY "afail; apause wf a", "aunpause wf a attempts", NULL, "apoll; acomplete; poll; complete done"},
+    {ACTIVITY "afail", "areset wf a heartbeats", NULL, "apoll; acomplete; poll; complete done"},
+    {ACTIVITY "afail", "aoptions wf a initial=2s queue=q2", NULL,
+     "time 2s; apoll as=b queue=q2; acomplete of=b; poll; complete done"},
+    {ACTIVITY "apause wf a; aoptions wf a each=5s", "describe wf", NULL, "acomplete; poll; complete done"},
     /* Signals and the like. */
     {"start wf; poll; complete timer t 1h", "signal wf s request=r2 input=500", NULL, "poll; complete done"},
     {"start wf; poll; signal wf s request=r2", "signal wf s request=r3", NULL, "complete; poll; complete done"},
@@ -83,6 +116,34 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
     {"start wf; poll", "cancel wf", NULL, "complete; poll; complete canceled"},
     {"start wf; poll; complete timer t 1h, activity a", "terminate wf", NULL, ""},
+    {"start gone; poll; complete timer t 1h, activity a; start wf", "delete gone", NULL,
+     "signal gone s => not_found; start gone; terminate wf"},
+    {"start wf; start gone; signal gone s; terminate gone; start gone; terminate gone; start gone", "delete gone", NULL,
+     "signal gone s => not_found; start gone; terminate gone; terminate wf"},
+    {"start wf; start gone; terminate gone; start gone; terminate gone; start gone input=3000", "delete gone all", NULL,
+     "signal gone s => not_found; start gone; terminate gone; terminate wf"},
+    {"start wf; start gone; poll; poll; complete done; watch gone", "delete gone", NULL, "terminate wf"},
+    /* Queries. */
+    {"start wf; poll; complete", "query wf q input=500", NULL, "terminate wf"},
+    {"start wf; poll; complete; query wf q", "poll in_process", NULL, "terminate wf"},
+    {"start wf; poll; complete; query wf q; poll", "qanswer", NULL, "terminate wf"},
+    {"start wf; poll; complete; query wf q; poll", "qanswer error=oops", NULL, "terminate wf"},
+    {"start wf; query wf q", "poll in_process", "poll in_process", "complete answer=fine done"},
+    {"start wf; query wf q; poll", "complete answer=fine", NULL, "terminate wf"},
+    {"start wf; query wf q", "terminate wf", NULL, ""},
+    {"start wf; poll; complete sticky=s sticky_for=5s; poll queue=s as=x => parked; query wf q", "time 5s", NULL,
+     "terminate wf"},
+    /* Updates. */
+    {"start wf; poll; complete", "update wf up uinput=500", NULL, "terminate wf"},
+    {"start wf; poll; complete; update wf up", "update wf up as=v", NULL, "terminate wf"},
+    {"start wf; poll; complete; update wf up", "poll in_process", "update wf up; poll in_process",
+     "complete reject up; terminate wf"},
+    {"start wf; update wf up; poll", "complete accept up, respond up", NULL, "terminate wf"},
+    {"start wf; update wf up; poll", "complete accept up silent", NULL, "terminate wf"},
+    {"start wf; update wf up; poll; complete accept up, respond up", "updpoll wf up => answer", NULL, "terminate wf"},
+    {"start wf; poll; complete; update wf up", "time 20s", NULL, "terminate wf"},
+    {"start wf; update wf up; poll; complete accept up, timer t 1s", "terminate wf", NULL, ""},
+    {"start wf request=r0", "updstart wf up request=r1 => exists", NULL, "terminate wf"},
     /* Looking. */
     {ACTIVITY "heartbeat details=half; signal wf s; poll; complete timer t 1h", "describe wf", NULL,
      "acomplete; poll; complete done"},
@@ -90,6 +151,8 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h, marker m; history wf 2", "history wf 2 more", NULL, "terminate wf"},
     {"start wf; poll; complete done", "history wf", NULL, ""},
     {"start wf", "watch wf", NULL, "poll; complete done"},
+    {"start wf", "system", NULL, "poll; complete done"},
+    {"start wf", "namespace other", NULL, "poll; complete done"},
     {"start wf; watch wf", "terminate wf", NULL, ""},
     {"start wf; poll; complete timer t 1h; history wf wait; history wf wait more", "signal wf s request=r2", NULL,
      "poll; complete done"},
@@ -101,7 +164,7 @@ static const scene SCENES[] = {
     {"start wf; poll; complete activity a each=1s retries=2 initial=1s; apoll", "time 1s", NULL,
      "time 1s; apoll; acomplete; poll; complete done"},
     {"start wf; poll; complete activity a each=1m beat=1s retries=1; apoll; heartbeat details=half", "time 1s", NULL,
-     "poll; complete done"},
+     "time 1s; poll; complete done"},
     {"start wf; poll; complete activity a start=1s", "time 1s", NULL, "poll; complete done"},
     {"start wf task=1s; poll", "time 2s", NULL, "poll; complete done"},
     {STICKY "time 2s", "time 10s", NULL, "poll; complete done"},
@@ -109,7 +172,7 @@ static const scene SCENES[] = {
     {ACTIVITY "afail", "time 1s", NULL, "apoll; acomplete; poll; complete done"},
 };
 
-enum { CONFIGS = 4 }; /* of each scene */
+enum { CONFIGS = 4 }; /* configurations of each scene */
 
 static const scene *scene_of(size_t index)
 {
@@ -237,10 +300,11 @@ static void histories(const scene *it, hf_buf *out)
     }
 }
 
-/* Calls have answers; what came after a poll and the like is for `regain`. */
+/* Whether the step is a call with an answer that can be repeated; after polls and the like `regain` is played instead. */
 static bool is_call(const scene *it)
 {
-    static const char *const OTHERS[] = {"poll", "apoll", "time", "drop", "unwanted", "watch"};
+    static const char *const OTHERS[] = {"poll",  "apoll", "time",   "drop",    "unwanted",
+                                         "watch", "query", "update", "updpoll", "updstart"};
     for (size_t i = 0; i < HF_COUNT_OF(OTHERS); i++) {
         if (strncmp(it->step, OTHERS[i], strlen(OTHERS[i])) == 0) {
             return false;
@@ -249,12 +313,12 @@ static bool is_call(const scene *it)
     return true;
 }
 
-/* All that waits hears that memory ran out. */
+/* Stops a broken core: all waiting calls are answered with HF_ERR_NOMEM. */
 static void stop_broken(void)
 {
     hf_rig *rig = &stage.rig;
     hf_status status = hf_core_status(rig->core);
-    /* SQLite may be out of memory in the middle of a COMMIT: then nobody knows whether it happened (S5). */
+    /* SQLite may run out of memory in the middle of a COMMIT: then it is unknown whether the commit happened (S5). */
     if (status != HF_ERR_NOMEM && (status != HF_ERR_STORE || rig->disk == NULL)) {
         fail_msg("%s: %s: %s", now, hf_status_name(status), rig->core->why);
     }
@@ -292,7 +356,7 @@ static void open_again(bool full, hf_nomem_counts *counts)
     assert_true(hf_rig_settle(rig));
 }
 
-/* The core keeps memory from one step to the next: without it, each step has to ask. */
+/* Frees the memory that the core keeps from one step to the next, so that each step has to allocate it. */
 static void forget_buffers(hf_core *core)
 {
     hf_buf *const buffers[] = {&core->row, &core->events};
@@ -307,7 +371,8 @@ static void forget_buffers(hf_core *core)
     hf_arena_deinit(&core->scratch);
 }
 
-/* With allocation `nth` of the step failing; 0 = none. Gives the status and how many there are. */
+/* Plays the step with allocation `nth` failing; 0 = none. Returns the status, and in `*ret_count` the number of
+ * allocations. */
 static hf_status play_step(const scene *it, uint64_t nth, bool on, uint64_t *ret_count)
 {
     hf_rig *rig = &stage.rig;
@@ -337,7 +402,8 @@ static void play_with_failure(size_t index, uint64_t nth, bool on, bool full, hf
         counts->broke++;
         stop_broken();
         open_again(full, counts);
-        if (is_call(it) && status != expected) { /* not acknowledged: once more, which may find that it happened */
+        if (is_call(it) &&
+            status != expected) { /* not acknowledged: it is repeated, and may find that it happened before */
             status = try_step(it->step);
             assert_true(status == expected || status == HF_ERR_NOT_FOUND);
         }
@@ -367,6 +433,7 @@ static void count_method(const scene *it, hf_nomem_counts *counts)
         {"signal ", HF_METHOD_SIGNAL_WORKFLOW_EXECUTION},
         {"cancel ", HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION},
         {"terminate ", HF_METHOD_TERMINATE_WORKFLOW_EXECUTION},
+        {"delete ", HF_METHOD_DELETE_WORKFLOW_EXECUTION},
         {"describe ", HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION},
         {"history ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY},
         {"poll ", HF_METHOD_POLL_WORKFLOW_TASK_QUEUE},
@@ -378,7 +445,22 @@ static void count_method(const scene *it, hf_nomem_counts *counts)
         {"afail", HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED},
         {"acancel", HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED},
         {"heartbeat", HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT},
+        {"acomplete by", HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID},
+        {"afail by", HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED_BY_ID},
+        {"acancel by", HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED_BY_ID},
+        {"heartbeat by", HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT_BY_ID},
+        {"apause ", HF_METHOD_PAUSE_ACTIVITY},
+        {"aunpause ", HF_METHOD_UNPAUSE_ACTIVITY},
+        {"areset ", HF_METHOD_RESET_ACTIVITY},
+        {"aoptions ", HF_METHOD_UPDATE_ACTIVITY_OPTIONS},
         {"shutdown ", HF_METHOD_SHUTDOWN_WORKER},
+        {"system", HF_METHOD_GET_SYSTEM_INFO},
+        {"namespace ", HF_METHOD_DESCRIBE_NAMESPACE},
+        {"query ", HF_METHOD_QUERY_WORKFLOW},
+        {"update ", HF_METHOD_UPDATE_WORKFLOW_EXECUTION},
+        {"updpoll ", HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE},
+        {"updstart ", HF_METHOD_EXECUTE_MULTI_OPERATION},
+        {"qanswer", HF_METHOD_RESPOND_QUERY_TASK_COMPLETED},
     };
     for (size_t i = 0; i < HF_COUNT_OF(VERBS); i++) {
         if (strncmp(it->step, VERBS[i].verb, strlen(VERBS[i].verb)) == 0) {

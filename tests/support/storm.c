@@ -12,9 +12,9 @@ enum { DEPTH_MAX = 4, CHILDREN_MAX = 4, BUDGET = 80, TICK_MS = STORM_TICK_MS };
 
 /* ---- The walk ------------------------------------------------------------------------------------------------------ */
 
-/* What the fibers of a program share. */
+/* Shared by the fibers of a program. */
 typedef struct common {
-    int budget; /* operations that may still be done */
+    int budget; /* operations that are left */
     hf_chan *chan;
     hf_mutex *mutex;
     hf_sem *sem;
@@ -22,7 +22,7 @@ typedef struct common {
     hf_keylock *keys;
 } common;
 
-/* One fiber of a program: what it was told so far decides what it does next. */
+/* One fiber of a program: the results of its calls so far decide what it does next. */
 typedef struct walk {
     uint64_t told;
     int depth;
@@ -36,7 +36,7 @@ typedef struct child {
 
 static hf_status block(walk *w, int most);
 
-/* A number below `bound` that depends on all that was told. */
+/* A number below `bound` that depends on all results so far. */
 static uint64_t draw(walk *w, uint64_t bound)
 {
     w->told = hf_hash_mix(w->told, 17);
@@ -48,13 +48,13 @@ static hf_span ticks(walk *w, uint64_t most)
     return hf_milliseconds((int64_t)draw(w, most + 1) * TICK_MS);
 }
 
-/* For bounds: of nothing is none. */
+/* For bounds: never 0, which would mean no bound. */
 static hf_span some_ticks(walk *w, uint64_t most)
 {
     return hf_milliseconds((1 + (int64_t)draw(w, most)) * TICK_MS);
 }
 
-/* For waits: sometimes none is wanted, only a look. */
+/* For waits: sometimes HF_SPAN_OFF, which does not wait. */
 static hf_span some_wait(walk *w, uint64_t most)
 {
     return draw(w, 8) == 0 ? HF_SPAN_OFF : some_ticks(w, most);
@@ -129,7 +129,7 @@ static hf_join_policy some_join(walk *w)
     }
 }
 
-/* Children, and the owner beside them, who may give them up. */
+/* Runs children, and beside them the owner, which may cancel them. */
 static hf_status family(walk *w, child *children, size_t count)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -143,7 +143,7 @@ static hf_status family(walk *w, child *children, size_t count)
         HF_TRY(hear(w, hf_fork(scope, child_main, &children[i], .delay = delay, .ret_branch = &jobs[i])));
     }
     if (draw(w, 3) == 0) {
-        hf_status status = block(w, 2); /* canceled: by the scope, or from further out; the join says */
+        hf_status status = block(w, 2); /* if it is canceled, by this scope or an outer one, the join reports that */
         if (status == HF_ERR_EVICTED) {
             return status;
         }
@@ -165,8 +165,8 @@ static hf_status fork_some(walk *w)
     for (size_t i = 0; i < count && status != HF_ERR_EVICTED; i++) {
         w->told = hf_hash_mix(w->told, hf_hash_mix(children[i].walk.told, (uint64_t)children[i].status));
     }
-    return status == HF_ERR_CANCELED ? HF_OK : status; /* its own; one from further out is
-                                                met by the next wait */
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* the scope's own cancel; the next wait
+                                                reports an outer one */
 }
 
 static hf_status bounded_block(walk *w)
@@ -182,7 +182,7 @@ static hf_status shielded_block(walk *w)
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;
     HF_TRY(hear(w, hf_shield_open(some_ticks(w, 8), &shield)));
     hf_status status = block(w, 3);
-    return status == HF_ERR_CANCELED ? HF_OK : status; /* of the shield's bound: that is over with it */
+    return status == HF_ERR_CANCELED ? HF_OK : status; /* by the shield's bound, which ends with the shield */
 }
 
 static hf_status pass_on(walk *w)
@@ -235,7 +235,7 @@ static hf_status under_key(walk *w)
     return block(w, 1);
 }
 
-/* Waits for the condition, or makes it so. */
+/* Waits for the condition, or makes it true. */
 static hf_status meet(walk *w)
 {
     if (draw(w, 2) == 0) {
@@ -244,7 +244,7 @@ static hf_status meet(walk *w)
     hf_status status = hear(w, hf_mutex_lock(w->all->mutex, .timeout = some_wait(w, 8)));
     if (status == HF_OK) {
         status = hear(w, hf_cond_wait(w->all->cond, w->all->mutex, .timeout = some_wait(w, 8)));
-        HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK); /* it is held, however the wait ended */
+        HF_CHECK(hf_mutex_unlock(w->all->mutex) == HF_OK); /* the mutex is held whatever the result of the wait was */
     }
     return status;
 }
@@ -309,14 +309,14 @@ static hf_status block(walk *w, int most)
             (void)one(w);
         }
         if (status == HF_ERR_EVICTED || (status == HF_ERR_CANCELED && !is_stubborn)) {
-            return status; /* any other outcome is something to be told */
+            return status; /* any other status is a result that the program continues with */
         }
     }
     return HF_OK;
 }
 
-/* What was told is the id of the last activity, so that a replay that was told something else shows. Canceled or not, it waits
- * for the last signal: see above. */
+/* All results so far make the id of the last activity, so that a replay with other results is noticed. Even if it is
+ * canceled, it waits for the last signal: see above. */
 static hf_status last_steps(walk *w)
 {
     HF_AUTO(hf_shield_close) hf_shield *shield = NULL;

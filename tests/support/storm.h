@@ -1,10 +1,10 @@
-/* A workflow and an activity that do what their seed says: bounded waits, scopes with deadlines and all kinds of joins, children
- * that begin later or are given up, activities that time out, fail, heartbeat and are canceled, locks,
- * conditions, channels, flows, signals. Some of it does not return when it is evicted, but goes on.
+/* A workflow and an activity whose actions follow from a seed: bounded waits, scopes with deadlines and all kinds of
+ * joins, children that begin later or are given up, activities that time out, fail, heartbeat and are canceled, locks,
+ * conditions, channels, flows, signals. Some of the code does not return when it is evicted, but goes on.
  *
- * What the code is told decides what it does next, and what it did is in the history: a replay that is told anything else than
- * the run was at first does something else. At its end the workflow names an activity by all that it was told, and waits for the
- * signal "end". */
+ * The results of its calls decide what the code does next, and its commands are in the history: so a replay with any
+ * other result makes other commands. At its end the workflow runs an activity whose id is a hash of all results, and
+ * waits for the signal "end". */
 #ifndef HF_TESTS_STORM_H
 #define HF_TESTS_STORM_H
 

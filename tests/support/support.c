@@ -1,7 +1,7 @@
 /* One process runs one test program, and simulated threads share one thread of the system: the state here is global.
  *
  * When a run cannot go on (stuck, endless, a broken invariant, a crash) the process ends, because stacks are left
- * behind that nobody can unwind. The last lines then say which seed it was, so that HF_SEED=n repeats it. */
+ * behind that cannot be unwound. The last lines then name the seed, so that HF_SEED=n repeats it. */
 #include "support/support.h"
 
 #include "env/sim/sim.h"
@@ -83,7 +83,8 @@ void hf_checks_reset(void)
 
 /* ---- Main -------------------------------------------------------------------------------------------------------- */
 
-/* cmocka calls setup, test and teardown with one state; the shims stand before and behind, and find the test by it. */
+/* cmocka calls setup, test and teardown with one state; our shims run before and after the test and find it by that
+ * state. */
 static const struct CMUnitTest *running;
 
 static int before(void **state)
@@ -167,7 +168,7 @@ uint64_t hf_test_seeds(uint64_t full)
 
 /* ---- Runs that cannot go on -------------------------------------------------------------------------------------- */
 
-/* Also from a signal handler, where stdio is not to be trusted. */
+/* Also called in a signal handler, where stdio cannot be used. */
 static void tell_seed(void)
 {
     char text[160];

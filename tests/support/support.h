@@ -1,4 +1,4 @@
-/* What the tests share: checks that work on any stack, a main for cmocka programs, simulated runs, loops over seeds.
+/* Shared by the tests: checks that work on any stack, a main for cmocka programs, simulated runs, loops over seeds.
  *
  * cmocka's asserts jump to the test's own stack, so fibers and threads use HF_CHECK, which records and returns; the
  * test fails afterwards. A program's main is one line:
@@ -20,34 +20,34 @@
 
 #include <holdfast/holdfast.h>
 
-/* Records a failed check with its place and the current seed; gives the condition back. From any stack and thread. */
+/* Records a failed check with its place and the current seed; returns the condition. From any stack and thread. */
 #define HF_CHECK(cond) hf_check_at((cond), #cond, __FILE__, __LINE__)
-/* The same with a sentence of the test's own. */
+/* The same with a message of the test's own. */
 #define HF_CHECK_SAY(cond, ...) ((cond) ? true : hf_check_say(__FILE__, __LINE__, __VA_ARGS__))
 bool hf_check_at(bool is_so, const char *text, const char *file, int line);
 bool hf_check_say(const char *file, int line, const char *format, ...) HF_PRINTF(3, 4);
-/* Failed so far, and none from here on: hf_test_main calls it before each test. */
+/* The number of failed checks, and its reset to 0: hf_test_main resets it before each test. */
 size_t hf_checks_failed(void);
 void hf_checks_reset(void);
 
-/* Runs the tests, or lists them (--list). A test with failed checks fails. Returns what main returns. */
+/* Runs the tests, or lists them (--list). A test with failed checks fails. Returns the result for main. */
 int hf_test_main(const char *suite, const struct CMUnitTest *tests, size_t count, int argc, char **argv);
 
-/* HF_TEST_SCALE, 1 unless set; what `full` seeds come down to, at least one. */
+/* HF_TEST_SCALE, 1 unless set; and the number of seeds, `full` divided by it, at least one. */
 unsigned hf_test_scale(void);
 uint64_t hf_test_seeds(uint64_t full);
 
-/* A simulated environment for this seed: what gets stuck, runs for ever or breaks an invariant ends the process with
- * the seed on stderr. The hook may be replaced by hf_sim_on_stuck. */
+/* A simulated environment for this seed: a run that gets stuck, does not end or breaks an invariant ends the process
+ * with the seed on stderr. The hook may be replaced by hf_sim_on_stuck. */
 hf_env *hf_sim_begin(uint64_t seed);
-/* The same with options of one's own; .size and .seed are filled in. */
+/* The same with the given options; .size and .seed are filled in. */
 hf_env *hf_sim_begin_with(uint64_t seed, hf_sim_options options);
 /* Checks that nothing is left allocated, open or running, gives the trace hash (may be NULL), frees it. */
 void hf_sim_end(hf_env *env, uint64_t *ret_hash);
 
 /* Runtime options for a simulated run: quiet log, a fatal hook that names the seed. */
 hf_runtime_options hf_sim_runtime_options(hf_env *env, int threads);
-/* A whole run: environment, runtime, body as the first fiber, checks at the end. Returns what the body returned. */
+/* A whole run: environment, runtime, body as the first fiber, checks at the end. Returns the status of the body. */
 hf_status hf_sim_run(uint64_t seed, int threads, hf_body body, void *arg, uint64_t *ret_hash);
 /* Errors that simulated runtimes logged since the last hf_sim_begin: misuse, mostly. */
 unsigned hf_sim_errors_logged(void);

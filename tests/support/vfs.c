@@ -1,9 +1,9 @@
-/* SQLite's side of the simulated disk. Every call passes `enter`, which counts it, shows changes to the hook, and says
- * whether the call is to fail; what is done to files then is vfs_disk.c's.
+/* SQLite's side of the simulated disk. Every call passes `enter`, which counts it, shows changes to the hook, and
+ * decides whether the call fails; vfs_disk.c then changes the files.
  *
- * Only version 1 of the file methods is offered: no shared memory, no mapping. A WAL database keeps its index on the heap
- * when its locking mode is EXCLUSIVE from the first access on, and asks for no more. Locks between connections are kept
- * all the same: a database that is opened twice has to find that out. */
+ * Only version 1 of the file methods is offered: no shared memory, no mapping. A WAL database keeps its index on the
+ * heap when its locking mode is EXCLUSIVE from the first access on, and asks for no more. Locks between connections are
+ * kept all the same: a database that is opened twice has to find that out. */
 #include "support/vfs_private.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ typedef struct handle {
     hf_vfs_file *file;     /* the file; NULL after a failed open, and for the directory */
     hf_node node;          /* in file->handles */
     uint64_t generation;   /* the disk's when it was opened */
-    uint64_t errors_heard; /* of file->errors: the last that this descriptor reported */
+    uint64_t errors_heard; /* value of file->errors when this descriptor last reported one */
     int lock;              /* SQLITE_LOCK_* */
     bool is_deleted_after; /* SQLITE_OPEN_DELETEONCLOSE */
     bool is_syncing_dir;   /* its next sync is one of the directory, too */
@@ -72,11 +72,11 @@ uint64_t hf_vfs_io_ops(const hf_vfs *vfs, unsigned kinds)
     return count;
 }
 
-/* What a call has to do. */
+/* How a call goes on. */
 typedef enum verdict {
-    GO,    /* its work */
-    FAULT, /* the planned fault */
-    DEAD,  /* nothing: no power */
+    GO,    /* does its work */
+    FAULT, /* fails as planned */
+    DEAD,  /* does nothing: no power */
 } verdict;
 
 static bool is_dead(hf_vfs *vfs, const handle *h)
@@ -174,7 +174,7 @@ static int file_write(sqlite3_file *base, const void *from, int amount, sqlite3_
     if (v == FAULT && vfs->plan_fault == HF_FAULT_LOST_WRITE) {
         return SQLITE_OK;
     }
-    if (v == FAULT) { /* some of it got there, up to a sector's end or to nowhere in particular */
+    if (v == FAULT) { /* a part of it was written, up to the end of a sector or to any byte */
         size_t part = (size_t)hf_rng_below(&vfs->rng, len + 1);
         len = hf_rng_below(&vfs->rng, 2) == 0 ? part : part / 512 * 512;
     }
@@ -209,7 +209,7 @@ static int sync_dir(hf_vfs *vfs, const handle *h)
     }
 }
 
-/* D3. Gives SQLITE_OK or what the descriptor has not yet heard of. */
+/* vfs-D3. Returns SQLITE_OK, or an error that the descriptor has not reported yet. */
 static int report(handle *h)
 {
     if (h->errors_heard == h->file->errors) {
@@ -285,7 +285,7 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *ret_len)
     return SQLITE_OK;
 }
 
-/* The highest lock that others hold on the file. The dead hold none. */
+/* The highest lock that other handles hold on the file. Handles from before a power cut hold none. */
 static int lock_of_others(const handle *me)
 {
     int highest = SQLITE_LOCK_NONE;
@@ -381,7 +381,7 @@ static hf_vfs *vfs_of(sqlite3_vfs *base)
     return base->pAppData;
 }
 
-/* Finds or makes what is to be opened. */
+/* Finds or makes the file to open. */
 static int open_file(hf_vfs *vfs, const char *name, int flags, hf_vfs_file **ret_file)
 {
     hf_vfs_file *file = name != NULL ? hf_vfs_file_find(vfs, name) : NULL;

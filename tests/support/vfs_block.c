@@ -1,9 +1,9 @@
-/* Contents of simulated files: tables of blocks that are counted and copied when written to. A hundred images of a
- * database hold its unchanged pages once, and making one is a walk over pointers.
+/* Contents of simulated files: tables of blocks with reference counts, which are copied on write. A hundred images of a
+ * database share its unchanged pages, and making an image only copies pointers.
  *
  * B1  A block with more than one owner is never written to.
- * B2  What lies behind a content's length reads as zeros when the length grows: the rest of the last block is zero,
- *     entries behind it are NULL. */
+ * B2  Bytes behind a content's length read as zeros when the length grows: the rest of the last block is zero, entries
+ *     behind it are NULL. */
 #include "support/vfs_private.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ struct hf_vfs_block {
     uint32_t refs;                         /* contents that hold it */
     bool is_hashed;                        /* `hash` is that of `bytes` */
     uint64_t hash;                         /* kept, because most blocks outlive many images */
-    unsigned char bytes[HF_VFS_BLOCK_LEN]; /* what it is for */
+    unsigned char bytes[HF_VFS_BLOCK_LEN]; /* the content */
 };
 
 static size_t blocks_of(uint64_t len)

@@ -1,27 +1,27 @@
-/* Files and what is pending on them.
+/* Files and their pending changes.
  *
- * A file has two contents, `now` and `synced`, and the disk one list of the changes that lie between them, oldest first.
- * There are no links and no renames, so a file has one name for life, and the directory is two flags per file: present
- * (processes see it) and durable (the disk has it). Deleted and made anew means two files of one name; at most one of
- * them is present and at most one durable.
+ * A file has two contents, `now` and `synced`, and the disk one list of the changes that lie between them, oldest
+ * first. There are no links and no renames, so a file has one name for life, and the directory is two flags per file:
+ * present (processes see it) and durable (the disk has it). A file that is deleted and made again is two files of one
+ * name; at most one of them is present and at most one durable.
  *
  *                 write, truncate                    sync of the file
  *      now  <----------------------  pending  ------------------------------>  synced
  *      is_present  <-- create, delete            + sync of the directory ---> is_durable
  *
- * vfs-D1  A sync of a file makes durable its changes so far. It says nothing about other files, nor about any name. (A
- *     journaling file system makes the name of a new file durable as well; nobody may count on it.)
+ * vfs-D1  A sync of a file makes its changes so far durable. It does nothing for other files or for names. (A journaling
+ *     file system makes the name of a new file durable as well, but that is not guaranteed.)
  * vfs-D2  A creation or deletion is durable when the directory was synced after it. SQLite asks for that when it deletes, if at
  *     all, and its VFS does it with the first sync of a journal or WAL that it made.
- * vfs-D3  A writeback that fails is not tried again, as on Linux: reads still see what was written, the disk may lack any block
- *     of it, and the next sync finds nothing to do. A later write to such a block takes the whole block along. The error is
- *     reported once to each descriptor that is open then, and to one that is opened later if nobody has heard of it.
+ * vfs-D3  A writeback that fails is not tried again, as on Linux: reads still see the written bytes, the disk may lack any of
+ *     their blocks, and the next sync finds nothing to do. A later write to such a block writes the whole block. The error is
+ *     reported once to each descriptor that is open then, and to one that is opened later if it was reported to none.
  * vfs-D4  The directory is one block: a failed sync of it is not tried again either, until a name changes.
  *
- * vfs-D5  If that writeback was the first of a block, the block may be lost for as long as it is cached: what is written to it later does
- *     not reach the disk either, and the sync of it succeeds. (ext4: the block stays marked as unwritten, and reads as zeros after
- *     the next mount.) A block that was dropped from the cache is read from the disk, and can be written again. To drop a file is
- *     a wish: blocks of it that are in use stay in the cache.
+ * vfs-D5  If that writeback was the first of a block, the block may be lost for as long as it is cached: later writes to it do not
+ *     reach the disk either, although their sync succeeds. (ext4: the block stays marked as unwritten, and reads as zeros after the
+ *     next mount.) A block that was dropped from the cache is read from the disk, and can be written again. Dropping a file from
+ *     the cache is only a hint: blocks that are in use stay in the cache.
  *
  * A process that dies without the power going leaves `now`: that is hf_vfs_power_off. */
 #include "support/vfs_private.h"
@@ -157,7 +157,7 @@ void hf_vfs_do_truncate(hf_vfs *vfs, hf_vfs_file *file, uint64_t len)
     pend(vfs, file, HF_VFS_TRUNCATE, len, NULL, 0);
     hf_vfs_content_truncate(&file->now, len);
     for (size_t i = (size_t)((len + HF_VFS_BLOCK_LEN - 1) / HF_VFS_BLOCK_LEN); i < file->lost_count; i++) {
-        file->lost[i] = false; /* what comes there is another block */
+        file->lost[i] = false; /* a later block at this place is another one */
     }
 }
 
@@ -167,7 +167,7 @@ void hf_vfs_do_delete(hf_vfs *vfs, hf_vfs_file *file)
     pend(vfs, file, HF_VFS_DELETE, 0, NULL, 0);
 }
 
-/* The directory on the disk takes a creation or a deletion over. */
+/* Applies a creation or a deletion to the directory on the disk. */
 static void commit_name(hf_vfs *vfs, hf_vfs_pending *op)
 {
     hf_vfs_file *file = op->file;
@@ -184,7 +184,7 @@ static void commit_name(hf_vfs *vfs, hf_vfs_pending *op)
     hf_vfs_file_settle(file);
 }
 
-/* Forgets what is pending on files that are gone for good. */
+/* Forgets pending changes of files that are gone for good. */
 static void sweep(hf_vfs *vfs)
 {
     HF_LIST_EACH(node, &vfs->pending)
@@ -216,7 +216,7 @@ void hf_vfs_do_sync_dir_badly(hf_vfs *vfs)
     vfs->is_dir_dirty = false;
 }
 
-/* By hand: if the file's creation is pending, it and whatever is pending on its name before it become durable. */
+/* By hand: if the file's creation is pending, it and all earlier pending changes of its name become durable. */
 static void sync_name(hf_vfs *vfs, hf_vfs_file *file)
 {
     hf_vfs_pending *creation = NULL;
@@ -305,7 +305,7 @@ void hf_vfs_do_drop(hf_vfs *vfs, hf_vfs_file *file)
     for (uint64_t at = 0; at < cached.len; at += HF_VFS_BLOCK_LEN) {
         size_t idx = (size_t)(at / HF_VFS_BLOCK_LEN);
         bool is_lost = idx < file->lost_count && file->lost[idx];
-        if (!is_lost && hf_rng_below(&vfs->rng, 4) == 0) { /* somebody has it in use: it stays */
+        if (!is_lost && hf_rng_below(&vfs->rng, 4) == 0) { /* the block is in use: it stays cached */
             hf_vfs_content_take(&file->now, &cached, at, at + HF_VFS_BLOCK_LEN);
         }
     }
@@ -313,7 +313,7 @@ void hf_vfs_do_drop(hf_vfs *vfs, hf_vfs_file *file)
     forget_lost(file);
 }
 
-/* One block of a writeback that failed: the disk got it, got some of its sectors, or kept what it had. */
+/* One block of a failed writeback: the disk gets it, gets some of its sectors, or keeps its old bytes. */
 static void write_block_badly(hf_vfs *vfs, hf_vfs_file *file, uint64_t at)
 {
     enum { SECTOR_LEN = 512 };
@@ -364,7 +364,7 @@ void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file, int error)
     }
     if (!file->is_clean && file->synced.len < file->now.len && hf_rng_below(&vfs->rng, 2) == 0) {
         hf_vfs_content_truncate(&file->synced,
-                                file->now.len); /* the length got down, and zeros are where data is not */
+                                file->now.len); /* the length reached the disk, with zeros in place of missing data */
     }
     free(is_dirty);
 }
@@ -423,7 +423,7 @@ void hf_vfs_power_on(hf_vfs *vfs)
 
 /* ---- Files by hand ----------------------------------------------------------------------------------------------- */
 
-/* What a hand changes is durable, with whatever was pending on the file. */
+/* A change by hand is durable at once, and so are the pending changes of the file. */
 static void settle_by_hand(hf_vfs *vfs, hf_vfs_file *file)
 {
     sync_name(vfs, file);

@@ -1,14 +1,14 @@
-/* What a power cut leaves.
+/* The contents that a power cut leaves.
  *
- * I1  An image is the durable state plus some pending changes, applied in the order they were made. Any subset will do:
+ * I1  An image is the durable state plus some pending changes, applied in the order they were made. Any subset is possible:
  *     disks and kernels reorder. Sectors of 512 or 4,096 bytes are written whole or not at all, in any order.
- * I2  A torn write that made the file longer may leave the new length with bytes that nobody wrote: data and length
- *     travel apart (no SAFE_APPEND). */
+ * I2  A torn write that made the file longer may leave the new length with random bytes: data and length are written
+ *     separately (no SAFE_APPEND). */
 #include "support/vfs_private.h"
 
 #include <string.h>
 
-/* Says of each pending change what becomes of it. */
+/* Decides for each pending change whether it is kept, lost or torn. */
 static void choose_fates(const hf_vfs *from, hf_crash_mode mode, hf_rng *rng)
 {
     uint64_t whole = mode == HF_CRASH_PREFIX ? hf_rng_below(rng, from->pending_count + 1) : 0;
@@ -37,7 +37,7 @@ static void choose_fates(const hf_vfs *from, hf_crash_mode mode, hf_rng *rng)
     }
 }
 
-/* The directory of the image, in `is_kept`. Creations and deletions happen or not; half of them there is not. */
+/* Chooses the directory of the image, in `is_kept`. Creations and deletions are atomic: they happened or not. */
 static void choose_names(const hf_vfs *from, hf_rng *rng)
 {
     HF_LIST_EACH(node, &from->files)
@@ -64,7 +64,7 @@ static void choose_names(const hf_vfs *from, hf_rng *rng)
     }
 }
 
-/* Does a part of a write, as a power cut in its midst might. */
+/* Applies a part of a write, as if the power went in the middle of it. */
 static void tear(hf_vfs_content *content, const hf_vfs_pending *op, hf_rng *rng, bool is_powersafe)
 {
     uint64_t sector = hf_rng_below(rng, 2) == 0 ? 512 : 4096;
@@ -150,7 +150,7 @@ uint64_t hf_vfs_hash(const hf_vfs *vfs)
     HF_LIST_EACH(node, &vfs->files)
     {
         const hf_vfs_file *file = HF_CONTAINER(node, hf_vfs_file, node);
-        if (file->is_present) { /* added up: the order in which files were made is not content */
+        if (file->is_present) { /* hashes are added: the order in which files were made must not matter */
             uint64_t name = hf_hash_bytes(0, file->name, strlen(file->name));
             hash += hf_hash_mix(name, hf_vfs_content_hash(&file->now));
         }

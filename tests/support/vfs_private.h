@@ -1,4 +1,4 @@
-/* What the parts of the simulated disk share: vfs_block.c (contents), vfs_disk.c (files and what is pending on them),
+/* Shared by the parts of the simulated disk: vfs_block.c (contents), vfs_disk.c (files and their pending changes),
  * vfs_image.c (power cuts), vfs.c (SQLite's side: calls, locks, failures). */
 #ifndef HF_TESTS_VFS_PRIVATE_H
 #define HF_TESTS_VFS_PRIVATE_H
@@ -30,7 +30,7 @@ size_t hf_vfs_content_read(const hf_vfs_content *content, uint64_t offset, void 
 /* NULL bytes: random ones, from `rng`. */
 void hf_vfs_content_write(hf_vfs_content *content, uint64_t offset, const void *bytes, size_t len, hf_rng *rng);
 void hf_vfs_content_truncate(hf_vfs_content *content, uint64_t len);
-/* Takes the blocks that hold bytes [offset, end) over from `from`; the length only grows, where it must. */
+/* Takes the blocks of the bytes [offset, end) from `from`; the length grows if needed, and never shrinks. */
 void hf_vfs_content_take(hf_vfs_content *to, const hf_vfs_content *from, uint64_t offset, uint64_t end);
 bool hf_vfs_content_is_equal(const hf_vfs_content *a, const hf_vfs_content *b);
 uint64_t hf_vfs_content_hash(const hf_vfs_content *content);
@@ -41,15 +41,15 @@ typedef struct hf_vfs_file hf_vfs_file;
 struct hf_vfs_file {
     hf_node node;          /* in the disk's `files` */
     hf_list handles;       /* open hf_vfs_handle */
-    hf_vfs_content now;    /* what reads see */
-    hf_vfs_content synced; /* what a power cut leaves at least; unused while `is_clean` */
+    hf_vfs_content now;    /* the bytes that reads see */
+    hf_vfs_content synced; /* the durable bytes, which survive a power cut; unused while `is_clean` */
     hf_vfs_file *copy;     /* while an image is made: this file in it */
-    bool *lost;            /* by block: nothing written to it reaches the disk (D5) */
+    bool *lost;            /* by block: nothing written to it reaches the disk (vfs-D5) */
     size_t lost_count;     /* blocks that `lost` has room for */
     uint64_t forgotten;    /* changes that a failed writeback dropped and that `synced` may lack */
-    uint64_t errors;       /* writebacks that failed; a descriptor compares it with the last one it heard of */
+    uint64_t errors;       /* writebacks that failed; a descriptor compares it with its errors_heard */
     int error;             /* errno of the last of them */
-    bool is_told;          /* somebody has heard of that one */
+    bool is_told;          /* that one was reported to a descriptor or process */
     uint32_t pending;      /* changes in the disk's list */
     uint32_t names;        /* creations and deletions among them */
     bool is_clean;         /* synced and now are the same, and only `now` is kept */
@@ -60,7 +60,7 @@ struct hf_vfs_file {
     char name[];           /* empty: temporary */
 };
 
-/* What became of a pending change in the image being made. */
+/* What happens to a pending change in the image being made. */
 typedef enum hf_vfs_fate { HF_VFS_LOST, HF_VFS_KEPT, HF_VFS_TORN } hf_vfs_fate;
 
 /* A change that is not durable yet. Never a sync. */
@@ -91,9 +91,9 @@ struct hf_vfs {
     uint64_t ops;                      /* changes so far */
     uint64_t io_ops[HF_IO_KIND_COUNT]; /* calls so far, by kind */
     unsigned plan_kinds;               /* the plan: which calls count */
-    uint64_t plan_left;                /* how many until one fails; 0 = no plan */
-    hf_io_fault plan_fault;            /* how */
-    bool plan_forever;                 /* and all after it */
+    uint64_t plan_left;                /* calls until one fails; 0 = no plan */
+    hf_io_fault plan_fault;            /* how it fails */
+    bool plan_forever;                 /* all calls after it fail, too */
     uint64_t faults_hit;               /* failures that happened */
     char name[64];                     /* under which SQLite knows it */
 };
@@ -105,7 +105,7 @@ static inline bool hf_vfs_is_name_op(const hf_vfs_pending *op)
 }
 
 hf_vfs_file *hf_vfs_file_find(const hf_vfs *vfs, const char *name);
-/* Not present, not durable, not scratch: the caller says. */
+/* A new file that is neither present nor durable nor scratch: the caller sets these. */
 hf_vfs_file *hf_vfs_file_add(hf_list *files, const char *name);
 /* Frees the file if nobody can see it any more. */
 void hf_vfs_file_settle(hf_vfs_file *file);
@@ -117,18 +117,18 @@ void hf_vfs_do_truncate(hf_vfs *vfs, hf_vfs_file *file, uint64_t len);
 void hf_vfs_do_delete(hf_vfs *vfs, hf_vfs_file *file);
 /* Makes the file's earlier changes durable, but not its name. */
 void hf_vfs_do_sync(hf_vfs *vfs, hf_vfs_file *file);
-/* A writeback that failed with this errno: each block gets down, in part or not at all, and none is pending any more. */
+/* A writeback that failed with this errno: each block is written, in part or not at all, and none is pending any more. */
 void hf_vfs_do_sync_badly(hf_vfs *vfs, hf_vfs_file *file, int error);
 /* Makes creations and deletions durable, if there was one since the last call of this or the next. */
 void hf_vfs_do_sync_dir(hf_vfs *vfs);
-/* A sync of the directory that failed: nothing got down, and there is nothing left to write until a name changes. */
+/* A sync of the directory that failed: nothing was written, and there is nothing left to write until a name changes. */
 void hf_vfs_do_sync_dir_badly(hf_vfs *vfs);
-/* D5: `content` is what the disk has of `file`, or an image of it. Its lost blocks become zeros. */
+/* vfs-D5: `content` is the disk's content of `file`, or an image of it. Its lost blocks become zeros. */
 void hf_vfs_lose(const hf_vfs_file *file, hf_vfs_content *content);
-/* What is cached of the file goes, by and large: reads see what the disk has (D5). It was synced just before. */
+/* Drops most cached blocks of the file, so that reads see the disk's bytes (vfs-D5). The file was synced just before. */
 void hf_vfs_do_drop(hf_vfs *vfs, hf_vfs_file *file);
 const hf_vfs_content *hf_vfs_durable(const hf_vfs_file *file);
-/* Everything on the disk goes; open files stay in memory until they are closed, nameless. */
+/* Removes everything on the disk; open files stay in memory, without a name, until they are closed. */
 void hf_vfs_wipe(hf_vfs *vfs);
 
 #endif

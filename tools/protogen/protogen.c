@@ -1,16 +1,16 @@
 /* Turns .proto files into C: protogen <folder> <file.proto>... writes <folder>/proto/pb.h and <folder>/proto/pb.c.
  *
  * It reads the part of proto3 that proto/ is written in: package, message, enum, oneof, map, repeated, reserved and
- * comments. Imports and options are read over: all files are given at once. What it writes is described in
- * src/wire/pb.h: a struct and a table for each message, an enum and a table for each enum.
+ * comments. Imports and options are ignored: all files are given at once. src/wire/pb.h describes the output: a struct
+ * and a table for each message, an enum and a table for each enum.
  *
  *     message HistoryEvent { ... }       struct hf_pb_history_event, hf_pb_history_event_type
  *     message Link { message Activity }  struct hf_pb_link_activity
  *     enum EventType { ... }             enum hf_pb_event_type, hf_pb_event_type_enum, HF_EVENT_TYPE_...
  *     map<string, bytes> metadata        a list of struct hf_pb_payload_metadata_entry
  *
- * Packages do not show in the names, so two of the same name are an error. It runs during the build, for a moment: it
- * frees nothing, and anything unexpected ends it with a message. */
+ * Packages are not part of the names, so two definitions of the same name are an error. The program runs only for a
+ * moment, during the build: it frees nothing, and anything unexpected ends it with a message. */
 #include "protogen/protogen.h"
 
 #include <ctype.h>
@@ -130,7 +130,7 @@ static const def *find_def(const char *full)
     return NULL;
 }
 
-/* A name is looked for in the scope where it stands, then further out. */
+/* A name is looked up in the scope where it is used, then in the scopes around it. */
 static const def *resolve(const char *scope, const char *name)
 {
     if (name[0] == '.') {
@@ -231,7 +231,7 @@ static void check_names(void)
     qsort(names, count, sizeof *names, by_name);
     for (size_t i = 1; i < count; i++) {
         if (strcmp(names[i - 1], names[i]) == 0) {
-            die("two things would be called hf_pb_%s", names[i]);
+            die("two definitions would be called hf_pb_%s", names[i]);
         }
     }
 }
@@ -242,7 +242,7 @@ static void check_message(const def *d)
     for (size_t i = 0; i < d->field_count; i++) {
         lists += d->fields[i].is_list;
         if (i > 0 && d->fields[i - 1].number == d->fields[i].number) {
-            die("%s: number %d is there twice", d->full, d->fields[i].number);
+            die("%s: number %d is used twice", d->full, d->fields[i].number);
         }
     }
     if (d->field_count > FIELDS_MAX || lists > LISTS_MAX) {

@@ -1,4 +1,4 @@
-/* What the parts of protogen share: the definitions that were read, and small helpers for text. */
+/* Shared by the parts of protogen: the definitions that were read, and small helpers for text. */
 #ifndef PROTOGEN_PROTOGEN_H
 #define PROTOGEN_PROTOGEN_H
 
@@ -22,7 +22,7 @@ typedef struct field {
     bool is_map;
     char *oneof;      /* name of the oneof that it is in; NULL = none */
     const char *kind; /* "STRING": what follows HF_PB_ */
-    const char *c;    /* its C type, or of an element */
+    const char *c;    /* its C type, or that of an element */
     const def *of;    /* message or enum that it refers to */
 } field;
 
@@ -50,15 +50,15 @@ typedef struct scalar {
     const char *kind;
     const char *c;    /* type of the member */
     const char *list; /* type of a list */
-    int wire;         /* how one travels */
+    int wire;         /* wire type of one value */
 } scalar;
 #define SCALAR_COUNT 15
 extern const scalar SCALARS[SCALAR_COUNT];
 
-extern def *defs[DEFS_MAX]; /* all that was read, in the order of the files */
+extern def *defs[DEFS_MAX]; /* all definitions, in the order of the files */
 extern size_t def_count;
-extern const char *path; /* the file at hand, for messages */
-extern int line;         /* the line at hand */
+extern const char *path; /* the current file, for messages */
+extern int line;         /* the current line */
 
 /* Ends the program with a message. */
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
@@ -74,7 +74,7 @@ char *camel(const char *word, bool first_up);
 
 /* Adds the definitions of a file. */
 void read_file(const char *name);
-/* The place of a field's type in SCALARS; -1 = it is none of them. */
+/* The index of a field's type in SCALARS; -1 = it is not a scalar. */
 int scalar_of(const field *f);
 /* Whether an enum gets a typedef: not when it would be called like the table of a message (CommandType and Command). */
 bool has_typedef(const def *d);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *at;               /* the rest of the file */
-static char token[NAME_LEN_MAX + 1]; /* the token at hand; empty at the end of the file */
+static char token[NAME_LEN_MAX + 1]; /* the current token; empty at the end of the file */
 
 static void skip_space(void)
 {
@@ -42,7 +42,7 @@ static void next(void)
     if (*at == '"') {
         at += 1 + strcspn(at + 1, "\"\n");
         if (*at++ != '"') {
-            die("a string does not end");
+            die("a string has no end");
         }
     } else if (is_word(*at) || *at == '-') {
         do {
@@ -53,7 +53,7 @@ static void next(void)
     }
     size_t len = (size_t)(at - start);
     if (len > NAME_LEN_MAX) {
-        die("a word of %zu characters", len);
+        die("a word of %zu characters is too long", len);
     }
     memcpy(token, start, len);
     token[len] = '\0';
@@ -83,7 +83,7 @@ static void expect(const char *word)
 static char *take_word(void)
 {
     if (!is_word(token[0])) {
-        die("'%s' where a name should be", token);
+        die("'%s' instead of a name", token);
     }
     char *word = text("%s", token);
     next();
@@ -96,13 +96,13 @@ static long take_number(void)
     errno = 0;
     long number = strtol(token, &end, 0);
     if (end == token || *end != '\0' || errno != 0) {
-        die("'%s' where a number should be", token);
+        die("'%s' instead of a number", token);
     }
     next();
     return number;
 }
 
-/* Options, imports, reserved: to the semicolon, over whatever is in braces. */
+/* Options, imports, reserved: skips to the semicolon, and over everything in braces. */
 static void skip_statement(void)
 {
     int depth = 0;

@@ -132,7 +132,7 @@ static size_t run_of(const def *d, size_t first)
     return run;
 }
 
-/* Where in a member to look for its presence. */
+/* The part of a member that tells whether it is present. */
 static const char *probe_in(const field *f)
 {
     if (f->is_list) {
@@ -144,7 +144,7 @@ static const char *probe_in(const field *f)
     return strncmp(f->c, "hf_pb_", 6) == 0 && f->of == NULL ? " + offsetof(hf_pb_timestamp, has)" : "";
 }
 
-/* How many bits of the 64 that are read there do not belong to it. */
+/* How many of the 64 bits that are read there do not belong to that part. */
 static int probe_shift(const field *f)
 {
     if (f->is_list || strcmp(f->c, "hf_str") == 0 || (f->of != NULL && !f->of->is_enum)) {
@@ -212,7 +212,7 @@ static void write_index(FILE *out, const def *d)
 static void write_table(FILE *out, const def *d)
 {
     const char *c = d->c;
-    if (d->field_count == 0) { /* its table is empty, but there: pointers into it are compared */
+    if (d->field_count == 0) { /* the table exists although it is empty: pointers into it are compared */
         fprintf(out,
                 "const hf_pb_type hf_pb_%s_type = {.name = \"%s\", .size = sizeof(hf_pb_%s),\n"
                 "    .fields = &(const hf_pb_field){0}, .unknown_offset = offsetof(hf_pb_%s, unknown),\n"

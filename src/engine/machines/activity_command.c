@@ -1,14 +1,11 @@
-/* ScheduleActivityTask: whether the command is good, what it leaves out, and the event it becomes. */
+/* ScheduleActivityTask: checks the command, fills in defaults, and makes its event. */
 #include "engine/core_private.h"
 
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
 #include "engine/matching.h"
+#include "engine/retry.h"
 #include "history/limits.h"
-
-#define RETRY_INITIAL_DEFAULT (INT64_C(1000000000))
-#define RETRY_COEFFICIENT_DEFAULT 2.0
-#define RETRY_MAX_FACTOR 100 /* longest interval, in first intervals */
 
 static bool is_bad_span(hf_pb_duration span)
 {
@@ -19,27 +16,6 @@ static bool bad(hf_core *core, const char *why)
 {
     hf_fail(&core->op, HF_ERR_INVALID, "%s", why);
     return false;
-}
-
-static bool retry_is_good(hf_core *core, const hf_pb_retry_policy *policy)
-{
-    if (policy == NULL) {
-        return true;
-    }
-    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
-    int64_t longest = hf_pb_duration_span(policy->maximum_interval).ns;
-    if (initial < 0 || longest < 0 || policy->maximum_attempts < 0) {
-        return bad(core, "A retry policy has a negative value.");
-    }
-    /* Also refuses a NaN. */
-    if (policy->backoff_coefficient != 0 &&
-        !(policy->backoff_coefficient >= 1 && policy->backoff_coefficient <= HF_RETRY_COEFFICIENT_MAX)) {
-        return bad(core, "BackoffCoefficient of a retry policy is below 1 or above 1000000.");
-    }
-    if (longest > 0 && longest < initial) {
-        return bad(core, "MaximumInterval of a retry policy is below its InitialInterval.");
-    }
-    return true;
 }
 
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
@@ -59,7 +35,7 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
         is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {
         return bad(core, "A timeout of ScheduleActivityTaskCommand is negative.");
     }
-    if (!retry_is_good(core, attrs->retry_policy)) {
+    if (hf_retry_check(&core->op, attrs->retry_policy) != HF_OK) {
         return false;
     }
     int64_t close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
@@ -69,7 +45,7 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
     if (close == 0 && each == 0) {
         return bad(core, "A valid StartToClose or ScheduleToCloseTimeout is not set on ScheduleActivityTaskCommand.");
     }
-    /* What is missing is taken from the others, and nothing is longer than the whole or than the run. */
+    /* A timeout that is not set is taken from the others; none is longer than schedule-to-close or than the run's timeout. */
     if (close == 0) {
         close = run->run_timeout;
     }
@@ -86,31 +62,6 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
     attrs->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(each));
     attrs->heartbeat_timeout = hf_pb_duration_of(hf_nanoseconds(beat));
     return true;
-}
-
-static hf_pb_retry_policy *retry_with_defaults(hf_core *core, const hf_pb_retry_policy *given)
-{
-    hf_pb_retry_policy *policy = HF_ARENA_NEW(&core->scratch, hf_pb_retry_policy);
-    if (policy == NULL) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
-    }
-    if (given != NULL) {
-        *policy = *given;
-    }
-    int64_t initial = hf_pb_duration_span(policy->initial_interval).ns;
-    if (initial == 0) {
-        initial = RETRY_INITIAL_DEFAULT;
-    }
-    policy->initial_interval = hf_pb_duration_of(hf_nanoseconds(initial));
-    if (policy->backoff_coefficient == 0) {
-        policy->backoff_coefficient = RETRY_COEFFICIENT_DEFAULT;
-    }
-    if (hf_pb_duration_span(policy->maximum_interval).ns == 0) {
-        int64_t longest = initial > INT64_MAX / RETRY_MAX_FACTOR ? INT64_MAX : initial * RETRY_MAX_FACTOR;
-        policy->maximum_interval = hf_pb_duration_of(hf_nanoseconds(longest));
-    }
-    return policy;
 }
 
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs)
@@ -131,7 +82,7 @@ void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activ
         .start_to_close_timeout = attrs->start_to_close_timeout,
         .heartbeat_timeout = attrs->heartbeat_timeout,
         .workflow_task_completed_event_id = run->wft.completed_id,
-        .retry_policy = retry_with_defaults(core, attrs->retry_policy),
+        .retry_policy = hf_retry_fill(&core->scratch, attrs->retry_policy),
         .priority = attrs->priority,
     };
     hf_pb_history_event event = {
@@ -140,4 +91,48 @@ void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activ
         .activity_task_scheduled_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+}
+
+static bool is_eager(const hf_run *run, const hf_pb_command *command)
+{
+    if (command->command_type != HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK) {
+        return false;
+    }
+    const hf_pb_schedule_activity_task_command_attributes *attrs = command->schedule_activity_task_command_attributes;
+    const hf_activity *activity = hf_run_activity_by_id(run, attrs->activity_id);
+    return attrs->request_eager_execution && activity != NULL && activity->state == HF_ACTIVITY_SCHEDULED &&
+           activity->task.queue != NULL && hf_str_equal(activity->task_queue, hf_owned_str(&run->task_queue));
+}
+
+void hf_activities_go_with(hf_core *core, hf_run *run, hf_call *call,
+                           hf_pb_respond_workflow_task_completed_response *response)
+{
+    const hf_pb_respond_workflow_task_completed_request *request = call->request;
+    size_t count = 0;
+    for (size_t i = 0; i < request->commands.count && hf_run_is_open(run); i++) {
+        count += is_eager(run, &request->commands.items[i]) ? 1 : 0;
+    }
+    if (count == 0 || core->status != HF_OK || (core->alone.run != 0 && call->in_process)) {
+        return;
+    }
+    response->activity_tasks.items = HF_ARENA_ARRAY(call->arena, hf_pb_poll_activity_task_queue_response, count);
+    if (response->activity_tasks.items == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return;
+    }
+    for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
+        const hf_pb_command *command = &request->commands.items[i];
+        if (!is_eager(run, command)) {
+            continue;
+        }
+        HF_PROBE(core, HF_PROBE_ACTIVITY_EAGER);
+        hf_activity *activity =
+            hf_run_activity_by_id(run, command->schedule_activity_task_command_attributes->activity_id);
+        hf_assert(activity != NULL && response->activity_tasks.count < count);
+        hf_activity_give(core, activity, call, request->identity);
+        if (core->status == HF_OK) {
+            hf_activity_task(core, activity, call->arena,
+                             &response->activity_tasks.items[response->activity_tasks.count++]);
+        }
+    }
 }

@@ -1,5 +1,5 @@
-/* The events that end an activity. ActivityTaskStarted is written only now, just before the outcome: attempts that were tried
- * again are not in the history. */
+/* The events that end an activity. ActivityTaskStarted is written only now, just before the outcome: attempts that failed and were
+ * tried again are not in the history. */
 #include "engine/core_private.h"
 
 #include "engine/emit.h"
@@ -70,7 +70,7 @@ void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *acti
     hf_event_emit_or_buffer(core, run, &event);
 }
 
-/* Of these four, ns. */
+/* The timeout of this type, ns. */
 static int64_t bound_of(const hf_activity *activity, int32_t type)
 {
     switch (type) {
@@ -98,14 +98,14 @@ hf_pb_failure *hf_activity_timeout_failure(hf_core *core, const hf_activity *act
     return failure;
 }
 
-/* Attempt after attempt ran into the same bound: that is said once. */
+/* Whether the last attempt ended with the same timeout: that is reported once. */
 static bool says_the_same(const hf_pb_failure *last, const hf_pb_failure *failure)
 {
     return last->failure_info_case == HF_PB_FAILURE_TIMEOUT_FAILURE_INFO && last->cause == NULL &&
            hf_str_equal(last->message, failure->message);
 }
 
-/* Of an outcome, not of an attempt that is tried again: how far it got, and what went wrong before. */
+/* Adds the last heartbeat's details and the failure of the attempt before. For the final failure only. */
 static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity, hf_pb_failure *failure)
 {
     hf_arena *arena = &core->scratch;
@@ -127,7 +127,7 @@ static hf_pb_failure *add_last_words(hf_core *core, const hf_activity *activity,
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return NULL;
     }
-    hf_pb_failure *each = failure; /* it has one more cause than the last one, which may have had all there may be */
+    hf_pb_failure *each = failure; /* with one more cause than `last` it may have too many */
     for (int depth = 1; each != NULL; depth++, each = each->cause) {
         each->cause = depth < HF_FAILURE_DEPTH_MAX ? each->cause : NULL;
     }

@@ -1,4 +1,4 @@
-/* What is decided about the things of a run. How their changes are applied: src/run. Times are ns. */
+/* The decisions about a run and its parts. How their changes are applied: src/run. Times are ns. */
 #ifndef HF_ENGINE_MACHINES_MACHINES_H
 #define HF_ENGINE_MACHINES_MACHINES_H
 
@@ -9,13 +9,22 @@
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
 /* A start whose workflow id is known. */
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
+/* A new run with a number and an id, and nothing else. NULL: engine-E2. */
+hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id);
+/* Its first event, of which `event` has the metadata and links, and its first workflow task, now or after its pause. */
+void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
-/* The history is as long as it may get: the run is ended, true. */
+/* True: the history has reached a limit, and the run was ended. */
 bool hf_execution_is_too_long(hf_core *core, hf_run *run);
 void hf_execution_time_out(hf_core *core, hf_run *run);
 /* The run has just closed: it leaves queues, watchers are told. */
 void hf_execution_closed(hf_core *core, hf_run *run);
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
+
+/* ---- delete.c -------------------------------------------------------------------------------------------------------- */
+void hf_delete_call(hf_core *core, hf_call *call, hf_run *run);
+/* The same of a run whose records are damaged, and which the call names by its run id. False: it is being deleted already. */
+bool hf_delete_bad_call(hf_core *core, hf_call *call, hf_run *run);
 
 /* ---- signal.c -------------------------------------------------------------------------------------------------------- */
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run);
@@ -25,13 +34,26 @@ bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
 /* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
-/* Schedules one unless one is pending or the run is closed. The last thing a step does with a run: the task may start. */
+/* Schedules a workflow task unless one is pending or the run is closed. A step calls it last: the task may start at once. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
-/* A poller is there. Answers its call. */
+/* The same for a task that goes on with the last one, which a worker has kept alive since `first_time`; 0 = it does not. */
+void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time);
+/* Whether the task waits and may go to the caller with the answer to `call`, which is not a poll. Then starts it so, and replies. */
+bool hf_wft_may_go_with(const hf_core *core, const hf_run *run, const hf_call *call);
+void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identity,
+                       hf_pb_poll_workflow_task_queue_response **ret_task);
+/* A worker has kept the started task alive for too long: it times out. */
+void hf_wft_keep_alive_over(hf_core *core, hf_run *run);
+/* Whether the worker that has the run is alive: its task goes to the sticky queue. */
+bool hf_wft_wants_sticky(hf_core *core, const hf_run *run);
+/* What the answer to a poll says of any task: its token, and which run it is of. False: engine-E2. */
+bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,
+                      hf_pb_poll_workflow_task_queue_response *response);
+/* Starts the waiting task for the poll `call`, and answers the call. */
 void hf_wft_start(hf_core *core, hf_run *run, hf_call *call);
 /* Ends the started task with a failure; buffered events follow. Does not schedule the next. */
 void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity);
-/* A transient task gets its events, so that it can be completed. */
+/* Writes the events of a transient task, so that it can be completed. */
 void hf_wft_materialise(hf_core *core, hf_run *run);
 void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_wft_time_out(hf_core *core, hf_run *run); /* if it is due */
@@ -43,22 +65,38 @@ void hf_wft_lost(hf_core *core, hf_run *run);
 void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
-hf_str hf_wft_transient_events(hf_core *core, hf_run *run);
+hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft);
+/* For speculative tasks (speculative.c): the parts of the above that are alike. */
+int64_t hf_wft_timeout(hf_core *core, const hf_run *run, int32_t attempt);
+void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call, bool sticky, bool again);
+/* The task becomes that of the run. */
+void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from);
 
 /* ---- activity_command.c, activity_decide.c, activity_end.c -------------------------------------------------------------- */
-/* Is the command well-formed? Fills in defaults. The sentence is in core->op. */
+/* Whether the command is well-formed; fills in defaults. If not, the message is in core->op. */
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);
+/* The activities of these commands that are to run where their workflow does begin with its worker, in the answer to its call. */
+void hf_activities_go_with(hf_core *core, hf_run *run, hf_call *call,
+                           hf_pb_respond_workflow_task_completed_response *response);
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id);
-/* Those that no worker has end at once, behind the events of all commands. True: there were some. */
+/* Canceled activities that no worker has end at once, after the events of all commands. True: there were some. */
 bool hf_activities_cancel_early(hf_core *core, hf_run *run);
 void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call);
+/* An attempt begins with the caller, and what its worker needs. */
+void hf_activity_give(hf_core *core, hf_activity *activity, const hf_call *call, hf_str identity);
+void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
+                      hf_pb_poll_activity_task_queue_response *response);
+/* As it is now, in the arena; NULL = there is none, or engine-E2. */
+hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activity, hf_arena *arena);
 void hf_activity_again(hf_core *core, hf_activity *activity);
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity);
 /* Respond*, heartbeat: the call's token names this run. */
 void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token);
-/* What is due: timeouts, the end of a back-off. True: an event was made. */
+/* The same for a call that names the activity by its id. */
+void hf_activity_answer_by_id(hf_core *core, hf_call *call, hf_run *run);
+/* Handles a deadline that has come: a timeout, or the end of a back-off. True: an event was made. */
 bool hf_activity_fire(hf_core *core, hf_run *run, hf_activity *activity);
 /* Its worker died with an earlier incarnation. True: an event was made. */
 bool hf_activity_lost(hf_core *core, hf_run *run, hf_activity *activity);
@@ -67,13 +105,17 @@ void hf_activity_emit_completed(hf_core *core, hf_run *run, const hf_activity *a
                                 hf_str identity);
 void hf_activity_emit_failed(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                              hf_str identity, int32_t retry_state);
-/* Says which bound it was, how long that is, and `more`. In core->scratch; NULL: engine-E2. */
+/* The message names the timeout and its length, and ends with `more`. In core->scratch; NULL: engine-E2. */
 hf_pb_failure *hf_activity_timeout_failure(hf_core *core, const hf_activity *activity, int32_t type, const char *more);
-/* The failure gets the last heartbeat's details, and as its cause the failure of the attempt before, unless that says the same. */
+/* The failure gets the last heartbeat's details, and as its cause the failure of the attempt before, unless that is the same. */
 void hf_activity_emit_timed_out(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_failure *failure,
                                 int32_t retry_state);
 void hf_activity_emit_canceled(hf_core *core, hf_run *run, const hf_activity *activity, hf_pb_payloads *details,
                                hf_str identity);
+
+/* ---- activity_control.c ------------------------------------------------------------------------------------------------ */
+/* PauseActivity, UnpauseActivity, ResetActivity, UpdateActivityOptions. */
+void hf_activity_control_call(hf_core *core, hf_call *call, hf_run *run);
 
 /* ---- timer.c --------------------------------------------------------------------------------------------------------- */
 void hf_timer_start(hf_core *core, hf_run *run, const hf_pb_start_timer_command_attributes *attrs);
@@ -87,18 +129,8 @@ void hf_external_signal(hf_core *core, hf_run *run,
                         const hf_pb_signal_external_workflow_execution_command_attributes *attrs);
 void hf_external_cancel(hf_core *core, hf_run *run,
                         const hf_pb_request_cancel_external_workflow_execution_command_attributes *attrs);
-/* The run that sent a signal or cancel request, and its event that says so; NULL: a client did. */
-hf_pb_workflow_execution *hf_external_sender(hf_call *call, int64_t *ret_initiated_id);
-/* It may only go to a child of the run that sent it, and no run has children so far. */
-bool hf_external_is_for_child(const hf_call *call);
-/* The message of this event goes out. */
-void hf_external_post(hf_core *core, hf_run *run, int64_t initiated_id);
-/* After a restart: what is on its way is sent again. */
-void hf_external_post_all(hf_core *core, hf_run *run);
-/* There is no room in the buffer of the message's run: it waits there. Sent on when the workflow task or the run ends. */
-void hf_external_hold(hf_core *core, hf_call *message, hf_run *run);
-void hf_external_release(hf_core *core, hf_run *run);
-/* Messages that the last step made. */
-void hf_inbox_pump(hf_core *core);
+
+/* ---- child.c ---------------------------------------------------------------------------------------------------------- */
+/* See message.h and commands.h. */
 
 #endif

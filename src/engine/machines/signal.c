@@ -1,12 +1,14 @@
 /* Signals and cancel requests: inputs of a run that its workflow sees as events. They have no states of their own. A signal is accepted
- * once per request id (hf_request_is_known), a cancel request once per run. The answer means that it is in the history or in the buffer,
- * and will be. */
+ * once per request id (hf_request_is_known), a cancel request once per run. The answer means that the event is in the history, or
+ * in the buffer and will be in the history. */
 #include "engine/core_private.h"
 
 #include "base/canary.h"
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/message.h"
+#include "engine/machines/speculative.h"
 #include "history/limits.h"
 
 bool hf_request_is_known(const hf_run *run, hf_str request_id)
@@ -35,7 +37,7 @@ bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type)
     return false;
 }
 
-/* Signals in the history and those that will be: the buffered ones are only looked at when it comes to them. */
+/* Whether the run has its maximum of signals, in the history and in the buffer. Buffered events are decoded only if they matter. */
 static bool has_all_signals(hf_core *core, const hf_run *run)
 {
     int64_t most = core->options.limits.signals;
@@ -59,24 +61,6 @@ static void remember(hf_core *core, hf_run *run, hf_str request_id)
     }
 }
 
-/* A caller hears it and may try again; a message waits. */
-static bool buffer_is_full(hf_core *core, hf_call *call, hf_run *run)
-{
-    const hf_core_limits *limits = &core->options.limits;
-    if (run->buffered.count < limits->buffered_count && run->buffered_len < limits->buffered_len) {
-        return false;
-    }
-    if (call->internal) {
-        hf_external_hold(core, call, run);
-        return true;
-    }
-    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-    hf_call_fail(core, call, HF_ERR_LIMIT,
-                 "%zu events of run %.*s wait for its workflow task to end already; try again when it has",
-                 run->buffered.count, HF_STR_ARGS(run->run_id));
-    return true;
-}
-
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 {
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
@@ -91,21 +75,19 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
-    if (hf_external_is_for_child(call)) {
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is no child of the one that sent the signal");
+    if (hf_message_is_for_others(core, call, run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is not a child of the one that sent the signal");
         return;
     }
     if (has_all_signals(core, run)) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-        hf_call_fail(core, call, HF_ERR_LIMIT,
-                     "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
-                     HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
+        hf_call_fail_for_good(
+            core, call, "exceeded workflow execution limit for signal events",
+            "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
+            HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
         return;
     }
-    bool buffered = run->wft.state == HF_WFT_STARTED;
-    if (buffered && buffer_is_full(core, call, run)) {
-        return;
-    }
+    bool buffered = hf_wft_state_now(run) == HF_WFT_STARTED; /* if the buffer is full hf_wft_schedule ends the task */
     if (buffered) {
         HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
     }
@@ -115,7 +97,7 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
         .input = request->input,
         .identity = request->identity,
         .header = request->header,
-        .external_workflow_execution = hf_external_sender(call, &initiated_id),
+        .external_workflow_execution = hf_message_sender(call, &initiated_id),
         .request_id = request->request_id,
     };
     hf_pb_history_event event = {
@@ -135,26 +117,23 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_request_cancel_workflow_execution_request *request = call->request;
-    if (hf_run_is_open(run) && hf_external_is_for_child(call)) {
-        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is no child of the one that sent the request");
+    if (hf_run_is_open(run) && hf_message_is_for_others(core, call, run)) {
+        hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is not a child of the one that sent the request");
         return;
     }
     bool again =
         run->cancel_requested || hf_run_has_buffered(core, run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED);
     if (again || !hf_run_is_open(run)) {
         HF_PROBE(core, HF_PROBE_CANCEL_TWICE);
-        hf_call_response(core, call); /* it is canceled, or over: what was asked for is so */
+        hf_call_response(core, call); /* its cancellation was requested before, or it has ended: nothing to do */
         hf_call_reply(core, call);
-        return;
-    }
-    if (run->wft.state == HF_WFT_STARTED && buffer_is_full(core, call, run)) {
         return;
     }
     hf_pb_workflow_execution_cancel_requested_event_attributes body = {
         .cause = request->reason,
         .identity = request->identity,
     };
-    body.external_workflow_execution = hf_external_sender(call, &body.external_initiated_event_id);
+    body.external_workflow_execution = hf_message_sender(call, &body.external_initiated_event_id);
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,

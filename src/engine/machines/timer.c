@@ -1,4 +1,4 @@
-/* Timers: what is decided about them. Their states and how changes are applied: run/machines/timer.c. */
+/* Timers: the decisions about them. Their states and how changes are applied: run/machines/timer.c. */
 #include "engine/core_private.h"
 
 #include "base/canary.h"

@@ -1,11 +1,15 @@
-/* Decides: a workflow task is scheduled, given to a poller, and ends. What these are is in workflow_task.c. */
+/* Workflow tasks: the decisions that schedule one, give it to a poller, and end it. Their states: run/machines/workflow_task.c. */
 #include "engine/core_private.h"
 
+#include "base/canary.h"
 #include "engine/answer.h"
 #include "engine/due.h"
 #include "engine/emit.h"
 #include "engine/history_page.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/query.h"
+#include "engine/machines/speculative.h"
+#include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "engine/size.h"
 #include "engine/suspect.h"
@@ -16,11 +20,14 @@
 #define STRETCH_FROM_ATTEMPT 4                     /* later attempts get more time ... */
 #define STRETCH_FIRST (INT64_C(5) * 1000000000)    /* ... by this, doubled each time ... */
 #define STRETCH_MAX (INT64_C(600) * 1000000000)    /* ... up to this */
-#define STICKY_IDLE_MAX (INT64_C(10) * 1000000000) /* a sticky queue nobody polled for so long is skipped */
+#define STICKY_IDLE_MAX (INT64_C(10) * 1000000000) /* a sticky queue that was not polled for this long is skipped */
+
+static void fail_task(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity);
+static void unstick_failed(hf_core *core, hf_run *run);
 
 /* ---- Schedule ------------------------------------------------------------------------------------------------------ */
 
-static int64_t timeout_of(hf_core *core, const hf_run *run, int32_t attempt)
+int64_t hf_wft_timeout(hf_core *core, const hf_run *run, int32_t attempt)
 {
     int64_t timeout = run->task_timeout > 0 ? run->task_timeout : TASK_TIMEOUT_DEFAULT;
     if (attempt >= STRETCH_FROM_ATTEMPT) {
@@ -35,8 +42,7 @@ static int64_t timeout_of(hf_core *core, const hf_run *run, int32_t attempt)
     return timeout;
 }
 
-/* The queue it goes to: the sticky one while its worker is alive. */
-static bool wants_sticky(hf_core *core, const hf_run *run)
+bool hf_wft_wants_sticky(hf_core *core, const hf_run *run)
 {
     if (run->sticky_queue.len == 0 || run->sticky_queue.len > HF_ID_LEN_MAX) {
         return false;
@@ -55,6 +61,12 @@ static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
         .name = hf_owned_str(&run->task_queue),
         .kind = HF_TASK_QUEUE_KIND_NORMAL,
     };
+    if (attempt == 1 &&
+        run->sticky_queue.len > 0) { /* also if its worker is not there: then it just does not go there */
+        queue = (hf_pb_task_queue){.name = hf_owned_str(&run->sticky_queue),
+                                   .kind = HF_TASK_QUEUE_KIND_STICKY,
+                                   .normal_name = hf_owned_str(&run->task_queue)};
+    }
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
         .start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(timeout)),
@@ -69,18 +81,48 @@ static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t 
     hf_event_emit(core, run, &event);
 }
 
+static bool buffer_is_over(const hf_core *core, const hf_run *run)
+{
+    const hf_core_limits *limits = &core->options.limits;
+    return run->buffered.count > limits->buffered_count || run->buffered_len > limits->buffered_len;
+}
+
+/* More events wait for the end of the started task than may: it ends. Nobody is at fault, and nothing is lost. */
+static void overflow(hf_core *core, hf_run *run)
+{
+    HF_PROBE(core, HF_PROBE_BUFFER_OVER);
+    fail_task(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_STR("history-service"));
+    unstick_failed(core, run);
+    hf_flush_buffered(core, run); /* the attempts are counted on, unlike after other failures */
+    hf_assert(core->status != HF_OK || run->buffered.count == 0);
+    hf_wft_schedule(core, run);
+}
+
 void hf_wft_schedule(hf_core *core, hf_run *run)
 {
+    hf_wft_schedule_next(core, run, 0);
+}
+
+void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time)
+{
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
-    if (core->status != HF_OK || !hf_run_is_open(run) || run->wft.state == HF_WFT_STARTED) {
+    hf_speculative_convert(core, run);
+    if (core->status != HF_OK || !hf_run_is_open(run) ||
+        (run->first_task_at > core->now.wall && !run->cancel_requested && !HF_CANARY(HF_BUG_PAUSE_SKIPPED))) {
         return;
     }
-    /* There is news, whether or not a task waits already; nobody may ever take that. */
+    if (run->wft.state == HF_WFT_STARTED) {
+        if (buffer_is_over(core, run)) {
+            overflow(core, run);
+        }
+        return;
+    }
+    /* Events were added, so the length is checked even if a task waits already: no worker may ever take that one. */
     if (hf_execution_is_too_long(core, run) || run->wft.state != HF_WFT_NONE) {
         return;
     }
     int32_t attempt = run->wft.attempt;
-    int64_t timeout = timeout_of(core, run, attempt);
+    int64_t timeout = hf_wft_timeout(core, run, attempt);
     bool is_transient = attempt > 1;
     if (!is_transient) {
         emit_scheduled(core, run, 1, timeout, core->now.wall);
@@ -89,9 +131,10 @@ void hf_wft_schedule(hf_core *core, hf_run *run)
         .attempt = attempt,
         .time = core->now.wall,
         .timeout = timeout,
-        .sticky = !is_transient && wants_sticky(core, run),
+        .sticky = !is_transient && hf_wft_wants_sticky(core, run),
         .order = hf_order_next(core),
         .is_transient = is_transient,
+        .first_time = first_time,
     };
     hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
 }
@@ -133,7 +176,7 @@ void hf_wft_lost(hf_core *core, hf_run *run)
 {
     hf_wft *wft = &run->wft;
     if (wft->state != HF_WFT_STARTED || wft->again) {
-        return; /* nobody had it in hand */
+        return; /* no worker had it */
     }
     HF_PROBE(core, HF_PROBE_WFT_OF_DEAD);
     hf_pb_task_moved msg = {.order = hf_order_next(core), .crashes = hf_suspect_count(core, &wft->task)};
@@ -152,7 +195,26 @@ void hf_wft_unstick(hf_core *core, hf_run *run)
 
 /* ---- Start --------------------------------------------------------------------------------------------------------- */
 
-/* `count` and `len` of the history before it. */
+/* Whether the workflow had better continue as new, and why. */
+static void suggest(hf_core *core, hf_pb_workflow_task_started_event_attributes *body, int64_t count, int64_t len)
+{
+    int32_t *reasons = HF_ARENA_ARRAY(&core->scratch, int32_t, 2);
+    body->suggest_continue_as_new = count >= HF_HISTORY_SUGGEST_COUNT || len >= HF_HISTORY_SUGGEST_LEN;
+    if (!body->suggest_continue_as_new || reasons == NULL) { /* hf_core_is_whole sees that there was no memory */
+        return;
+    }
+    body->suggest_continue_as_new_reasons.items = reasons;
+    if (len >= HF_HISTORY_SUGGEST_LEN) {
+        reasons[body->suggest_continue_as_new_reasons.count++] =
+            HF_SUGGEST_CONTINUE_AS_NEW_REASON_HISTORY_SIZE_TOO_LARGE;
+    }
+    if (count >= HF_HISTORY_SUGGEST_COUNT) {
+        reasons[body->suggest_continue_as_new_reasons.count++] =
+            HF_SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_HISTORY_EVENTS;
+    }
+}
+
+/* `count`, `len`: of the history before this event. */
 static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t len, hf_str identity, hf_str request_id,
                                          int64_t time, int64_t scheduled_id)
 {
@@ -166,7 +228,7 @@ static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t l
     body->identity = identity;
     body->request_id = request_id;
     body->history_size_bytes = len;
-    body->suggest_continue_as_new = count >= HF_HISTORY_SUGGEST_COUNT || len >= HF_HISTORY_SUGGEST_LEN;
+    suggest(core, body, count, len);
     return (hf_pb_history_event){
         .event_time = hf_pb_timestamp_of((hf_time){time}),
         .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_STARTED,
@@ -176,17 +238,16 @@ static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t l
 }
 
 /* A request id for the started event: anything unique, made of the task's own numbers. */
-static hf_str request_id_of(hf_core *core, const hf_run *run)
+static hf_str request_id_of(hf_core *core, const hf_run *run, const hf_wft *wft)
 {
-    uint64_t words[3] = {(uint64_t)run->number, (uint64_t)run->event_count, (uint64_t)run->wft.task.order};
+    uint64_t words[3] = {(uint64_t)run->number, (uint64_t)run->event_count, (uint64_t)wft->task.order};
     uint64_t high = hf_siphash(core->mac_key, hf_str_of_len(words, sizeof words));
     return hf_uuid(&core->scratch, high, hf_hash_mix(high, words[0]));
 }
 
-hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
+hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft)
 {
-    hf_assert(run->wft.is_transient); /* they are not written yet */
-    hf_wft *wft = &run->wft;
+    hf_assert(wft->is_transient); /* its events are not written yet */
     hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
@@ -203,7 +264,7 @@ hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
     hf_buf out;
     hf_buf_init(&out, core->memory, SIZE_MAX / 4);
     hf_pb_encode_field(1, &hf_pb_history_event_type, &scheduled, &out);
-    /* The same as when it is written: behind its Scheduled event. */
+    /* The numbers are those it gets when it is written, after its Scheduled event. */
     hf_pb_history_event started =
         started_event(core, run->event_count + 1, run->history_len + (int64_t)out.len, hf_owned_str(&wft->identity),
                       hf_owned_str(&wft->request_id), wft->started_time, wft->scheduled_id);
@@ -217,10 +278,33 @@ hf_str hf_wft_transient_events(hf_core *core, hf_run *run)
     return tail;
 }
 
-static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
+bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,
+                      hf_pb_poll_workflow_task_queue_response *response)
 {
-    hf_wft *wft = &run->wft;
-    hf_pb_poll_workflow_task_queue_response *response = hf_call_response(core, call);
+    char bytes[HF_TOKEN_LEN];
+    hf_token_encode(core, token, bytes);
+    hf_arena *arena = call->arena;
+    response->task_token = hf_arena_copy(arena, hf_str_of_len(bytes, sizeof bytes));
+    response->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    response->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    response->workflow_execution_task_queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (arena->status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return false;
+    }
+    response->workflow_execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    response->workflow_execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    response->workflow_type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
+    response->workflow_execution_task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
+    response->workflow_execution_task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+    response->previous_started_event_id = run->wft.last_started_id;
+    return true;
+}
+
+/* Fills the task into the answer of a call, or into a part of it, and replies. */
+static void answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call,
+                   hf_pb_poll_workflow_task_queue_response *response, bool sticky, bool again)
+{
     if (response == NULL) {
         return;
     }
@@ -231,27 +315,18 @@ static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
         .attempt = wft->attempt,
         .stamp = wft->started_time,
     };
-    char bytes[HF_TOKEN_LEN];
-    hf_token_encode(core, &token, bytes);
-    hf_arena *arena = call->arena;
-    response->task_token = hf_arena_copy(arena, hf_str_of_len(bytes, sizeof bytes));
-    response->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
-    response->workflow_type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
-    response->workflow_execution_task_queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
-    if (arena->status != HF_OK) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    if (wft != &run->wft) {
+        hf_speculative_token(core, wft, &token);
+    }
+    if (!hf_wft_name_task(core, run, call, &token, response)) {
         return;
     }
-    response->workflow_execution->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
-    response->workflow_execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
-    response->workflow_type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
-    response->workflow_execution_task_queue->name = hf_arena_copy(arena, hf_owned_str(&run->task_queue));
-    response->workflow_execution_task_queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
-    response->previous_started_event_id = wft->last_started_id;
     response->started_event_id = wft->started_id;
     response->attempt = wft->attempt;
     response->scheduled_time = hf_pb_timestamp_of((hf_time){wft->scheduled_time});
     response->started_time = hf_pb_timestamp_of((hf_time){wft->started_time});
+    hf_queries_attach(core, run, again, call, response);
+    hf_updates_attach(core, run, again, wft->started_id, call, response);
     hf_page page = {.run = run->number, .next = sticky ? wft->last_started_id + 1 : 1, .last = run->event_count};
     if (wft->is_transient) {
         page.attempt = wft->attempt;
@@ -261,35 +336,40 @@ static void answer(hf_core *core, hf_run *run, hf_call *call, bool sticky)
         .page = page,
         .to = run->event_count,
         .count_max = HF_HISTORY_PAGE_COUNT,
-        .extra = wft->is_transient ? hf_wft_transient_events(core, run) : HF_STR(""),
+        .extra = wft->is_transient ? hf_wft_transient_events(core, run, wft) : HF_STR(""),
         .ret_history = &response->history,
         .ret_token = &response->next_page_token,
     };
     hf_history_reply(core, call, run, want);
 }
 
-void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
+void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call, bool sticky, bool again)
 {
-    hf_assert(hf_wft_waits(&run->wft) && run->wft.task.queue == NULL && hf_run_is_open(run));
-    const hf_pb_poll_workflow_task_queue_request *request = call->request;
+    answer(core, run, wft, call, hf_call_response(core, call), sticky, again);
+}
+
+/* The caller has the task from now on. */
+static void begin(hf_core *core, hf_run *run, const hf_call *call, hf_str identity)
+{
+    hf_assert(hf_wft_waits(&run->wft) && hf_run_is_open(run));
+    hf_assert(run->wft.task.queue == NULL || HF_CANARY(HF_BUG_INLINE_TWICE));
     hf_wft *wft = &run->wft;
     bool again = wft->again;
-    bool sticky = wft->sticky && !again;
     int64_t order = wft->task.order;
     if (!again && wft->is_transient && wft->scheduled_id != run->event_count + 1) {
-        /* Events came since: a fresh start, with events of its own. */
+        /* Events came since: it becomes a first attempt, with events of its own. */
         HF_PROBE(core, HF_PROBE_WFT_TRANSIENT_RENEWED);
         hf_pb_workflow_task_reset reset = {.attempt_next = 1};
         hf_record(core, run, HF_CHANGE_TASK_RESET, &hf_pb_workflow_task_reset_type, &reset);
-        emit_scheduled(core, run, 1, timeout_of(core, run, 1), core->now.wall);
+        emit_scheduled(core, run, 1, hf_wft_timeout(core, run, 1), core->now.wall);
         hf_pb_workflow_task_scheduled msg = {.order = order};
         hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
     }
     hf_str request_id =
-        again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run);
+        again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run, wft);
     if (!again && !wft->is_transient) {
-        hf_pb_history_event event = started_event(core, run->event_count, run->history_len, request->identity,
-                                                  request_id, core->now.wall, wft->scheduled_id);
+        hf_pb_history_event event = started_event(core, run->event_count, run->history_len, identity, request_id,
+                                                  core->now.wall, wft->scheduled_id);
         hf_event_emit(core, run, &event);
     }
     if (!again && wft->is_transient) {
@@ -298,16 +378,47 @@ void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
     hf_pb_workflow_task_started msg = {
         .time = again ? wft->started_time : core->now.wall,
         .incarnation = call->in_process ? core->incarnation : 0,
-        .identity = request->identity,
+        .identity = identity,
         .request_id = request_id,
     };
     hf_record(core, run, HF_CHANGE_TASK_STARTED, &hf_pb_workflow_task_started_type, &msg);
+}
+
+void hf_wft_start(hf_core *core, hf_run *run, hf_call *call)
+{
+    const hf_pb_poll_workflow_task_queue_request *request = call->request;
+    bool again = run->wft.again;
+    bool sticky = run->wft.sticky && !again;
+    begin(core, run, call, request->identity);
     if (core->status == HF_OK) {
         if (hf_core_runs_ahead(core, call) && HF_SLOT(run)->commit_ahead != core->commit_next) {
             HF_SLOT(run)->commit_ahead = core->commit_next;
             core->ahead++;
         }
-        answer(core, run, call, sticky);
+        hf_wft_answer(core, run, &run->wft, call, sticky, again);
+    }
+}
+
+bool hf_wft_may_go_with(const hf_core *core, const hf_run *run, const hf_call *call)
+{
+    return core->status == HF_OK && hf_run_is_open(run) && run->wft.state == HF_WFT_SCHEDULED &&
+           run->wft.task.queue != NULL && !run->wft.task.is_last && (core->alone.run == 0 || !call->in_process);
+}
+
+void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identity,
+                       hf_pb_poll_workflow_task_queue_response **ret_task)
+{
+    hf_assert(hf_wft_may_go_with(core, run, call));
+    if (!HF_CANARY(HF_BUG_INLINE_TWICE)) {
+        hf_match_remove(core, &run->wft.task);
+    }
+    begin(core, run, call, identity);
+    *ret_task = HF_ARENA_NEW(call->arena, hf_pb_poll_workflow_task_queue_response);
+    if (*ret_task == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    }
+    if (core->status == HF_OK) {
+        answer(core, run, &run->wft, call, *ret_task, true, false); /* the caller knows what was before */
     }
 }
 
@@ -335,6 +446,32 @@ void hf_wft_materialise(hf_core *core, hf_run *run)
     hf_event_emit(core, run, &event);
 }
 
+void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from)
+{
+    hf_assert(from->attempt == 1 && from->state != HF_WFT_NONE);
+    emit_scheduled(core, run, 1, from->timeout, from->scheduled_time);
+    if (from->state == HF_WFT_SCHEDULED) {
+        hf_pb_workflow_task_scheduled msg = {.sticky = from->sticky, .order = from->task.order};
+        hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
+        return;
+    }
+    hf_pb_history_event event =
+        started_event(core, run->event_count, run->history_len, hf_owned_str(&from->identity),
+                      hf_owned_str(&from->request_id), from->started_time, run->wft.scheduled_id);
+    hf_event_emit(core, run, &event);
+    hf_pb_workflow_task_started msg = {
+        .time = from->started_time,
+        .incarnation = from->incarnation,
+        .identity = hf_owned_str(&from->identity),
+        .request_id = hf_owned_str(&from->request_id),
+    };
+    hf_record(core, run, HF_CHANGE_TASK_STARTED, &hf_pb_workflow_task_started_type, &msg);
+    if (from->again) {
+        hf_pb_task_moved moved = {.order = from->task.order};
+        hf_record(core, run, HF_CHANGE_TASK_MOVED, &hf_pb_task_moved_type, &moved);
+    }
+}
+
 static void reset_attempt(hf_core *core, hf_run *run, int32_t attempt_next)
 {
     hf_assert(attempt_next > 0);
@@ -342,7 +479,7 @@ static void reset_attempt(hf_core *core, hf_run *run, int32_t attempt_next)
     hf_record(core, run, HF_CHANGE_TASK_RESET, &hf_pb_workflow_task_reset_type, &reset);
 }
 
-/* Buffered events are news: the next attempt is a first one, with events. */
+/* If buffered events are added to the history, the next attempt counts as a first one, with events of its own. */
 static void flush_as_news(hf_core *core, hf_run *run)
 {
     if (run->buffered.count > 0) {
@@ -351,19 +488,25 @@ static void flush_as_news(hf_core *core, hf_run *run)
     }
 }
 
-/* An attempt has ended without an answer: it may be the fault of that one worker, so it is a first attempt again, for all. */
-static void for_all_again(hf_core *core, hf_run *run)
+/* An attempt has failed or timed out. If it was sticky that may be the fault of the one worker: the next one counts as a first
+ * attempt and is for all workers. */
+static void unstick_failed(hf_core *core, hf_run *run)
 {
     if (run->sticky_queue.len > 0) {
         hf_wft_unstick(core, run);
         reset_attempt(core, run, 1);
     }
+}
+
+static void for_all_again(hf_core *core, hf_run *run)
+{
+    unstick_failed(core, run);
     flush_as_news(core, run);
 }
 
-void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity)
+static void fail_task(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity)
 {
-    hf_assert(run->wft.state == HF_WFT_STARTED); /* nobody fails what nobody has */
+    hf_assert(run->wft.state == HF_WFT_STARTED); /* only a started task can fail */
     hf_wft *wft = &run->wft;
     hf_match_remove(core, &wft->task);
     if (wft->is_transient) {
@@ -383,6 +526,11 @@ void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failu
         };
         hf_event_emit(core, run, &event);
     }
+}
+
+void hf_wft_fail(hf_core *core, hf_run *run, int32_t cause, hf_pb_failure *failure, hf_str identity)
+{
+    fail_task(core, run, cause, failure, identity);
     for_all_again(core, run);
 }
 
@@ -396,15 +544,9 @@ void hf_wft_fail_call(hf_core *core, hf_call *call, hf_run *run)
     hf_call_reply(core, call);
 }
 
-void hf_wft_time_out(hf_core *core, hf_run *run)
+static void time_out(hf_core *core, hf_run *run)
 {
     hf_wft *wft = &run->wft;
-    if (wft->pause_until != 0 && wft->pause_until <= core->now.wall) {
-        hf_wft_enqueue(core, run); /* if it waits, and is not there yet */
-    }
-    if (core->status != HF_OK || hf_wft_timeout_at(run) > core->now.wall) {
-        return;
-    }
     bool sticky = wft->state == HF_WFT_SCHEDULED;
     if (sticky) {
         HF_PROBE(core, HF_PROBE_STICKY_TIMED_OUT);
@@ -427,4 +569,26 @@ void hf_wft_time_out(hf_core *core, hf_run *run)
     }
     for_all_again(core, run);
     hf_wft_schedule(core, run);
+}
+
+void hf_wft_time_out(hf_core *core, hf_run *run)
+{
+    hf_wft *wft = &run->wft;
+    if (hf_speculative_due(run) <= core->now.wall) {
+        hf_speculative_convert(core, run);
+    }
+    if (wft->pause_until != 0 && wft->pause_until <= core->now.wall) {
+        hf_wft_enqueue(core, run); /* if it waits and is not in its queue yet */
+    }
+    if (core->status != HF_OK || hf_wft_timeout_at(run) > core->now.wall) {
+        return;
+    }
+    time_out(core, run);
+}
+
+void hf_wft_keep_alive_over(hf_core *core, hf_run *run)
+{
+    HF_PROBE(core, HF_PROBE_WFT_HEARTBEAT_OVER);
+    hf_assert(run->wft.state == HF_WFT_STARTED);
+    time_out(core, run);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A decimal number of at most `max`, all of the text. */
+/* Whether the whole text is a decimal number of at most `max`. */
 static bool parse_number(const char *text, unsigned long max, unsigned long *ret_number)
 {
     size_t len = strlen(text);
@@ -17,7 +17,7 @@ static bool parse_number(const char *text, unsigned long max, unsigned long *ret
     return *ret_number <= max;
 }
 
-/* A number, but more than a port can be. */
+/* Whether the port is a number, but larger than a port can be. */
 static bool is_port_too_big(const char *address)
 {
     const char *colon = strrchr(address, ':');
@@ -52,7 +52,7 @@ static bool parse_v4(const char *host, hf_address *address)
     return inet_pton(AF_INET, host, &address->as.v4.sin_addr) == 1;
 }
 
-/* `text` is what follows "tcp:". */
+/* `text` is the part after "tcp:". */
 static bool parse_tcp(const char *text, hf_address *address)
 {
     char host[HF_ADDRESS_LEN_MAX];

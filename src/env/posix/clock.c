@@ -1,4 +1,4 @@
-/* Time, chance, and the line that is printed when nothing else works. */
+/* Time, randomness, and printing to stderr when nothing else works. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ void hf_posix_whoami(hf_env *env, char *ret_text, size_t capacity)
     if (gethostname(host, sizeof host - 1) != 0) {
         (void)snprintf(host, sizeof host, "?");
     }
-    host[sizeof host - 1] = '\0'; /* a name that is too long may have none */
+    host[sizeof host - 1] = '\0'; /* a name that is too long may come without a NUL */
     (void)snprintf(ret_text, capacity, "%lld@%s", (long long)getpid(), host);
 }
 
@@ -67,7 +67,7 @@ void hf_posix_print(hf_env *env, const char *text)
             continue;
         }
         if (put <= 0) {
-            return; /* nobody is left to be told */
+            return; /* stderr does not work, so this cannot be reported */
         }
         text += put;
         len -= (size_t)put;

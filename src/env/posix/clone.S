@@ -1,5 +1,5 @@
-/* hf_posix_clone: see clone.h. The new process starts after the system call with an empty stack, so what it needs is
- * put there beforehand. */
+/* hf_posix_clone: see clone.h. The new process starts after the system call with an empty stack, so the function and
+ * its argument are put there beforehand. */
 
 #if defined(__x86_64__)
         .text

@@ -1,5 +1,5 @@
-/* clone(2) of a function onto a stack of its own, sharing memory. As the C library's, but not one that a sanitizer
- * replaces by its own idea of a fork. */
+/* clone(2) of a function onto a stack of its own, sharing memory. Like the C library's clone, but sanitizers do not
+ * intercept it. */
 #ifndef HF_ENV_POSIX_CLONE_H
 #define HF_ENV_POSIX_CLONE_H
 

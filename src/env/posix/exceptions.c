@@ -1,11 +1,11 @@
 /* Finding the C++ runtime of the process.
  *
- *     linked with the program      the weak reference below is it
- *     came by dlopen, with a       found by its name, even where its symbols are private to the library that brought it
+ *     linked with the program      the weak reference below refers to it
+ *     loaded by dlopen, with a     found by its name, even if its symbols are private to the library that needs it
  *     library that needs it
  *     anything else                found if its symbols are global
  *
- * Whichever it is, it stays loaded from then on: threads keep addresses in its thread-local storage. */
+ * In each case it stays loaded from then on: threads keep addresses in its thread-local storage. */
 #include "env/exceptions.h"
 
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ static get_globals function_in(void *library)
     return function;
 }
 
-/* Only libraries that are loaded already; one that has it is never let go. */
+/* Looks only in libraries that are loaded already; the library that has the function is never unloaded. */
 static get_globals function_by_name(void)
 {
     static const char *const NAMES[] = {"libstdc++.so.6", "libc++abi.so.1", "libc++.so.1", "libcxxrt.so.1"};
@@ -49,7 +49,7 @@ static get_globals function_by_symbol(void)
     Dl_info info;
     __builtin_memcpy(&address, &function, sizeof address);
     if (function != NULL && dladdr(address, &info) != 0) {
-        (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* so that it stays */
+        (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); /* so that it stays loaded */
     }
     return function;
 }

@@ -89,7 +89,7 @@ hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path)
     if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) {
         return HF_OK;
     }
-    return hf_fail(op, HF_ERR_INVALID, "%s is a %s, no regular file", path,
+    return hf_fail(op, HF_ERR_INVALID, "%s is a %s, not a regular file", path,
                    S_ISFIFO(info.st_mode)   ? "fifo"
                    : S_ISSOCK(info.st_mode) ? "socket"
                                             : "device");
@@ -104,9 +104,9 @@ static int sync_data(int fd)
     return result;
 }
 
-/* The first sync may fail, or report a failure of which no earlier process was told. Either way the pages that it was
- * about are dropped with the cache, and later reads get what the disk has. If a second sync fails, too, there is still
- * data that the disk does not accept. Pages that a process has mapped stay cached. */
+/* The first sync may fail, or report an earlier failure that no process was told of. Either way the pages concerned are
+ * dropped with the cache, and later reads get the bytes that are on the disk. If a second sync fails, too, there is
+ * still data that the disk does not accept. Pages that a process has mapped stay cached. */
 hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path)
 {
     (void)env;

@@ -45,7 +45,7 @@
 #define UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 #endif
 
-#define STACK_LEN (32u * 1024) /* of each of the two processes on their way */
+#define STACK_LEN (32u * 1024) /* bytes, for each of the two processes until its exit or exec */
 #define FD_HIGH 16             /* above the numbers the helper expects: out of their way while they are placed */
 
 extern const unsigned char hf_posix_helper_image[];
@@ -53,9 +53,11 @@ extern const unsigned char hf_posix_helper_image_end[];
 
 /* Memory that the two processes share with the host. */
 typedef struct hf_launch {
-    int socket_fd;            /* becomes HF_WIRE_FD_SOCKET */
-    int host_fd;              /* becomes HF_WIRE_FD_HOST */
-    int image_fd;             /* the program */
+    int socket_fd;     /* becomes HF_WIRE_FD_SOCKET */
+    int host_fd;       /* becomes HF_WIRE_FD_HOST */
+    int image_fd;      /* the program */
+    const void *cores; /* those that the helper may use; NULL = those of the calling thread */
+    size_t cores_len;
     unsigned char *stack_end; /* of the helper until its exec */
     long pid;                 /* out: of the helper, or a negative errno */
     int pid_fd;               /* out */
@@ -68,7 +70,8 @@ UNINSTRUMENTED static int run_helper(void *arg)
     static char name[] = "holdfast-helper";
     static char *const ARGV[] = {name, NULL};
     static char *const ENVP[] = {NULL};
-    /* This process has a copy of the host's descriptors: first all away from the numbers to fill, then there. */
+    /* This process has a copy of the host's descriptors: they are moved above the target numbers first, then into
+     * place. */
     long socket_fd = syscall(SYS_fcntl, launch->socket_fd, F_DUPFD_CLOEXEC, FD_HIGH);
     long host_fd = syscall(SYS_fcntl, launch->host_fd, F_DUPFD_CLOEXEC, FD_HIGH);
     long image_fd = syscall(SYS_fcntl, launch->image_fd, F_DUPFD_CLOEXEC, FD_HIGH);
@@ -83,6 +86,9 @@ UNINSTRUMENTED static int run_helper(void *arg)
 UNINSTRUMENTED static int run_middle(void *arg)
 {
     hf_launch *launch = arg;
+    if (launch->cores != NULL) {
+        (void)syscall(SYS_sched_setaffinity, 0, launch->cores_len, launch->cores);
+    }
     launch->pid = hf_posix_clone(run_helper, launch->stack_end, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, launch,
                                  &launch->pid_fd);
     if (launch->pid > 0 && launch->error != 0) {
@@ -205,7 +211,7 @@ static int open_image(hf_image_place place)
     return open_file_image(folder);
 }
 
-/* A descriptor that is readable when this process is gone, or never where the kernel has no such thing. */
+/* A descriptor that becomes readable when this process ends; on a kernel without pidfds, one that is never readable. */
 static int open_host_fd(void)
 {
     int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -221,12 +227,13 @@ hf_status hf_posix_helper_start(hf_op *op, hf_image_place first, hf_helper_start
     if (launch.host_fd < 0) {
         return hf_fail_errno(op, errno, "cannot open a descriptor for the helper process");
     }
+    launch.cores = hf_posix_thread_cores(&launch.cores_len);
     int error = ENOENT;
     for (int place = (int)first; place < HF_IMAGE_PLACE_COUNT && error != 0; place++) {
         launch.image_fd = open_image((hf_image_place)place);
         int this_error = launch.image_fd < 0 ? errno : launch_helper(&launch);
-        /* A later place is worth a try whatever failed; but the first failure is the one to tell, unless it only said
-         * that a folder is not there. */
+        /* Whatever failed, the next place is tried. The first failure is reported, unless it only means that a folder
+         * does not exist. */
         error = error == ENOENT || this_error == 0 ? this_error : error;
         hf_posix_close(NULL, launch.image_fd);
         if (error != 0) {

@@ -99,7 +99,7 @@ hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_b
         }
         (void)close(fd);
     }
-    return hf_fail(op, HF_ERR_EXISTS, "%s changes hands all the time", path);
+    return hf_fail(op, HF_ERR_EXISTS, "%s cannot be locked: its holder changes all the time", path);
 }
 
 void hf_posix_lock_close(hf_env *env, const char *path, int fd)

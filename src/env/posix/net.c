@@ -93,7 +93,8 @@ hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backl
     return HF_OK;
 }
 
-/* True for what broke before it was accepted: the next in the queue may be fine, and no new edge would tell of it. */
+/* Whether the connection broke before it was accepted: the next in the queue may work, and no new edge would announce
+ * it. */
 static bool is_lost(int error)
 {
     return error == ECONNABORTED || error == EPROTO || error == ENETDOWN || error == ENOPROTOOPT ||

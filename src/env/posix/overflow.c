@@ -1,8 +1,8 @@
 /* Telling an overflowed stack from any other crash.
  *
  * One handler per process for SIGSEGV and SIGBUS asks each runtime whether a fault's address is one of its guards.
- * Whatever they answer, the process then crashes as it would have without us, at the same instruction: the old action
- * is put back and the instruction runs again. The handler needs a stack that did not overflow, so threads get an
+ * In any case the process then crashes as it would have without us, at the same instruction: the old action is put
+ * back and the instruction runs again. The handler needs a stack that did not overflow, so threads get an
  * alternate one; it is freed when the thread ends. Where a thread has one already (a host's, a sanitizer's), that one
  * is used. */
 #include "env/posix/posix.h"
@@ -188,7 +188,7 @@ void hf_posix_overflow_thread(hf_env *env)
     }
     (void)pthread_once(&alt_stack_once, make_alt_stack_key);
     if (!has_alt_stack_key) {
-        return; /* without one an overflow still crashes, only without its name */
+        return; /* without an alternate stack an overflow still crashes, only without a report */
     }
     size_t len = alt_stack_len();
     void *stack = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

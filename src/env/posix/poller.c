@@ -8,7 +8,7 @@
  *     waiter   hears the edge, rung 1 -> 0, then looks for messages
  *
  * env-P1  A ringer that finds rung == 1 did so before the waiter's exchange, which therefore sees its message.
- * env-P2  rung == 1 means an edge is due or on its way: only the one who set it writes, and only its edge clears it. */
+ * env-P2  rung == 1 means an edge is due or on its way: only the ringer that set it writes, and only its edge clears it. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -69,7 +69,7 @@ static hf_status fail_watch(hf_op *op, int error, int fd)
 {
     if (error == EPERM) {
         return hf_fail(op, HF_ERR_UNSUPPORTED,
-                       "descriptor %d is a file or directory: always ready, nothing to wait for", fd);
+                       "descriptor %d is a file or directory: it is always ready and cannot be waited for", fd);
     }
     if (error == ENOSPC) {
         return hf_fail(op, HF_ERR_LIMIT, "cannot watch descriptor %d: fs.epoll.max_user_watches is reached", fd);

@@ -1,4 +1,4 @@
-/* The operations of the POSIX environment, as posix.c puts them into the table. base/env.h says what each promises. */
+/* The operations of the POSIX environment, as posix.c puts them into the table. Their contracts are in base/env.h. */
 #ifndef HF_ENV_POSIX_POSIX_H
 #define HF_ENV_POSIX_POSIX_H
 
@@ -35,6 +35,11 @@ void hf_posix_thread_join(hf_env *env, hf_thread *thread);
 void hf_posix_thread_forget(hf_env *env, hf_thread *thread);
 hf_status hf_posix_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number);
 uint64_t hf_posix_thread_id(hf_env *env);
+hf_status hf_posix_thread_pin(hf_env *env, hf_op *op, int index);
+void hf_posix_thread_unpin(hf_env *env, hf_thread *thread);
+/* For what the caller starts: the cores that it could use before thread_pin, as sched_setaffinity takes them. NULL: it is not
+ * bound. */
+const void *hf_posix_thread_cores(size_t *ret_len);
 
 /* word.c */
 bool hf_posix_word_wait(hf_env *env, hf_word *word, uint32_t expected, hf_instant deadline);
@@ -93,9 +98,10 @@ hf_status hf_posix_file_write(hf_env *env, hf_op *op, int fd, const void *buf, s
 hf_status hf_posix_file_sync(hf_env *env, hf_op *op, int fd);
 hf_status hf_posix_file_close(hf_env *env, hf_op *op, int fd);
 
-/* lock.c */
 hf_status hf_posix_file_check(hf_env *env, hf_op *op, const char *path);
 hf_status hf_posix_file_reread(hf_env *env, hf_op *op, const char *path);
+
+/* lock.c */
 hf_status hf_posix_lock_open(hf_env *env, hf_op *op, const char *path, bool is_brief, int *ret_fd, int64_t *ret_holder);
 void hf_posix_lock_close(hf_env *env, const char *path, int fd);
 hf_status hf_posix_file_remove(hf_env *env, hf_op *op, const char *path);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PAYLOAD_LEN_MAX (64u * 1024 * 1024) /* arguments and environment: far above what any kernel takes */
+#define PAYLOAD_LEN_MAX (64u * 1024 * 1024) /* bytes of arguments and environment: far above any kernel's limit */
 #define STRINGS_MAX (1024u * 1024)          /* how many of them */
 
 #ifndef P_PIDFD
@@ -91,8 +91,8 @@ void hf_posix_helper_close(hf_env *env, hf_helper *helper)
         drain(helper->fd);
         if (helper->pid_fd >= 0) {
             wait_readable(helper->pid_fd);
-            /* Only a host that adopts orphans has it as a child: then it is reaped here, by its descriptor and not by a
-             * number that may be somebody else's by now. */
+            /* The helper is a child of the host only if the host adopts orphans. Then it is reaped here, by its
+             * descriptor: its number may belong to another process by now. */
             siginfo_t info;
             (void)waitid((idtype_t)P_PIDFD, (id_t)helper->pid_fd, &info, WEXITED | WNOHANG | __WALL);
         }
@@ -233,7 +233,7 @@ static hf_status send_request(hf_op *op, hf_helper *helper, hf_wire_request *req
     }
 }
 
-/* Collects what goes along as the child's 0, 1 and 2. Returns how many descriptors `fds` has then. */
+/* Collects the descriptors for the child's 0, 1 and 2. Returns how many descriptors `fds` has then. */
 static size_t add_stdio(const hf_spawn *spawn, hf_wire_request *request, int *fds, size_t count)
 {
     for (int i = 0; i < 3; i++) {
@@ -258,7 +258,7 @@ hf_status hf_posix_child_start(hf_env *env, hf_op *op, hf_helper *helper, uint64
     int payload_fd = -1;
     HF_TRY(open_payload(env, op, spawn, &wire, &payload_fd));
     hf_status status;
-    /* The helper has its own working directory, from when it was started: the host's of today goes along. */
+    /* The helper's own working directory is from the time of its start, so the host's current one is sent along. */
     int directory_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory_fd < 0) {
         status = hf_fail_errno(op, errno, "cannot open the working directory");
@@ -276,7 +276,8 @@ hf_status hf_posix_child_signal(hf_env *env, hf_op *op, hf_helper *helper, int64
 {
     (void)env;
     if (pid <= 1 || number < 0 || number > 64) {
-        return hf_fail(op, HF_ERR_INVALID, "signal %d for process %lld makes no sense", number, (long long)pid);
+        return hf_fail(op, HF_ERR_INVALID, "signal %d for process %lld: the signal or the process number is invalid",
+                       number, (long long)pid);
     }
     hf_wire_request wire = {.kind = HF_WIRE_SIGNAL, .pid = pid, .number = number};
     return send_request(op, helper, &wire, NULL, 0);

@@ -92,7 +92,8 @@ static bool is_fault(int number)
 static hf_status check_number(hf_op *op, int number)
 {
     if (number < 1 || number > SIGNAL_MAX || number == SIGKILL || number == SIGSTOP || is_fault(number)) {
-        return hf_fail(op, HF_ERR_INVALID, "signal %d cannot be caught by a program at work", number);
+        return hf_fail(op, HF_ERR_INVALID, "signal %d cannot be caught: it is unknown, SIGKILL, SIGSTOP or a fault",
+                       number);
     }
     return HF_OK;
 }
@@ -152,8 +153,8 @@ static hf_status receive(hf_op *op, int number, hf_signal_role role, const int e
     }
     hf_signal_ear *ear = ear_of(slot, -1);
     if (ear == NULL) {
-        return hf_fail(op, HF_ERR_LIMIT, "signal %d is shared by %d in this process, and more cannot be", number,
-                       EARS_MAX);
+        return hf_fail(op, HF_ERR_LIMIT, "signal %d is shared by %d receivers in this process: there cannot be more",
+                       number, EARS_MAX);
     }
     hf_assert(slot->role != HF_SIGNAL_RECEIVED && ends[0] >= 0 && ends[1] >= 0); /* one receiver, or all share it */
     ear->read_fd = ends[0];
@@ -167,7 +168,7 @@ static hf_status receive(hf_op *op, int number, hf_signal_role role, const int e
     return HF_OK;
 }
 
-/* Under the lock. Returns the pipe's write end, -1 = it was not received there. */
+/* Under the lock. Returns the write end of the receiver's pipe, -1 = this receiver does not have the signal. */
 static int receive_no_more(int number, int read_fd)
 {
     hf_signal_slot *slot = &slots[number];
@@ -294,7 +295,7 @@ hf_status hf_posix_interrupt_open(hf_env *env, hf_op *op, int number, void (*on_
     } else if (atomic_load(&slot->on_signal) == on_signal) {
         slot->use_count++;
     } else {
-        status = hf_fail(op, HF_ERR_EXISTS, "signal %d interrupts for somebody else already", number);
+        status = hf_fail(op, HF_ERR_EXISTS, "signal %d is already used as an interrupt with another handler", number);
     }
     (void)pthread_mutex_unlock(&slots_lock);
     return status;

@@ -1,8 +1,8 @@
 /* Bytes through sockets and pipes.
  *
- * Writing to a closed pipe raises SIGPIPE, and a library may not change what the host does with it. Sockets take a flag
- * that prevents it. For all else the signal is blocked on this thread around the write, and one that the write made
- * pending is taken away again; one that was pending before stays. */
+ * Writing to a closed pipe raises SIGPIPE, and a library must not change the host's action for it. Sockets take a flag
+ * that prevents it. For all other descriptors the signal is blocked on this thread during the write. A SIGPIPE that the
+ * write made pending is removed; one that was pending before stays. */
 #include "env/posix/posix.h"
 
 #include <errno.h>

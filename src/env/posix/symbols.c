@@ -1,10 +1,10 @@
-/* Names for addresses. dladdr knows exported functions only, and a program's own are seldom exported; so the symbol
- * table of each module's file is read once, when the first address in it is asked for:
+/* Names for addresses. dladdr knows exported functions only, and a program's own functions are seldom exported. So the
+ * symbol table of each module's file is read once, when a name in that module is first asked for:
  *
  *     file:  .symtab (or .dynsym) + its strings  --read-->  table: functions sorted by address + strings, in memory
  *
- * A table belongs to a module, which is a load address and a name. Tables are kept for the life of the process, unless
- * a module was unloaded: then another may have come to lie in its place, and all tables go. */
+ * A table belongs to a module, which is a load address and a name. Tables are kept for the life of the process. If a
+ * module was unloaded, another one may have taken its place: then all tables are freed. */
 #include "env/symbols.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ enum { FUNCTIONS_MAX = 1 << 22, STRINGS_LEN_MAX = 1 << 28 }; /* larger tables ar
 
 typedef struct function {
     uintptr_t value; /* address as linked */
-    size_t len;      /* 0 = unknown: up to the next */
+    size_t len;      /* 0 = unknown: up to the next function */
     size_t name;     /* in the strings */
 } function;
 
@@ -117,7 +117,7 @@ static int by_value(const void *left, const void *right)
     if (a->value != b->value) {
         return a->value < b->value ? -1 : 1;
     }
-    return a->len != b->len ? (a->len < b->len ? -1 : 1) : 0; /* of aliases the one that covers most is found */
+    return a->len != b->len ? (a->len < b->len ? -1 : 1) : 0; /* of several aliases the longest one is found */
 }
 
 static void copy_functions(table *into, const ElfW(Sym) * symbols, size_t count, const char *strings,
@@ -147,7 +147,7 @@ static void copy_functions(table *into, const ElfW(Sym) * symbols, size_t count,
     qsort(into->functions, into->count, sizeof(function), by_value);
 }
 
-/* The whole table if the file was not stripped, else what it exports. */
+/* Reads the whole table if the file was not stripped, else only the exported functions. */
 static void read_symbols(table *into, const image *file)
 {
     const ElfW(Ehdr) *header = piece(file, 0, sizeof *header);
@@ -206,7 +206,7 @@ static void drop_tables(void)
     }
 }
 
-/* Under the lock. A module whose file says nothing keeps an empty table, so that it is not read again. */
+/* Under the lock. A module whose file has no symbols keeps an empty table, so that the file is not read again. */
 static const table *table_of(const module *where)
 {
     if (unloads != where->unloads) {

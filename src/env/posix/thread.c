@@ -2,7 +2,10 @@
  *
  * They block all signals but faults and the library's own interrupts: a host's handler must not run on a fiber's
  * small stack, and a host's sigwait must get the signals that it waits for. The record of a thread has two owners, the
- * thread itself and its starter; the last one that lets go frees it. */
+ * thread itself and its starter; the last one that lets go frees it.
+ *
+ * A new thread inherits the cores of its starter. A thread that was bound to one core remembers which ones it had before,
+ * and what it starts begins by taking those: threads here, the helper process in helper_start.c. */
 #include "env/posix/posix.h"
 
 #include <errno.h>
@@ -16,25 +19,39 @@
 #define NAME_LEN_MAX 16 /* the kernel's, with the terminator */
 #define CORES_MAX 8192  /* the kernel's largest NR_CPUS */
 
+/* A set of cores: a cpu_set_t has room for 1024 of them. */
+typedef struct hf_cores {
+    cpu_set_t sets[CORES_MAX / CPU_SETSIZE];
+} hf_cores;
+
 struct hf_thread {
     pthread_t handle;        /* valid until joined or forgotten */
     atomic_int owner_count;  /* 2 while it runs and is known, then 1, then freed */
     char name[NAME_LEN_MAX]; /* as the kernel shows it */
     void (*main)(void *);    /* the function that it runs, once */
     void *arg;               /* the caller's */
+    hf_cores *begins_on;  /* owned: cores that it takes first, because its starter is bound; NULL = it inherits them */
+    hf_cores *bound_from; /* owned: cores that it had before thread_pin; NULL = it is not bound */
 };
+
+static _Thread_local hf_thread *self; /* NULL on threads of the host */
+
+/* False: the kernel does not say. */
+static bool get_cores(hf_cores *ret_cores)
+{
+    if (self != NULL && self->bound_from != NULL) {
+        *ret_cores = *self->bound_from;
+        return true;
+    }
+    memset(ret_cores, 0, sizeof *ret_cores);
+    return sched_getaffinity(0, sizeof *ret_cores, ret_cores->sets) == 0;
+}
 
 int hf_posix_core_count(hf_env *env)
 {
     (void)env;
-    cpu_set_t *cores = CPU_ALLOC(CORES_MAX);
-    if (cores == NULL) {
-        return 1;
-    }
-    size_t len = CPU_ALLOC_SIZE(CORES_MAX);
-    CPU_ZERO_S(len, cores);
-    int count = sched_getaffinity(0, len, cores) == 0 ? CPU_COUNT_S(len, cores) : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    CPU_FREE(cores);
+    hf_cores cores;
+    int count = get_cores(&cores) ? CPU_COUNT_S(sizeof cores, cores.sets) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? count : 1;
 }
 
@@ -44,19 +61,86 @@ int hf_posix_thread_core(hf_env *env)
     return sched_getcpu();
 }
 
+/* The core with this number among those of the set, counted round. */
+static size_t nth_core(const hf_cores *cores, int index)
+{
+    int count = CPU_COUNT_S(sizeof *cores, cores->sets);
+    hf_assert(count > 0 && index >= 0);
+    int left = index % count;
+    size_t core = 0;
+    while (!CPU_ISSET_S(core, sizeof *cores, cores->sets) || left-- > 0) {
+        core++;
+    }
+    hf_assert(core < CORES_MAX);
+    return core;
+}
+
+hf_status hf_posix_thread_pin(hf_env *env, hf_op *op, int index)
+{
+    (void)env;
+    hf_assert(self != NULL && self->bound_from == NULL);
+    hf_cores *before = calloc(1, sizeof *before);
+    if (before == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a set of cores");
+    }
+    if (!get_cores(before)) {
+        int error = errno;
+        free(before);
+        return hf_fail_errno(op, error, "cannot find out on which cores the thread %s may run", self->name);
+    }
+    hf_cores one = {0};
+    size_t core = nth_core(before, index);
+    CPU_SET_S(core, sizeof one, one.sets);
+    if (sched_setaffinity(0, sizeof one, one.sets) != 0) {
+        int error = errno;
+        free(before);
+        return hf_fail_errno(op, error, "cannot bind the thread %s to core %zu", self->name, core);
+    }
+    self->bound_from = before;
+    return HF_OK;
+}
+
+void hf_posix_thread_unpin(hf_env *env, hf_thread *thread)
+{
+    (void)env;
+    if (thread->bound_from != NULL) {
+        (void)pthread_setaffinity_np(thread->handle, sizeof *thread->bound_from, thread->bound_from->sets);
+    }
+}
+
+const void *hf_posix_thread_cores(size_t *ret_len)
+{
+    if (self == NULL || self->bound_from == NULL) {
+        return NULL;
+    }
+    *ret_len = sizeof *self->bound_from;
+    return self->bound_from->sets;
+}
+
+static void free_thread(hf_thread *thread)
+{
+    free(thread->begins_on);
+    free(thread->bound_from);
+    free(thread);
+}
+
 static void let_go(hf_thread *thread)
 {
     int before = atomic_fetch_sub_explicit(&thread->owner_count, 1, memory_order_acq_rel);
     hf_assert(before == 1 || before == 2); /* the thread itself, and the one that joins or forgets it */
     if (before == 1) {
-        free(thread);
+        free_thread(thread);
     }
 }
 
 static void *thread_main(void *arg)
 {
     hf_thread *thread = arg;
+    self = thread;
     (void)pthread_setname_np(pthread_self(), thread->name);
+    if (thread->begins_on != NULL) {
+        (void)sched_setaffinity(0, sizeof *thread->begins_on, thread->begins_on->sets);
+    }
     hf_posix_overflow_thread(NULL);
     thread->main(thread->arg);
     let_go(thread);
@@ -79,9 +163,17 @@ hf_status hf_posix_thread_start(hf_env *env, hf_op *op, const char *name, size_t
                                 void *arg, hf_thread **ret_thread)
 {
     (void)env;
+    bool is_bound = self != NULL && self->bound_from != NULL;
     hf_thread *thread = calloc(1, sizeof *thread);
-    if (thread == NULL) {
+    if (thread != NULL && is_bound) {
+        thread->begins_on = malloc(sizeof *thread->begins_on);
+    }
+    if (thread == NULL || (is_bound && thread->begins_on == NULL)) {
+        free(thread);
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the thread %s", name);
+    }
+    if (is_bound) {
+        *thread->begins_on = *self->bound_from;
     }
     memcpy(thread->name, name, strnlen(name, NAME_LEN_MAX - 1));
     atomic_init(&thread->owner_count, 2);
@@ -102,7 +194,7 @@ hf_status hf_posix_thread_start(hf_env *env, hf_op *op, const char *name, size_t
         (void)pthread_attr_destroy(&attr);
     }
     if (error != 0) {
-        free(thread);
+        free_thread(thread);
         /* EAGAIN means a limit on threads or memory here, and not "try again". */
         hf_status status = error == EAGAIN ? HF_ERR_LIMIT : hf_status_of_errno(error);
         char text[128];
@@ -151,7 +243,7 @@ hf_status hf_posix_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int 
 uint64_t hf_posix_thread_id(hf_env *env)
 {
     (void)env;
-    static _Thread_local uint64_t id; /* gettid is a system call */
+    static _Thread_local uint64_t id; /* kept, because gettid is a system call */
     if (id == 0) {
         id = (uint64_t)gettid();
     }

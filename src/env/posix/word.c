@@ -58,7 +58,7 @@ void hf_posix_barrier_by_visit(void)
     for (size_t core = 0; core < (size_t)core_count && core < CORES_MAX; core++) {
         CPU_ZERO_S(len, visit);
         CPU_SET_S(core, len, visit);
-        /* A core that refuses us is not one that our threads run on. */
+        /* Our threads cannot run on a core to which this thread cannot move. */
         if (sched_setaffinity(0, len, visit) == 0) {
             (void)sched_yield();
         }

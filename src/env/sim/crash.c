@@ -1,15 +1,15 @@
 /* The disk that the next boot finds, and files that a test puts there or reads.
  *
- * Of what was written and not synced a power cut leaves, file by file and by seed:
+ * For each file, the seed decides which of the bytes that were written but not synced survive a power cut:
  *
  *   nothing      the image of the last sync
  *   a prefix     up to some 512-byte block of the new bytes
- *   a torn one   the new length, but each new block is there or not: then it reads as before, or as zeros
+ *   torn         the new length, but each new block may be missing: then it reads as before, or as zeros
  *   everything
  *
- * What a failed sync dropped is not among these: of such pages the disk has what it had, whatever reads showed
- * before (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not
- * safe either. */
+ * Pages that a failed sync dropped never survive: the disk keeps its old bytes there, whatever reads showed before
+ * (writeback.c). A file that was never synced may also be missing altogether: its directory entry was not safe
+ * either. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static size_t first_change(const hf_sim_image *a, const hf_sim_image *b)
     return same / BLOCK_LEN * BLOCK_LEN;
 }
 
-/* The new bytes up to `cut`, then what was safe, as far as that went. */
+/* Keeps the new bytes up to a random cut; behind it the file has its synced bytes, as far as these go. */
 static void keep_prefix(hf_rng *rng, hf_sim_file *file, size_t start)
 {
     hf_sim_image *now = &file->now;

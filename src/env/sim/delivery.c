@@ -6,7 +6,7 @@
  *
  *        consumed        delivered          written        consumed + buffer_len
  *   ---------|###############|..................|-----------------|
- *             what read gives   under way          room to write
+ *             can be read       under way          room to write
  *
  * The heap is ordered by time, then by age, so equal times keep the order in which things were sent. */
 #include "env/sim/sim_private.h"
@@ -163,7 +163,7 @@ static void knock(hf_sim *sim, hf_sim_link *link)
     if (desc->as.listener.queue_count >= desc->as.listener.backlog) {
         if (++link->tries >= KNOCKS_MAX) {
             hf_sim_link_break(sim, link, HF_ERR_TIMEOUT);
-        } else { /* the slot of the delivery that brought us here is free */
+        } else { /* cannot fail: the slot of the current delivery is free */
             hf_sim_delivery_send(sim, HF_SIM_DELIVER_CONNECT, link, 0, sim->now + (INT64_C(500000000) << link->tries));
         }
         return;

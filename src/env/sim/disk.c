@@ -1,6 +1,6 @@
 /* The simulated disk. Each file has two images: `now`, which reads see and writes change, and `synced`, which the
- * last file_sync made safe. The operations here only keep these two; writeback.c says what a sync writes, above all
- * one that fails, and crash.c what a power cut leaves.
+ * last file_sync made safe. The operations here only keep these two. writeback.c decides what a sync writes, also if
+ * it fails, and crash.c what a power cut leaves.
  *
  * An operation may take virtual time, so a caller can be canceled, and others run, while it is on the disk. Every call
  * counts as one operation; after crash_after of them the power is gone and each fails with HF_ERR_IO. The write that
@@ -250,7 +250,7 @@ hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, siz
     return traced(sim, status, fits);
 }
 
-/* A sync by this descriptor, which works as far as the disk is concerned. */
+/* A sync by this descriptor that the disk does not fail. It may still report an earlier failure. */
 static hf_status sync_well(hf_op *op, hf_sim_desc *desc)
 {
     hf_sim_file *file = desc->as.file.file;
@@ -260,7 +260,7 @@ static hf_status sync_well(hf_op *op, hf_sim_desc *desc)
     if (desc->as.file.errors_heard != file->errors) {
         desc->as.file.errors_heard = file->errors;
         file->is_told = true;
-        return hf_fail(op, HF_ERR_IO, "cannot sync a file: an earlier sync by somebody else failed");
+        return hf_fail(op, HF_ERR_IO, "cannot sync a file: an earlier sync by another descriptor failed");
     }
     return HF_OK;
 }
@@ -326,7 +326,7 @@ hf_status hf_sim_socket_remove(hf_env *env, hf_op *op, const char *path)
     return hf_sim_file_remove(env, op, path);
 }
 
-/* Nothing else is on this disk. */
+/* The simulated disk has only regular files. */
 hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path)
 {
     (void)env;
@@ -335,7 +335,7 @@ hf_status hf_sim_file_check(hf_env *env, hf_op *op, const char *path)
     return HF_OK;
 }
 
-/* There is one process in here, so a lock is a descriptor of the file that says so. A restart frees it. */
+/* A simulation has only one process, so a lock is an open descriptor of the file with is_lock set. A restart frees it. */
 static bool is_locked(hf_sim *sim, const hf_sim_file *file)
 {
     for (uint32_t i = 0; i < sim->desc_capacity; i++) {

@@ -1,8 +1,9 @@
 /* Listeners of the simulated network, and connecting to them.
  *
- * A connect is a knock that arrives at the listener after a latency (delivery.c); only then is it accepted into the
- * queue, refused, or left to try again because the queue is full. Connecting to nobody fails at once or later, by seed:
- * callers must be ready for both. The path of a unix listener stays behind when it is closed, like a socket's file. */
+ * A connect is a request (a knock) that arrives at the listener after a latency (delivery.c). Only then is it accepted
+ * into the queue, refused, or left to try again because the queue is full. If there is no listener, the connect fails
+ * at once or later, by seed: callers must be ready for both. The path of a unix listener stays behind when it is
+ * closed, like a socket's file. */
 #include "env/sim/sim_private.h"
 
 #include <stdio.h>
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum {
-    PORT_FIRST = 32768, /* of those given out for port 0 and for connecting sides */
+    PORT_FIRST = 32768, /* first of the ports given out for port 0 and for connecting sides */
     PORT_COUNT = 28000,
     BACKLOG_MAX = 4096
 };
@@ -58,7 +59,7 @@ void hf_sim_stale_remove(hf_sim *sim, const char *path)
     }
 }
 
-/* The seed is not asked: a port says nothing about a program. 0 = all are taken. */
+/* Ports are given out in order, not by seed: programs do not depend on them. 0 = all are taken. */
 static int port_take(hf_sim *sim, const hf_sim_address *address)
 {
     for (int tries = 0; tries < PORT_COUNT; tries++) {
@@ -73,7 +74,7 @@ static int port_take(hf_sim *sim, const hf_sim_address *address)
     return 0;
 }
 
-/* Makes sure that nobody has the place; picks a port. */
+/* Checks that no listener has the address; picks a port. */
 static hf_status place_take(hf_sim *sim, hf_op *op, const char *text, bool replace, hf_sim_address *address)
 {
     if (address->family == HF_SIM_TCP && address->port == 0) {
@@ -81,12 +82,12 @@ static hf_status place_take(hf_sim *sim, hf_op *op, const char *text, bool repla
         return address->port != 0 ? HF_OK : hf_fail(op, HF_ERR_EXISTS, "no port is free for \"%s\"", text);
     }
     if (hf_sim_listener_find(sim, address) != NULL) {
-        return hf_fail(op, HF_ERR_EXISTS, "somebody listens at \"%s\" already", text);
+        return hf_fail(op, HF_ERR_EXISTS, "another listener has \"%s\" already", text);
     }
     hf_sim_stale *stale = address->family == HF_SIM_UNIX ? stale_find(sim, address->host) : NULL;
     if (stale != NULL) {
         if (!replace) {
-            return hf_fail(op, HF_ERR_EXISTS, "an old socket lies at \"%s\"", text);
+            return hf_fail(op, HF_ERR_EXISTS, "an old socket file exists at \"%s\"", text);
         }
         hf_sim_stale_remove(sim, address->host);
     }
@@ -149,7 +150,7 @@ static void peer_format(const hf_sim_link *link, char *ret_peer)
         (void)snprintf(ret_peer, HF_ADDRESS_LEN_MAX, "unix:");
         return;
     }
-    hf_sim_address peer = link->target; /* from the host itself: the address it calls is its own */
+    hf_sim_address peer = link->target; /* all connections come from the host itself, so both have its address */
     peer.port = link->port;
     hf_sim_address_format(&peer, ret_peer);
 }
@@ -184,7 +185,7 @@ hf_status hf_sim_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret_p
     return HF_OK;
 }
 
-/* Whether nobody would ever answer, and how that is said. */
+/* HF_OK, or the status with which a connect to an address without a listener fails. */
 static hf_status call_status(hf_sim *sim, const hf_sim_address *place)
 {
     if (hf_sim_listener_find(sim, place) == NULL) {

@@ -1,7 +1,7 @@
 /* Memory of a simulated run: the host's malloc and mmap, with a switch that makes the nth request fail, and a table of
- * what is not released yet. The table costs a few nanoseconds per call and buys three things: a release of something
- * unknown, or with another length than it was asked with, stops at once; a test can ask whether anything leaked; and a
- * run that was called off can be swept away whole.
+ * the blocks that are not released yet. The table costs a few nanoseconds per call and has three uses: a release of an
+ * unknown block, or with a wrong length, stops the process at once; a test can ask whether anything leaked; and all
+ * memory of a run that was called off can be freed.
  *
  * Released memory is filled with POISON and kept for a while (scrap). A thread that still reads it finds pointers
  * that fault and locks that are neither free nor held; one that writes to it is found out when the block is given
@@ -220,7 +220,7 @@ hf_guard_kind hf_sim_pages_guard(hf_env *env, void *pages, size_t len, hf_guard_
     return used;
 }
 
-/* It would depend on the machine and the compiler, which nothing in a simulation may. */
+/* Not supported: the result would depend on the machine and the compiler. */
 bool hf_sim_pages_touched(hf_env *env, void *pages, size_t len, unsigned char *ret_touched)
 {
     (void)env;
@@ -245,8 +245,8 @@ void hf_sim_fork_marker_close(hf_env *env, hf_word *marker)
     hf_sim_release(env, marker, sizeof(hf_word));
 }
 
-/* Only a run that was called off may leave something behind without its test's knowledge; in all other cases what is
- * left stays allocated, so that a leak checker sees it. */
+/* Frees the memory of a run that was called off: its test cannot free it. After any other run the blocks that are left
+ * stay allocated, so that a leak checker sees them. */
 void hf_sim_blocks_drop(hf_sim *sim)
 {
     for (uint32_t i = 0; sim->is_over && i < sim->block_capacity; i++) {

@@ -1,9 +1,9 @@
 /* Descriptors, and the pollers that watch them.
  *
- * Edge-triggered like epoll: an edge puts a watch on its poller's hot list; the next wait takes it off, looks at what
- * is ready at that moment and reports it once. Adding or changing a watch counts as an edge if something is ready. Two
- * liberties that real kernels take are taken here by seed: the order of what is reported at once, and, rarely, an event
- * for nothing. */
+ * Edge-triggered like epoll: an edge puts a watch on its poller's hot list; the next wait takes it off, checks what is
+ * ready at that moment and reports it once. Adding or changing a watch counts as an edge if something is ready. As with
+ * real kernels, the order of events that are reported together is not fixed, and there are rare spurious events: both
+ * are decided by the seed. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -204,7 +204,8 @@ hf_status hf_sim_poller_set(hf_env *env, hf_op *op, hf_poller *poller, int fd, i
         return hf_fail(op, HF_ERR_IO, "descriptor %d is not open in this simulation", fd);
     }
     if (desc->kind == HF_SIM_FILE) {
-        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is a file: always ready, nothing to wait for", fd);
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "descriptor %d is a file: it is always ready and cannot be waited for",
+                       fd);
     }
     if (watch == NULL) {
         watch = (hf_sim_watch *)calloc(1, sizeof *watch);
@@ -245,7 +246,7 @@ static void report(hf_sim *sim, const hf_sim_watch *watch, int events, hf_event 
     hf_sim_trace(sim, HF_SIM_TRACE_EVENT, ((uint64_t)watch->desc->fd << 3) | (uint64_t)events);
 }
 
-/* Takes what is hot. An edge whose cause is gone again is dropped, as epoll does. */
+/* Takes the hot watches. An edge whose cause is gone again is dropped, as in epoll. */
 static int collect(hf_sim *sim, hf_poller *poller, hf_event *ret_events, int count)
 {
     int reported = 0;
@@ -260,7 +261,7 @@ static int collect(hf_sim *sim, hf_poller *poller, hf_event *ret_events, int cou
     return reported;
 }
 
-/* An event for nothing. Not for a connection that is being made: for that one "writable" means that it is. */
+/* A spurious event. Not for a connection that is being made: there "writable" means that it is connected. */
 static int collect_spurious(hf_sim *sim, hf_poller *poller, hf_event *ret_event)
 {
     if (poller->watch_count == 0 || !hf_rng_permille(&sim->rng, HF_SIM_SPURIOUS_PERMILLE)) {

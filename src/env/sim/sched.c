@@ -55,7 +55,7 @@ static void thread_free(hf_sim *sim, hf_thread *thread)
     hf_sim_scrap(sim, thread, sizeof *thread);
 }
 
-/* What a thread does first when it runs again, or for the first time. */
+/* The first thing that a thread does when it runs again, or for the first time. */
 static void arrive(hf_sim *sim, hf_thread *me)
 {
     hf_context_arrived(&me->context, &sim->left->context);
@@ -127,7 +127,7 @@ static void release_held(hf_sim *sim)
     sim->held_count = 0;
 }
 
-/* Moves the clock to what happens next. False = nothing ever will. */
+/* Moves the clock to the next deadline or delivery. False = there is none. */
 static bool advance(hf_sim *sim)
 {
     int64_t at = hf_sim_delivery_next(sim);
@@ -171,7 +171,7 @@ static void count_step(hf_sim *sim)
     }
 }
 
-/* The current thread has just become unable to run: continues another, which may turn out to be itself. */
+/* The current thread can no longer run: continues another thread, or, once it can run again, the same one. */
 static void run_another(hf_sim *sim)
 {
     while (sim->runnable_count == 0) {
@@ -348,8 +348,8 @@ void hf_sim_thread_forget(hf_env *env, hf_thread *thread)
     }
 }
 
-/* It goes on with the handler. In word_wait, which may end for nothing, it is woken: a system call would return
- * EINTR. */
+/* The thread runs the handler before it goes on. If it is in word_wait, which may end without a reason, it is woken: a
+ * system call would return EINTR. */
 hf_status hf_sim_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int number)
 {
     hf_sim *sim = hf_sim_of(env);

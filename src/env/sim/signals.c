@@ -1,8 +1,8 @@
-/* Signals: those a host asked to receive, which tests raise, and those that interrupt the library's own threads, which
- * are only counted. */
+/* Signals that a host asked to receive; tests raise them (hf_sim_raise). Interrupts of the library's own threads are in
+ * sched.c. */
 #include "env/sim/sim_private.h"
 
-enum { SIGNAL_NUMBER_MAX = 63 }; /* what fits the mask; SIGRTMAX, which is 64, does not */
+enum { SIGNAL_NUMBER_MAX = 63 }; /* the highest number that fits the mask; SIGRTMAX, which is 64, does not */
 
 /* Whether one of the signals is open already, and is not shared with the caller. */
 static bool is_taken(const hf_sim *sim, uint64_t mask, bool is_shared)
@@ -28,7 +28,7 @@ static hf_status signals_open(hf_env *env, hf_op *op, const int *numbers, size_t
         mask |= UINT64_C(1) << numbers[i];
     }
     if (is_taken(sim, mask, is_shared)) {
-        return hf_fail(op, HF_ERR_EXISTS, "one of the signals is received elsewhere already");
+        return hf_fail(op, HF_ERR_EXISTS, "one of the signals has another receiver already");
     }
     hf_sim_desc *desc = NULL;
     HF_TRY(hf_sim_desc_new(sim, op, HF_SIM_SIGNALS, &desc));

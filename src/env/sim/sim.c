@@ -1,5 +1,6 @@
-/* A simulated environment: options, the table of operations, life and death. What happens is elsewhere: sched.c
- * (threads and time), poller.c, delivery.c, stream.c, listen.c (network), disk.c, crash.c (files), memory.c. */
+/* A simulated environment: its options, its table of operations, how it is made and freed. The operations are in
+ * sched.c (threads and time), poller.c, delivery.c, stream.c, listen.c (network), disk.c, writeback.c, crash.c (files),
+ * signals.c and memory.c. */
 #include "env/sim/sim_private.h"
 
 #include "base/span.h"
@@ -61,6 +62,20 @@ static int sim_thread_core(hf_env *env)
 {
     (void)env;
     return -1;
+}
+
+static hf_status sim_thread_pin(hf_env *env, hf_op *op, int index)
+{
+    (void)env;
+    (void)op;
+    (void)index;
+    return HF_OK; /* simulated threads run on one core in any case */
+}
+
+static void sim_thread_unpin(hf_env *env, hf_thread *thread)
+{
+    (void)env;
+    (void)thread;
 }
 
 static uint64_t sim_thread_id(hf_env *env)
@@ -150,6 +165,8 @@ static const hf_env_ops SIM_OPS = {
     .thread_signal = hf_sim_thread_signal,
     .thread_id = sim_thread_id,
     .thread_core = sim_thread_core,
+    .thread_pin = sim_thread_pin,
+    .thread_unpin = sim_thread_unpin,
     .word_wait = hf_sim_word_wait,
     .word_wake = hf_sim_word_wake,
     .barrier_all = sim_barrier_all,
@@ -194,7 +211,7 @@ static const hf_env_ops SIM_OPS = {
     .print = sim_print,
 };
 
-/* A chance in 1/1000: 0 = the default, HF_OFF = 0. */
+/* A probability in 1/1000: 0 = the default, HF_OFF = 0. */
 static hf_status permille_fill(hf_op *op, const char *name, int *permille, int by_default)
 {
     if (*permille == 0) {
@@ -204,7 +221,7 @@ static hf_status permille_fill(hf_op *op, const char *name, int *permille, int b
     }
     return *permille >= 0 && *permille <= 1000
                ? HF_OK
-               : hf_fail(op, HF_ERR_INVALID, "%s is a chance of 0 to 1000, or HF_OFF, not %d", name, *permille);
+               : hf_fail(op, HF_ERR_INVALID, "%s is a probability of 0 to 1000, or HF_OFF, not %d", name, *permille);
 }
 
 static hf_status number_fill(hf_op *op, const char *name, int64_t *number, int64_t by_default, int64_t off)
@@ -233,12 +250,13 @@ static hf_status bounds_check(hf_op *op, const hf_sim_options *options)
     return HF_OK;
 }
 
-/* Checks what the caller gave and puts the defaults in. An older caller's struct is shorter: the rest is 0. */
+/* Checks the caller's options and fills in the defaults. An older caller's struct is shorter: the rest is 0. */
 static hf_status options_fill(hf_op *op, const hf_sim_options *given, hf_sim_options *ret_options)
 {
     hf_sim_options options = {0};
     if (given->size < offsetof(hf_sim_options, switch_permille) || given->size > sizeof options) {
-        return hf_fail(op, HF_ERR_INVALID, "options of %zu bytes are none of hf_sim_new: is .size set?", given->size);
+        return hf_fail(op, HF_ERR_INVALID,
+                       "hf_sim_new: the options have .size = %zu, which cannot be right: is it set?", given->size);
     }
     memcpy(&options, given, given->size);
     HF_TRY(permille_fill(op, "switch_permille", &options.switch_permille, 250));

@@ -9,7 +9,7 @@
 #include <holdfast/sim.h>
 
 /* The verbs hf_sim_new, hf_sim_file_put, hf_sim_file_get, hf_sim_restart and hf_sim_raise, for src/fiber/sim.c, which
- * keeps their sentences. */
+ * stores their error messages. */
 hf_status hf_sim_make(hf_op *op, hf_env **ret_env, const hf_sim_options *options);
 hf_status hf_sim_disk_put(hf_env *env, hf_op *op, const char *path, const void *bytes, size_t len);
 hf_status hf_sim_disk_get(hf_env *env, hf_op *op, const char *path, char **ret_bytes, size_t *ret_len);
@@ -23,13 +23,13 @@ hf_status hf_sim_deliver_signal(hf_env *env, hf_op *op, int number);
  * environment is freed. A main thread that turns a runtime itself may be on a fiber's stack: exit, do not longjmp. */
 void hf_sim_on_stuck(hf_env *env, void (*hook)(void *state, const char *report), void *state);
 
-/* From now on a thread that comes to a point (hf_point) is held there with this chance, in 1/1000: as if it had lost
- * its processor, it does not run while others can, for up to some thousand of their steps. Meanwhile they get
- * further than by switches alone: the object that it has just let go of may be freed. */
+/* From now on a thread that comes to a point (hf_point) is held there with this probability, in 1/1000: as if it had
+ * lost its processor, it does not run while others can, for up to 2,000 of their steps. Meanwhile the others get
+ * further than by switches alone: they may free the object that this thread has just let go of. */
 void hf_sim_hold(hf_env *env, int permille);
 
-/* Fails the nth allocation from now, counted from 1 (0 = none any more), and with `forever` all that follow. What may
- * fail for want of memory counts as one: allocate, pages_reserve, fork_marker_open, thread_start, poller_open. */
+/* Fails the nth allocation from now, counted from 1 (0 = none any more), and with `forever` all that follow. Each call
+ * that may run out of memory counts as one: allocate, pages_reserve, fork_marker_open, thread_start, poller_open. */
 void hf_sim_fail_allocation(hf_env *env, uint64_t nth, bool forever);
 /* Allocations so far, failed ones included. */
 uint64_t hf_sim_allocations(const hf_env *env);

@@ -1,5 +1,5 @@
-/* The simulation's data. One struct per thing that exists in it; all belong to one hf_sim, and only one of its threads
- * runs at a time, so nothing here is locked. */
+/* The simulation's data. All objects belong to one hf_sim, and only one of its threads runs at a time, so nothing here
+ * is locked. */
 #ifndef HF_ENV_SIM_SIM_PRIVATE_H
 #define HF_ENV_SIM_SIM_PRIVATE_H
 
@@ -22,7 +22,7 @@ enum {
     HF_SIM_NAME_LEN_MAX = 32,
     HF_SIM_SIGNALS_MAX = 64,           /* queued in one set */
     HF_SIM_HELD_STEPS_MAX = 2000,      /* of the others, while a thread is held at a point */
-    HF_SIM_SPURIOUS_PERMILLE = 2,      /* wake-ups and events for nothing, which kernels are allowed too */
+    HF_SIM_SPURIOUS_PERMILLE = 2,      /* probability of spurious wake-ups and events, which kernels have, too */
     HF_SIM_SCRAP_COUNT_MAX = 128,      /* released blocks that are kept, poisoned ... */
     HF_SIM_SCRAP_LEN_MAX = 512 * 1024, /* ... and their bytes */
     HF_SIM_HANGUP = 4 /* beside HF_READABLE and HF_WRITABLE: broken, or ended both ways; reported whatever is watched */
@@ -49,7 +49,7 @@ typedef enum hf_sim_state {
 struct hf_thread {
     hf_node node;             /* in sim->threads, by age, until it is freed */
     hf_context context;       /* where it was left: on its own stack, or on that of a fiber that it ran */
-    hf_context birth;         /* as made; TSan's name for its own stack */
+    hf_context birth;         /* as made; has TSan's handle for its own stack */
     hf_self *self;            /* the fiber that ran on it when it was left */
     int error;                /* errno at that time */
     hf_exceptions exceptions; /* C++ state at that time */
@@ -67,7 +67,7 @@ struct hf_thread {
     void (*main)(void *);
     void *arg;
     hf_sim_stack stack;
-    uint64_t serial; /* 0 = the main thread; stands for it in the trace */
+    uint64_t serial; /* identifies the thread in the trace; 0 = the main thread */
     char name[HF_SIM_NAME_LEN_MAX];
 };
 
@@ -107,7 +107,7 @@ typedef struct hf_sim_desc {
             size_t offset;         /* of the next read */
             uint64_t generation;   /* of the disk: a restart makes the descriptor useless */
             bool is_lock;          /* nobody else may lock the file while it is open */
-            uint64_t errors_heard; /* of file->errors: the last that was reported here */
+            uint64_t errors_heard; /* value of file->errors when a failure was last reported to this descriptor */
         } file;
         struct {
             uint64_t mask;  /* bit n: signal n */
@@ -140,7 +140,7 @@ struct hf_poller {
     uint64_t serial;
 };
 
-/* ---- the network: net.c ---- */
+/* ---- the network: delivery.c, stream.c, listen.c ---- */
 
 /* One direction. All counters are bytes since the start: consumed <= delivered <= written <= consumed + buffer_len. */
 typedef struct hf_sim_flow {
@@ -151,7 +151,7 @@ typedef struct hf_sim_flow {
     int64_t last_at;  /* when the last chunk arrives: later ones do not overtake it */
     bool is_finished; /* the writer will write no more */
     bool is_ended;    /* and the reader's side knows */
-    bool is_starved;  /* the writer was told HF_ERR_AGAIN: it wants to hear of room */
+    bool is_starved;  /* the writer got HF_ERR_AGAIN: it must be notified when there is room */
 } hf_sim_flow;
 
 typedef enum hf_sim_link_state { HF_SIM_CONNECTING, HF_SIM_CONNECTED, HF_SIM_BROKEN } hf_sim_link_state;
@@ -166,7 +166,7 @@ struct hf_sim_link {
     int tries;           /* knocks at a listener whose queue was full */
     hf_sim_desc *end[2]; /* NULL = closed or not accepted yet */
     hf_sim_flow flow[2];
-    hf_sim_address target; /* what it connects to */
+    hf_sim_address target; /* the address it connects to */
     int port;              /* of the connecting side */
 };
 
@@ -179,7 +179,7 @@ typedef enum hf_sim_delivery_kind {
     HF_SIM_DELIVER_ROOM     /* `side` may write again */
 } hf_sim_delivery_kind;
 
-/* Something on its way. */
+/* A message on its way. */
 typedef struct hf_sim_delivery {
     int64_t at;
     uint64_t serial; /* orders what arrives at the same time */
@@ -199,19 +199,19 @@ typedef struct hf_sim_image {
 
 struct hf_sim_file {
     hf_node node;         /* in sim->files */
-    hf_sim_image now;     /* what reads see */
-    hf_sim_image synced;  /* what the last sync made safe */
+    hf_sim_image now;     /* the bytes that reads see */
+    hf_sim_image synced;  /* the bytes that the last sync made safe */
     bool *is_dirty;       /* pages of `now` that the next sync writes; writeback.c */
-    size_t page_capacity; /* of them */
+    size_t page_capacity; /* elements of is_dirty */
     uint64_t errors;      /* syncs that failed since the last boot */
-    bool is_told;         /* somebody has heard of the last of them */
+    bool is_told;         /* the last failure was reported to a descriptor */
     bool is_durable;      /* it was synced at least once: it cannot vanish */
     bool exists;          /* false after a restart that lost it */
     bool is_brief;        /* of a lock: its holder will be brief */
     char path[];
 };
 
-/* disk_len counts what `now` holds, over all files. */
+/* disk_len is the sum of the lengths of `now` over all files. */
 
 /* A path where a unix listener was: it stays behind like the file of a real socket. */
 typedef struct hf_sim_stale {
@@ -233,8 +233,8 @@ typedef enum hf_sim_verdict { HF_SIM_GOES_ON, HF_SIM_STUCK, HF_SIM_ENDLESS } hf_
 struct hf_sim {
     hf_env env; /* first */
     uint64_t seed;
-    hf_rng rng;        /* every decision */
-    hf_rng rng_random; /* what random() hands out */
+    hf_rng rng;        /* for every decision */
+    hf_rng rng_random; /* for the bytes that random() returns */
     uint64_t hash;     /* of the trace */
     uint64_t steps;
     int64_t now;            /* virtual, nanoseconds */
@@ -305,7 +305,7 @@ static inline const hf_sim *hf_sim_of_const(const hf_env *env)
     return HF_CONTAINER_CONST(env, hf_sim, env);
 }
 
-/* Every decision and result goes through here. Never an address: those differ between runs. */
+/* Every decision and result is added to the trace here, but never an address: addresses differ between runs. */
 static inline void hf_sim_trace(hf_sim *sim, uint64_t tag, uint64_t word)
 {
     sim->hash = hf_hash_mix(sim->hash, (tag << 56) ^ word);
@@ -344,7 +344,7 @@ void hf_sim_point(hf_env *env, hf_point point, uint64_t detail);
 void hf_sim_give_up(hf_sim *sim) __attribute__((noreturn));
 
 /* memory.c */
-bool hf_sim_may_allocate(hf_sim *sim); /* false = this one fails by order */
+bool hf_sim_may_allocate(hf_sim *sim); /* false = this allocation must fail (hf_sim_fail_allocation) */
 void hf_sim_blocks_drop(hf_sim *sim);
 /* Instead of free: a thread that still uses the block is noticed. */
 void hf_sim_scrap(hf_sim *sim, void *ptr, size_t len);
@@ -363,7 +363,7 @@ void hf_sim_fork_marker_close(hf_env *env, hf_word *marker);
 hf_status hf_sim_desc_new(hf_sim *sim, hf_op *op, hf_sim_kind kind, hf_sim_desc **ret_desc);
 void hf_sim_desc_free(hf_sim *sim, hf_sim_desc *desc);
 hf_sim_desc *hf_sim_desc_find(hf_sim *sim, int fd); /* NULL = not open */
-/* An edge: something became ready. desc may be NULL: the end that is gone hears nothing. */
+/* An edge: something became ready. desc may be NULL, for an end that is closed: then nothing happens. */
 void hf_sim_desc_notify(hf_sim *sim, hf_sim_desc *desc, int events);
 void hf_sim_pollers_drop(hf_sim *sim);
 hf_status hf_sim_poller_open(hf_env *env, hf_op *op, hf_poller **ret_poller);
@@ -413,7 +413,7 @@ void hf_sim_files_drop(hf_sim *sim);
 hf_sim_file *hf_sim_file_find(hf_sim *sim, const char *path);              /* NULL = no such file */
 hf_sim_file *hf_sim_file_new(hf_sim *sim, const char *path);               /* NULL = no memory */
 bool hf_sim_image_set(hf_sim_image *image, const void *bytes, size_t len); /* false = no memory */
-/* Cuts it, or fills it up with zeros. False: no memory. */
+/* Cuts the image, or extends it with zeros. False: no memory. */
 bool hf_sim_image_resize(hf_sim_image *image, size_t len);
 /* writeback.c. These bytes of `now` are about to change. False: no memory. */
 bool hf_sim_pages_touch(hf_sim_file *file, size_t offset, size_t end);
@@ -421,9 +421,9 @@ bool hf_sim_pages_touch(hf_sim_file *file, size_t offset, size_t end);
 void hf_sim_pages_clean(hf_sim_file *file);
 /* A sync that works. False: no memory. */
 bool hf_sim_pages_sync(hf_sim_file *file);
-/* One that fails: its pages get to the disk or not, and are not tried again. */
+/* A sync that fails: each page may reach the disk or not, and is not written again. */
 void hf_sim_pages_drop(hf_sim *sim, hf_sim_file *file);
-/* At a boot, before it is decided what became of dirty pages: the others are what the disk has. */
+/* At a boot, before crash.c decides about dirty pages: all other pages get the bytes that are on the disk. */
 void hf_sim_pages_forget(hf_sim_file *file);
 hf_status hf_sim_file_open(hf_env *env, hf_op *op, const char *path, hf_file_mode mode, int *ret_fd);
 hf_status hf_sim_file_read(hf_env *env, hf_op *op, int fd, void *buf, size_t len, size_t *ret_len);

@@ -1,6 +1,6 @@
 /* Stacks of simulated threads. A test runs a hundred thousand short simulations in a row, and a mapping with its guard
- * and its page faults costs more than all the rest of such a run; so each thread of the host keeps a few stacks it has
- * used, dirty as they are. They are unmapped when that thread ends. */
+ * and its page faults costs more than the rest of such a run. So each thread of the host keeps a few used stacks, which
+ * are not cleared. They are unmapped when that thread ends. */
 #include "env/sim/sim_private.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void make_key(void)
     has_key = pthread_key_create(&key, cache_free) == 0;
 }
 
-/* The calling thread's cache; NULL when there is none: then nothing is kept. */
+/* The calling thread's cache; NULL = there is none, and no stack is kept. */
 static cache *cache_get(bool may_make)
 {
     (void)pthread_once(&once, make_key);

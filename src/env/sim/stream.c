@@ -1,8 +1,8 @@
 /* Reading, writing and closing simulated connections and pipes, with the faults that the options ask for.
  *
- * A short read or write leaves the descriptor ready, and another edge follows: a caller may take a short count for
- * the end of the data, as it may with real stream sockets, and must not wait for ever. For the same reason a write
- * that is refused for no reason (full_permille) gets an edge a little later. */
+ * A short read or write leaves the descriptor ready, and another edge follows: a caller that takes a short count for
+ * the end of the data, as it may with real stream sockets, must not wait for ever. For the same reason a write that was
+ * refused without need (full_permille) gets an edge a little later. */
 #include "env/sim/sim_private.h"
 
 #include <stdlib.h>
@@ -179,7 +179,7 @@ static void finish(hf_sim *sim, hf_sim_link *link, int side)
     }
     flow->is_finished = true;
     if (!hf_sim_delivery_reserve(sim, 1)) {
-        hf_sim_link_break(sim, link, HF_ERR_RESET); /* no memory to say goodbye properly */
+        hf_sim_link_break(sim, link, HF_ERR_RESET); /* no memory for the delivery of the end */
         return;
     }
     int64_t at = sim->now + (link->is_pipe ? 0 : hf_sim_latency(sim));

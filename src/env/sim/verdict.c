@@ -107,7 +107,7 @@ void hf_sim_give_up(hf_sim *sim)
     sim->runnable[0] = &sim->main_thread;
     sim->runnable_count = 1;
     HF_LIST_EACH(node, &sim->threads)
-    { /* nobody else is chosen or wakes again */
+    { /* no other thread is chosen or woken again */
         hf_thread *thread = HF_CONTAINER(node, hf_thread, node);
         if (thread != &sim->main_thread) {
             thread->state = HF_SIM_ENDED;

@@ -51,7 +51,7 @@ static bool is_page_dirty(const hf_sim_file *file, size_t page)
     return page < file->page_capacity && file->is_dirty[page];
 }
 
-/* The page of `now` gets to the disk, which is at least as long as the file. */
+/* Writes the page of `now` to the disk image, which is at least as long as the file. */
 static void write_page(hf_sim_file *file, size_t page)
 {
     hf_assert(page * PAGE_LEN < file->now.len && file->now.len <= file->synced.len);
@@ -75,7 +75,7 @@ bool hf_sim_pages_sync(hf_sim_file *file)
     return true;
 }
 
-/* The new length may get there without the bytes: these are zeros then. */
+/* The new length may reach the disk without the new bytes: these are then zeros. */
 void hf_sim_pages_drop(hf_sim *sim, hf_sim_file *file)
 {
     size_t len = file->synced.len > file->now.len ? file->synced.len : file->now.len;

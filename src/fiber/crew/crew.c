@@ -218,7 +218,7 @@ void hf_crew_start(hf_sched *sched, hf_branch *branch)
 {
     hf_crew *crew = hf_crew_of_dispatcher(branch->on);
     hf_assert(crew != NULL && crew->sched == sched); /* fiber-W2 */
-    if (crew->is_evicted) {                          /* of a delayed one: it ends without having begun */
+    if (crew->is_evicted) {                          /* a delayed branch: it ends without having begun */
         branch->status = HF_ERR_EVICTED;
         hf_branch_drop(sched, branch);
         hf_branch_ended(sched, branch);

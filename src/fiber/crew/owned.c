@@ -19,8 +19,9 @@ hf_status hf_disown(hf_fiber *self, hf_owned *owned, const char *verb, const cha
         return HF_OK;
     }
     if (HF_UNLIKELY(!hf_crew_owns(owned->crew, self))) {
-        hf_log(self->rt, HF_LOG_ERROR, "misuse", "verb=%s name=%s message=it_is_of_a_workflow", verb, name);
-        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "'%s' was made by a workflow, which alone may free it", name);
+        hf_log(self->rt, HF_LOG_ERROR, "misuse", "verb=%s name=%s message=it_belongs_to_a_workflow", verb, name);
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                            "'%s' was made by a workflow, and only that workflow may free it", name);
     }
     hf_assert(hf_node_is_linked(&owned->node));
     hf_list_remove(&owned->node);

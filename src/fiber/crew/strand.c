@@ -91,7 +91,7 @@ static uint64_t hash_of(void *const *pcs, int count)
     return hash;
 }
 
-/* Whether this is to be logged; it is not, from now on. */
+/* Whether this place was not logged before. From now on it counts as logged. */
 static bool is_new_place(hf_runtime *rt, uint64_t place)
 {
     hf_spin_lock(&rt->stranded_lock);
@@ -137,7 +137,7 @@ uint64_t hf_stranded_count(const hf_runtime *rt)
     return sum;
 }
 
-/* Those that only join a stranded one are not to blame. */
+/* Members that only wait in a join or close are counted but not logged: they wait for a stranded one. */
 static void report_all(const hf_crew *crew)
 {
     HF_LIST_EACH(node, &crew->members)

@@ -82,7 +82,7 @@ const char *hf_conn_peer(const hf_conn *conn)
 
 /* ---- Reading and writing ----------------------------------------------------------------------------------------- */
 
-/* When the operation has to end; asked for only once it has to wait. */
+/* The deadline of the operation; computed only once it has to wait. */
 static hf_instant deadline_of(hf_fiber *self, const hf_conn *conn, const hf_wait_options *options, hf_instant known)
 {
     return known.ns != 0 ? known : hf_wait_deadline(self, conn->handle.rt, options);

@@ -17,7 +17,7 @@ typedef struct fd_slot {
     uint32_t generation;
     int ready; /* events seen and not consumed */
     bool watched;
-    bool is_foreign;    /* it is the user's, who may have closed it since: the number may mean another one */
+    bool is_foreign;    /* the user's: it may have been closed since then, and its number reused */
     hf_sched *sched;    /* whose poller watches it */
     hf_wait *waiter[2]; /* for HF_READABLE, for HF_WRITABLE; the same one when it waits for both */
 } fd_slot;

@@ -15,7 +15,7 @@ struct hf_file {
 typedef enum verb { OPEN, READ, WRITE, SYNC, CLOSE } verb;
 static const char *const VERBS[] = {"hf_file_open", "hf_file_read", "hf_file_write", "hf_file_sync", "hf_file_close"};
 
-/* One call, on its way to the pool and back. */
+/* Arguments and results of one call. */
 typedef struct call {
     verb verb;
     hf_env *env;
@@ -26,10 +26,10 @@ typedef struct call {
     const void *bytes;
     size_t len;
     size_t got; /* read: the result */
-    hf_op op;   /* how it went */
+    hf_op op;   /* the status and message of the call */
 } call;
 
-/* On a pool thread. HF_OK: it was made; how it went is in `op`. */
+/* On a pool thread. HF_OK: the call was made; `op` has its result. */
 static hf_status make_call(void *arg)
 {
     call *c = arg;
@@ -54,7 +54,7 @@ static hf_status make_call(void *arg)
     return HF_OK;
 }
 
-/* Tells the caller how a call went. */
+/* Returns the result of a call to the caller of the verb. */
 static hf_status tell(hf_runtime *rt, const call *c)
 {
     if (c->op.status == HF_OK) {
@@ -157,7 +157,8 @@ hf_status hf_file_sync(hf_file *file)
     return on_pool(file->rt, &c);
 }
 
-/* Closing also works when the fiber is canceled, and happens in any case: here, if no pool thread can be had. */
+/* Closing also works when the fiber is canceled. If no pool thread is available, the file is closed on the calling
+ * thread. */
 hf_status hf_file_close(hf_file *file)
 {
     if (file == NULL) {

@@ -50,7 +50,7 @@ static hf_status open_helper(hf_runtime *rt, hf_op *op, hf_processes **ret_all)
     return HF_OK;
 }
 
-/* The runtime's helper, opened with its first process. Two that come at once both open one; one of them is closed. */
+/* The runtime's helper, opened with its first process. If two fibers open it at once, one of the two helpers is closed. */
 static hf_status get_processes(hf_runtime *rt, hf_op *op, hf_processes **ret_all)
 {
     hf_spin_lock(&rt->processes_lock);
@@ -350,13 +350,13 @@ hf_status hf_process_kill(hf_process *process, int signal)
     HF_LEAVE(self, status);
 }
 
-/* Inside the shield: politely first, if asked for, then for good. */
+/* Inside the shield: SIGTERM first, if kill_after is set, then SIGKILL. */
 static hf_status end_process(hf_fiber *self, hf_process *process)
 {
     hf_runtime *rt = process->owner->rt;
     if (process->kill_after.ns > 0) {
         (void)signal_group(self, process, NULL, SIGNAL_TERM);
-        close_pipe(process, 0); /* for one that ends with its input */
+        close_pipe(process, 0); /* some programs end when their input ends */
         hf_instant deadline = hf_rt_deadline(rt, process->kill_after);
         hf_status status = hf_process_await(self, process, true, deadline, &CLOSE);
         if (status != HF_ERR_TIMEOUT) {

@@ -50,7 +50,7 @@ bool hf_process_has_ended(hf_process *process)
     return has_ended;
 }
 
-/* An orphan that runs. If the helper is too busy to hear, it kills it when the runtime ends. */
+/* Kills an orphan that runs. If the helper is too busy to take the request, it kills the orphan when the runtime ends. */
 static void kill_orphan(hf_processes *all, int64_t pid)
 {
     (void)all->rt->env->ops->child_signal(all->rt->env, NULL, all->helper, pid, 9 /* SIGKILL */);
@@ -231,7 +231,7 @@ hf_status hf_process_await(hf_fiber *self, hf_process *process, bool end, hf_ins
         }
         if (is_lost) {
             return hf_refuse_at(self, HF_ERR_CLOSED, kind->verb,
-                                "the helper process has ended, and %s with it; nothing is known of its end",
+                                "the helper process has ended, and %s with it; its exit status is unknown",
                                 process->name);
         }
         HF_TRY(reads ? read_until(self, process, end, deadline) : hf_park(self, &wait, deadline));
@@ -249,12 +249,12 @@ hf_status hf_processes_stall(hf_fiber *self, hf_processes *all)
     all->has_reader = true;
     hf_list_push_back(&all->stalled, &wait.node);
     hf_spin_unlock(&all->lock);
-    if (reads) { /* it may be busy because nobody hears its news */
+    if (reads) { /* the helper may be busy because nobody reads its news */
         read_news(all);
         give_role(all);
     }
     hf_status status = hf_park(self, &wait, (hf_instant){hf_rt_now(all->rt).ns + STALL_NS});
-    if (status == HF_ERR_TIMEOUT) { /* which is what was wanted */
+    if (status == HF_ERR_TIMEOUT) { /* expected: the moment is over */
         self->last_status = HF_OK;
         self->last_where = NULL;
         status = HF_OK;

@@ -18,7 +18,7 @@ uint64_t hf_keys_seed(hf_runtime *rt)
     hf_op op;
     hf_op_init(&op);
     if (rt->env->ops->random(rt->env, &op, &seed, sizeof seed) != HF_OK) {
-        seed = UINT64_C(0x243f6a8885a308d3); /* without chance the paths are only less even */
+        seed = UINT64_C(0x243f6a8885a308d3); /* without a random seed the paths are only less even */
     }
     return seed;
 }
@@ -40,8 +40,8 @@ uint64_t hf_key_hash(uint64_t seed, const void *bytes, size_t len)
     return mix(hash);
 }
 
-/* The place in a node where a path goes on, and the rest of the path. The hash is turned, not shifted: equal hashes
- * go on below each other instead of ending. */
+/* Returns the child of a node in which a path continues, and leaves the rest of the path in `*path`. The hash is
+ * rotated, not shifted, so the path never ends: keys with equal hashes lie below each other. */
 static unsigned next_turn(uint64_t *path)
 {
     unsigned turn = (unsigned)(*path & 3);

@@ -116,7 +116,7 @@ hf_status hf_pool_open(hf_runtime *rt, hf_op *op)
     return rt->pool != NULL ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the pool");
 }
 
-/* Also of pools that the user has not freed: their threads would use the runtime after its end. */
+/* Also ends pools that the user has not freed: their threads would use the runtime after its end. */
 void hf_pool_shutdown(hf_runtime *rt)
 {
     for (hf_node *node = NULL; (node = hf_list_pop_front(&rt->pools)) != NULL;) {
@@ -234,8 +234,9 @@ void hf_dispatch_branch(hf_sched *sched, hf_branch *branch)
     }
 }
 
-/* From its fork until its end is known at home, a branch refers to its dispatcher: a cancel at home reads it, and
- * at the branch's place in the queue, while the branch is ending on another thread. So neither goes before. */
+/* From its fork until its end is known at home, a branch refers to its dispatcher: a cancel at home reads the
+ * dispatcher and the branch's place in the queue, while the branch is ending on another thread. So neither is freed
+ * before. */
 hf_status hf_dispatch_hold(hf_fiber *self, hf_branch *branch)
 {
     if (self->crew != NULL || hf_crew_of_scope(branch->scope) != NULL) {
@@ -306,7 +307,8 @@ bool hf_dispatch_cancel(hf_sched *sched, hf_branch *branch)
 
 /* ---- hf_block ---------------------------------------------------------------------------------------------------- */
 
-/* A call on its way through a pool. On the caller's stack; on the heap when the caller may leave before it is over. */
+/* A call that a pool thread makes. On the caller's stack; on the heap if the caller may leave before the call has
+ * ended. */
 typedef struct block_call {
     hf_spin lock; /* first: hf_wait.object points here */
     hf_pool_task task;
@@ -391,7 +393,7 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
                             on->name);
     }
     hf_status status = hf_park(self, &wait, deadline);
-    bool is_ours = status == HF_OK || wait.number == 1; /* else it may be gone by now */
+    bool is_ours = status == HF_OK || wait.number == 1; /* else `call` may be gone by now */
     if (status == HF_OK) {
         hf_assert(call->over);
         status = call->status;
@@ -406,8 +408,8 @@ static hf_status block_on(hf_fiber *self, block_call *call, hf_dispatcher *on, h
     return status;
 }
 
-/* Releases the argument of an abandonable call that never began. If it began, and hf_block does not return its
- * result, run_call does. */
+/* Releases the argument of an abandonable call that never began. If the call began and was abandoned, run_call releases
+ * the argument. */
 static void drop_unused(void *arg, const hf_block_options *options)
 {
     if (options->abandonable && options->drop != NULL) {

@@ -9,6 +9,8 @@
  *   fiber-S4  An idle scheduler steals unstarted branches, the oldest first: at most half of those of a victim, and
  *             only if two or more wait there, or if the monitor saw one wait for a tick. A branch that has started
  *             is never stolen.
+ *   fiber-S5  A scheduler without work looks around and lingers once (linger.h), then sleeps without a deadline if it
+ *             has no alarm. So an idle runtime causes no wake-ups.
  * Fibers switch directly to each other. The thread's own stack (`idle`) runs only when nothing is ready. */
 #include "fiber/core.h"
 #include "fiber/crew/crew_private.h"
@@ -43,7 +45,7 @@ static hf_sched *here(void)
 }
 
 /* by: the scheduler on whose thread the caller runs, if it is one of the same runtime; else NULL. */
-static void ring_if_sleeping(hf_sched *sched, const hf_sched *by)
+static void ring_if_sleeping(hf_sched *sched, hf_sched *by)
 {
     if (HF_CANARY(HF_BUG_LOST_WAKE)) {
         return;
@@ -52,6 +54,7 @@ static void ring_if_sleeping(hf_sched *sched, const hf_sched *by)
         if (by != NULL && !by->has_point) { /* a guess that comes too late is a wrong guess, nothing worse */
             atomic_store_explicit(&sched->called_late, by->late_ns, memory_order_relaxed);
             atomic_store_explicit(&sched->called_ns, hf_rt_now(by->rt).ns, memory_order_relaxed);
+            hf_linger_woke(&by->linger);
         }
         sched->env->ops->poller_ring(sched->env, sched->poller);
     }
@@ -234,7 +237,7 @@ static bool steal(hf_sched *thief)
 
 /* ---- Running branches -------------------------------------------------------------------------------------------- */
 
-static void bind_branch(hf_sched *sched, hf_fiber *fiber, hf_branch *branch)
+static inline void bind_branch(hf_sched *sched, hf_fiber *fiber, hf_branch *branch)
 {
     __atomic_store_n(&fiber->branch, branch, __ATOMIC_RELEASE); /* the monitor may look */
     fiber->cx = &branch->cx;
@@ -370,12 +373,21 @@ static void fail_start(hf_sched *sched, hf_branch *branch, hf_status why)
     hf_branch_ended(sched, branch);
 }
 
-static hf_fiber *start_branch(hf_sched *sched, hf_branch *branch)
+/* NULL: there is none, and the branch has ended. */
+static HF_NOINLINE hf_fiber *find_stack(hf_sched *sched, hf_branch *branch)
 {
     hf_status why = HF_OK;
-    hf_fiber *fiber = hf_stack_get(sched, branch->stack_class, &why);
-    if (HF_UNLIKELY(fiber == NULL)) {
+    hf_fiber *fiber = hf_stack_get_slow(sched, branch->stack_class, &why);
+    if (fiber == NULL) {
         fail_start(sched, branch, why);
+    }
+    return fiber;
+}
+
+static hf_fiber *start_branch(hf_sched *sched, hf_branch *branch)
+{
+    hf_fiber *fiber = hf_stack_get(sched, branch->stack_class);
+    if (HF_UNLIKELY(fiber == NULL) && (fiber = find_stack(sched, branch)) == NULL) {
         return NULL;
     }
     hf_assert(fiber->sched == sched && fiber->kind == HF_FIBER_PLAIN);               /* fiber-F2 */
@@ -513,8 +525,8 @@ static void note_core(hf_sched *sched)
     atomic_store_explicit(&sched->core, sched->env->ops->thread_core(sched->env), memory_order_relaxed);
 }
 
-/* Whether the scheduler that is to answer last worked on this core. The kernel likes to put a thread where its waker runs; there it would
- * wait until this one gives up looking. */
+/* Whether the scheduler that is expected to answer last worked on this core. The kernel tends to put a thread on the
+ * core of its waker; there the other thread would have to wait until this one stops looking. */
 static bool is_in_the_way(hf_sched *sched)
 {
     note_core(sched);
@@ -566,8 +578,8 @@ static bool linger(hf_sched *sched)
     return false;
 }
 
-/* Looks for work elsewhere for a moment before going to sleep: for longer where that has paid lately. Where answers take
- * longer than a look, or the processors are needed by those who give them, looking around only keeps them waiting. */
+/* Looks for work elsewhere for a moment before going to sleep, and for longer if that has paid lately. If answers take
+ * longer than a look, or if the threads that give them need the processor, looking around only delays them. */
 static bool look_elsewhere(hf_sched *sched)
 {
     hf_runtime *rt = sched->rt;
@@ -610,8 +622,8 @@ static bool search(hf_sched *sched)
     return true;
 }
 
-/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and who posts looks at
- * it after posting: one of the two sees the other. */
+/* Sleeps until there may be something to do. `sleeping` is set before the last look at the inbox, and a thread that
+ * posts a message reads `sleeping` afterwards: one of the two sees the other. */
 static void sleep_until(hf_sched *sched, hf_instant deadline)
 {
     hf_assert(sched->ready_head == NULL); /* fiber-S1 */
@@ -730,9 +742,21 @@ bool hf_sched_turn(hf_sched *sched, hf_instant deadline)
     return ran;
 }
 
+static void pin_thread(hf_sched *sched)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (sched->env->ops->thread_pin(sched->env, &op, sched->index) != HF_OK) {
+        hf_log(sched->rt, HF_LOG_WARN, "thread_not_pinned", "thread=%d why=\"%s\"", sched->index, op.message);
+    }
+}
+
 void hf_sched_thread_main(void *arg)
 {
     hf_sched *sched = arg;
+    if (sched->rt->pin_threads) {
+        pin_thread(sched);
+    }
     hf_context_adopt(&sched->idle.context);
     sched->exceptions = hf_exceptions_here();
     while (!is_stopping(sched)) {

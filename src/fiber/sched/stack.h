@@ -12,12 +12,12 @@ hf_fiber *hf_stack_get_slow(hf_sched *sched, uint8_t stack_class, hf_status *ret
 /* Moves older free stacks to the depot. */
 void hf_stack_spill(hf_sched *sched, uint8_t stack_class);
 
-/* A fiber on a stack of the class, ready to be bound to a branch. */
-static inline hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class, hf_status *ret_why)
+/* A fiber on a stack of the class, ready to be bound to a branch. NULL: ask hf_stack_get_slow. */
+static inline hf_fiber *hf_stack_get(hf_sched *sched, uint8_t stack_class)
 {
     hf_fiber *fiber = sched->free_fibers[stack_class];
     if (HF_UNLIKELY(fiber == NULL || sched->rt->fibers_max > 0)) {
-        return hf_stack_get_slow(sched, stack_class, ret_why);
+        return NULL;
     }
     sched->free_fibers[stack_class] = fiber->next;
     sched->free_fiber_count[stack_class]--;

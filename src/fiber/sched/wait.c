@@ -93,8 +93,8 @@ void hf_turn_end(hf_runtime *rt)
     rt->env->ops->word_wake(rt->env, &rt->turn_word, HF_THREADS_MAX);
 }
 
-/* A host that turns its runtime itself finds all fibers on its own thread; and pool threads only run what they are
- * given. */
+/* If the host turns its runtime itself, only the host's thread may drive it: all fibers run there. Pool threads never
+ * drive. */
 static bool may_drive(hf_fiber *self, hf_runtime *rt)
 {
     uint64_t driver = atomic_load(&rt->driver);
@@ -236,7 +236,7 @@ hf_status hf_sleep(hf_span span)
     hf_wait_init(&wait, self, &SLEEP, NULL, "");
     wait.number = 0;
     status = hf_park(self, &wait, until);
-    if (status == HF_ERR_TIMEOUT) { /* which is what a sleeper wants */
+    if (status == HF_ERR_TIMEOUT) { /* expected: the sleep is over */
         self->last_status = HF_OK;
         self->last_where = NULL;
         status = HF_OK;

@@ -58,15 +58,17 @@ void hf_cx_inherit(hf_cx *cx, const hf_cx *parent)
 
 static void push_children(walk *w, hf_scope *scope)
 {
+    hf_msg *head = w->head != NULL ? &w->head->cancel_msg : NULL;
     HF_LIST_EACH(node, &scope->children)
     {
         hf_branch *branch = HF_CONTAINER(node, hf_branch, siblings);
         hf_assert(branch->scope == scope);
         if (!branch->pinned) { /* pinned: its cancel is on the way */
-            branch->cancel_msg.next = w->head != NULL ? &w->head->cancel_msg : NULL;
-            w->head = branch;
+            branch->cancel_msg.next = head;
+            head = &branch->cancel_msg;
         }
     }
+    w->head = head != NULL ? HF_CONTAINER(head, hf_branch, cancel_msg) : NULL;
 }
 
 /* Marks one scope; its children go on the work list. */
@@ -81,7 +83,8 @@ static void mark_scope(walk *w, hf_scope *scope, bool inherited)
     push_children(w, scope);
 }
 
-/* Cancels what the owner of `until` (NULL: the whole fiber) has open inside it, and wakes the owner, up to a shield. */
+/* Cancels the scopes that the fiber has open inside `until` (NULL: all its scopes), from `until` up to the next shield.
+ * Wakes the fiber if no shield is in between. */
 static void interrupt_fiber(walk *w, hf_fiber *fiber, hf_scope *until)
 {
     hf_assert(fiber->sched == w->sched); /* fiber-C3 */
@@ -124,7 +127,8 @@ static void interrupt_thread(walk *w, hf_fiber *thread, hf_scope *until, hf_cx *
     for (hf_scope *scope = from; inside && scope != until; scope = scope->outer) {
         hf_scope_cancel_post(scope, w->cause, w->reason, true);
     }
-    /* With a scope inside, the wait is ended by that scope's own cancel: not before it can be seen to be canceled. */
+    /* If a scope is open inside `until`, the cancel of that scope ends the wait: the thread must find the scope
+     * canceled. */
     hf_wait *wait = thread->wait;
     hf_assert(wait == NULL || wait->fiber == thread); /* fiber-F3 */
     if (thread->scope == until && wait != NULL && wait->kind->abort != NULL && wait->kind->abort(wait)) {
@@ -198,9 +202,9 @@ static void interrupt_soon(hf_sched *sched, hf_branch *branch)
     hf_sched_post_locked(sched, &sched->interrupt_msg);
 }
 
+/* At home (fiber-F1, fiber-C3): checked where the branch, or its scope, joined the walk. */
 static void cancel_branch(walk *w, hf_branch *branch)
 {
-    hf_assert(branch->scope->home == w->sched); /* fiber-F1, fiber-C3 */
     if (!atomic_load_explicit(&branch->cancel_requested, memory_order_relaxed)) {
         branch->cx.cause = (uint8_t)w->cause;
         branch->cx.reason = w->reason;
@@ -264,6 +268,7 @@ void hf_scope_mark(hf_sched *sched, hf_scope *scope, hf_cause cause, const char 
 void hf_branch_mark(hf_sched *sched, hf_branch *branch, hf_cause cause, const char *reason, const hf_failure *failure)
 {
     hf_assert(__atomic_load_n(&branch->state, __ATOMIC_RELAXED) != HF_BRANCH_DONE); /* fiber-L4 */
+    hf_assert(branch->scope->home == sched);                                        /* fiber-F1, fiber-C3 */
     walk w = {NULL, cause, reason, failure, sched, at_once_in(branch->scope)};
     cancel_branch(&w, branch);
     run_walk(&w);

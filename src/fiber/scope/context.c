@@ -13,8 +13,8 @@ static hf_instant deadline_around(const hf_fiber *self)
     return self->branch != NULL ? self->branch->scope->deadline : HF_INSTANT_NEVER;
 }
 
-/* A deadline may have passed while the fiber computed: its alarm, or the message of the one that has it, is only
- * looked at between turns. */
+/* A deadline may have passed while the fiber computed: its alarm, or the message from the scheduler that has the alarm,
+ * is only handled between turns. */
 static bool is_canceled_by_now(hf_fiber *self)
 {
     if (hf_is_canceled(self)) {
@@ -74,7 +74,7 @@ hf_span hf_time_left(void)
     hf_span left = HF_SPAN_UNLIMITED;
     if (deadline.ns != INT64_MAX) {
         int64_t ns = deadline.ns - (self->crew != NULL ? hf_crew_now(self->crew) : hf_rt_now(self->rt)).ns;
-        ns = ns > 0 ? ns : -1; /* 0 would be no bound at all where this is used as one */
+        ns = ns > 0 ? ns : -1; /* as a timeout, 0 would mean "no bound" */
         left = hf_nanoseconds(self->crew != NULL ? hf_crew_time_left(self->crew, ns) : ns);
     }
     hf_leave(self);

@@ -43,7 +43,7 @@ static hf_status arm_delay(hf_sched *sched, hf_branch *branch, hf_span delay)
                         : hf_crew_arm(crew, &branch->alarm, hf_instant_after(hf_crew_now(crew), delay));
 }
 
-/* Called before the child is counted, so that a caller at home learns if there is no timer for it. */
+/* Called before the child is counted, so that a fork at home can fail if no alarm or timer can be armed. */
 static hf_status begin_delay(hf_sched *sched, hf_scope *scope, hf_branch *branch)
 {
     if (HF_LIKELY(!branch->is_delayed) || atomic_load_explicit(&scope->cx.canceled, memory_order_relaxed)) {
@@ -107,7 +107,8 @@ static void on_fork_msg(hf_sched *sched, hf_msg *msg)
 {
     hf_branch *branch = HF_CONTAINER(msg, hf_branch, msg);
     hf_scope *scope = branch->scope;
-    (void)begin_delay(sched, scope, branch); /* nobody waits for an answer: starting early beats losing it */
+    (void)begin_delay(sched, scope,
+                      branch); /* the forker has gone on: if no alarm can be armed, the child starts at once */
     add_child(sched, scope, branch);
     unsigned before = atomic_fetch_sub(&scope->pending, HF_CANARY(HF_BUG_FORK_NOT_PENDING) ? 0 : 1);
     hf_assert(before > 0); /* fiber-J3 */
@@ -131,9 +132,9 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *branch)
         }
         return status;
     }
-    if (scope->policy.hooks->on_fork != NULL || scope->branches_max != INT64_MAX) { /* the answer matters */
+    if (scope->policy.hooks->on_fork != NULL || scope->branches_max != INT64_MAX) { /* the scope may refuse the child */
         if (self->hook_depth != 0) {
-            return HF_ERR_MISUSE; /* it would have to wait for it */
+            return HF_ERR_MISUSE; /* a hook must not wait for the answer */
         }
         hf_home_call call;
         call.fn = fork_at_home;
@@ -147,7 +148,7 @@ static hf_status submit(hf_fiber *self, hf_scope *scope, hf_branch *branch)
     return HF_OK;
 }
 
-/* `branch`: only compared. NULL: it was not even made. */
+/* `branch` is only compared with NULL: NULL = it could not be made, or its dispatcher refused it. */
 static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *branch, hf_status status)
 {
     hf_assert(status != HF_OK);
@@ -158,8 +159,8 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *b
         return hf_crew_refuse_timer(self, "hf_fork");
     }
     if (status == HF_ERR_LIMIT) {
-        return hf_refuse_at(self, status, "hf_fork", "scope '%s' has its %lld children running already", scope->name,
-                            (long long)scope->branches_max);
+        return hf_refuse_at(self, status, "hf_fork", "scope '%s' already has %lld children running, its .branches_max",
+                            scope->name, (long long)scope->branches_max);
     }
     if (status == HF_ERR_EVICTED) {
         hf_self_note(self, status, "hf_fork");
@@ -175,7 +176,8 @@ static hf_status fork_failed(hf_fiber *self, hf_scope *scope, const hf_branch *b
     }
     if (status == HF_ERR_MISUSE && self->hook_depth != 0) {
         return hf_refuse_at(self, status, "hf_fork",
-                            "a hook must not wait, and scope '%s' of another thread must be asked first", scope->name);
+                            "a hook must not wait for the answer of scope '%s', which is on another thread",
+                            scope->name);
     }
     return hf_refuse_at(self, status, "hf_fork", "the join '%s' of scope '%s' refused the child",
                         scope->policy.hooks->name, scope->name);

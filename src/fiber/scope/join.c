@@ -1,5 +1,5 @@
-/* Joining: waits for the last child, clears a cancel of the scope's own, and says what came of it. See scope.c,
- * fiber-J1 to fiber-J3. */
+/* Joining: waits for the last child, clears a cancel of the scope's own, and returns the result of the policy. See
+ * scope.c, fiber-J1 to fiber-J3. */
 #include "fiber/crew/strand.h"
 #include "fiber/scope/scope_private.h"
 #include "fiber/verbs.h"

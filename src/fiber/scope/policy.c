@@ -39,7 +39,8 @@ static hf_status any_result(const hf_tally *tally, hf_status first_failure)
     return first_or_canceled(tally, first_failure);
 }
 
-/* Impossible only once the owner joins: before, it may still fork more. */
+/* Whether the quorum cannot be reached any more is known only once the owner joins: before that it may fork more
+ * children. */
 static hf_verdict quorum_done(const hf_tally *tally, const hf_outcome *outcome)
 {
     (void)outcome;

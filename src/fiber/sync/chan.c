@@ -17,7 +17,7 @@ static inline void copy_value(void *to, const void *from, size_t len)
     }
 }
 
-/* Takes the first waiter that can still be had out of the queue. `*ret_wake` is who to wake for it. */
+/* Takes the first waiter that can be claimed out of the queue. `*ret_wake` is the waiter to wake for it. */
 static HF_NOINLINE hf_wait *claim_search(hf_list *queue, const void *not_me, hf_status status, hf_wait **ret_wake)
 {
     HF_LIST_EACH(node, queue)

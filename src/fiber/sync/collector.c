@@ -15,7 +15,8 @@ static hf_collector *make(hf_fiber *self, hf_flow *flow, const hf_collector_opti
 {
     size_t capacity = options->capacity == 0 || options->mode == HF_FLOW_CONFLATE ? 1 : options->capacity;
     if (capacity > HF_CHAN_LEN_MAX || (flow->value_len > 0 && capacity > HF_CHAN_LEN_MAX / flow->value_len)) {
-        *ret_status = hf_refuse_at(self, HF_ERR_INVALID, "hf_collector_open", "a collector buffers 1 GiB in all");
+        *ret_status =
+            hf_refuse_at(self, HF_ERR_INVALID, "hf_collector_open", "a collector buffers at most 1 GiB in all");
         return NULL;
     }
     hf_collector *collector = hf_rt_alloc(flow->rt, sizeof *collector + capacity * flow->value_len);
@@ -179,7 +180,7 @@ static hf_status end_of(hf_fiber *self, const hf_emitter *run, bool *ret_is_end)
     return run->status;
 }
 
-/* `*ret_is_end`: the flow ended well, which is what HF_ERR_CLOSED then means. */
+/* `*ret_is_end`: HF_ERR_CLOSED means that the flow ended without a failure. */
 static hf_status next_on(hf_fiber *self, hf_collector *collector, void *ret_value, hf_instant deadline,
                          bool *ret_is_end)
 {
@@ -327,11 +328,11 @@ static hf_status collect_into(hf_collector *collector, void *value, hf_flow_item
     }
 }
 
-/* Where a value goes that is too large for the stack. */
+/* Memory for a value that is too large for the stack. */
 typedef struct room {
     hf_owned owned;
     hf_runtime *rt; /* the flow may be gone when the collector is */
-    size_t len;     /* of it all */
+    size_t len;     /* bytes of the struct and the value */
     _Alignas(max_align_t) unsigned char value[];
 } room;
 

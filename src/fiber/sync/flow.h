@@ -38,7 +38,7 @@ struct hf_emitter {
     hf_list collectors;
     hf_list emitters; /* waiting; hf_wait.value is what they emit */
     bool ended;
-    hf_status status;        /* what collectors get after the end: HF_ERR_CLOSED, or the failure's */
+    hf_status status;        /* that collectors get after the end: HF_ERR_CLOSED, or that of the failure */
     hf_failure_box *failure; /* of the source; owned; NULL = it ended well */
     unsigned streak;         /* values since an emitter waited */
     atomic_uint refs;        /* one for the source (of a hot flow: for the creator), one per collector */

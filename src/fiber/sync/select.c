@@ -121,7 +121,7 @@ static void unlink_cases(hf_case *cases, size_t count, hf_wait *waits)
     }
 }
 
-/* Of the first channel there is; NULL = there is none. */
+/* The runtime of the first case that has a channel; NULL = no case has one. */
 static hf_runtime *runtime_of(const hf_case *cases, size_t count)
 {
     for (size_t i = 0; cases != NULL && i < count && i < HF_SELECT_COUNT_MAX; i++) {

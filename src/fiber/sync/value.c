@@ -40,7 +40,7 @@ hf_status hf_value_new(void *data, size_t len, void (*release)(void *data), hf_v
 {
     hf_value *value = ret_value != NULL ? make(0) : NULL;
     if (value == NULL) {
-        if (release != NULL) { /* taken is taken */
+        if (release != NULL) { /* `data` is taken also on failure */
             release(data);
         }
         return ret_value == NULL ? refuse(HF_ERR_MISUSE, "hf_value_new", "hf_value_new needs a place for the value")

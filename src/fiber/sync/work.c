@@ -82,8 +82,9 @@ static hf_status work_main(void *arg)
     return finish(work, status, failure);
 }
 
-/* Instead of work_main. It may be called by a fiber that is about to end, by a scheduler in the middle of things, or by
- * hf_fork on the forker itself; the forker knows better what went wrong and says it. */
+/* Called instead of work_main if the branch does not run: on a fiber that is about to end, on a scheduler inside the
+ * library, or by hf_fork on the forker itself. In the last case the forker ends the work, with the failure of
+ * hf_fork. */
 static void work_drop(void *arg)
 {
     hf_work *work = arg;

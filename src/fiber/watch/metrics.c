@@ -47,6 +47,7 @@ typedef struct entry {
 struct hf_scope_names {
     entry *first;
     entry *last;
+    entry *recent; /* found last: a loop closes the same scope again and again */
     size_t count;
     entry **slots;
     size_t slot_count; /* a power of two, at least twice `count` */
@@ -106,10 +107,15 @@ static bool names_grow(hf_runtime *rt, hf_scope_names *names)
 /* Never NULL: fiber-N2. */
 static figures *names_get(hf_runtime *rt, hf_scope_names *names, const char *name)
 {
+    entry *recent = names->recent;
+    if (HF_LIKELY(recent != NULL) && recent->len < NAME_LEN_MAX && strcmp(recent->name, name) == 0) {
+        return &recent->figures; /* a copy that was not cut */
+    }
     size_t len = strnlen(name, NAME_LEN_MAX);
     uint64_t hash = hash_of(name, len);
     entry **slot = names->slot_count > 0 ? slot_of(names, hash, name, len) : NULL;
     if (HF_LIKELY(slot != NULL && *slot != NULL)) {
+        names->recent = *slot;
         return &(*slot)->figures;
     }
     if (names->count == HF_SCOPE_NAMES_MAX || ((names->count + 1) * 2 > names->slot_count && !names_grow(rt, names))) {
@@ -149,11 +155,11 @@ void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
         return;
     }
     if (hf_crew_of_scope(scope) != NULL && scope->owner->crew == NULL) {
-        return; /* of a crew itself: it is called after an id, and these would take all the places there are */
+        return; /* the scope of a crew itself is named after a workflow id: such names would fill the table */
     }
     hf_runtime *rt = sched->rt;
     if (sched->names == NULL && (sched->names = hf_rt_alloc(rt, sizeof *sched->names)) == NULL) {
-        return; /* a figure less beats a failed close */
+        return; /* better to lose a figure than to fail the close */
     }
     int64_t ns = hf_rt_now(rt).ns - scope->opened_ns;
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
@@ -213,7 +219,8 @@ static void add_up(hf_runtime *rt, hf_scope_names *total)
     X(steals)       \
     X(wakes_remote) \
     X(pool_calls)   \
-    X(pool_depth) X(pool_threads) X(fibers) X(branches) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
+    X(pool_depth)   \
+    X(pool_threads) X(fibers) X(branches) X(scopes) X(stack_bytes) X(stuck) X(zombies) X(threads) X(stranded)
 
 static void text_line(hf_buf *buf, const char *key, const char *name, uint64_t value)
 {

@@ -31,7 +31,7 @@ static const int64_t LINGER_NS = INT64_C(1000000000);
 static const int64_t REPORT_WAIT_NS = INT64_C(1000000000); /* for the stack of a stuck fiber */
 const char hf_watchdog_no_stack[] =
     " message=\"no stack: only a signal can read it, and none was given; set .watchdog.signal, for example to SIGURG\"";
-static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do not end; the process should";
+static const char REASON_FATAL[] = "holdfast: too many fibers are stuck and do not end; the process has to end";
 
 /* ---- Samples ----------------------------------------------------------------------------------------------------- */
 

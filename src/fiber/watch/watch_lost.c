@@ -308,6 +308,9 @@ static void replace(hf_watchdog *watch, int index)
     hf_assert(lost != NULL && lost == seat->ask.lost && lost->fiber == seat->ask.fiber); /* fiber-L1 */
     seat->spare = NULL;
     lost->thread = sched->thread;
+    if (watch->rt->pin_threads) { /* the new thread takes its core */
+        sched->env->ops->thread_unpin(sched->env, lost->thread);
+    }
     lost->ask.evidence = seat->ask.evidence;
     sched->thread = NULL;
     hf_watchdog_policy_replaced(&watch->policy, index, lost->slot);

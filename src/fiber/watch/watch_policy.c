@@ -175,7 +175,7 @@ static void step_case(step *s, hf_watchdog_case *c, const hf_watchdog_sample *sa
 
 /* ---- The ladder -------------------------------------------------------------------------------------------------- */
 
-/* Whether nobody runs but zombies. */
+/* Whether no fiber runs except zombies. */
 static bool is_quiet(const hf_watchdog_policy *policy, const hf_watchdog_sample *samples, int sample_count)
 {
     for (int i = 0; i < sample_count; i++) {

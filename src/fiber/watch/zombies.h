@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "fiber/watch/watch.h"
 
-/* Those of one moment. */
+/* The zombies at one moment. */
 typedef struct hf_zombies {
     hf_zombie *all; /* owned */
     size_t room;
@@ -16,9 +16,9 @@ typedef struct hf_zombies {
 hf_status hf_zombies_get(hf_op *op, hf_runtime *rt, hf_zombies *ret_zombies);
 void hf_zombies_free(hf_runtime *rt, hf_zombies *zombies);
 
-/* The fields of one as members of the object that is being written. */
+/* Writes the fields of a zombie as members of the current JSON object. */
 void hf_zombie_json(hf_json *json, const hf_zombie *zombie);
-/* activity="charge",attempt="2" */
+/* Writes the fields of a zombie as text: activity="charge",attempt="2". */
 void hf_zombie_fields(hf_buf *buf, const hf_zombie *zombie);
 
 #endif

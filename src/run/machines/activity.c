@@ -6,25 +6,31 @@
  *                +--|-------------------------+
  *                   +--> timed out, canceled: without having been started
  *
+ * From outside an activity can be paused, from scheduled and backoff at once (-> paused), while an attempt runs when that has failed.
+ * Unpause, reset and other options lead through backoff, which may be over at once. One that waits in whatever way is started by
+ * its completion, if somebody completes it by its id. While an activity is paused none of its timeouts passes.
+ *
  * History sees an activity three times: ActivityTaskScheduled when the workflow asks for it, and ActivityTaskStarted together
  * with the outcome, at the end. Attempts, back-off and heartbeats are state only.
  *
- * Four timeouts: schedule-to-start (no worker took it), start-to-close (one attempt), heartbeat (silence of a started one),
- * schedule-to-close (everything together). Start-to-close and heartbeat end one attempt, and another may follow. */
+ * Four timeouts: schedule-to-start (no worker took it), start-to-close (one attempt), heartbeat (a started one gave no sign
+ * of life), schedule-to-close (all attempts together). Start-to-close and heartbeat end one attempt, and another may follow. */
 #include "run/machines.h"
 
 #include <string.h>
 
 #define ENDED (HF_BIT(HF_ACTIVITY_COMPLETED) | HF_BIT(HF_ACTIVITY_FAILED) | HF_BIT(HF_ACTIVITY_TIMED_OUT))
+#define WAITS (HF_BIT(HF_ACTIVITY_BACKOFF) | HF_BIT(HF_ACTIVITY_PAUSED))
 
 static const hf_rule RULES[HF_ACTIVITY_STATE_COUNT] = {
     [HF_ACTIVITY_NEW] = {"new", HF_BIT(HF_ACTIVITY_SCHEDULED)},
     [HF_ACTIVITY_SCHEDULED] = {"scheduled", HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_TIMED_OUT) |
-                                                HF_BIT(HF_ACTIVITY_CANCELED)},
-    [HF_ACTIVITY_STARTED] = {"started", HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_BACKOFF) | ENDED |
-                                            HF_BIT(HF_ACTIVITY_CANCELED)},
-    [HF_ACTIVITY_BACKOFF] = {"backoff", HF_BIT(HF_ACTIVITY_SCHEDULED) | HF_BIT(HF_ACTIVITY_TIMED_OUT) |
-                                            HF_BIT(HF_ACTIVITY_CANCELED)},
+                                                HF_BIT(HF_ACTIVITY_CANCELED) | WAITS},
+    [HF_ACTIVITY_STARTED] = {"started", HF_BIT(HF_ACTIVITY_STARTED) | WAITS | ENDED | HF_BIT(HF_ACTIVITY_CANCELED)},
+    [HF_ACTIVITY_BACKOFF] = {"backoff", HF_BIT(HF_ACTIVITY_SCHEDULED) | HF_BIT(HF_ACTIVITY_STARTED) |
+                                            HF_BIT(HF_ACTIVITY_TIMED_OUT) | HF_BIT(HF_ACTIVITY_CANCELED) | WAITS},
+    [HF_ACTIVITY_PAUSED] = {"paused",
+                            HF_BIT(HF_ACTIVITY_BACKOFF) | HF_BIT(HF_ACTIVITY_STARTED) | HF_BIT(HF_ACTIVITY_CANCELED)},
     [HF_ACTIVITY_COMPLETED] = {"completed", 0},
     [HF_ACTIVITY_FAILED] = {"failed", 0},
     [HF_ACTIVITY_TIMED_OUT] = {"timed out", 0},
@@ -41,12 +47,7 @@ static bool move(hf_apply *a, hf_activity *activity, hf_activity_state state)
     return true;
 }
 
-static bool is_pending(const hf_activity *activity)
-{
-    return activity->state <= HF_ACTIVITY_BACKOFF;
-}
-
-/* The names that an activity is found and shown by, in memory of its own. */
+/* Copies the names that an activity is found and shown by. */
 static void take_names(hf_run_memory *memory, hf_activity *activity,
                        const hf_pb_activity_task_scheduled_event_attributes *attrs)
 {
@@ -56,7 +57,7 @@ static void take_names(hf_run_memory *memory, hf_activity *activity,
     size_t len = names[0].len + names[1].len + names[2].len;
     char *at = len > 0 ? hf_run_alloc(memory, len) : NULL;
     if (at == NULL) {
-        return; /* three empty names, or the memory's status says so */
+        return; /* all three names are empty, or there was no memory: see its status */
     }
     activity->names = (hf_owned){at, len};
     for (size_t i = 0; i < HF_COUNT_OF(names); i++) {
@@ -66,6 +67,14 @@ static void take_names(hf_run_memory *memory, hf_activity *activity,
         *to[i] = hf_str_of_len(at, names[i].len);
         at += names[i].len;
     }
+}
+
+static void take_timeouts(hf_activity *activity, const hf_pb_activity_task_scheduled_event_attributes *attrs)
+{
+    activity->schedule_to_start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
+    activity->schedule_to_close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
+    activity->start_to_close = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
+    activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
 }
 
 hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
@@ -81,10 +90,7 @@ hf_activity *hf_activity_add(hf_run_memory *memory, hf_run *run, const hf_pb_his
     activity->scheduled_id = event->event_id;
     activity->first_time = activity->scheduled_time = hf_pb_timestamp_time(event->event_time).ns;
     activity->attempt = 1;
-    activity->schedule_to_start = hf_pb_duration_span(attrs->schedule_to_start_timeout).ns;
-    activity->schedule_to_close = hf_pb_duration_span(attrs->schedule_to_close_timeout).ns;
-    activity->start_to_close = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
-    activity->heartbeat = hf_pb_duration_span(attrs->heartbeat_timeout).ns;
+    take_timeouts(activity, attrs);
     activity->task.run = run;
     activity->task.scheduled_id = event->event_id;
     run->activities.items[run->activities.count++] = activity;
@@ -140,10 +146,10 @@ hf_status hf_activity_mark_ended(hf_apply *a, hf_run *run, const hf_pb_history_e
         return HF_OK; /* another kind of event */
     }
     hf_activity *activity = hf_run_activity(run, scheduled_id);
-    /* A history alone does not tell of attempts: for rebuild() every outcome may follow. */
-    bool can = activity != NULL && (a->is_history ? is_pending(activity) : move(a, activity, state));
+    /* A history alone does not show attempts: for rebuild() every outcome may follow. */
+    bool can = activity != NULL && (a->is_history ? hf_activity_is_pending(activity) : move(a, activity, state));
     if (!can) {
-        return hf_fail(a->op, HF_ERR_INVALID, "the activity of event %lld has ended or never was",
+        return hf_fail(a->op, HF_ERR_INVALID, "the activity of event %lld has ended or never existed",
                        (long long)scheduled_id);
     }
     activity->state = state;
@@ -161,7 +167,7 @@ hf_status hf_activity_ended(hf_apply *a, hf_run *run, const hf_pb_history_event 
     }
     activity = hf_run_activity(run, ended_id(event, &state));
     if (activity == NULL) {
-        return hf_fail(a->op, HF_ERR_INVALID, "an event ends an activity and does not say which");
+        return hf_fail(a->op, HF_ERR_INVALID, "an event ends an activity but does not name it");
     }
     size_t index = 0;
     while (run->activities.items[index] != activity) {
@@ -188,8 +194,24 @@ hf_status hf_activity_cancel_requested(hf_apply *a, hf_run *run, const hf_pb_his
 
 static hf_status no_activity(hf_apply *a, int64_t scheduled_id)
 {
-    return hf_fail(a->op, HF_ERR_INVALID, "a change of the activity of event %lld, which is not there",
+    return hf_fail(a->op, HF_ERR_INVALID,
+                   "a change of the activity of event %lld, which does not exist or is in another state",
                    (long long)scheduled_id);
+}
+
+/* No attempt runs any more. */
+static void stop(hf_apply *a, hf_activity *activity)
+{
+    activity->started_time = 0;
+    activity->incarnation = 0;
+    activity->heard_time = 0;
+    activity->attempt_given = 0;
+    activity->again = activity->is_reset = false;
+    if (activity->forgets_heartbeat) {
+        activity->forgets_heartbeat = false;
+        activity->heartbeat_time = 0;
+        hf_owned_free(a->memory, &activity->heartbeat_details);
+    }
 }
 
 hf_status hf_activity_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
@@ -202,6 +224,8 @@ hf_status hf_activity_apply_started(hf_apply *a, hf_run *run, hf_str bytes)
     }
     activity->started_time = msg.time;
     activity->heartbeat_time = 0;
+    activity->heard_time = 0;
+    activity->attempt_given = 0;
     activity->incarnation = msg.incarnation;
     activity->again = false;
     hf_owned_set(a->memory, &activity->identity, msg.identity);
@@ -215,8 +239,10 @@ hf_status hf_activity_apply_retry(hf_apply *a, hf_run *run, hf_str bytes)
     hf_pb_activity_retry msg;
     HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_retry_type, bytes, a->memory->scratch, &msg));
     hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
-    bool back = msg.order != 0; /* back in its queue; else it waits for that */
-    if (activity == NULL || !move(a, activity, back ? HF_ACTIVITY_SCHEDULED : HF_ACTIVITY_BACKOFF)) {
+    bool back = msg.order != 0; /* it is back in its queue; else it waits for its next attempt */
+    hf_activity_state next =
+        activity != NULL && hf_activity_is_paused(activity) ? HF_ACTIVITY_PAUSED : HF_ACTIVITY_BACKOFF;
+    if (activity == NULL || !move(a, activity, back ? HF_ACTIVITY_SCHEDULED : next)) {
         return no_activity(a, msg.scheduled_id);
     }
     activity->scheduled_time = msg.time;
@@ -225,8 +251,8 @@ hf_status hf_activity_apply_retry(hf_apply *a, hf_run *run, hf_str bytes)
     if (!back) {
         activity->attempt = msg.attempt;
         activity->task.crashes = msg.crashes;
-        activity->started_time = 0;
-        activity->incarnation = 0;
+        activity->attempt_end = msg.ended;
+        stop(a, activity);
         hf_owned_set(a->memory, &activity->last_failure, msg.failure);
         hf_effects_gone(a->memory, a->effects, &activity->task);
     } else {
@@ -245,6 +271,100 @@ hf_status hf_activity_apply_heartbeat(hf_apply *a, hf_run *run, hf_str bytes)
         return no_activity(a, msg.scheduled_id);
     }
     activity->heartbeat_time = msg.time;
+    activity->heard_time = 0;
     hf_owned_set(a->memory, &activity->heartbeat_details, msg.details);
+    return HF_OK;
+}
+
+/* ---- From outside -------------------------------------------------------------------------------------------------------- */
+
+hf_status hf_activity_set_options(hf_op *op, hf_run_memory *memory, hf_activity *activity, hf_str options)
+{
+    hf_pb_history_event event;
+    hf_pb_activity_options changed;
+    HF_TRY(hf_pb_decode(op, &hf_pb_history_event_type, hf_owned_str(&activity->scheduled), memory->scratch, &event));
+    HF_TRY(hf_pb_decode(op, &hf_pb_activity_options_type, options, memory->scratch, &changed));
+    const hf_pb_activity_task_scheduled_event_attributes *attrs = event.activity_task_scheduled_event_attributes;
+    hf_pb_task_queue *queue = changed.task_queue != NULL ? changed.task_queue : attrs->task_queue;
+    if (options.len > 0) {
+        activity->schedule_to_start = hf_pb_duration_span(changed.schedule_to_start_timeout).ns;
+        activity->schedule_to_close = hf_pb_duration_span(changed.schedule_to_close_timeout).ns;
+        activity->start_to_close = hf_pb_duration_span(changed.start_to_close_timeout).ns;
+        activity->heartbeat = hf_pb_duration_span(changed.heartbeat_timeout).ns;
+    } else {
+        take_timeouts(activity, attrs);
+    }
+    hf_owned_set(memory, &activity->queue_name, queue != NULL ? queue->name : HF_STR(""));
+    activity->task_queue = hf_owned_str(&activity->queue_name);
+    hf_owned_set(memory, &activity->options, options);
+    return memory->status;
+}
+
+hf_status hf_activity_apply_paused(hf_apply *a, hf_run *run, hf_str bytes)
+{
+    hf_pb_activity_paused msg;
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_paused_type, bytes, a->memory->scratch, &msg));
+    hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
+    bool runs = activity != NULL && activity->state == HF_ACTIVITY_STARTED && !activity->again;
+    if (activity == NULL || bytes.len == 0 || (!runs && !move(a, activity, HF_ACTIVITY_PAUSED))) {
+        return no_activity(a, msg.scheduled_id);
+    }
+    hf_owned_set(a->memory, &activity->pause, bytes);
+    if (!runs) {
+        activity->task.order = 0;
+        stop(a, activity);
+        hf_effects_gone(a->memory, a->effects, &activity->task);
+    }
+    return a->memory->status;
+}
+
+hf_status hf_activity_apply_controlled(hf_apply *a, hf_run *run, hf_str bytes)
+{
+    hf_pb_activity_controlled msg;
+    HF_TRY(hf_pb_decode(a->op, &hf_pb_activity_controlled_type, bytes, a->memory->scratch, &msg));
+    hf_activity *activity = hf_run_activity(run, msg.scheduled_id);
+    if (activity == NULL || (msg.time != 0 && !move(a, activity, HF_ACTIVITY_BACKOFF))) {
+        return no_activity(a, msg.scheduled_id);
+    }
+    bool runs = activity->state == HF_ACTIVITY_STARTED;
+    if (msg.unpaused) {
+        hf_owned_free(a->memory, &activity->pause);
+    }
+    if (msg.attempt != 0) {
+        activity->attempt_given = runs ? hf_activity_given(activity) : 0;
+        activity->attempt = msg.attempt;
+    }
+    activity->is_reset = activity->is_reset || msg.reset;
+    activity->forgets_heartbeat = activity->forgets_heartbeat || msg.forget_heartbeat;
+    if (msg.has_options) {
+        HF_TRY(hf_activity_set_options(a->op, a->memory, activity, msg.options));
+    }
+    if (!runs) {
+        stop(a, activity);
+        hf_effects_gone(a->memory, a->effects, &activity->task);
+    }
+    if (msg.time != 0) {
+        activity->scheduled_time = msg.time;
+        activity->task.order = 0;
+        hf_owned_free(a->memory, &activity->last_failure);
+    }
+    hf_effects_due(a->effects, hf_activity_deadline(activity));
+    return a->memory->status;
+}
+
+hf_status hf_activity_apply_moved(hf_apply *a, hf_run *run, hf_activity *activity, int64_t order)
+{
+    if (hf_activity_is_paused(activity)) { /* nobody takes it now */
+        if (!move(a, activity, HF_ACTIVITY_PAUSED)) {
+            return no_activity(a, activity->scheduled_id);
+        }
+        activity->task.order = 0;
+        stop(a, activity);
+        return HF_OK;
+    }
+    (void)run;
+    activity->task.order = order;
+    activity->again = true;
+    hf_effects_ready(a->effects, &activity->task);
     return HF_OK;
 }

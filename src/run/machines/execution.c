@@ -5,12 +5,16 @@
  * A run has one terminal event, and it is the last one (run-R4). */
 #include "run/machines.h"
 
+#include "base/canary.h"
+
 #define CLOSED                                                                                         \
     (HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_COMPLETED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_FAILED) |    \
      HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CANCELED) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TERMINATED) | \
-     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT))
+     HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW) | HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT))
 
-static const hf_rule RULES[HF_MACHINE_STATE_MAX] = {
+#define STATE_COUNT (HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT + 1)
+
+static const hf_rule RULES[STATE_COUNT] = {
     [HF_WORKFLOW_EXECUTION_STATUS_UNSPECIFIED] = {"nothing", HF_BIT(HF_WORKFLOW_EXECUTION_STATUS_RUNNING)},
     [HF_WORKFLOW_EXECUTION_STATUS_RUNNING] = {"running", CLOSED},
     [HF_WORKFLOW_EXECUTION_STATUS_COMPLETED] = {"completed", 0},
@@ -20,13 +24,11 @@ static const hf_rule RULES[HF_MACHINE_STATE_MAX] = {
     [HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW] = {"continued as new", 0},
     [HF_WORKFLOW_EXECUTION_STATUS_TIMED_OUT] = {"timed out", 0},
 };
-const hf_machine hf_execution_machine = {"execution", RULES, HF_MACHINE_STATE_MAX};
+const hf_machine hf_execution_machine = {"execution", RULES, STATE_COUNT};
 
 static bool move(hf_apply *a, hf_run *run, int32_t status)
 {
-    /* Only histories from outside continue as new so far. */
-    bool from_outside = a->is_history && status == HF_WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW && hf_run_is_open(run);
-    if (!from_outside && !hf_arrow_take(&a->memory->arrows, HF_MACHINE_EXECUTION, run->status, status)) {
+    if (!hf_arrow_take(&a->memory->arrows, HF_MACHINE_EXECUTION, run->status, status)) {
         return false;
     }
     run->status = status;
@@ -57,11 +59,34 @@ hf_status hf_execution_started(hf_apply *a, hf_run *run, const hf_pb_history_eve
     run->run_timeout = hf_pb_duration_span(attrs->workflow_run_timeout).ns;
     run->task_timeout = hf_pb_duration_span(attrs->workflow_task_timeout).ns;
     run->start_time = hf_pb_timestamp_time(event->event_time).ns;
+    hf_run_learn(a->memory, run, event);
+    int64_t pause = hf_pb_duration_span(attrs->first_workflow_task_backoff).ns;
+    run->first_task_at = pause > 0 ? hf_bound_end(run->start_time, pause) : 0;
     run->run_deadline = hf_execution_deadline(run);
     if (run->run_deadline != 0) {
         hf_effects_due(a->effects, run->run_deadline);
     }
-    return HF_OK;
+    if (run->first_task_at != 0) {
+        hf_effects_due(a->effects, run->first_task_at);
+    }
+    return a->memory->status;
+}
+
+/* Of the run that follows; empty = none does. */
+static hf_str next_run_id(const hf_pb_history_event *event)
+{
+    switch (event->event_type) {
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
+        return event->workflow_execution_completed_event_attributes->new_execution_run_id;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
+        return event->workflow_execution_failed_event_attributes->new_execution_run_id;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+        return event->workflow_execution_timed_out_event_attributes->new_execution_run_id;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
+        return event->workflow_execution_continued_as_new_event_attributes->new_execution_run_id;
+    default:
+        return HF_STR("");
+    }
 }
 
 hf_status hf_execution_closed_event(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
@@ -84,6 +109,10 @@ hf_status hf_execution_closed_event(hf_apply *a, hf_run *run, const hf_pb_histor
     run->close_time = hf_pb_timestamp_time(event->event_time).ns;
     run->close_event_id = event->event_id;
     hf_run_drop_pending(a->memory, run, a->effects);
+    hf_children_leave(a->memory, run);
+    hf_start_facts facts;
+    bool is_last = next_run_id(event).len == 0 || HF_CANARY(HF_BUG_EACH_RUN_TELLS);
+    run->is_untold = is_last && hf_run_has_listener(run, a->memory->scratch, &facts);
     a->effects->is_closed = true;
     return HF_OK;
 }

@@ -46,7 +46,7 @@ hf_external *hf_external_add(hf_run_memory *memory, hf_run *run, int64_t initiat
 hf_status hf_external_initiated(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     if (!hf_external_is_good(event)) {
-        return hf_fail(a->op, HF_ERR_INVALID, "event %lld is a message to nobody", (long long)event->event_id);
+        return hf_fail(a->op, HF_ERR_INVALID, "event %lld is a message without a target", (long long)event->event_id);
     }
     hf_assert(hf_arrow_take(&a->memory->arrows, HF_MACHINE_EXTERNAL, HF_EXTERNAL_NEW, HF_EXTERNAL_INITIATED));
     hf_external_add(a->memory, run, event->event_id, bytes);
@@ -91,7 +91,7 @@ hf_status hf_external_mark_ended(hf_apply *a, hf_run *run, const hf_pb_history_e
     }
     hf_external *external = hf_run_external(run, initiated_id);
     if (external == NULL || !hf_arrow_take(&a->memory->arrows, HF_MACHINE_EXTERNAL, (int)external->state, (int)state)) {
-        return hf_fail(a->op, HF_ERR_INVALID, "what event %lld initiated has ended or never was",
+        return hf_fail(a->op, HF_ERR_INVALID, "the message of event %lld has ended or never existed",
                        (long long)initiated_id);
     }
     external->state = state;
@@ -109,7 +109,7 @@ hf_status hf_external_ended(hf_apply *a, hf_run *run, const hf_pb_history_event 
     }
     external = hf_run_external(run, initiated_id);
     if (external == NULL) {
-        return hf_fail(a->op, HF_ERR_INVALID, "an event ends a message and does not say which");
+        return hf_fail(a->op, HF_ERR_INVALID, "an event ends a message but does not name it");
     }
     drop(a->memory, run, external);
     return HF_OK;
@@ -119,7 +119,7 @@ hf_status hf_external_apply_gone(hf_apply *a, hf_run *run, int64_t initiated_id)
 {
     hf_external *external = hf_run_external(run, initiated_id);
     if (external == NULL) {
-        return hf_fail(a->op, HF_ERR_INVALID, "what event %lld initiated is not on its way", (long long)initiated_id);
+        return hf_fail(a->op, HF_ERR_INVALID, "the message of event %lld is not pending", (long long)initiated_id);
     }
     drop(a->memory, run, external);
     return HF_OK;

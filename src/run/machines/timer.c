@@ -6,7 +6,7 @@
  *
  * A timer fires when its time has come, by the wall clock, and never before. If a workflow task is started just then, its
  * TimerFired event is buffered: the timer is "fired" meanwhile, and a CancelTimer of that very task takes the event back, so
- * that the workflow sees a timer it has canceled never fire. */
+ * that a workflow never sees a timer fire that it has canceled. */
 #include "run/machines.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ hf_status hf_timer_ended(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
     if (timer == NULL) {
         return hf_fail(a->op, HF_ERR_INVALID, "there is no timer of event %lld", (long long)started_id);
     }
-    /* A firing that was buffered moved it then. */
+    /* If the firing was buffered, the timer was moved to FIRED then. */
     if (!(fired && timer->state == HF_TIMER_FIRED) && !move(a, timer, fired ? HF_TIMER_FIRED : HF_TIMER_CANCELED)) {
         return hf_fail(a->op, HF_ERR_INVALID, "the timer of event %lld has ended", (long long)started_id);
     }
@@ -98,7 +98,7 @@ hf_status hf_timer_mark_fired(hf_apply *a, hf_run *run, const hf_pb_history_even
 {
     hf_timer *timer = hf_run_timer(run, event->timer_fired_event_attributes->started_event_id);
     if (timer == NULL || !move(a, timer, HF_TIMER_FIRED)) {
-        return hf_fail(a->op, HF_ERR_INVALID, "a timer that is not there has fired");
+        return hf_fail(a->op, HF_ERR_INVALID, "a timer has fired that does not exist or has ended");
     }
     return HF_OK;
 }

@@ -45,7 +45,7 @@ static void forget(hf_apply *a, hf_run *run, int32_t attempt_next)
     hf_wft *wft = &run->wft;
     wft->attempt = attempt_next;
     wft->scheduled_id = wft->started_id = 0;
-    wft->scheduled_time = wft->started_time = wft->timeout = 0;
+    wft->scheduled_time = wft->started_time = wft->timeout = wft->first_time = 0;
     wft->incarnation = 0;
     wft->is_transient = wft->sticky = wft->again = false;
     wft->task.order = 0;
@@ -68,6 +68,7 @@ hf_status hf_wft_scheduled(hf_apply *a, hf_run *run, const hf_pb_history_event *
     wft->started_time = 0;
     wft->timeout = hf_pb_duration_span(attrs->start_to_close_timeout).ns;
     wft->is_transient = wft->again = false;
+    run->first_task_at = 0;
     return HF_OK;
 }
 
@@ -108,7 +109,7 @@ hf_status hf_wft_timed_out(hf_apply *a, hf_run *run, const hf_pb_history_event *
     if (attrs->scheduled_event_id != run->wft.scheduled_id || !hf_wft_move(a, run, HF_WFT_NONE)) {
         return cannot(a, run, "timed out");
     }
-    /* A sticky task that nobody took says nothing against the run: the next one is a first attempt again. */
+    /* A sticky task that no worker took in time has not failed: the number of the attempt stays the same. */
     bool sticky = attrs->timeout_type == HF_TIMEOUT_TYPE_SCHEDULE_TO_START;
     forget(a, run, sticky ? run->wft.attempt : next_attempt(run->wft.attempt));
     return HF_OK;
@@ -142,6 +143,7 @@ hf_status hf_wft_apply_scheduled(hf_apply *a, hf_run *run, hf_str bytes)
         wft->scheduled_id = run->event_count + 1;
     }
     wft->sticky = msg.sticky;
+    wft->first_time = msg.first_time != 0 ? msg.first_time : wft->scheduled_time;
     wft->task.order = msg.order;
     if (wft->sticky) {
         hf_effects_due(a->effects, hf_wft_deadline(run));
@@ -193,17 +195,15 @@ hf_status hf_task_apply_moved(hf_apply *a, hf_run *run, hf_str bytes)
         return hf_fail(a->op, HF_ERR_INVALID, "there is no activity of event %lld", (long long)msg.scheduled_id);
     }
     if (activity != NULL) {
-        activity->task.order = msg.order;
-        activity->again = true;
-    } else {
-        run->wft.task.order = msg.order;
-        run->wft.again = true;
-        if (msg.crashes != 0) {
-            run->wft.task.crashes = msg.crashes;
-            run->wft.pause_until = msg.pause_until;
-            hf_effects_due(a->effects, hf_wft_deadline(run));
-        }
+        return hf_activity_apply_moved(a, run, activity, msg.order);
     }
-    hf_effects_ready(a->effects, activity != NULL ? &activity->task : &run->wft.task);
+    run->wft.task.order = msg.order;
+    run->wft.again = true;
+    if (msg.crashes != 0) {
+        run->wft.task.crashes = msg.crashes;
+        run->wft.pause_until = msg.pause_until;
+        hf_effects_due(a->effects, hf_wft_deadline(run));
+    }
+    hf_effects_ready(a->effects, &run->wft.task);
     return HF_OK;
 }

@@ -1,15 +1,15 @@
-/* Backups: a copy of the database, a few pages at a time between commits, by SQLite's own means. The source is this
- * connection, so a commit between two steps goes into the copy as well, and the copy is the database as it was at the last.
+/* Backups: a copy of the database, a few pages at a time between commits, by SQLite's backup functions. The source is this
+ * connection, so a commit between two steps goes into the copy as well, and the copy is the database as of the last step.
  *
- * Until the last step the copy says in its header that it is unfinished (shim.c), and hf_sqlite_open refuses it: a copy that a
- * crash left half made is not taken for a backup. The last step turns it into a database without a log and then, in one
- * transaction, gives it its right name. */
+ * Until the last step the header of the copy marks it as unfinished (shim.c), and hf_sqlite_open refuses it: an incomplete copy
+ * that a crash left behind is not taken for a backup. The last step turns it into a database without a log and then, in one
+ * transaction, writes the real application id. */
 #include "store/sqlite/sqlite_private.h"
 
 _Static_assert(HF_SQLITE_APPLICATION_ID == 0x48465354, "finish writes it");
-_Static_assert(HF_SQLITE_APPLICATION_ID != HF_SQLITE_UNFINISHED_ID, "an unfinished copy is told apart");
+_Static_assert(HF_SQLITE_APPLICATION_ID != HF_SQLITE_UNFINISHED_ID, "an unfinished copy has another id");
 
-enum { PAGES_PER_STEP = 256 }; /* a commit waits for no more than one or two megabytes */
+enum { PAGES_PER_STEP = 256 }; /* a commit waits for at most one or two megabytes */
 
 static void drop(hf_sqlite *store, bool is_wanted)
 {
@@ -65,7 +65,7 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
     backup->shim.is_writer = true;
     int rc = hf_sqlite_connect(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, HF_SQLITE_NEW, backup->shim.name,
                                &backup->db);
-    if (rc == SQLITE_OK) { /* its pages are written once, and the whole is marked until it is complete: no journal */
+    if (rc == SQLITE_OK) { /* no journal: pages are written once, and the copy is marked until it is complete */
         rc = sqlite3_exec(backup->db, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=FULL",
                           NULL, NULL, NULL);
     }
@@ -73,8 +73,8 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
         backup->copy = sqlite3_backup_init(backup->db, "main", store->db, "main");
         rc = backup->copy != NULL ? SQLITE_OK : sqlite3_extended_errcode(backup->db);
     }
-    if ((rc & 0xff) == SQLITE_CANTOPEN) { /* errno is of SQLite's second try, to read it */
-        status = hf_fail(op, HF_ERR_DENIED, "cannot make %s: its folder is not there, or may not be written", path);
+    if ((rc & 0xff) == SQLITE_CANTOPEN) { /* errno belongs to SQLite's second try, to open it read-only */
+        status = hf_fail(op, HF_ERR_DENIED, "cannot create %s: its folder does not exist or is not writable", path);
     } else if (rc != SQLITE_OK) {
         status = hf_sqlite_fail(op, backup->db, rc, "cannot begin the backup");
     }
@@ -84,7 +84,7 @@ static hf_status start(hf_sqlite *store, hf_store_request *request)
     return status;
 }
 
-/* All pages are there. */
+/* All pages are copied. */
 static int finish(hf_sqlite_backup *backup)
 {
     int rc = sqlite3_backup_finish(backup->copy);
@@ -99,7 +99,7 @@ static int finish(hf_sqlite_backup *backup)
     int closed = sqlite3_close(backup->db);
     backup->db = NULL;
     rc = rc != SQLITE_OK ? rc : closed;
-    /* SQLite passes over some failures, for example while it changes the journal mode. */
+    /* SQLite ignores some failures, for example while it changes the journal mode. */
     return rc == SQLITE_OK && backup->shim.sync_failed ? SQLITE_IOERR_FSYNC : rc;
 }
 

@@ -1,19 +1,19 @@
 /* Commits.
  *
- * Everything before COMMIT can be taken back: an error there leaves nothing behind (store-S5). COMMIT itself appends the changed
- * pages to the write-ahead log, the last of them with the mark that makes them count, and flushes. If that fails, the mark may
- * or may not be on the disk, and SQLite's own rollback happens in memory only: nobody knows, and the store is poisoned.
+ * Everything before COMMIT can be undone: an error there leaves nothing behind (store-S5). COMMIT itself appends the changed
+ * pages to the write-ahead log, the last of them with the mark that makes them valid, and flushes. If that fails, the mark may
+ * or may not be on the disk, and SQLite's own rollback happens in memory only: the outcome is unknown, and the store is poisoned.
  *
- * But for a full disk. That is worth going on after, and it can be made certain: what the log got of this commit begins right
- * behind its last good page; wiping the head of the first page there takes all that follows with it, because each page's
+ * A full disk is the exception. The store should go on after it, and the outcome can be made certain: the pages of this commit begin
+ * right after the last valid page of the log. Wiping the header of the first of them makes all of them invalid, because each page's
  * checksum continues the one before. Wiping needs no space.
  *
- * Commits to a file that has lost its name, or whose log has, would be gone with this process: that is looked at before a commit,
- * every LOOK_MS. Three lookups of names beside every flush cost a seventh of the speed of one workflow at a time.
+ * If the file or its log was deleted or renamed, commits would be lost when this process ends: that is checked before a commit, every
+ * LOOK_MS. To check it with every flush, three lookups of names, would cost a seventh of the speed of one workflow at a time.
  *
- * The number of the last commit is the greatest in the journal, so that it costs no page of its own. Where a commit brings no
- * journal, or empties it, it is kept in the table mark. That nobody else writes is ensured by the lock on the file (store-S4 is
- * checked against the number in memory, which only this connection can have changed). */
+ * The number of the last commit is the greatest in the journal, so that it costs no page of its own. If a commit writes no
+ * journal row, or empties the journal, the number is kept in the table mark. The lock on the file ensures that no one else writes
+ * (store-S4 is checked against the number in memory, which only this connection can have changed). */
 #include "store/sqlite/sqlite_private.h"
 
 enum { LOG_HEADER_LEN = 32, FRAME_HEADER_LEN = 24 };
@@ -42,7 +42,7 @@ static int apply(hf_sqlite *store, const hf_write *write)
     hf_assert((size_t)write->kind < HF_COUNT_OF(STATEMENT_OF));
     bool is_range = write->kind == HF_WRITE_DELETE_RANGE;
     if (!is_range && !hf_sqlite_fits(write->table, &write->key)) {
-        return SQLITE_OK; /* a delete of what cannot be there */
+        return SQLITE_OK; /* a delete of a key that cannot exist */
     }
     sqlite3_stmt *statement = NULL;
     int rc = hf_sqlite_prepare(store, write->table, STATEMENT_OF[write->kind], &statement);
@@ -57,7 +57,7 @@ static int apply(hf_sqlite *store, const hf_write *write)
     }
     if (rc == SQLITE_OK) {
         rc = sqlite3_step(statement);
-        (void)sqlite3_reset(statement); /* repeats what step said */
+        (void)sqlite3_reset(statement); /* returns the error of step again */
     }
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
@@ -73,7 +73,7 @@ static int apply_all(hf_sqlite *store, const hf_store_request *request)
         rc = hf_sqlite_step_plain(store, HF_PLAIN_JOURNAL_LAST, 0, &journal_last);
     }
     if (rc == SQLITE_OK && journal_last > (int64_t)request->commit) {
-        return SQLITE_CORRUPT; /* no commit wrote that: the pages of the table are mixed up */
+        return SQLITE_CORRUPT; /* no commit wrote that: the pages of the table are damaged */
     }
     if (rc == SQLITE_OK && journal_last != (int64_t)request->commit) {
         rc = hf_sqlite_step_plain(store, HF_PLAIN_MARK_PUT, (int64_t)request->commit, NULL);
@@ -91,7 +91,7 @@ static void roll_back(hf_sqlite *store)
     }
 }
 
-/* Makes sure that a commit which found the disk full is not in the log. False: could not. */
+/* Makes sure that a commit which failed because the disk is full is not in the log. False: that was not possible. */
 static bool wipe_unfinished(hf_sqlite *store)
 {
     sqlite3_file *log = NULL;
@@ -100,14 +100,14 @@ static bool wipe_unfinished(hf_sqlite *store)
     static const char ZEROS[FRAME_HEADER_LEN] = {0};
     hf_assert(sqlite3_get_autocommit(store->db) != 0); /* it was rolled back */
     if (!store->log_is_known) {
-        return false; /* commits of an earlier process may be there: not to be touched */
+        return false; /* commits of an earlier process may be there and must not be touched */
     }
     if (sqlite3_file_control(store->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || log == NULL ||
         log->pMethods == NULL || log->pMethods->xFileSize(log, &len) != SQLITE_OK) {
         return false;
     }
     if (len < at + FRAME_HEADER_LEN) {
-        return true; /* it never got that far */
+        return true; /* nothing of this commit is in the log */
     }
     return log->pMethods->xWrite(log, ZEROS, FRAME_HEADER_LEN, at) == SQLITE_OK &&
            log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) == SQLITE_OK;
@@ -133,15 +133,15 @@ static bool is_file_gone(hf_sqlite *store)
     return moved != 0;
 }
 
-/* Somebody has moved, replaced or deleted the file or its log: who opens it next would not find what is committed here. */
+/* Whether the file or its log was moved, replaced or deleted: then the next opening would not find the commits made here. */
 static bool is_gone(hf_sqlite *store)
 {
     const char *name = sqlite3_db_filename(store->db, "main");
     return is_file_gone(store) || (name != NULL && hf_shim_log_is_gone(&store->shim, sqlite3_filename_wal(name)));
 }
 
-/* What was answered for is moved from the log, which may have no name any more, into the file, which can be put back if that has
- * none. A log that was put in the place of ours goes: played over a file that has everything, an older one would destroy it. */
+/* Moves all commits from the log, which may have no name any more, into the file, which the user can put back if it was moved. A log
+ * that was put in the place of ours is deleted: it may be older, and applied to the complete file it would destroy it. */
 static hf_status give_up(hf_sqlite *store, hf_op *op)
 {
     int in_log = 0;
@@ -154,7 +154,7 @@ static hf_status give_up(hf_sqlite *store, hf_op *op)
     store->is_poisoned = true;
     return hf_fail(
         op, HF_ERR_STORE,
-        "%s or its log was moved, replaced or deleted while it is open: put back what is missing and open it "
+        "%s or its log was moved, replaced or deleted while it was open: put back what is missing and open it "
         "again",
         sqlite3_db_filename(store->db, "main"));
 }
@@ -197,7 +197,7 @@ hf_status hf_sqlite_commit(hf_sqlite *store, hf_store_request *request)
                        rc == SQLITE_FULL ? "the disk is full" : sqlite3_errstr(rc),
                        rc == SQLITE_FULL ? "make room, then " : "");
     }
-    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* durability normal: no sync did it */
+    if (hf_shim_settle(&store->shim) != SQLITE_OK) { /* with durability normal no sync has written the log */
         store->is_poisoned = true;
         return hf_fail(op, HF_ERR_STORE, "the commit may or may not have happened: open the database again");
     }

@@ -1,27 +1,27 @@
 /* Logs and journals that survive a power cut.
  *
- * After a failed sync the page cache is not the disk. Linux keeps what was written readable, marks it as clean and reports the
- * error once: whoever opens the file later reads bytes that the disk does not have, and its own syncs succeed. If SQLite
- * appended to such a log, its checksums would end at the hole when the power goes, and everything behind would be lost. The
- * directory is no better: SQLite's own VFS syncs it after it has made a log, and ignores the error.
+ * After a failed sync the page cache differs from the disk. Linux keeps the written pages readable, marks them as clean and reports
+ * the error once: a process that opens the file later reads bytes that the disk does not have, and its own syncs succeed. If SQLite
+ * appended to such a log, its checksums would end at the hole after a power cut, and everything after it would be lost. The
+ * directory has the same problem: SQLite's own VFS syncs it after it has made a log, and ignores the error.
  *
  * store-D0  A database that was not closed has a log or a journal. It and they are synced and dropped from the cache before anything of them
  *     is read. What the cache shows and the disk does not have is then not seen; on ext4 it could not even be repaired, because a block
  *     whose first write failed stays lost for as long as it is cached (ADR 0010, tests/kernel). This comes before SQLite locks the
  *     file: closing a descriptor gives up this process's locks on it.
  * store-D1  Before SQLite reads a log that an earlier process left, or writes to a journal that one left, every byte of it has been
- *     written again in place, and synced. What is written is what is there: no power cut on the way can shorten what the disk
- *     has. It needs a disk that leaves the bytes beside a torn write alone; so does the log itself, where each commit begins in
+ *     written again in place, and synced. The bytes do not change, so a power cut meanwhile cannot shorten what the
+ *     disk has. This needs a disk that does not damage the bytes beside a torn write; so does the log itself, where each commit begins in
  *     the sector in which the last one ended.
  * store-D2  Before the first byte is written to a log or journal its name is durable. The first write syncs the folder, so that opening a
- *     store that was closed waits for no sync. If it fails the store is poisoned like after any failed sync. A log that is found empty is
- *     removed and made anew: the sync of its name may have failed, and only a change makes the kernel write the directory again.
+ *     store that was closed waits for no sync. If that fails the store is poisoned like after any failed sync. A log that is found empty is
+ *     removed and created again: the sync of its name may have failed, and only a change makes the kernel write the directory again.
  *
- * Moving the log into the database instead (a checkpoint) would not do: a power cut in its midst leaves a file with pages from
- * behind the hole and a log that ends in front of it.
+ * Moving the log into the database instead (a checkpoint) would not help: a power cut during it leaves a file with pages from
+ * after the hole and a log that ends before it.
  *
  * SQLite holds its exclusive lock on the database by then: in exclusive locking mode it takes the lock, opens the log, and
- * reads it, in this order (pagerOpenWal in its pager.c, from 3.7.7 to 3.53 at least; an assertion sees to it). */
+ * reads it, in this order (pagerOpenWal in its pager.c, from 3.7.7 to 3.53 at least; an assertion checks it). */
 #include "store/sqlite/sqlite_private.h"
 
 #include "base/canary.h"
@@ -42,17 +42,17 @@ static hf_status reread_one(hf_op *op, const hf_sqlite_options *options, const c
     sqlite3_free(name);
     *ret_is_there = status != HF_ERR_NOT_FOUND;
     if (status == HF_OK || status == HF_ERR_NOT_FOUND || status == HF_ERR_DENIED || status == HF_ERR_INVALID) {
-        return HF_OK; /* if the file itself is wrong, opening it says so */
+        return HF_OK; /* if the file itself is wrong, opening it reports that */
     }
     bool is_disk = status == HF_ERR_IO || status == HF_ERR_FULL;
     return hf_fail(
         op, status,
         "cannot open %s: an earlier process did not close it, and %s (%s). Nothing was changed: %s, then open "
         "it again",
-        path, is_disk ? "the disk does not take what that one has left" : "its files cannot be opened", inner.message,
+        path, is_disk ? "the data it left cannot be written to the disk" : "its files cannot be opened", inner.message,
         status == HF_ERR_FULL ? "make room"
         : is_disk             ? "check the disk"
-                              : "see to what is missing");
+                              : "remove the cause");
 }
 
 hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options)
@@ -78,7 +78,7 @@ hf_status hf_sqlite_reread(hf_op *op, sqlite3_vfs *vfs, const char *path, const 
     return status;
 }
 
-/* SQLite knows no way to sync a directory, but it opens one like any file. The dot keeps it from being a symbolic link. */
+/* SQLite has no function to sync a directory, but it can open one like a file. The dot keeps it from being a symbolic link. */
 static int sync_folder(hf_shim *shim, const char *name)
 {
     sqlite3_vfs *vfs = shim->inner;
@@ -120,7 +120,7 @@ int hf_shim_name_durably(hf_shim *shim, const char *name)
     return rc;
 }
 
-/* Makes an empty file, where there was none. */
+/* Creates an empty file where there was none. */
 static int create(hf_shim *shim, const char *name, sqlite3_file *file, int flags)
 {
     sqlite3_vfs *vfs = shim->inner;
@@ -158,9 +158,9 @@ static int write_again(hf_shim *shim, sqlite3_file *file, sqlite3_int64 len)
     return rc;
 }
 
-/* Opens what lies under the name, to read and write, if it is not empty; an empty file is removed. Only a file that the system says is
- * not there is not there: any other trouble with one is an error. (xAccess would not do: it takes every error for "no", and asks for the
- * real user of a process instead of the effective one.) */
+/* Opens the file of this name to read and write, if it is not empty; an empty file is removed. A file counts as missing only if the
+ * system reports that it does not exist: any other failure is an error. (xAccess cannot be used: it takes every error for "no", and
+ * checks the real user of a process instead of the effective one.) */
 static int open_found(hf_shim *shim, const char *name, sqlite3_file *file, int flags, int *ret_flags,
                       sqlite3_int64 *ret_len)
 {
@@ -235,7 +235,7 @@ hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_s
                        path, why);
     }
     return hf_fail(op, status,
-                   "cannot open %s: an earlier process did not close it, and what that one left in %s-%s could not be "
+                   "cannot open %s: an earlier process did not close it, and the data it left in %s-%s could not be "
                    "written to the disk again (%s). Nothing was changed: %s, then open it again",
                    path, path, shim->trouble == HF_SHIM_LOG ? "wal" : "journal", why,
                    is_full ? "make room" : "check the disk");

@@ -1,4 +1,4 @@
-/* SQLite's own look at its file: pages, indexes, free list. */
+/* SQLite's own check of its file: pages, indexes, free list. */
 #include "store/sqlite/sqlite_private.h"
 
 hf_status hf_sqlite_integrity(hf_op *op, hf_store *base, void (*found)(void *state, const char *sentence), void *state)

@@ -1,18 +1,18 @@
-/* Opening. In this order, so that nothing is changed that should not be:
+/* Opening, in an order in which nothing is changed that should not be:
  *
  *     1  the first bytes are looked at without SQLite           probe.c
- *     2  a connection, and the file for itself alone            locking_mode=EXCLUSIVE; nobody else has it open
+ *     2  a connection with an exclusive lock on the file        locking_mode=EXCLUSIVE; no one else has it open
  *     3  a new file gets its tables under a rollback journal, so that its header is there before there is a log
- *     4  an old one is asked again what it is, now with its log  (a newer program may have been here)
+ *     4  an old one is identified again, now with its log       (a newer program may have written it)
  *     5  the write-ahead log, then the steps that bring its tables up to date
  *
- * Until the end closing the connection leaves the log as it was. */
+ * Until the last step succeeded, closing the connection leaves the log as it was. */
 #include "store/sqlite/sqlite_private.h"
 
 #include <stdio.h>
 
-/* Measured. Pages of 8 KiB write half as much again where commits are small, and are no faster where they are big. A log twice
- * as long saves a few percent of what is written, and doubles the time that commits stand still for a checkpoint. */
+/* Measured. Pages of 8 KiB write half as much again where commits are small, and are not faster where they are big. A log twice
+ * as long saves a few percent of what is written, and doubles the time that commits wait for a checkpoint. */
 enum {
     PAGE_SIZE = 4096,
     CACHE_LEN = 8 * 1024 * 1024,
@@ -21,7 +21,7 @@ enum {
 
 /* ---- The connection ------------------------------------------------------------------------------------------------ */
 
-/* A path as a URI: SQLite takes parameters in no other way. */
+/* A path as a URI: SQLite accepts parameters only in this form. */
 static char *uri_of(const char *path, const char *query)
 {
     sqlite3_str *uri = sqlite3_str_new(NULL);
@@ -39,7 +39,7 @@ int hf_sqlite_connect(const char *path, int flags, hf_sqlite_way way, const char
 {
     static const char *const QUERIES[] = {
         [HF_SQLITE_OLD] = "",
-        /* it takes its mode from this one, which is ours and 0600 in every process */
+        /* the new file gets the mode of this one, which is owned by us and 0600 in every process */
         [HF_SQLITE_NEW] = "?modeof=/proc/self/mem",
         [HF_SQLITE_AT_REST] = "?immutable=1",
     };
@@ -62,7 +62,7 @@ static int on_log_grown(void *state, sqlite3 *db, const char *name, int frames)
     return SQLITE_OK;
 }
 
-/* What a file can make SQLite do is kept small: it may come from anywhere. */
+/* Restricts what a file can make SQLite do, because the file may come from anywhere. */
 static void harden(sqlite3 *db)
 {
     static const struct {
@@ -139,7 +139,7 @@ static hf_status fail_opening(hf_op *op, sqlite3 *db, int rc, const char *path)
     return hf_sqlite_fail(op, db, rc, what);
 }
 
-/* A page size is part of the file for ever; SQLite takes none but these. */
+/* The page size of a file never changes; SQLite accepts only these. */
 static int create_shape(sqlite3 *db, int page_size)
 {
     static const struct {
@@ -173,13 +173,13 @@ static hf_status create(hf_op *op, hf_sqlite *store, const char *path, const hf_
     }
     int rc = create_shape(store->db, options->page_size != 0 ? options->page_size : PAGE_SIZE);
     if (rc == SQLITE_RANGE) {
-        return hf_fail(op, HF_ERR_MISUSE, "%d is no page size", options->page_size);
+        return hf_fail(op, HF_ERR_MISUSE, "%d is not a valid page size", options->page_size);
     }
     return rc == SQLITE_OK ? migrate(op, store) : fail_opening(op, store->db, rc, path);
 }
 
-/* Step 3 or 4 above. A file without tables and without a name is new: its making was interrupted after the first of its two
- * transactions (auto_vacuum brings one of its own). */
+/* Step 3 or 4 above. A file without tables and without an application id is new: its creation was interrupted after the first of
+ * its two transactions (auto_vacuum has one of its own). */
 static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const hf_sqlite_options *options)
 {
     int table_count = 0;
@@ -204,14 +204,14 @@ static hf_status recognise(hf_op *op, hf_sqlite *store, const char *path, const 
     }
     if (options->read_only && version < HF_SCHEMA_VERSION) {
         return hf_fail(op, HF_ERR_UNSUPPORTED,
-                       "%s is of version %d, and is only read here, which takes version %d: let a program with this "
+                       "%s has version %d, but a read-only opening needs version %d: let a program with this "
                        "version of the library open it once, which brings it up to date",
                        path, version, HF_SCHEMA_VERSION);
     }
     return HF_OK;
 }
 
-/* The statement gives its answer before it commits: only its end tells whether the change was made. */
+/* The statement returns its row before it commits: only the step after that tells whether the change was made. */
 static int set_log(sqlite3 *db, bool *ret_is_wal)
 {
     sqlite3_stmt *statement = NULL;
@@ -231,7 +231,7 @@ static hf_status make_ready(hf_op *op, hf_sqlite *store, const char *path, const
     bool is_wal = options->read_only;
     int rc = is_wal ? SQLITE_OK : set_log(store->db, &is_wal);
     if (rc == SQLITE_OK && !is_wal) {
-        return hf_fail(op, HF_ERR_UNSUPPORTED, "%s cannot have a write-ahead log where it lies", path);
+        return hf_fail(op, HF_ERR_UNSUPPORTED, "%s cannot have a write-ahead log in this place", path);
     }
     if (rc == SQLITE_OK) {
         HF_TRY(migrate(op, store));
@@ -243,7 +243,7 @@ static hf_status make_ready(hf_op *op, hf_sqlite *store, const char *path, const
     return rc == SQLITE_OK ? HF_OK : fail_opening(op, store->db, rc, path);
 }
 
-/* A log that is empty holds nothing of an earlier process: a full disk is then no riddle from the first commit on. */
+/* An empty log holds no commits of an earlier process: then a commit that finds the disk full can be undone, even the first one. */
 static void look_at_log(hf_sqlite *store)
 {
     sqlite3_file *log = NULL;
@@ -271,7 +271,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
         return fail_opening(op, store->db, rc, path);
     }
     if (!options->read_only && sqlite3_db_readonly(store->db, "main") == 1) {
-        return hf_fail(op, HF_ERR_DENIED, "%s may only be read: give this user the right to write it", path);
+        return hf_fail(op, HF_ERR_DENIED, "%s is read-only: give this user the right to write it", path);
     }
     harden(store->db);
     rc = set_up(store, options);
@@ -282,7 +282,7 @@ static hf_status open_it(hf_op *op, hf_sqlite *store, const char *path, const hf
     HF_TRY(make_ready(op, store, path, options));
     hf_assert(options->read_only || store->shim.lock == SQLITE_LOCK_EXCLUSIVE); /* store-S4: nobody else writes */
     store->base.was_left_open = store->shim.had_log;
-    if (!options->read_only) { /* from here on closing tidies up */
+    if (!options->read_only) { /* from here on closing moves the log into the file */
         look_at_log(store);
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     }
@@ -302,7 +302,7 @@ static void sqlite_close(hf_store *base)
     hf_sqlite_backup_drop(store);
     hf_sqlite_finalize_all(store);
     hf_assert(store->backup.path == NULL && store->plain[0] == NULL);
-    if (store->is_poisoned) { /* the log is all the evidence there is: whoever opens it next decides */
+    if (store->is_poisoned) { /* keep the log: the next opening finds out what it holds */
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     int rc = sqlite3_close(store->db);

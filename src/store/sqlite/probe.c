@@ -1,14 +1,14 @@
-/* A look at a file before SQLite may touch it: SQLite would happily recover, and so change, what is not ours, and takes a file
- * that lost its beginning for an empty one.
+/* Checks a file before SQLite may touch it: SQLite would recover, and so change, a file that is not ours, and takes a file that lost
+ * its beginning for an empty one.
  *
- * What counts is in the first hundred bytes. They may be older than the database, whose newest pages are in the write-ahead
+ * The check needs only the first hundred bytes. They may be older than the database, whose newest pages are in the write-ahead
  * log until a checkpoint: so the version found here may be too low, never too high, and a file that is shorter than its header
  * says is only judged where there is no log. Page 1 may also be torn: by a crash while a checkpoint copies it from the log, or
- * while a file is made under a rollback journal. Where one of these is there SQLite must be let in to mend it, and what it finds
- * is judged again (open.c).
+ * while a file is made under a rollback journal. If there is a log or a journal, SQLite must repair the page first, and the
+ * result is checked again (open.c).
  *
  * SQLite takes whatever log lies beside a file for that file's own. A log without its file, or with one that says it has none (a
- * backup does, until it is first opened), is left from another file at this place: played over this one it would destroy it.
+ * backup does, until it is first opened), was left by another file with this name: applied to this one it would destroy it.
  *
  *     0  "SQLite format 3\0"    16 page size    19 1 = no log, 2 = one    28 pages    60 user_version    68 application_id */
 #include "store/sqlite/sqlite_private.h"
@@ -17,17 +17,17 @@
 #include <stdio.h>
 
 enum { HEADER_LEN = 100 };
-_Static_assert(HEADER_LEN >= 68 + 4, "the application id is the last that counts");
+_Static_assert(HEADER_LEN >= 68 + 4, "the application id is the last field that is read");
 
 typedef struct look {
-    sqlite3_vfs *vfs;                 /* through which */
-    const char *path;                 /* as the caller names it, for sentences */
+    sqlite3_vfs *vfs;                 /* that reads the file */
+    const char *path;                 /* as the caller names it, for messages */
     sqlite3_int64 len;                /* of the file */
     unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
     bool has_log;                     /* a write-ahead log lies beside it */
     bool has_journal;                 /* a rollback journal does */
-    bool at_rest;                     /* it will be read without a lock: nobody may have one */
-    bool is_busy;                     /* somebody has */
+    bool at_rest;                     /* it will be read without a lock: no one else may have one */
+    bool is_busy;                     /* another process has a lock */
     int error;                        /* errno of the read that failed; 0 = not known */
 } look;
 
@@ -75,7 +75,7 @@ static int read_start(look *at, sqlite3_filename name, int kind, unsigned char *
     return rc;
 }
 
-/* What lies beside the file, if anything is in it. Beside a missing one SQLite opens nothing. */
+/* Whether there is a log or journal beside the file that is not empty. Beside a missing file SQLite opens nothing. */
 static int look_beside(look *at, sqlite3_filename name, int kind, bool *ret_is_there)
 {
     int exists = 0;
@@ -86,7 +86,7 @@ static int look_beside(look *at, sqlite3_filename name, int kind, bool *ret_is_t
     return rc;
 }
 
-/* xAccess answers "no" for an empty file: SQLite takes it for a missing one, and so do we. */
+/* xAccess answers "no" for an empty file: for SQLite and for us it counts as missing. */
 static int read_all(look *at)
 {
     char *full = sqlite3_malloc(at->vfs->mxPathname + 1);
@@ -128,11 +128,11 @@ static bool is_zero(const unsigned char *bytes, size_t len)
     return true;
 }
 
-/* Whether it begins as a database does. */
+/* Checks that the file begins like a database. */
 static hf_status judge_form(hf_op *op, const look *at)
 {
     if (at->len < HEADER_LEN) {
-        return hf_fail(op, HF_ERR_INVALID, "%s is cut short: %lld bytes are no database; restore it from a backup",
+        return hf_fail(op, HF_ERR_INVALID, "%s is cut short: it has only %lld bytes; restore it from a backup",
                        at->path, (long long)at->len);
     }
     if (is_zero(at->header, HEADER_LEN)) {
@@ -144,7 +144,7 @@ static hf_status judge_form(hf_op *op, const look *at)
     return HF_OK;
 }
 
-/* Whether it is one of ours, of a version that is known; or bare, one page that is nobody's yet. */
+/* Checks that it is one of our databases, of a known version; or bare: at most one page, not marked as anyone's yet. */
 static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
 {
     uint32_t id = get_be32(at->header + 68);
@@ -168,12 +168,12 @@ static hf_status judge_kind(hf_op *op, const look *at, bool *ret_is_bare)
     return HF_OK;
 }
 
-/* Whether the log that lies beside it is its own. A file is said to have one, durably, before the log is begun. */
+/* Checks that the log beside it is its own. The header of a file says durably that it has a log before the log is begun. */
 static hf_status judge_log(hf_op *op, const look *at)
 {
     if (at->has_log && at->header[19] == 1) {
         return hf_fail(op, HF_ERR_INVALID,
-                       "%s-wal is the log of another file that was here before: %s is a copy that has none; delete "
+                       "%s-wal is the log of another file that was here before: %s is a copy without a log; delete "
                        "%s-wal to go on with the copy",
                        at->path, at->path, at->path);
     }
@@ -185,8 +185,8 @@ static hf_status judge_length(hf_op *op, const look *at)
     uint32_t page_size = (uint32_t)at->header[16] << 8 | at->header[17];
     page_size = page_size == 1 ? 65536 : page_size;
     if (page_size < 512 || (page_size & (page_size - 1)) != 0) {
-        return hf_fail(op, HF_ERR_INVALID, "%s is damaged: %u is no page size; restore it from a backup", at->path,
-                       page_size);
+        return hf_fail(op, HF_ERR_INVALID, "%s is damaged: %u is not a valid page size; restore it from a backup",
+                       at->path, page_size);
     }
     long long wanted = (long long)page_size * get_be32(at->header + 28);
     if (!at->has_log && !at->has_journal && at->len < wanted) {
@@ -229,7 +229,7 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_
     }
     if (at.len <= 0 && at.has_log) {
         return hf_fail(op, HF_ERR_INVALID,
-                       "%s is gone and its log, %s-wal, is still there: put the file back, or delete the log to begin "
+                       "%s is missing, but its log, %s-wal, exists: put the file back, or delete the log to begin "
                        "with a new one",
                        path, path);
     }
@@ -239,7 +239,7 @@ hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_
                    ? hf_fail(op, HF_ERR_NOT_FOUND, "there is no database %s", path)
                    : HF_OK;
     }
-    hf_op form; /* what is mended is no failure */
+    hf_op form; /* a file that SQLite can repair is not a failure */
     hf_op_init(&form);
     hf_status status = judge_form(&form, &at);
     if (status != HF_OK && (at.has_journal || at.has_log)) {

@@ -1,11 +1,11 @@
-/* Where requests arrive; reads; and what SQLite's result codes mean to us. */
+/* Dispatch of requests; reads; SQLite's result codes as statuses. */
 #include "store/sqlite/sqlite_private.h"
 
 static hf_status status_of(int rc)
 {
     static const struct {
         int rc;           /* a primary result code */
-        hf_status status; /* what stands for it */
+        hf_status status; /* the status for it */
     } MAP[] = {
         {SQLITE_NOMEM, HF_ERR_NOMEM},        {SQLITE_FULL, HF_ERR_FULL},       {SQLITE_TOOBIG, HF_ERR_TOO_BIG},
         {SQLITE_CORRUPT, HF_ERR_INVALID},    {SQLITE_NOTADB, HF_ERR_INVALID},  {SQLITE_BUSY, HF_ERR_CONFLICT},
@@ -27,10 +27,10 @@ hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what)
         return hf_fail_errno(op, error, "%s", what);
     }
     if (rc == SQLITE_FULL ||
-        ((rc & 0xff) == SQLITE_IOERR && hf_shim_no_room(error))) { /* as where a log has its index */
+        ((rc & 0xff) == SQLITE_IOERR && hf_shim_no_room(error))) { /* for example, for the index of a log */
         return hf_fail(op, HF_ERR_FULL, "%s: the disk is full: make room", what);
     }
-    /* The connection's own sentence may be about something else when the call never reached it. */
+    /* The connection's own message may be about an earlier call if this one never reached it. */
     const char *text = db != NULL && sqlite3_extended_errcode(db) == rc ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     return hf_fail(op, status_of(rc), "%s: %s (SQLite %d)", what, text, rc);
 }
@@ -47,7 +47,7 @@ static hf_status fail_reading(hf_sqlite *store, hf_store_request *request, int r
 hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request)
 {
     if (!hf_sqlite_fits(request->table, &request->key)) {
-        return HF_OK; /* what cannot be put is not there */
+        return HF_OK; /* a key that cannot be stored does not exist */
     }
     sqlite3_stmt *statement = NULL;
     int rc = hf_sqlite_prepare(store, request->table, HF_STATEMENT_GET, &statement);
@@ -72,8 +72,8 @@ hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request)
     return status;
 }
 
-/* Whether a row belongs to the range that was asked for, behind the one before. Of a file whose pages are mixed up SQLite reads
- * rows as they come, and who goes on from the last one would never end. */
+/* Whether a row is in the requested range, and after the row before it. If pages of the file are damaged, SQLite returns rows in any
+ * order, and a walk that goes on from the last row might never end. */
 static bool is_in_order(const hf_store_request *request, const hf_key *key)
 {
     if (hf_key_compare(key, &request->key) < 0 || hf_key_compare(key, &request->key_end) >= 0) {
@@ -146,7 +146,7 @@ static hf_status dispatch(hf_sqlite *store, hf_store_request *request)
     case HF_STORE_STATS:
         return hf_sqlite_stats(store, request);
     }
-    return hf_fail(&request->op, HF_ERR_MISUSE, "there is no request %d", (int)request->verb);
+    return hf_fail(&request->op, HF_ERR_MISUSE, "unknown request %d", (int)request->verb);
 }
 
 hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request)
@@ -154,10 +154,10 @@ hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request)
     hf_sqlite *store = HF_CONTAINER(base, hf_sqlite, base);
     if (store->is_poisoned) {
         return hf_fail(&request->op, HF_ERR_STORE,
-                       "the store failed before and does not know what its file holds: close it and open it again");
+                       "the store failed before, and what its file holds is unknown: close it and open it again");
     }
     hf_status status = dispatch(store, request);
-    if (store->shim.sync_failed) { /* whatever came of the request: the disk may have dropped what it was given */
+    if (store->shim.sync_failed) { /* even if the request succeeded: the disk may have lost what was written */
         store->is_poisoned = true;
         return hf_fail(&request->op, HF_ERR_STORE,
                        "the disk could not be flushed%s: %sclose the store and open it again",

@@ -1,5 +1,5 @@
-/* Versions of the tables. The number of the version is in the header of the file (user_version) and changes in the transaction
- * of the step that brings it, so an interrupted step has not happened. */
+/* Versions of the tables. The version number is in the header of the file (user_version). The step to a version sets it in the same
+ * transaction, so an interrupted step has changed nothing. */
 #include "store/sqlite/sqlite_private.h"
 
 extern const char hf_schema_0001[]; /* schema/0001_tables.sql and so on, embedded by schema/schema.cmake */

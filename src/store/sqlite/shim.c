@@ -1,8 +1,8 @@
-/* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and writes the
- * application id of an unfinished backup as another one. Logs and journals of a store that writes are opened so that they
+/* A VFS between SQLite and the real one. It counts what is written and synced, remembers a sync that failed, and
+ * replaces the application id of an unfinished backup by another one. Logs and journals of a store that writes are opened so that they
  * survive a power cut (durable.c). A read that ends within a file is an error. Writes to the
- * write-ahead log that follow each other are gathered and go out as one, before anything else is done with the file; only
- * where the log has its room on the disk already, so that a full disk is still found by the write of the page. Everything
+ * write-ahead log that follow each other are gathered and written as one, before anything else is done with the file; only
+ * where the log already has its space on the disk, so that a full disk is still reported by the write of the page. Everything
  * else is passed through.
  *
  * An open file is ours followed by the inner one, in the memory that SQLite gives:
@@ -10,8 +10,8 @@
  *     shim_file { methods, inner ----+ , shim }  |  inner file ...
  *                                    +-----------^
  *
- * The inner file's methods may be of any version; ours promise no more than it has, so memory mapping is never offered. The
- * shared memory of a WAL is, for tools that read: the store itself locks the file for itself and needs none. */
+ * The inner file's methods may be of any version; ours offer no more than it has, and never memory mapping. The shared
+ * memory of a WAL is offered, for tools that read: the store itself locks the file exclusively and needs none. */
 #include "store/sqlite/sqlite_private.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ enum {
 typedef struct shim_file {
     sqlite3_file base;     /* what SQLite sees */
     sqlite3_file *inner;   /* the real file, behind this struct */
-    hf_shim *shim;         /* whose counters */
+    hf_shim *shim;         /* with the counters */
     bool is_main;          /* the database itself */
     bool is_log;           /* its write-ahead log */
-    const char *new_name;  /* of a log or journal whose name is not durable yet, SQLite's; NULL = it is (store-D2) */
+    const char *new_name;  /* name of a log or journal that is not durable yet, SQLite's; NULL = durable (store-D2) */
     sqlite3_int64 len;     /* of the log, as far as it was seen */
     sqlite3_int64 late_at; /* where the writes that were gathered belong ... */
     size_t late_len;       /* ... and how much they are; shim->late holds them */
@@ -59,8 +59,8 @@ int hf_shim_errno(sqlite3_file *file)
     return file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error) == SQLITE_OK ? error : 0;
 }
 
-/* For SQLite a disk is full when the device is. Who has used up a quota, or the size that a file may have, is in the same place:
- * nothing was lost, and there is room again when somebody makes it. */
+/* SQLite reports a full disk only if the device is full. A quota or the maximum size of a file that is used up is treated alike:
+ * nothing was lost, and writes succeed again when there is room. */
 static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
 {
     sqlite3_vfs *vfs = self->shim->inner;
@@ -83,7 +83,7 @@ static int write_inner(shim_file *self, const void *bytes, int len, sqlite3_int6
     return rc;
 }
 
-/* What was gathered goes out. If that fails it is forgotten: who hears of it takes the commit back, or gives up. */
+/* Writes the gathered bytes. If that fails they are dropped: the caller rolls the commit back, or poisons the store. */
 static int settle(sqlite3_file *file)
 {
     shim_file *self = (shim_file *)file;
@@ -103,8 +103,8 @@ int hf_shim_settle(hf_shim *shim)
 
 /* ---- The name of the log --------------------------------------------------------------------------------------------- */
 
-/* SQLite compares a name with its file for databases only, not for logs: so the log is opened once more, as a database that
- * nobody reads or locks. */
+/* SQLite can check whether an open file still has its name only for databases, not for logs. So the log is opened once more, as a
+ * database that is never read or locked. */
 static void open_witness(hf_shim *shim, const char *name)
 {
     sqlite3_file *witness = sqlite3_malloc(shim->inner->szOsFile);
@@ -147,7 +147,7 @@ bool hf_shim_log_is_gone(hf_shim *shim, const char *name)
     int moved = 0;
     sqlite3_file *witness = shim->witness;
     if (shim->log == NULL || shim->log->len == 0) {
-        return false; /* there is none yet */
+        return false; /* there is no log yet */
     }
     if (witness != NULL && witness->pMethods->xFileControl(witness, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved != 0) {
@@ -182,12 +182,12 @@ static int shim_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 off
     sqlite3_int64 file_len = 0;
     if (rc == SQLITE_IOERR_SHORT_READ && inner->pMethods->xFileSize(inner, &file_len) == SQLITE_OK &&
         offset + len <= file_len) {
-        return SQLITE_IOERR_READ; /* SQLite would take what is missing for zeros, as behind the end of a file */
+        return SQLITE_IOERR_READ; /* SQLite would take the missing bytes for zeros, as after the end of a file */
     }
     return rc;
 }
 
-/* The first page of an unfinished backup, around the application id. */
+/* Writes the first page of an unfinished backup, with the other application id. */
 static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
 {
     static const unsigned char ID[ID_LEN] = {HF_SQLITE_UNFINISHED_ID >> 24, HF_SQLITE_UNFINISHED_ID >> 16 & 0xff,
@@ -203,7 +203,7 @@ static int write_unfinished(sqlite3_file *inner, const char *bytes, int len)
     return rc;
 }
 
-/* The head of a page is followed by its page: they go out together in any case. */
+/* The header of a page is always followed by its page: they are written together. */
 static int write_log(shim_file *self, const void *bytes, int len, sqlite3_int64 offset)
 {
     hf_shim *shim = self->shim;
@@ -385,7 +385,7 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     int rc = shim->is_writer && is_log ? hf_shim_open_durably(shim, name, self->inner, flags, ret_flags, &is_new)
                                        : shim->inner->xOpen(shim->inner, name, self->inner, flags, ret_flags);
     self->new_name = is_new ? name : NULL;
-    if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes it */
+    if (self->inner->pMethods != NULL) { /* even after a failure: then SQLite closes the file */
         if (self->is_log) {
             close_witness(shim);
             open_witness(shim, name);
@@ -398,8 +398,8 @@ static int shim_open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *file
     return rc;
 }
 
-/* The directory is always synced. A rollback journal is there only until the log is in use, and SQLite does not insist that it
- * is gone: one that came back after the power went would be played back over all that was checkpointed since. */
+/* The directory is always synced. A rollback journal exists only until the log is in use, and SQLite does not make sure that its
+ * removal is durable: one that came back after a power cut would be rolled back over all later checkpoints. */
 static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync)
 {
     (void)sync;

@@ -1,4 +1,4 @@
-/* What the files of the SQLite store share. */
+/* Declarations that the files of the SQLite store share. */
 #ifndef HF_STORE_SQLITE_SQLITE_PRIVATE_H
 #define HF_STORE_SQLITE_SQLITE_PRIVATE_H
 
@@ -12,7 +12,7 @@
 
 /* ---- shim.c: a VFS that counts ------------------------------------------------------------------------------------- */
 
-/* What could not be made durable while a file was opened. */
+/* The part that could not be made durable while a file was opened. */
 typedef enum hf_shim_trouble {
     HF_SHIM_FINE,
     HF_SHIM_LOG,
@@ -23,36 +23,36 @@ typedef enum hf_shim_trouble {
 
 typedef struct hf_shim {
     sqlite3_vfs vfs;         /* what SQLite sees; registered under `name` while the shim lives */
-    sqlite3_vfs *inner;      /* who does the work */
+    sqlite3_vfs *inner;      /* the real VFS */
     char name[40];           /* unique in the process */
     uint64_t flushes;        /* syncs that were asked for */
     uint64_t bytes_written;  /* of writes that succeeded */
-    bool sync_failed;        /* a sync reported an error: nobody knows what is on the disk */
+    bool sync_failed;        /* a sync reported an error: what is on the disk is unknown */
     int sync_error;          /* its errno; 0 = not known */
     bool is_writer;          /* logs and journals are opened by durable.c */
     int lock;                /* SQLITE_LOCK_* that SQLite has on the database */
     hf_shim_trouble trouble; /* why an opening failed, if it is about durability ... */
     int trouble_error;       /* ... and its errno; 0 = not known */
     struct shim_file *log;   /* the write-ahead log, while it is open */
-    sqlite3_file *witness;   /* opened with it: knows whether its name means it; NULL = nobody does */
-    bool had_log;            /* the log had something in it when it was opened: its file was not closed */
+    sqlite3_file *witness;   /* the same file, to check whether it still has its name; NULL = cannot be checked */
+    bool had_log;            /* the log was not empty when it was opened: the store was not closed */
     bool unfinished;         /* the application id of the database is written as HF_SQLITE_UNFINISHED_ID */
     char late[65536];        /* writes to the log that are gathered: fifteen pages */
 } hf_shim;
 
 /* In front of the VFS `inner`, NULL = the default one. Fails: HF_ERR_NOT_FOUND (no such VFS), HF_ERR_NOMEM. */
 hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
-/* What the log was given is written, though no sync followed. An SQLite code. */
+/* Writes what was gathered for the log, if no sync has done so. Returns an SQLite code. */
 int hf_shim_settle(hf_shim *shim);
-/* Whether a log was written whose name, which is `name`, is no file's any more, or another's. */
+/* Whether the log was written, and `name` is now missing or the name of another file. */
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
-/* After the last connection; fine on one that was never opened (zeroed). */
+/* Call it after the last connection was closed; also for a shim that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
-/* xAccess of `vfs`, which takes every error for "no": here an error is one. An empty file does not exist, as SQLite has it. */
+/* xAccess of `vfs`, which takes every error for "no"; this returns errors. An empty file counts as missing, as in SQLite. */
 int hf_shim_exists(sqlite3_vfs *vfs, const char *name, int flags, int *ret_exists);
 /* errno of the last call for this file that failed; 0 = not known. */
 int hf_shim_errno(sqlite3_file *file);
-/* Whether this errno says that there is no room: on the disk, in a quota, or in the size that a file may have. */
+/* Whether this errno means that there is no room: the disk is full, or a quota or the maximum file size is reached. */
 bool hf_shim_no_room(int error);
 
 /* ---- durable.c: logs and journals that survive a power cut ------------------------------------------------------------- */
@@ -66,18 +66,18 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
                          bool *ret_is_new);
 /* Syncs the folder of a new file. An SQLite code; a failure counts as a failed sync of the store. */
 int hf_shim_name_durably(hf_shim *shim, const char *name);
-/* The sentence for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: what the opening failed with. */
+/* The message for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: what the opening failed with. */
 hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status);
 
-/* ---- probe.c: a look at a file before SQLite may touch it ------------------------------------------------------------ */
+/* ---- probe.c: checks a file before SQLite may touch it ------------------------------------------------------------ */
 
 typedef enum hf_probe {
     HF_PROBE_MISSING, /* no such file, or an empty one */
     HF_PROBE_OURS,    /* the header is that of one of our databases, of a version we know */
-    HF_PROBE_UNSURE   /* the header is none, or bare, as while a file is made: SQLite must say what it is */
+    HF_PROBE_UNSURE   /* no valid header, or a bare one, as during creation: SQLite must tell what it is */
 } hf_probe;
 
-/* Reads the first bytes of `path` and judges them. Fails as hf_sqlite_open does. */
+/* Reads the first bytes of `path` and checks them. Fails as hf_sqlite_open does. */
 hf_status hf_probe_file(hf_op *op, sqlite3_vfs *vfs, const char *path, const hf_sqlite_options *options,
                         hf_probe *ret_probe);
 
@@ -93,7 +93,7 @@ typedef struct hf_schema_step {
 /* All steps of this program, and their number. */
 const hf_schema_step *hf_schema_steps(size_t *ret_count);
 /* Runs those that are newer than the database, each in a transaction of its own; refuses a database that is newer than the
- * last, HF_ERR_UNSUPPORTED. Interrupted between or within steps it goes on where it was. */
+ * last, HF_ERR_UNSUPPORTED. After an interruption the next call continues with the first step that was not finished. */
 hf_status hf_schema_migrate(hf_op *op, sqlite3 *db, const hf_schema_step *steps, size_t count);
 
 /* ---- The store ------------------------------------------------------------------------------------------------------ */
@@ -135,10 +135,10 @@ typedef struct hf_sqlite {
     sqlite3 *db;             /* the connection */
     hf_shim shim;            /* what it reads and writes through */
     uint64_t last_commit;    /* number of the last commit that is there */
-    bool is_poisoned;        /* store-S5: nobody knows what the file holds */
+    bool is_poisoned;        /* store-S5: what the file holds is unknown */
     int page_size;           /* bytes */
     uint64_t log_frames;     /* pages in the write-ahead log that are not yet in the file, once known */
-    sqlite3_int64 looked_ms; /* when a commit last looked whether file and log have their names, by SQLite's clock */
+    sqlite3_int64 looked_ms; /* when a commit last checked that file and log have their names, by SQLite's clock */
     bool log_is_known;       /* false until the first commit where an earlier process left a log */
     size_t log_len_max;      /* bytes of log from which a checkpoint is due */
     uint64_t commits;        /* since open */
@@ -153,10 +153,10 @@ typedef struct hf_sqlite {
 typedef enum hf_sqlite_way {
     HF_SQLITE_OLD,    /* a file that is there */
     HF_SQLITE_NEW,    /* one that is created; it gets the mode 0600 */
-    HF_SQLITE_AT_REST /* one that nobody changes meanwhile: no lock is taken, no file made beside it */
+    HF_SQLITE_AT_REST /* one that no one changes meanwhile: no lock is taken, no file created beside it */
 } hf_sqlite_way;
 
-/* sqlite3_open_v2 for any path. `*ret_db` is to be closed also on failure. */
+/* sqlite3_open_v2 for any path. The caller closes `*ret_db`, also on failure. */
 int hf_sqlite_connect(const char *path, int flags, hf_sqlite_way way, const char *vfs, sqlite3 **ret_db);
 
 /* ---- statement.c: SQL, and keys in it -------------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ void hf_sqlite_finalize_all(hf_sqlite *store);
 int hf_sqlite_step_plain(hf_sqlite *store, hf_plain_statement which, int64_t argument, int64_t *ret_number);
 /* Whether the backend can hold the key: run and first event of history share 63 bits. */
 bool hf_sqlite_fits(hf_table table, const hf_key *key);
-/* Binds a key from parameter `at` on; returns the next. `bound`: it is the end of a range and need not fit. */
+/* Binds a key to the parameters from `at` on; returns the next parameter. `bound`: the key is an end of a range and need not fit. */
 int hf_sqlite_bind_key(sqlite3_stmt *statement, int at, hf_table table, const hf_key *key, bool bound, int *rc);
 void hf_sqlite_bind_bytes(sqlite3_stmt *statement, int at, hf_str bytes, int *rc);
 /* The key and value of the row that a scan stands on; valid until the next step. */
@@ -177,7 +177,7 @@ void hf_sqlite_read_row(sqlite3_stmt *statement, hf_table table, hf_key *ret_key
 
 /* ---- request.c, commit.c, upkeep.c ------------------------------------------------------------------------------------ */
 
-/* The status that stands for a result code, and the sentence: what was tried, and what SQLite says. */
+/* The status for a result code. The message is `what`, which was tried, and SQLite's own message. */
 hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what);
 /* The number of the last commit, from the file. */
 int hf_sqlite_read_last_commit(hf_sqlite *store);

@@ -1,5 +1,5 @@
-/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same six statements: they are put
- * together from literals here, prepared when first used and kept.
+/* SQL, and keys in it. Each table has one of five shapes of key, and each shape the same six statements: they are built
+ * from literals here, prepared when first used and kept.
  *
  *     number        id = a                       journal, run, name_log
  *     packed        id = a * 2^20 + b            history: 0 <= a < 2^42, 0 <= b < 2^20
@@ -116,7 +116,7 @@ int hf_sqlite_step_plain(hf_sqlite *store, hf_plain_statement which, int64_t arg
         rc = sqlite3_step(statement);
         number = rc == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     }
-    (void)sqlite3_reset(statement); /* repeats what step said */
+    (void)sqlite3_reset(statement); /* returns the error of step again */
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }

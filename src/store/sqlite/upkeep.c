@@ -1,7 +1,7 @@
 /* Checkpoints and figures. */
 #include "store/sqlite/sqlite_private.h"
 
-enum { ROWS_PER_STEP = 512 }; /* one or two megabytes of pages for a commit to wait for, as in a backup */
+enum { ROWS_PER_STEP = 512 }; /* a commit waits for one or two megabytes of pages, as in a backup */
 
 static uint64_t log_len(const hf_sqlite *store)
 {
@@ -11,8 +11,8 @@ static uint64_t log_len(const hf_sqlite *store)
                : LOG_HEADER_LEN + store->log_frames * ((uint64_t)store->page_size + FRAME_HEADER_LEN);
 }
 
-/* The log is not cut afterwards but written from its beginning again: a file that keeps its length is synced without a
- * change to the file system's own tables. */
+/* The log is not truncated afterwards but written again from its beginning: syncing a file that keeps its length needs no change of
+ * the file system's metadata. */
 hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request)
 {
     if (store->log_frames == 0 || (!request->force && log_len(store) <= store->log_len_max)) {
@@ -33,7 +33,7 @@ hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request)
     return HF_OK;
 }
 
-/* The row that counting goes on with; it is behind the one that it went on with before, unless pages are mixed up. */
+/* Remembers the row from which counting goes on. It is after the last such row, unless pages are damaged. */
 static int stop_before(hf_store_count *count, sqlite3_stmt *statement)
 {
     hf_key next;
@@ -93,7 +93,7 @@ hf_status hf_sqlite_stats(hf_sqlite *store, hf_store_request *request)
         rc = count_table(store, count, &left);
     }
     if (rc != SQLITE_OK) {
-        return hf_sqlite_fail(&request->op, store->db, rc, "cannot count");
+        return hf_sqlite_fail(&request->op, store->db, rc, "cannot count the rows");
     }
     request->stats = (hf_store_stats){
         .commits = store->commits,

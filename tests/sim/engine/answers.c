@@ -1,6 +1,8 @@
-/* What workers answer: as the program says, or wrong, too much, twice, with a forged token, or the same again because nobody
- * knows whether it arrived. */
+/* The answers of workers: as the program says, or wrong, too much, twice, with a forged token, or repeated because the
+ * worker does not know whether the answer arrived. */
 #include "sim/engine/workers.h"
+
+#include "sim/engine/asks.h"
 
 #include "history/payload.h"
 
@@ -19,7 +21,14 @@ static void on_answered(sim_world *world, sim_call *call)
         sim_wake_in(world, &slot->actor, 20 * SIM_MS + sim_upto(world, 500 * SIM_MS));
         return;
     }
-    if (slot->kind != SIM_ACTIVITY) {
+    bool is_dropped = world->answers.items[call->log].is_dropped; /* what it knew before still holds */
+    if (is_dropped && sim_evil(world, world->knobs.twice)) {      /* once more, when another task may have its ids */
+        sim_fault(world, HF_SIM_ANSWER_TWICE);
+        slot->state = SIM_WORKING;
+        sim_wake_in(world, &slot->actor, sim_upto(world, SIM_SECOND));
+        return;
+    }
+    if (slot->kind != SIM_ACTIVITY && !is_dropped) {
         if (call->call.status == HF_OK && slot->worker->sticky &&
             call->call.method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
             sim_remember(slot->worker, slot);
@@ -79,11 +88,11 @@ static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *co
     commands->count++;
 }
 
-/* More timers, activities or messages at once than a run may have. */
+/* More activities or messages at once than a run may have. */
 static void too_many_commands(sim_world *world, sim_call *call, hf_pb_command_list *commands)
 {
     hf_arena *arena = &call->arena;
-    int kind = (int)sim_upto(world, 2);
+    int kind = (int)sim_upto(world, 1);
     commands->count = world->knobs.core.limits.pending + 1;
     commands->items = HF_ARENA_ARRAY(arena, hf_pb_command, commands->count);
     for (size_t i = 0; i < commands->count; i++) {
@@ -91,12 +100,6 @@ static void too_many_commands(sim_world *world, sim_call *call, hf_pb_command_li
         char text[SIM_NAME_LEN];
         (void)snprintf(text, sizeof text, "many-%d", (int)i);
         if (kind == 0) {
-            command->command_type = HF_COMMAND_TYPE_START_TIMER;
-            command->attributes_case = HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES;
-            command->start_timer_command_attributes = HF_ARENA_NEW(arena, hf_pb_start_timer_command_attributes);
-            command->start_timer_command_attributes->timer_id = sim_copy(call, text);
-            command->start_timer_command_attributes->start_to_fire_timeout = hf_pb_duration_of(hf_seconds(1));
-        } else if (kind == 1) {
             hf_pb_schedule_activity_task_command_attributes *attrs =
                 HF_ARENA_NEW(arena, hf_pb_schedule_activity_task_command_attributes);
             attrs->activity_id = sim_copy(call, text);
@@ -137,6 +140,10 @@ static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
             sim_fault(world, HF_SIM_COMMAND_BAD);
             bad_command(world, call, &request->commands);
         }
+    }
+    sim_answer_queries(world, slot, call, request);
+    if (!request->force_create_new_workflow_task) {
+        sim_answer_updates(world, slot, call, request);
     }
     if (slot->worker->sticky) {
         request->sticky_attributes = HF_ARENA_NEW(&call->arena, hf_pb_sticky_execution_attributes);

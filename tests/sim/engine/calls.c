@@ -31,10 +31,11 @@ static void keep_answered(sim_world *world, sim_call *call)
     world->answered_last = call;
 }
 
-/* Answers that tell nothing that could be taken back. */
+/* Answers that contain no fact that a crash could undo. */
 static bool says_nothing(const sim_call *call)
 {
-    if (sim_is_lost(call) || call->call.status == HF_ERR_CANCELED || call->call.status == HF_ERR_STORE) {
+    if (sim_is_lost(call) || call->call.status == HF_ERR_CANCELED || call->call.status == HF_ERR_TIMEOUT ||
+        call->call.status == HF_ERR_STORE) {
         return true;
     }
     if (call->call.status != HF_OK) {
@@ -59,7 +60,7 @@ static bool says_nothing(const sim_call *call)
     }
 }
 
-/* D3: its commit was executed, or all that was ever decided is durable. */
+/* D3: the call's commit was executed, or everything that was decided is durable. */
 static void check_order(sim_world *world, const sim_call *call)
 {
     if (world->core == NULL || says_nothing(call)) {
@@ -95,6 +96,10 @@ void sim_call_submit(sim_world *world, sim_call *call)
         return;
     }
     world->totals.inputs++;
+    world->asked_inputs += call->call.method == HF_METHOD_QUERY_WORKFLOW ||
+                           call->call.method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION ||
+                           call->call.method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE ||
+                           call->call.method == HF_METHOD_RESPOND_QUERY_TASK_COMPLETED;
     hf_core_call(world->core, &call->call, sim_now(world));
 }
 
@@ -104,22 +109,30 @@ void sim_call_free(sim_world *world, sim_call *call)
     world->memory.release(world->memory.state, call, sizeof *call);
 }
 
-/* Calls that were decided just now learn which commit they wait for: the open one, or, when it has no changes yet, the
- * one before. */
-void sim_note_commits(sim_world *world)
+static void note_commit(hf_list *replies, uint64_t commit)
 {
-    hf_core *core = world->core;
-    uint64_t commit = hf_list_is_empty(&core->touched) ? core->commit_next - 1 : core->commit_next;
-    HF_LIST_EACH(node, &core->batches[core->open_idx].replies)
+    HF_LIST_EACH(node, replies)
     {
         hf_call *any = HF_CONTAINER(node, hf_call, link);
-        if (any->internal) {
-            continue; /* a message between runs, not ours */
+        if (any->maker != HF_CALL_OF_CLIENT) {
+            continue; /* a message between runs, not a call of the simulator */
         }
         sim_call *call = HF_CONTAINER(any, sim_call, call);
         if (!call->is_decided) {
             call->is_decided = true;
             call->commit = commit;
         }
+    }
+}
+
+/* Calls that were decided just now learn which commit they wait for: the open one, or, when it has no changes yet, the
+ * one before. Some are decided while their batch is sealed. */
+void sim_note_commits(sim_world *world)
+{
+    hf_core *core = world->core;
+    uint64_t commit = hf_list_is_empty(&core->touched) ? core->commit_next - 1 : core->commit_next;
+    note_commit(&core->batches[core->open_idx].replies, commit);
+    if (core->committing) {
+        note_commit(&core->batches[1 - core->open_idx].replies, core->commit_next - 1);
     }
 }

@@ -1,11 +1,11 @@
-/* hf_campaign: what goes wrong with the disk and with memory, many times over. See ./dev campaign.
+/* hf_campaign: long campaigns of failures of the disk and of memory. See ./dev campaign.
  *
  *     hf_campaign images|io|memory [--count N] [--from S] [--jobs N]
  *
- * Child processes take one item after the other: a seed, whose world is played on a disk without power (images) or on one that
- * fails (io), or a scene without memory. What they find is counted on a board that all of them see. An item with a
- * violation is printed as the command that repeats it, and so is one whose process dies; the campaign goes on until there
- * are many. Ctrl-C ends it after the items at hand. */
+ * Child processes take one item after the other: a seed, whose world is played on a disk that loses power (images) or
+ * on one that fails (io), or a scene without memory. Results are counted in memory that all of them share. An item with
+ * a violation is printed as the command that repeats it, and so is one whose process dies; the campaign goes on until
+ * there are many. Ctrl-C ends it after the current items. */
 #include "sim/engine/disk.h"
 #include "support/nomem.h"
 
@@ -21,7 +21,7 @@
 enum { JOBS_MAX = 64, VIOLATIONS_MAX = 10, COUNTS_MAX = 5, PROGRESS_S = 5, LOOK_MS = 50 };
 
 typedef struct board {
-    _Atomic uint64_t next; /* item that nobody has */
+    _Atomic uint64_t next; /* next item to take */
     _Atomic uint64_t items;
     _Atomic uint64_t counts[COUNTS_MAX]; /* as `labels` of the kind says */
     _Atomic uint64_t violations;
@@ -31,11 +31,11 @@ typedef struct board {
 
 typedef struct kind {
     const char *name;
-    const char *item;               /* what --from counts */
+    const char *item;               /* word for an item, which --from counts */
     const char *labels[COUNTS_MAX]; /* of the counts; --count is about the first */
-    uint64_t count;                 /* unless asked for */
-    uint64_t first;                 /* the same */
-    uint64_t items_max;             /* there are no more; 0 = as many as one likes */
+    uint64_t count;                 /* default of --count */
+    uint64_t first;                 /* default of --from */
+    uint64_t items_max;             /* number of items; 0 = unlimited */
     void (*one)(uint64_t item, uint64_t counts[COUNTS_MAX]);
 } kind;
 
@@ -108,10 +108,10 @@ static void tell(const kind *what, uint64_t item, const char *how)
     (void)fflush(stdout);
 }
 
-/* A child: takes items until there is enough. */
+/* A child process: takes items until the count is reached. */
 static void work(const kind *what, int job, uint64_t count)
 {
-    (void)signal(SIGINT, SIG_IGN); /* the parent says when */
+    (void)signal(SIGINT, SIG_IGN); /* the parent tells the children to stop */
     while (!all->stop && all->counts[0] < count) {
         uint64_t item = all->next++;
         if (what->items_max != 0 && item >= what->items_max) {

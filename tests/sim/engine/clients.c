@@ -1,10 +1,14 @@
 /* Clients: one operation after the other, each repeated with the same request id until somebody answers. At the end a
  * janitor signals every workflow until all of them are over. */
+#include "sim/engine/asks.h"
+#include "sim/engine/children.h"
 #include "sim/engine/sim.h"
 
 #include "history/payload.h"
 
 #include <string.h>
+
+#define SWEEP_MAX (30 * SIM_SECOND) /* between two rounds of the janitor */
 
 static void next_operation(sim_world *world, sim_client *client);
 
@@ -32,7 +36,7 @@ static sim_client *client_of(sim_actor *actor)
 static hf_str workflow_name(sim_call *call, int workflow)
 {
     char text[SIM_NAME_LEN];
-    (void)snprintf(text, sizeof text, "wf-%d", workflow);
+    sim_name_of(call->world, workflow, text);
     return sim_copy(call, text);
 }
 
@@ -80,7 +84,20 @@ static void fill_start(sim_world *world, sim_call *call, const sim_op *op)
         request->workflow_task_timeout = hf_pb_duration_of(hf_seconds(1 + (int64_t)(chance / 4 % 5)));
     }
     request->input = sim_payload(call, "input", op->is_large ? 60000 : 0);
+    if (op->is_chain) {
+        sim_chain_fill(world, op, &call->arena, request);
+    }
     call->call.request = request;
+}
+
+void sim_fill_update_start(sim_world *world, sim_call *call, int workflow, const char *request_id,
+                           hf_pb_start_workflow_execution_request *request)
+{
+    sim_op op = {.kind = SIM_OP_START, .client = SIM_CLIENTS_MAX + 1, .workflow = workflow};
+    (void)snprintf(op.request_id, sizeof op.request_id, "%s", request_id);
+    op.conflict = HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING;
+    fill_start(world, call, &op);
+    *request = *(const hf_pb_start_workflow_execution_request *)call->call.request;
 }
 
 static void fill_signal(sim_call *call, const sim_op *op)
@@ -104,6 +121,7 @@ static void fill_cancel(sim_call *call, const sim_op *op)
     request->workflow_execution = execution_of(call, op->workflow, op->run_id);
     request->identity = identity_of(call, op->client);
     request->request_id = sim_copy(call, op->request_id);
+    request->first_execution_run_id = sim_copy(call, op->first_run_id);
     call->call.request = request;
 }
 
@@ -115,6 +133,7 @@ static void fill_terminate(sim_call *call, const sim_op *op)
     request->workflow_execution = execution_of(call, op->workflow, op->run_id);
     request->identity = identity_of(call, op->client);
     request->reason = sim_copy(call, op->request_id);
+    request->first_execution_run_id = sim_copy(call, op->first_run_id);
     call->call.request = request;
 }
 
@@ -125,10 +144,12 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
         [SIM_OP_SIGNAL] = HF_METHOD_SIGNAL_WORKFLOW_EXECUTION,
         [SIM_OP_CANCEL] = HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION,
         [SIM_OP_TERMINATE] = HF_METHOD_TERMINATE_WORKFLOW_EXECUTION,
+        [SIM_OP_DELETE] = HF_METHOD_DELETE_WORKFLOW_EXECUTION,
     };
-    const sim_op *op = &world->ops.items[log];
+    sim_op *op = &world->ops.items[log];
     sim_call *call = sim_call_new(world, METHODS[op->kind], actor, then);
     call->log = log;
+    call->newest = sim_newest(world, op->workflow);
     switch (op->kind) {
     case SIM_OP_START:
         fill_start(world, call, op);
@@ -142,23 +163,26 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
     case SIM_OP_TERMINATE:
         fill_terminate(call, op);
         break;
+    case SIM_OP_DELETE:
+        sim_delete_fill(world, call, op);
+        break;
     }
     return call;
 }
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------------- */
 
-/* A payload that is longer than may be. */
+/* Whether the payload is longer than the limit. */
 static bool is_too_big(const sim_world *world, const sim_op *op)
 {
     return op->is_large && op->kind <= SIM_OP_SIGNAL && world->knobs.core.limits.payload_len > 0;
 }
 
-/* Whether this is one of the ways to say no to such an operation. */
+/* Whether such an operation may be refused with this status. */
 static bool is_refusal(sim_world *world, const sim_op *op, const sim_call *call)
 {
     char name[SIM_NAME_LEN];
-    (void)snprintf(name, sizeof name, "wf-%d", op->workflow);
+    sim_name_of(world, op->workflow, name);
     switch ((int)call->call.status) {
     case HF_ERR_NOT_FOUND:
         return op->kind != SIM_OP_START;
@@ -166,17 +190,21 @@ static bool is_refusal(sim_world *world, const sim_op *op, const sim_call *call)
         return op->kind == SIM_OP_SIGNAL || op->kind == SIM_OP_CANCEL;
     case HF_ERR_TOO_BIG:
         return is_too_big(world, op);
+    case HF_ERR_INVALID:
+        return op->may_be_bad;
     default:
         return sim_is_stopped(world, call, hf_str_of(name));
     }
 }
 
-/* True: it was an answer. */
+/* True: the call was answered. */
 static bool note_answer(sim_world *world, sim_call *call)
 {
     sim_op *op = &world->ops.items[call->log];
-    sim_trace(world, "client %d: %s of wf-%d %.8s (%s): %s %s", op->client, hf_method_info_of(call->call.method)->name,
-              op->workflow, op->run_id, op->request_id, hf_status_name(call->call.status), call->call.message);
+    char name[SIM_NAME_LEN];
+    sim_name_of(world, op->workflow, name);
+    sim_trace(world, "client %d: %s of %s %.8s (%s): %s %s", op->client, hf_method_info_of(call->call.method)->name,
+              name, op->run_id, op->request_id, hf_status_name(call->call.status), call->call.message);
     if (sim_is_lost(call)) {
         op->maybe = true;
         return false;
@@ -184,6 +212,9 @@ static bool note_answer(sim_world *world, sim_call *call)
     op->status = call->call.status;
     op->time = sim_now(world).wall;
     op->outcome = call->call.status == HF_OK ? SIM_ACKED : SIM_REFUSED;
+    if (op->kind == SIM_OP_DELETE) {
+        sim_delete_answered(world, op);
+    }
     hf_str run_id = {0};
     if (op->kind == SIM_OP_START && call->call.status == HF_OK) {
         const hf_pb_start_workflow_execution_response *response = call->call.response;
@@ -200,12 +231,14 @@ static bool note_answer(sim_world *world, sim_call *call)
     if (is_too_big(world, op)) {
         sim_fail(world, "a payload was taken that is longer than may be");
     }
+    if (op->is_bad) {
+        sim_fail(world, "start %s was taken, with a schedule that is none", op->request_id);
+    }
     if (op->kind == SIM_OP_START && run_id.len != 36) {
         sim_fail(world, "a start was answered without a run id");
     } else if (op->kind == SIM_OP_START) {
         memcpy(op->run_id, run_id.data, run_id.len);
-        char name[SIM_NAME_LEN];
-        (void)snprintf(name, sizeof name, "wf-%d", op->workflow);
+        sim_check_current(world, op->workflow, run_id, call->newest);
         (void)sim_log_run(world, run_id, hf_str_of(name));
     }
     return true;
@@ -247,7 +280,7 @@ static void on_read(sim_world *world, sim_call *call)
         const hf_pb_get_workflow_execution_history_response *response = call->call.response;
         size_t run = call->log;
         sim_saw_history(world, run, response->history, true, 0);
-        /* Of a run that is open there is no end to see. */
+        /* An open run has no closing event. */
         bool may_be_empty =
             !request->wait_new_event && request->history_event_filter_type == HF_HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT;
         bool more = response->next_page_token.len > 0 && response->next_page_token.len <= sizeof client->page;
@@ -261,7 +294,9 @@ static void on_read(sim_world *world, sim_call *call)
         }
     } else if (!sim_is_lost(call) &&
                !sim_is_stopped(world, call, hf_str_of(world->runs.items[call->log].workflow_id)) &&
-               world->runs.items[call->log].count > 0) { /* else it was taken back by a crash */
+               !world->runs.items[call->log].may_be_gone &&
+               (world->runs.items[call->log].count > 0 ||
+                world->runs.items[call->log].is_named)) { /* else it was taken back by a crash */
         sim_fail(world, "the history of run %s cannot be read: %s", world->runs.items[call->log].run_id,
                  call->call.message);
     }
@@ -298,6 +333,10 @@ static void on_described(sim_world *world, sim_call *call)
         const hf_pb_describe_workflow_execution_response *response = call->call.response;
         if (response->workflow_execution_info == NULL || response->workflow_execution_info->history_length <= 0) {
             sim_fail(world, "a description is empty");
+        } else {
+            sim_chain_described(world, response->workflow_execution_info);
+            sim_check_current(world, (int)call->log, response->workflow_execution_info->execution->run_id,
+                              call->newest);
         }
     } else if (!sim_is_lost(call) && call->call.status != HF_ERR_NOT_FOUND) {
         const hf_pb_describe_workflow_execution_request *request = call->call.request;
@@ -314,6 +353,8 @@ static void describe(sim_world *world, int workflow)
         HF_ARENA_NEW(&call->arena, hf_pb_describe_workflow_execution_request);
     request->namespace = HF_STR(SIM_NAMESPACE);
     request->execution = execution_of(call, workflow, "");
+    call->log = (uint64_t)workflow;
+    call->newest = sim_newest(world, workflow);
     call->call.request = request;
     sim_call_submit(world, call);
 }
@@ -353,15 +394,18 @@ static sim_op *new_op(sim_world *world, sim_op_kind kind, int client, uint64_t n
     op->workflow = workflow;
     (void)snprintf(op->request_id, sizeof op->request_id, "c%d-%llu", client, (unsigned long long)number);
     (void)snprintf(op->run_id, sizeof op->run_id, "%s", run_id);
+    op->asked = sim_now(world).wall;
     return op;
 }
 
 static void next_operation(sim_world *world, sim_client *client)
 {
-    int workflow = (int)hf_rng_below(&world->rng, (uint64_t)world->knobs.workflows);
+    int workflow = sim_child_choose(world);
     uint64_t chance = world->ops.count < 8 ? 0 : hf_rng_below(&world->rng, 100);
     if (chance >= 75) {
-        if (chance >= 85) {
+        if (chance >= 97) {
+            sim_read_deleted(world);
+        } else if (chance >= 85) {
             read_history(world, client);
         } else {
             describe(world, workflow);
@@ -373,19 +417,25 @@ static void next_operation(sim_world *world, sim_client *client)
                        : chance < 62 ? SIM_OP_SIGNAL
                        : chance < 71 ? SIM_OP_CANCEL
                                      : SIM_OP_TERMINATE;
+    kind = sim_delete_tempts(world) ? SIM_OP_DELETE : kind;
+    workflow = kind == SIM_OP_DELETE ? workflow % world->knobs.workflows : workflow; /* children go with nobody */
     sim_op *op = new_op(world, kind, client->index, client->number++, workflow);
+    if (kind == SIM_OP_DELETE) {
+        sim_delete_choose(world, op);
+    }
     if (kind == SIM_OP_START) {
         op->reuse = (int)hf_rng_below(&world->rng, 8);
         op->reuse = op->reuse > 4 ? 0 : op->reuse; /* most starts may use an id again */
         op->conflict = (int)hf_rng_below(&world->rng, 4);
         if (op->reuse == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
-            op->conflict = 0; /* it says that itself */
+            op->conflict = 0; /* this reuse policy includes a conflict policy */
         } else if (op->reuse == HF_WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE &&
                    op->conflict == HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
-            op->reuse = 0; /* both are not to be had */
+            op->reuse = 0; /* the two policies cannot be combined */
         }
     }
-    op->is_large = kind != SIM_OP_CANCEL && sim_evil(world, world->knobs.large);
+    sim_chain_choose(world, op);
+    op->is_large = kind != SIM_OP_CANCEL && kind != SIM_OP_DELETE && sim_evil(world, world->knobs.large);
     if (op->is_large) {
         sim_fault(world, HF_SIM_PAYLOAD_LARGE);
     }
@@ -409,10 +459,11 @@ static void wake(sim_world *world, sim_actor *actor)
 static void on_swept(sim_world *world, sim_call *call)
 {
     char name[SIM_NAME_LEN];
-    (void)snprintf(name, sizeof name, "wf-%d", world->janitor_at);
+    sim_name_of(world, world->janitor_at, name);
     bool answered = note_answer(world, call);
     world->janitor_waits = false;
-    world->janitor_ends = answered && call->call.status == HF_ERR_LIMIT && world->knobs.core.limits.signals > 0;
+    world->janitor_ends = answered && call->call.status == HF_ERR_LIMIT && world->knobs.core.limits.signals > 0 &&
+                          call->call.method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION;
     if ((!answered || call->call.status != HF_ERR_NOT_FOUND) && !sim_is_still_damaged(world, hf_str_of(name))) {
         world->janitor_open++;
     }
@@ -420,30 +471,55 @@ static void on_swept(sim_world *world, sim_call *call)
     sim_wake_in(world, &world->janitor, 10 * SIM_MS);
 }
 
+/* Whether a run may be open still because it waits for one that is damaged: for its end, as its parent, or for the answer to a
+ * message, which stays on its way. */
+static bool waits_for_damaged(const sim_world *world)
+{
+    enum { ROUNDS = 8 }; /* by now every other message has arrived */
+    if (world->janitor_round < ROUNDS || world->core == NULL) {
+        return false;
+    }
+    if (world->knobs.has_children) {
+        return true;
+    }
+    HF_LIST_EACH(node, &world->core->runs_all)
+    {
+        if (hf_run_has_messages(&HF_CONTAINER(node, hf_slot, all_link)->run)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void sweep(sim_world *world, sim_actor *actor)
 {
     if (!world->is_healed || world->janitor_waits) {
         return;
     }
-    if (world->janitor_at == world->knobs.workflows) {
-        bool busy = world->janitor_open > 0;
+    if (world->janitor_at == sim_name_count(world)) {
+        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world);
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
-        if (!busy && !sim_restore(world)) {
+        bool are_restored = (!busy || waits_for_damaged(world)) && sim_restore(world);
+        if (!busy && !are_restored) {
             world->is_over = true;
             return;
         }
-        if (!busy) { /* all but the damaged ones: now these */
+        if (are_restored) { /* all but the damaged ones: now these */
             sim_world_restart(world);
         }
         world->janitor_at = world->janitor_open = 0;
+        world->janitor_round++;
         world->janitor_pause = world->janitor_pause * 3 / 2 + SIM_SECOND / 2;
+        if (world->child_names.count > 0 && world->janitor_pause > SWEEP_MAX) {
+            world->janitor_pause = SWEEP_MAX; /* families need many rounds */
+        }
         sim_wake_in(world, actor, world->janitor_pause);
         return;
     }
-    sim_op *op = new_op(world, world->janitor_ends ? SIM_OP_TERMINATE : SIM_OP_SIGNAL, SIM_CLIENTS_MAX,
-                        world->janitor_number++, world->janitor_at);
+    sim_op *op = new_op(world, world->janitor_ends ? SIM_OP_TERMINATE : sim_chain_sweep(world, world->janitor_at),
+                        SIM_CLIENTS_MAX, world->janitor_number++, world->janitor_at);
     op->run_id[0] = '\0';
     world->janitor_waits = true;
     sim_call_submit(world, make_call(world, actor, world->ops.count - 1, on_swept));
@@ -458,4 +534,5 @@ void sim_clients_init(sim_world *world)
         sim_wake_in(world, &client->actor, sim_upto(world, 100 * SIM_MS));
     }
     world->janitor.wake = sweep;
+    sim_askers_init(world);
 }

@@ -1,11 +1,12 @@
-/* Records that go bad: a store in front of the real one that gives some rows back with a wrong bit, or cut short.
+/* Damaged records: a store in front of the real one that returns some rows with a wrong bit, or cut short.
  *
  *     engine --> damaged view --> store        oracle and judge look at the store itself
  *
- * The bytes in the store stay as they are, so putting them back is forgetting the damage, and every store tells the same
- * story. A write to a damaged row ends its damage. What must hold meanwhile (D4): nothing breaks, calls for the run answer
- * with a sentence, all others go on and come to their ends. An opening that needs a damaged record goes on without it. When
- * the records are back and the engine was opened again the run goes on too, with all that was ever answered for. */
+ * The bytes in the store do not change, so records are restored by forgetting the damage, and every store behaves the
+ * same. A write to a damaged row ends its damage. D4 must hold meanwhile: nothing breaks, calls for the damaged run
+ * fail with a message, and all other runs go on to their ends. An opening that needs a damaged record goes on without
+ * it. When the records are restored and the engine was opened again, the run goes on too, with everything that was ever
+ * acknowledged. */
 #include "sim/engine/sim.h"
 
 #include <string.h>
@@ -96,7 +97,7 @@ static void view_close(hf_store *store)
 
 /* ---- Damage ---------------------------------------------------------------------------------------------------------- */
 
-/* Whose the row is; false: nobody's. */
+/* Finds the run that the row belongs to; false: it belongs to none. */
 static bool find_run(sim_world *world, hf_arena *arena, sim_damage *damage, const hf_row *row)
 {
     hf_op op;
@@ -121,6 +122,7 @@ static bool find_run(sim_world *world, hf_arena *arena, sim_damage *damage, cons
     (void)snprintf(damage->workflow_id, sizeof damage->workflow_id, "%.*s", HF_STR_ARGS(state.workflow_id));
     size_t log = sim_log_run(world, state.run_id, state.workflow_id);
     world->runs.items[log].was_damaged = true;
+    damage->log = log;
     return true;
 }
 
@@ -201,8 +203,8 @@ bool sim_is_stopped(sim_world *world, const sim_call *call, hf_str workflow_id)
         return false;
     }
     sim_fault(world, HF_SIM_RUN_STOPPED);
-    /* A worker may ask for more history of a run that a crash took back: its number is another's by then, perhaps a damaged
-     * one's. */
+    /* A worker may ask for more history of a run that a crash undid: another run, perhaps a damaged one, has its number
+     * by then. */
     bool by_number = call->call.method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && world->damages.count > 0;
     if (!sim_is_damaged(world, workflow_id) && !by_number) {
         sim_fail(world, "D4: %s of %.*s, whose records are sound, was refused: %s",

@@ -1,4 +1,4 @@
-/* An engine on a disk that is not the world's: opened, looked at, closed. */
+/* An engine on a disk that is not the world's: opened, checked, closed. */
 #include "sim/engine/disk.h"
 
 #include "store/sqlite/sqlite.h"
@@ -32,7 +32,7 @@ hf_status sim_open_store(hf_vfs *disk, hf_op *op, hf_store **ret_store)
 
 static const hf_clock NOW = {.wall = INT64_C(1700000000) * SIM_SECOND, .mono = SIM_SECOND};
 
-/* Reads that the engine asks for are never answered: nobody waits for them here. */
+/* The engine's reads are never answered: nothing here needs them. */
 static void ignore(void *state, hf_store_request *request)
 {
     (void)state;
@@ -55,7 +55,7 @@ void sim_close_engine(hf_core *core)
     hf_core_free(core);
 }
 
-/* The first commit of an engine, which says that it was there. */
+/* The first commit of an engine, which records the opening. */
 hf_status sim_make_commit(hf_core *core, hf_store *store)
 {
     hf_store_request *request = hf_core_seal(core, NOW);
@@ -66,7 +66,7 @@ hf_status sim_make_commit(hf_core *core, hf_store *store)
     return status;
 }
 
-/* An engine opens on the store, and its runs are what their histories say; gives the hash of its state. */
+/* Opens an engine on the store and checks its runs against their histories; returns the hash of its state. */
 hf_status sim_try_engine(hf_op *op, hf_store *store, uint64_t *ret_hash)
 {
     hf_core *core = NULL;

@@ -1,7 +1,7 @@
-/* Calls of the disk that fail: an engine opens on what a world has left and makes its first commit, with the first call failing,
- * then the second, and so on, in each of several ways. It opens and is what it should be, or says that it cannot; and when
- * the disk works again nothing acknowledged is missing. Nor is it when the power goes after that: a failed sync leaves the cache
- * right and the disk without what was to be written, and the next engine has to know. */
+/* Calls of the disk that fail: an engine opens on the disk of a world and makes its first commit, with the first call
+ * failing, then the second, and so on, in each of several ways. Either it opens with the right state, or it reports a
+ * failure; and when the disk works again, nothing acknowledged is missing. The same holds if the power goes after that:
+ * a failed sync leaves the cache right but the disk incomplete, and the next engine must notice. */
 #include "sim/engine/disk.h"
 
 #include "support/support.h"
@@ -13,7 +13,7 @@ enum {
     RUNS_MAX = 1000       /* of an engine that has just opened */
 };
 
-/* What does not depend on which other runs an engine has. */
+/* The part of a run's state that does not depend on the engine's other runs. */
 typedef struct seen_run {
     int64_t number;
     int64_t event_count;
@@ -26,7 +26,7 @@ typedef struct fault_plan {
     unsigned kinds;
     bool forever;
     bool writes; /* the engine also makes a commit; not after a wrong bit, which it would write back */
-    bool kills;  /* it is killed instead of closed, and what it left unsynced is lost to the disk: others are told */
+    bool kills;  /* it is killed, not closed; the writeback of its unsynced changes fails, and only others are told */
 } fault_plan;
 
 static const fault_plan PLANS[] = {
@@ -44,7 +44,7 @@ typedef struct scenario {
     hf_vfs *rested;      /* the disk after a proper close: without a log */
     hf_vfs *cut;         /* what a power cut leaves of the one that failed */
     uint64_t commit;     /* last one on it */
-    uint64_t hash;       /* its contents */
+    uint64_t hash;       /* of the contents */
     uint64_t core_hash;  /* an engine's state on it */
     seen_run runs[RUNS_MAX];
     size_t run_count;
@@ -57,7 +57,7 @@ static seen_run see(const hf_run *run)
     return (seen_run){run->number, run->event_count, run->chain, run->status};
 }
 
-/* The runs of an engine on the disk as it was. */
+/* Records the runs of an engine on the undamaged disk. */
 static void see_runs(scenario *it, hf_store *store)
 {
     hf_core *core = NULL;
@@ -74,7 +74,7 @@ static void see_runs(scenario *it, hf_store *store)
     sim_close_engine(core);
 }
 
-/* A wrong bit was noticed: what it hit is bad, and all other runs are as they should be (D4). */
+/* Whether a wrong bit was noticed: the run that it hit is marked as bad, and all other runs are right (D4). */
 static bool is_beside_the_damage(const scenario *it, const hf_core *core)
 {
     size_t bad = 0;
@@ -98,7 +98,7 @@ static bool is_beside_the_damage(const scenario *it, const hf_core *core)
     return bad > 0 && found == it->run_count; /* more that are bad were met when it looked for the holder of a task */
 }
 
-/* With the fault in place. Gives the last commit that was acknowledged. */
+/* Uses the disk with the fault in place. Returns the last commit that was acknowledged. */
 static uint64_t use_faulty(const scenario *it, const fault_plan *plan)
 {
     hf_store *store = NULL;
@@ -134,7 +134,7 @@ static uint64_t use_faulty(const scenario *it, const fault_plan *plan)
     return acknowledged;
 }
 
-/* The power goes. What is left is the same as before it. */
+/* Cuts the power. The contents must be the same as before. */
 static void cut_power(scenario *it, const fault_plan *plan, hf_crash_mode mode, uint64_t acknowledged, uint64_t hash)
 {
     hf_store *store = NULL;
@@ -185,8 +185,8 @@ static void use_healed(scenario *it, const fault_plan *plan, uint64_t acknowledg
 static void fail_everywhere(scenario *it, const fault_plan *plan)
 {
     for (uint64_t nth = 1; hf_checks_failed() == 0; nth++) {
-        /* A wrong bit in the log looks like the end of what was written, and no reader of it can tell: SQLite gives what
-         * comes before. In the file itself every one must be noticed. */
+        /* A wrong bit in the log looks like the end of the log, and no reader can tell the difference: SQLite returns
+         * the commits before it. In the file itself every wrong bit must be noticed. */
         hf_vfs_image(plan->fault == HF_FAULT_BIT_FLIP ? it->rested : it->from, HF_CRASH_ALL, &it->rng, it->work);
         uint64_t hits = hf_vfs_faults_hit(it->work);
         hf_vfs_fail(it->work, plan->kinds, nth, plan->fault, plan->forever);

@@ -1,4 +1,4 @@
-/* What the simulated world does to the engine. A campaign adds up how often each happened and fails when one never did. */
+/* Faults of the simulated world. A campaign counts how often each happened and fails if one never did. */
 #ifndef HF_TESTS_SIM_ENGINE_FAULTS_H
 #define HF_TESTS_SIM_ENGINE_FAULTS_H
 
@@ -42,6 +42,8 @@
     X(HF_SIM_RECORD_MET, "a damaged record was read")                                            \
     X(HF_SIM_RUN_STOPPED, "a call was refused because of a damaged record")                      \
     X(HF_SIM_OPENED_DAMAGED, "an opening needed a damaged record")                               \
+    X(HF_SIM_ZONE_GIVEN, "the driver gave the rules of a time zone")                             \
+    X(HF_SIM_ZONE_MISSING, "the driver did not find a time zone")                                \
     X(HF_SIM_RECORD_RESTORED, "damaged records were restored and the engine opened again")
 
 typedef enum hf_sim_fault {

@@ -1,9 +1,12 @@
-/* The judgement: what clients and workers were told (oracle.c keeps it), against what the histories say in the end.
+/* The judgement: compares the answers that clients and workers got (kept by oracle.c) with the histories at the end.
  *
  * I1, I2, I9  every acknowledged operation is there, once; others are there once or not at all; signals in their order
  * I4          one closing event, the last; runs of one id follow each other
  * I5, I7      activities end once, nobody else's answer counts
- * I8          timers are never early and never late */
+ * I8          timers are never early and never late
+ * runs of a chain follow each other: engine-H1 (chains_judge.c) */
+#include "sim/engine/asks.h"
+#include "sim/engine/children.h"
 #include "sim/engine/sim.h"
 
 #include "history/history.h"
@@ -44,19 +47,21 @@ typedef struct tale {
     hf_str identity;
 } tale;
 
-/* Between two runs. */
+/* A message between two runs. */
 typedef struct message {
     char id[64]; /* the sender's run id, a slash, the event */
-    size_t tale; /* where it was seen */
+    size_t tale; /* the tale in which it was seen */
 } message;
 
 typedef struct verdict {
     sim_world *world;
     hf_arena arena; /* histories */
     SIM_VEC(tale) tales;
+    SIM_VEC(sim_link) links; /* by tale */
+    sim_children children;
     SIM_VEC(int) answers_seen; /* by answer */
     SIM_VEC(size_t) signals;   /* pairs: operation, tale; in the order of the histories */
-    SIM_VEC(message) sent;     /* messages that a run was told have arrived */
+    SIM_VEC(message) sent;     /* messages whose arrival is in the history of the sender */
     SIM_VEC(message) received; /* messages in the history of the run they were for */
 } verdict;
 
@@ -91,16 +96,17 @@ static bool end_pending(tale *it, const hf_pb_history_event *event, int64_t id, 
     return true;
 }
 
-/* Something begins, unless there is too much of it already (L1). */
+/* An activity, timer or message begins; L1: not more than the limit may be pending. Timers are bounded by the history alone. */
 static bool begin_pending(tale *it, const hf_pb_history_event *event, pending what)
 {
     size_t most = it->world->knobs.core.limits.pending;
     what.id = event->event_id;
     *SIM_PUSH(&it->pending) = what;
-    return ++it->open[what.kind] <= most || most == 0 || bad(it, event, "L1: too many are pending");
+    return ++it->open[what.kind] <= most || most == 0 || what.kind == PENDING_TIMER ||
+           bad(it, event, "L1: too many are pending");
 }
 
-static bool is_unhealthy(const sim_world *world, int64_t from, int64_t to)
+bool sim_is_unhealthy(const sim_world *world, int64_t from, int64_t to)
 {
     if (world->knobs.has_clock_steps) {
         return true;
@@ -120,7 +126,7 @@ static bool fired(tale *it, const hf_pb_history_event *event)
     if (what != NULL && time < what->due) {
         return bad(it, event, "I8: a timer fired early");
     }
-    if (what != NULL && time > what->due + LATE_MAX_S * SIM_SECOND && !is_unhealthy(it->world, what->due, time) &&
+    if (what != NULL && time > what->due + LATE_MAX_S * SIM_SECOND && !sim_is_unhealthy(it->world, what->due, time) &&
         !it->world->runs.items[it->run].was_damaged) {
         char why[100];
         (void)snprintf(why, sizeof why, "I8: a timer due at %.4f fired at %.4f",
@@ -143,7 +149,7 @@ static bool number_in(hf_str text, char letter, uint64_t *ret_number)
     return true;
 }
 
-/* An answer left its mark in the history; `scheduled_id`: that of an activity, 0 = of a workflow task. */
+/* An answer is in the history; `scheduled_id`: the activity's scheduled event, 0 = the answer is to a workflow task. */
 static bool saw_mark(verdict *all, tale *it, const hf_pb_history_event *event, int64_t scheduled_id, hf_str mark)
 {
     uint64_t number = 0;
@@ -223,18 +229,21 @@ static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
     return bad(it, event, "a signal that nobody sent");
 }
 
-/* Whether a workflow task was completed when there were more events than may be. */
+/* Whether a workflow task was completed when there were more events than the limit. */
 static bool is_full(const tale *it)
 {
     int64_t most = it->world->knobs.core.limits.history_count;
     return most > 0 && it->wft_completed >= most;
 }
 
-/* The engine ends runs itself for one reason only. */
+/* The engine terminates runs itself when their histories are too long, and children whose parents have closed (children_judge.c). */
 static bool terminated(tale *it, const hf_pb_history_event *event)
 {
     const hf_core_limits *limits = &it->world->knobs.core.limits;
-    if (!hf_str_equal(event->workflow_execution_terminated_event_attributes->identity, HF_STR("history-service"))) {
+    const hf_pb_workflow_execution_terminated_event_attributes *attrs =
+        event->workflow_execution_terminated_event_attributes;
+    if (!hf_str_equal(attrs->identity, HF_STR("history-service")) ||
+        hf_str_equal(attrs->reason, HF_STR("by parent close policy"))) {
         return true;
     }
     sim_fault(it->world, HF_SIM_HISTORY_FULL);
@@ -373,6 +382,7 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
         it->close_type = event->event_type;
         it->close_time = time;
         return event->event_type != HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED || terminated(it, event);
@@ -390,6 +400,11 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
                 .kind = PENDING_TIMER,
                 .due = time + hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout).ns,
             });
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED: {
+        const char *why = "";
+        return sim_saw_update(it->world, it->run, event, &why) || bad(it, event, why);
+    }
     case HF_EVENT_TYPE_TIMER_FIRED:
         return fired(it, event);
     case HF_EVENT_TYPE_TIMER_CANCELED:
@@ -468,6 +483,7 @@ static void tell_run(verdict *all, tale *it)
         return;
     }
     sim_saw_history(world, it->run, bytes, true, 0);
+    log = &world->runs.items[it->run];
     hf_pb_raw field;
     size_t count = 0;
     while (!world->failed && bytes.len > 0 && hf_pb_next(&bytes, &field)) {
@@ -478,6 +494,9 @@ static void tell_run(verdict *all, tale *it)
         }
         count++;
         world->totals.events++;
+        size_t link = (size_t)(it - all->tales.items);
+        sim_link_event(world, &all->links.items[link], &event);
+        sim_child_event(world, &all->children, all->links.items, link, &event, &all->arena);
         if (event.event_id != (int64_t)count || !tell_event(all, it, &event)) {
             sim_fail(world, "I3: event %lld in place %zu of run %s", (long long)event.event_id, count, log->run_id);
             return;
@@ -491,35 +510,47 @@ static void tell_run(verdict *all, tale *it)
     }
 }
 
-/* The runs of one workflow id, oldest first. */
-static void collect(verdict *all, int workflow)
+/* The runs of each workflow id, oldest first. */
+static void collect(verdict *all)
 {
     sim_world *world = all->world;
-    char name[SIM_NAME_LEN];
-    (void)snprintf(name, sizeof name, "wf-%d", workflow);
     hf_store_request scan = {
         .verb = HF_STORE_SCAN, .table = HF_TABLE_RUN, .key_end = hf_key_last(), .arena = &all->arena};
     hf_op_init(&scan.op);
     hf_store_execute(world->store, &scan);
-    size_t place = 0;
+    hf_pb_run_state *runs = HF_ARENA_ARRAY(&all->arena, hf_pb_run_state, scan.row_count + 1);
     for (size_t i = 0; i < scan.row_count; i++) {
         hf_str body = {0};
-        hf_pb_run_state run;
         hf_op op;
         hf_op_init(&op);
         if (hf_record_open(&op, HF_TABLE_RUN, &scan.rows[i].key, scan.rows[i].value, &body) != HF_OK ||
-            hf_pb_decode(&op, &hf_pb_run_state_type, body, &all->arena, &run) != HF_OK) {
+            hf_pb_decode(&op, &hf_pb_run_state_type, body, &all->arena, &runs[i]) != HF_OK) {
             sim_fail(world, "the row of a run cannot be read: %s", op.message);
             return;
         }
-        if (hf_str_equal(run.workflow_id, hf_str_of(name))) {
-            *SIM_PUSH(&all->tales) = (tale){
+    }
+    for (int workflow = 0; workflow < sim_name_count(world); workflow++) {
+        char name[SIM_NAME_LEN];
+        size_t place = 0;
+        sim_name_of(world, workflow, name);
+        for (size_t i = 0; i < scan.row_count; i++) {
+            const hf_pb_run_state *run = &runs[i];
+            if (!hf_str_equal(run->workflow_id, hf_str_of(name))) {
+                continue;
+            }
+            tale made = {
                 .world = world,
                 .row = place++,
-                .run = sim_log_run(world, run.run_id, hf_str_of(name)),
-                .start_request_id = run.start_request_id,
+                .run = sim_log_run(world, run->run_id, hf_str_of(name)),
+                .start_request_id = run->start_request_id,
             };
+            *SIM_PUSH(&all->tales) = made;
+            *SIM_PUSH(&all->links) =
+                (sim_link){.run = made.run, .row = made.row, .is_by_client = run->start_request_id.len > 0};
         }
+    }
+    if (all->tales.count != scan.row_count) {
+        sim_fail(world, "%zu runs have ids that nobody wanted", scan.row_count - all->tales.count);
     }
 }
 
@@ -550,6 +581,9 @@ static void judge_start(verdict *all, const sim_op *op)
     sim_world *world = all->world;
     if (op->outcome == SIM_ACKED) {
         const tale *run = tale_of(all, op->run_id);
+        if (run == NULL && sim_may_be_gone(world, op->run_id)) {
+            return;
+        }
         if (run == NULL) {
             sim_fail(world, "I1: run %s was acknowledged and is not there", op->run_id);
         } else if (!hf_str_equal(run->start_request_id, hf_str_of(op->request_id)) &&
@@ -574,7 +608,12 @@ static void judge_op(verdict *all, size_t index)
         judge_start(all, op);
         return;
     }
-    if (op->outcome != SIM_ACKED) {
+    if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE) {
+        return;
+    }
+    bool may_be_gone = op->run_id[0] != '\0' ? sim_may_be_gone(world, op->run_id)
+                                             : op->workflow < SIM_WORKFLOWS_MAX && world->deletes[op->workflow] > 0;
+    if (run == NULL && may_be_gone) {
         return;
     }
     if (op->run_id[0] != '\0' && run == NULL) {
@@ -597,15 +636,16 @@ static void judge_answers(verdict *all)
         const sim_answer *answer = &world->answers.items[i];
         bool leaves_mark = answer->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED ||
                            answer->method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED ||
-                           answer->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED;
-        if (answer->outcome == SIM_ACKED && leaves_mark && all->answers_seen.items[i] == 0) {
+                           (answer->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !answer->is_dropped);
+        if (answer->outcome == SIM_ACKED && leaves_mark && all->answers_seen.items[i] == 0 &&
+            !world->runs.items[answer->run].may_be_gone) {
             sim_fail(world, "I1: answer %zu (%s) to run %s was acknowledged and is not there", i,
                      hf_method_info_of(answer->method)->name, world->runs.items[answer->run].run_id);
         }
         for (size_t j = 0; j < i && answer->outcome == SIM_ACKED; j++) {
             const sim_answer *other = &world->answers.items[j];
             if (other->outcome == SIM_ACKED && other->run == answer->run && other->attempt == answer->attempt &&
-                other->scheduled_id == answer->scheduled_id &&
+                other->scheduled_id == answer->scheduled_id && !answer->is_dropped && !other->is_dropped &&
                 (other->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) ==
                     (answer->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE)) {
                 sim_fail(world, "I7: answers %zu and %zu to the same attempt were accepted", j, i);
@@ -620,6 +660,9 @@ static void judge_messages(verdict *all)
         bool found = false;
         for (size_t j = 0; j < all->received.count && !found; j++) {
             found = strcmp(all->sent.items[i].id, all->received.items[j].id) == 0;
+        }
+        for (int j = 0; j < all->world->knobs.workflows; j++) { /* it may have been deleted with its target */
+            found = found || all->world->deletes[j] > 0;
         }
         if (!found) {
             sim_fail(all->world, "I9: message %s has arrived, its sender was told, and is not there",
@@ -636,7 +679,10 @@ static void judge_names(verdict *all)
         if (run->row == 0) {
             continue;
         }
-        if (hf_str_equal(before->start_request_id, run->start_request_id)) {
+        /* If the run between them was deleted, the id was free, and a repeated start was the first one of a new run. */
+        bool is_repeated =
+            run->start_request_id.len > 0 && hf_str_equal(before->start_request_id, run->start_request_id);
+        if (is_repeated && !sim_had_deletes(all->world, all->world->runs.items[run->run].workflow_id)) {
             sim_fail(all->world, "I2: start %.*s made two runs", HF_STR_ARGS(run->start_request_id));
         }
         if (run->first_time < before->close_time && !all->world->knobs.has_clock_steps) {
@@ -653,16 +699,15 @@ void sim_judge(sim_world *world)
     for (size_t i = 0; i < world->answers.count; i++) {
         (void)SIM_PUSH(&all.answers_seen);
     }
-    for (int i = 0; i < world->knobs.workflows; i++) {
-        collect(&all, i);
-    }
+    collect(&all);
     for (size_t i = 0; i < all.tales.count && !world->failed; i++) {
+        sim_chain_describe(world, all.tales.items[i].run);
         tell_run(&all, &all.tales.items[i]);
     }
     world->totals.runs += all.tales.count;
     for (size_t i = 0; i < world->runs.count && !world->failed; i++) {
         const sim_run_log *log = &world->runs.items[i];
-        if (log->count > 0 && tale_of(&all, log->run_id) == NULL) {
+        if (log->count > 0 && tale_of(&all, log->run_id) == NULL && !log->may_be_gone) {
             sim_fail(world, "I1: run %s was seen and is not there", log->run_id);
         }
     }
@@ -673,10 +718,21 @@ void sim_judge(sim_world *world)
         judge_messages(&all);
         judge_names(&all);
         judge_answers(&all);
+        sim_judge_updates(world);
+        sim_judge_chains(world, all.links.items, all.links.count);
+        sim_judge_children(world, &all.children, all.links.items, all.links.count);
+    }
+    for (size_t i = 0; i < all.signals.count && !world->failed; i += 2) {
+        sim_judge_signal(world, &world->ops.items[all.signals.items[i]], &all.links.items[all.signals.items[i + 1]]);
     }
     for (size_t i = 0; i < all.tales.count; i++) {
         free(all.tales.items[i].pending.items);
     }
+    for (size_t i = 0; i < all.links.count; i++) {
+        sim_link_free(&all.links.items[i]);
+    }
+    free(all.links.items);
+    free(all.children.items);
     free(all.tales.items);
     free(all.answers_seen.items);
     free(all.signals.items);

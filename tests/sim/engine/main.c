@@ -2,8 +2,8 @@
  *
  *     hf_sim [--seeds N] [--seed S] [--store memory|sqlite] [--jobs N] [--trace]
  *
- * Seeds are shared out to child processes. A seed that fails is printed as the command that repeats it; the campaign goes
- * on. It also fails when a fault, a probe or a transition was never met. */
+ * Seeds are divided among child processes. A seed that fails is printed as the command that repeats it; the campaign
+ * goes on. It also fails if a fault, a probe or a transition never happened. */
 #include "sim/engine/sim.h"
 
 #include <signal.h>

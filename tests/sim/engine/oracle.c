@@ -1,12 +1,13 @@
-/* The oracle while the world runs: what was seen is kept, and some promises are checked at once.
+/* The oracle while the world runs: it records all answers, and checks some promises at once.
  *
  * I3   ids are dense, and an event that was seen once never changes
  * I5   attempts rise by one
- * I6   a task is handed out once, and again only when somebody lost it
- * I16  no task waits beside a free poller; ledger-W3: rows name the tasks that wait
- * And run-R3: the state of a run is what its history says; service-V2: an answer is given when its commit is durable. */
+ * I6   a task is handed out once, and again only if it was lost
+ * I16  no task waits while a poller is free; ledger-W3: rows name the tasks that wait
+ * And run-R3: the state of a run follows from its history; service-V2: an answer is given when its commit is durable. */
 #include "engine/load.h"
 #include "engine/matching.h"
+#include "sim/engine/chains.h"
 #include "sim/engine/sim.h"
 
 /* ---- What was seen ----------------------------------------------------------------------------------------------------- */
@@ -21,6 +22,7 @@ size_t sim_log_run(sim_world *world, hf_str run_id, hf_str workflow_id)
     sim_run_log *log = SIM_PUSH(&world->runs);
     (void)snprintf(log->run_id, sizeof log->run_id, "%.*s", HF_STR_ARGS(run_id));
     (void)snprintf(log->workflow_id, sizeof log->workflow_id, "%.*s", HF_STR_ARGS(workflow_id));
+    log->may_be_gone = sim_is_gone_below(world, log);
     return world->runs.count - 1;
 }
 
@@ -74,6 +76,9 @@ void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, in
         last = id;
         if (i < count - tail) {
             saw_event(world, &world->runs.items[run], id, field.bytes, keep);
+            if (keep && i == count - 1) {
+                sim_chain_saw(world, run, field.bytes);
+            }
         }
         world->hash = hf_hash_mix(world->hash, hf_hash_bytes(2, field.bytes.data, field.bytes.len));
     }
@@ -110,6 +115,16 @@ sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64
     return same;
 }
 
+void sim_allow_task(sim_world *world, size_t run, int64_t started_id, int32_t attempt)
+{
+    for (size_t i = 0; i < world->deliveries.count; i++) {
+        sim_delivery *each = &world->deliveries.items[i];
+        if (!each->is_activity && each->run == run && each->scheduled_id == started_id && each->attempt == attempt) {
+            each->allowed++;
+        }
+    }
+}
+
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
 {
     sim_answer *log = &world->answers.items[answer];
@@ -124,6 +139,10 @@ void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
             sim_fail(world, "I7: an answer was accepted twice");
         }
         log->outcome = SIM_ACKED;
+        if (call->call.method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
+            const hf_pb_respond_workflow_task_completed_response *response = call->call.response;
+            log->is_dropped = response->reset_history_event_id != 0;
+        }
     } else if (log->outcome != SIM_ACKED) {
         log->outcome = SIM_REFUSED;
         if (call->call.status != HF_ERR_NOT_FOUND && call->call.status != HF_ERR_INVALID &&
@@ -169,7 +188,7 @@ void sim_check_runs(sim_world *world, bool all)
 
 static size_t rows_of(const hf_run *run)
 {
-    size_t count = run->externals.count > 0;
+    size_t count = hf_run_has_messages(run) || run->deleting != HF_DELETING_NOT ? 1 : 0;
     count += run->wft.task.queue != NULL || (run->wft.state == HF_WFT_STARTED && run->wft.incarnation != 0);
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
@@ -178,7 +197,7 @@ static size_t rows_of(const hf_run *run)
     return count;
 }
 
-/* Nobody waits in a queue whose rows name a task of a run that is not in memory. */
+/* No poll waits in a queue whose rows name a task of a run that is not in memory. */
 static void check_queue(sim_world *world, const hf_queue *queue)
 {
     hf_arena arena;

@@ -1,13 +1,13 @@
 /* The power goes at every operation of the disk under the engine.
  *
- * Worlds run on SQLite, on a disk in memory. Before each change of the disk images are made of what could be left if the
- * power went now. Whatever the image: the store opens, and its contents are those after the last commit that was
- * executed or, while one is under way, after that one: nothing between, nothing older. The contents are known from a twin
- * in memory that gets the same commits. As nothing is acknowledged before its commit (D3, checked by the world), no
- * acknowledged operation is lost. From every distinct contents an engine opens, and its runs check.
+ * Worlds run on SQLite, on a disk in memory. Before each change of the disk, images are made of what could be left if
+ * the power went now. On every image the store opens, and its contents are those after the last commit that was
+ * executed or, while one is under way, after that one: nothing in between, nothing older. The right contents are known
+ * from a twin in memory that gets the same commits. As nothing is acknowledged before its commit (D3, checked by the
+ * world), no acknowledged operation is lost. On each different image an engine opens, and its runs are checked.
  *
- * The same on a disk whose syncs fail (troubles.c): after a failed sync and a restart, and after any number of these. With
- * durability normal, what is left is at least as new as the last opening or checkpoint. */
+ * The same holds on a disk whose syncs fail (troubles.c): after a failed sync and a restart, and after any number of
+ * these. With durability normal, the contents are at least as new as the last opening or checkpoint. */
 #include "sim/engine/disk.h"
 
 #include "support/support.h"
@@ -20,13 +20,13 @@ enum { RANDOM_IMAGES = 4, KNOWN_MAX = 4096, NESTED_EVERY = 48, ENGINES_EVERY = 6
 typedef struct outage {
     sim_world *world;
     sim_twin *twin;         /* gets every commit first */
-    hf_vfs *image, *second; /* what is left; what is left when the power goes again while that is opened */
+    hf_vfs *image, *second; /* an image; an image of that one, if the power goes again while it is opened */
     hf_rng rng;
     bool has_begun;            /* before its first commit there is nothing to lose */
     uint64_t known[KNOWN_MAX]; /* hashes of images that were judged in this state, direct mapped */
     uint64_t engine_checked;   /* last contents an engine was opened on */
     uint64_t nested_commit;    /* number of the commit that an engine on the image makes */
-    uint64_t nested_hash[2];   /* contents before it and, once somebody has seen them, after it */
+    uint64_t nested_hash[2];   /* hash of the contents before it and, once they were seen, after it */
     bool nested_done;          /* it is durable */
     uint64_t troubles, images, judged, nested, engines;
 } outage;
@@ -75,8 +75,8 @@ static void on_nested(void *state, uint64_t number, hf_vfs_op_kind kind, const c
     HF_CHECK(last == it->nested_commit || last + 1 == it->nested_commit);
     HF_CHECK(hf_store_hash(&op, store, sim_heap, &hash) == HF_OK);
     if (!it->nested_done && last == it->world->asked && hash == sim_twin_hash(it->twin, last)) {
-        /* The commit that was under way at the first outage, complete after all: what was missing of it is now there,
-         * from the one that began like it. Nobody was told of either. */
+        /* The commit that was under way at the first outage became complete: the nested commit begins with the same
+         * bytes and has written the missing ones. Neither commit was acknowledged. */
         hf_store_close(store);
         return;
     }
@@ -135,7 +135,7 @@ static void make_images(outage *it)
         return;
     }
     if (it->world->options.is_failing && troubles_of(it->world) == 0) {
-        return; /* so far it is like any other disk */
+        return; /* no sync has failed yet: other worlds test such disks */
     }
     for (int i = 0; i < HF_CRASH_MODE_COUNT - 1 + RANDOM_IMAGES; i++) {
         hf_crash_mode mode = i < HF_CRASH_MODE_COUNT - 1 ? (hf_crash_mode)i : HF_CRASH_RANDOM;

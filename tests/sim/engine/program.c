@@ -3,6 +3,9 @@
  * A program is a list of steps that follows from the seed and the workflow id. It is not replayed: what it wants next is
  * found by walking the steps and comparing each with what the history says has happened. So it may be asked at any
  * moment, by any worker, and gives the same commands for the same history. */
+#include "sim/engine/asks.h"
+#include "sim/engine/chains.h"
+#include "sim/engine/children.h"
 #include "sim/engine/sim.h"
 
 #include "history/payload.h"
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMANDS_MAX = 32 };
+enum { COMMANDS_MAX = 32 + SIM_BROOD_MAX * SIM_STEPS_MAX };
 
 typedef struct step {
     sim_step_kind kind;
@@ -23,13 +26,14 @@ typedef struct program {
     int count;
     int end;           /* 0-6 completes, 7-8 fails, 9 cancels */
     bool hears_cancel; /* ends when it is asked to */
+    sim_chain_plan chain;
 } program;
 
 static program program_of(const sim_world *world, hf_str workflow_id)
 {
     program it = {0};
     hf_rng rng = {hf_hash_bytes(world->seed, workflow_id.data, workflow_id.len)};
-    it.count = 1 + (int)hf_rng_below(&rng, SIM_STEPS_MAX);
+    it.count = sim_child_steps(workflow_id, 1 + (int)hf_rng_below(&rng, SIM_STEPS_MAX), &rng);
     it.end = (int)hf_rng_below(&rng, 10);
     it.hears_cancel = hf_rng_permille(&rng, 700);
     int signals = 0;
@@ -40,9 +44,13 @@ static program program_of(const sim_world *world, hf_str workflow_id)
         each->rng.state = hf_rng_next(&rng);
         if (each->kind == SIM_STEP_SIGNALS) {
             signals += each->count;
-            each->count = signals; /* in all */
+            each->count = sim_is_child_name(workflow_id) ? 1 : signals; /* in all */
+        }
+        if (each->kind == SIM_STEP_CHILDREN && !sim_may_have_children(world, workflow_id)) {
+            each->kind = SIM_STEP_MARKER;
         }
     }
+    it.chain = sim_chain_plan_of(world, &rng);
     return it;
 }
 
@@ -183,8 +191,12 @@ static bool add_event(sim_summary *summary, const hf_pb_history_event *event)
     case HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
         summary->last_completed_started = event->workflow_task_completed_event_attributes->started_event_id;
         return true;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED:
+        return sim_summary_update(summary, event);
     default:
-        return add_message_event(summary, event);
+        sim_chain_add_event(summary, event);
+        return add_message_event(summary, event) && sim_child_add_event(summary, event);
     }
 }
 
@@ -297,7 +309,7 @@ static void cancel_activity(writer *out, int64_t scheduled_id)
     command->request_cancel_activity_task_command_attributes->scheduled_event_id = scheduled_id;
 }
 
-/* Each of these: true when the step is behind us. */
+/* Each of these returns true if the step is done. */
 static bool do_activities(writer *out, const sim_summary *known, const step *it, int at)
 {
     bool all = true;
@@ -342,7 +354,7 @@ static bool do_race(writer *out, const sim_summary *known, const step *it, int a
     }
     if (timer->ended && !activity->ended && !activity->cancel_asked) {
         cancel_activity(out, activity->scheduled_id);
-        return true; /* its end may come whenever it likes */
+        return true; /* the program does not wait for its end */
     }
     return activity->ended || timer->ended;
 }
@@ -423,7 +435,12 @@ static bool do_message(writer *out, const sim_world *world, const sim_summary *k
     return false;
 }
 
-static bool do_step(writer *out, const sim_world *world, const sim_summary *known, const step *it, int at)
+static hf_pb_command *add_any(void *out)
+{
+    return add(out, 0);
+}
+
+static bool do_step(writer *out, sim_world *world, hf_str workflow_id, const sim_summary *known, const step *it, int at)
 {
     switch (it->kind) {
     case SIM_STEP_ACTIVITIES:
@@ -437,24 +454,35 @@ static bool do_step(writer *out, const sim_world *world, const sim_summary *know
     case SIM_STEP_CANCEL:
         return do_cancel(out, known, it, at);
     case SIM_STEP_SIGNALS:
-        return known->signals >= it->count;
+        return known->signals >= (sim_chain_is_later(known) ? 1 : it->count); /* else long chains wait for long */
     case SIM_STEP_MARKER:
         return do_marker(out, known, at);
     case SIM_STEP_MESSAGE:
         return do_message(out, world, known, it, at);
+    case SIM_STEP_UPSERT:
+        if (!known->upserted[at]) {
+            sim_chain_upsert(add(out, 0), out->arena, at, it->rng);
+        }
+        return true;
+    case SIM_STEP_CHILDREN:
+        return sim_child_do(world, &(sim_child_step){workflow_id, at, it->rng}, known, out->arena, add_any, out);
     case SIM_STEP_KIND_COUNT:
         break;
     }
     return true;
 }
 
-static void finish(writer *out, int end)
+static void finish(writer *out, hf_str workflow_id, int end)
 {
     if (end <= 6) {
         hf_pb_command *command = add(out, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION);
         command->attributes_case = HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
         command->complete_workflow_execution_command_attributes =
             HF_ARENA_NEW(out->arena, hf_pb_complete_workflow_execution_command_attributes);
+        if (sim_is_child_name(workflow_id)) {
+            command->complete_workflow_execution_command_attributes->result =
+                hf_payloads_of(out->arena, hf_payload_bytes(out->arena, hf_arena_copy(out->arena, workflow_id)));
+        }
     } else if (end <= 8) {
         hf_pb_command *command = add(out, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION);
         command->attributes_case = HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
@@ -476,13 +504,17 @@ void sim_program_commands(sim_world *world, hf_str workflow_id, const sim_summar
     program it = program_of(world, workflow_id);
     writer out = {arena, ret_commands};
     if (summary->cancel && it.hears_cancel) {
-        finish(&out, 9);
+        finish(&out, workflow_id, 9);
         return;
     }
     for (int at = 0; at < it.count; at++) {
-        if (!do_step(&out, world, summary, &it.steps[at], at)) {
+        if (!do_step(&out, world, workflow_id, summary, &it.steps[at], at)) {
             return;
         }
     }
-    finish(&out, it.end);
+    if (sim_chain_continues(&it.chain, summary)) {
+        sim_chain_continue(add(&out, 0), arena, &it.chain, summary);
+        return;
+    }
+    finish(&out, workflow_id, sim_chain_fails(&it.chain, summary) ? 7 : it.end);
 }

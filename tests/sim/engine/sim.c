@@ -1,11 +1,12 @@
 /* One seed: knobs, a safety phase full of faults, healing, judgement. */
 #include "sim/engine/sim.h"
+#include "sim/engine/children.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
-enum { STEPS_MAX = 400000 };
+enum { STEPS_MAX = 400000, PROBE_PERCENT_MIN = 1 };
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------- */
 
@@ -44,13 +45,13 @@ static void *core_allocate(void *state, size_t len, size_t align)
 
 /* ---- Knobs --------------------------------------------------------------------------------------------------------------- */
 
-/* Most faults are off in most seeds: what is left is then met by itself, and often. */
+/* Most faults are off in most seeds, so that the others happen often and without interference. */
 static int swarm(sim_world *world, int most)
 {
     return sim_chance(world, 500) ? 0 : 1 + (int)sim_upto(world, most - 1);
 }
 
-/* Limits so small that they are met; most seeds have none. */
+/* Limits small enough to be reached; most seeds have none. */
 static void choose_limits(sim_world *world, hf_core_limits *limits)
 {
     if (!sim_chance(world, 300)) {
@@ -62,6 +63,8 @@ static void choose_limits(sim_world *world, hf_core_limits *limits)
     limits->pending = sim_chance(world, 500) ? SIM_PENDING_MAX + (size_t)sim_upto(world, 3) : 0;
     limits->buffered_count = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 2) : 0;
     limits->buffered_len = sim_chance(world, 300) ? 100 + (size_t)sim_upto(world, 1000) : 0;
+    limits->updates_in_flight = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 2) : 0;
+    limits->updates = sim_chance(world, 200) ? 1 + (size_t)sim_upto(world, 8) : 0;
     limits->signals = sim_chance(world, 500) ? 1 + sim_upto(world, 8) : 0;
     world->knobs.over_limit = limits->pending > 0 ? 1 + (int)sim_upto(world, 199) : 0;
 }
@@ -124,12 +127,18 @@ static void choose(sim_world *world)
         .client_twice = swarm(world, 200),
         .stale_signal = swarm(world, 400),
     };
+    knobs->askers = sim_chance(world, 300) ? 0 : (int)sim_upto(world, sim_chance(world, 100) ? SIM_ASKERS_MAX : 6);
     knobs->queues = knobs->workers > 1 ? 1 + (int)sim_upto(world, 1) : 1;
     choose_core(world, &knobs->core);
     choose_limits(world, &knobs->core.limits);
-    /* Where names are alike, a damaged run takes those of others with it. */
+    /* If the hashes of names collide, a damaged run also hides the names of others. */
     knobs->has_damage = sim_chance(world, 250) && knobs->core.name_bits_off == 0;
     knobs->poison = sim_chance(world, 250) ? (int)sim_upto(world, 1000) : 0;
+    knobs->chains = swarm(world, 600);
+    knobs->zones_go = sim_chance(world, 300);
+    knobs->deletes = sim_chance(world, 500) ? 20 + (int)sim_upto(world, 180) : 0;
+    /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
+    knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 
@@ -155,13 +164,13 @@ static void decide_fate(sim_world *world, sim_actor *actor)
     } else {
         sim_world_crash(world);
     }
-    /* Sometimes again, before it has come up for good. */
+    /* Sometimes it dies again, before it has opened completely. */
     sim_wake_in(world, actor, sim_chance(world, 100) ? sim_upto(world, 2 * SIM_MS) : sim_upto(world, 3 * SIM_SECOND));
 }
 
 static bool is_enough(const sim_world *world)
 {
-    return world->totals.inputs >= (uint64_t)world->knobs.inputs_min &&
+    return world->totals.inputs - world->asked_inputs >= (uint64_t)world->knobs.inputs_min &&
            world->crashes >= (uint64_t)world->knobs.crashes && world->ops.count >= 10 && world->runs.count >= 5;
 }
 
@@ -171,9 +180,9 @@ static void heal(sim_world *world)
     if (world->options.is_failing) {
         sim_trouble_clear(world);
     }
-    world->wall_offset = world->wall_offset_max; /* nobody wants to wait an hour for a deadline to come again */
+    world->wall_offset = world->wall_offset_max; /* else a deadline might be an hour away again */
     sim_trace(world, "healed");
-    if (world->knobs.has_damage) { /* the others come to their ends beside it */
+    if (world->knobs.has_damage) { /* all other runs come to their ends */
         sim_damage_some(world);
     }
     sim_wake_in(world, &world->janitor, SIM_SECOND);
@@ -183,6 +192,26 @@ static void heal(sim_world *world)
             if (world->workers[i].slots[j].state == 0) {
                 sim_wake_in(world, &world->workers[i].slots[j].actor, SIM_MS);
             }
+        }
+    }
+}
+
+/* What the runs that are still open wait for, for the trace of a seed that does not end. */
+static void trace_open_runs(sim_world *world)
+{
+    if (world->core == NULL) {
+        return;
+    }
+    HF_LIST_EACH(node, &world->core->runs_all)
+    {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (hf_run_is_open(run)) {
+            sim_trace(world,
+                      "run %lld of %.*s is open: workflow task %d, activities %zu, timers %zu, children %zu, "
+                      "messages %zu, updates %zu",
+                      (long long)run->number, HF_STR_ARGS(hf_owned_str(&run->workflow_id)), (int)run->wft.state,
+                      run->activities.count, run->timers.count, run->children.count, run->externals.count,
+                      run->updates.count);
         }
     }
 }
@@ -201,12 +230,13 @@ static void live(sim_world *world)
     int64_t end = world->mono + HEAL_MAX;
     while (!world->is_over && sim_world_step(world)) {
         if (world->mono > end || world->steps > 2 * STEPS_MAX) {
+            trace_open_runs(world);
             sim_fail(world, "I16: %d workflows are not over long after the last fault", world->janitor_open);
         }
     }
 }
 
-/* What was decided last becomes durable. */
+/* Makes the last decisions durable. */
 static void come_to_rest(sim_world *world)
 {
     int64_t end = world->mono + 2 * SIM_SECOND;
@@ -228,7 +258,8 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
     world->mono = SIM_SECOND;
     world->wall_offset = world->wall_offset_max = INT64_C(1700000000) * SIM_SECOND;
     choose(world);
-    world->knobs.has_damage = world->knobs.has_damage && !options.is_failing; /* what is lost is enough to look for */
+    world->knobs.has_damage =
+        world->knobs.has_damage && !options.is_failing; /* failing syncs are enough for one world */
     sim_damage_init(world);
     if (sim_store_open(world) && sim_world_open(world)) {
         world->fate.wake = decide_fate;
@@ -239,15 +270,22 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
         if (!world->failed) {
             come_to_rest(world);
             sim_check_runs(world, true);
+            sim_judge_rest(world);
         }
         if (!world->failed) {
             sim_judge(world);
+        }
+        if (!world->failed) {
+            sim_judge_deletes(world);
         }
     }
     world->totals.seeds = 1;
     world->totals.virtual_s = (uint64_t)(world->mono / SIM_SECOND);
     uint64_t crashes = world->crashes;
     sim_world_free(world);
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        world->totals.probe_seeds[i] = world->totals.probes[i] > 0;
+    }
     world->totals.inputs_min = world->totals.inputs;
     world->totals.runs_min = world->totals.runs;
     world->totals.crashes_min = crashes;
@@ -283,6 +321,7 @@ void sim_totals_add(sim_totals *to, const sim_totals *from)
     }
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
         to->probes[i] += from->probes[i];
+        to->probe_seeds[i] += from->probe_seeds[i];
     }
     for (int id = 0; id < HF_MACHINE_COUNT; id++) {
         for (int i = 0; i < HF_MACHINE_STATE_MAX; i++) {
@@ -300,12 +339,39 @@ static bool print_count(FILE *out, uint64_t count, const char *text)
     return fine;
 }
 
+/* How often each probe was met, and by how many seeds; then those that too few seeds have met. */
+static void print_probes(const sim_totals *totals, FILE *out)
+{
+    static const char *const PROBES[] = {
+#define TEXT(name, text) text,
+        HF_PROBE_MAP(TEXT)};
+#undef TEXT
+    int rare = 0;
+    (void)fprintf(out, "Probes:\n%14s  %10s  %8s\n", "hits", "seeds", "of all");
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        bool is_rare = totals->probe_seeds[i] * 100 < totals->seeds * PROBE_PERCENT_MIN;
+        double percent = totals->seeds > 0 ? 100.0 * (double)totals->probe_seeds[i] / (double)totals->seeds : 0;
+        rare += is_rare;
+        (void)fprintf(out, "  %12llu  %10llu  %6.2f %%  %s%s\n", (unsigned long long)totals->probes[i],
+                      (unsigned long long)totals->probe_seeds[i], percent, PROBES[i],
+                      totals->probes[i] == 0 ? "   <-- never"
+                      : is_rare              ? "   <-- rare"
+                                             : "");
+    }
+    (void)fprintf(out, "%d of %d probes were met by less than %d %% of the seeds%s\n", rare, (int)HF_PROBE_COUNT,
+                  PROBE_PERCENT_MIN, rare > 0 ? ":" : "");
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        if (totals->probe_seeds[i] * 100 < totals->seeds * PROBE_PERCENT_MIN) {
+            (void)fprintf(out, "  %s\n", PROBES[i]);
+        }
+    }
+}
+
 bool sim_totals_print(const sim_totals *totals, FILE *out)
 {
     static const char *const FAULTS[] = {
 #define TEXT(name, text) text,
         HF_SIM_FAULT_MAP(TEXT)};
-    static const char *const PROBES[] = {HF_PROBE_MAP(TEXT)};
 #undef TEXT
     bool fine = true;
     (void)fprintf(
@@ -320,9 +386,9 @@ bool sim_totals_print(const sim_totals *totals, FILE *out)
     for (int i = 0; i < HF_SIM_FAULT_COUNT; i++) {
         fine = print_count(out, totals->faults[i], FAULTS[i]) && fine;
     }
-    (void)fprintf(out, "Probes:\n");
+    print_probes(totals, out);
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
-        fine = print_count(out, totals->probes[i], PROBES[i]) && fine;
+        fine = fine && totals->probes[i] > 0;
     }
     (void)fprintf(out, "Transitions:\n");
     for (int id = 0; id < HF_MACHINE_COUNT; id++) {

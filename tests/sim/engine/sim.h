@@ -1,10 +1,10 @@
-/* The engine in a world made of chance: one process that dies, one disk that keeps what was committed, clients that repeat
- * what was not answered, workers that are late, forgetful and wrong. Everything comes from the seed.
+/* The engine in a random world: one process that dies, one disk that keeps commits, clients that repeat requests
+ * without an answer, workers that are late, forgetful and wrong. Everything comes from the seed.
  *
- * The driver of the core is world.c: it owns the clocks, the order in which store requests are executed and told, and the
- * moment of death. Clients and workers are small machines (actors) that wake up, ask, and wait; they keep logs, and at
- * the end the oracle holds these against the histories of all runs. Nobody looks into the engine for that, but for three
- * checks that need it: rebuild == state, no task beside a free poller, and no answer before its commit. */
+ * The driver of the core is world.c: it owns the clocks, the order in which store requests are executed and reported,
+ * and the moment at which the process dies. Clients and workers are small machines (actors) that wake up, ask, and
+ * wait. They keep logs, and at the end judge.c compares these with the histories of all runs. Only three checks look
+ * into the engine itself: rebuild == state, no task waits while a poller is free, and no answer before its commit. */
 #ifndef HF_TESTS_SIM_ENGINE_SIM_H
 #define HF_TESTS_SIM_ENGINE_SIM_H
 
@@ -25,10 +25,15 @@ enum {
     SIM_WORKFLOWS_MAX = 12,
     SIM_STEPS_MAX = 5,    /* of a program */
     SIM_ITEMS_MAX = 4,    /* activities or timers of one step */
-    SIM_PENDING_MAX = 10, /* more than a program ever has of one kind: those that lost a race, and one step's */
+    SIM_PENDING_MAX = 10, /* more than a program ever has of one kind: the losers of races and one step's */
     SIM_SLOTS = 3,        /* of a worker: workflow tasks, sticky ones, activities */
     SIM_RUN_ID_LEN = 40,  /* with the NUL */
-    SIM_NAME_LEN = 24
+    SIM_ASKERS_MAX = 50,  /* callers that query and update */
+    SIM_QUERIES_MAX = 64, /* with one workflow task */
+    SIM_UPDATES_MAX = 16, /* the same, and accepted ones of a run */
+    SIM_NAME_LEN = 24,
+    SIM_BROOD_MAX = 90, /* children of one step */
+    SIM_CRON_LEN = 64
 };
 
 typedef struct sim_world sim_world;
@@ -48,20 +53,21 @@ typedef struct sim_totals {
     uint64_t inputs_min, runs_min, crashes_min; /* of one seed */
     uint64_t faults[HF_SIM_FAULT_COUNT];
     uint64_t probes[HF_PROBE_COUNT];
+    uint64_t probe_seeds[HF_PROBE_COUNT]; /* seeds that met it */
     hf_arrows walked;
 } sim_totals;
 
 void sim_totals_add(sim_totals *to, const sim_totals *from);
-/* Prints all of it; false: something that should have happened never did. */
+/* Prints the totals; false: a fault, probe or transition that should have happened never did. */
 bool sim_totals_print(const sim_totals *totals, FILE *out);
 
 /* ---- Chance --------------------------------------------------------------------------------------------------------- */
 
-/* What a seed chooses before anything runs. Chances are per mille. */
+/* Settings that a seed chooses before anything runs. Probabilities are per mille. */
 typedef struct sim_knobs {
     int clients, workers, workflows, queues;
-    int inputs_min; /* the safety phase goes on until so many calls were made */
-    int crashes;    /* at least */
+    int inputs_min; /* calls to be made before the safety phase ends */
+    int crashes;    /* crashes to happen before it ends */
     bool is_tiny;   /* memory so small that runs are evicted all the time */
     bool has_clock_steps;
     hf_core_options core;
@@ -73,11 +79,16 @@ typedef struct sim_knobs {
     int commit_fails, read_fails;
     int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
     int sticky_reset, shutdown, large, task_heartbeat;
+    int askers;
     int client_twice, stale_signal;
     int poison;      /* a task of some workflows ends the process */
     int over_limit;  /* a worker sends more commands than may be pending */
     int nomem;       /* an allocation fails */
     bool has_damage; /* records go bad */
+    int chains;      /* starts with a retry policy, a schedule, a delay; programs continue as new */
+    bool has_children;
+    bool zones_go; /* in some lives the driver does not find one of the time zones */
+    int deletes;   /* runs are deleted */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -86,14 +97,15 @@ struct sim_call {
     hf_call call;
     hf_arena arena; /* request and response */
     sim_world *world;
-    sim_actor *actor; /* who asked; NULL = nobody waits */
+    sim_actor *actor; /* actor that asked; NULL = nobody waits */
     void (*then)(sim_world *world, sim_call *call);
     sim_call *next;  /* of the answered ones */
-    uint64_t commit; /* that covers the answer, once it is decided */
+    uint64_t commit; /* commit that the answer depends on, once it is decided */
     bool is_decided;
-    uint64_t opened; /* in which life of the process it was asked */
+    uint64_t opened; /* life of the process in which it was asked */
     uint64_t log;    /* index in the log of the actor's kind */
     uint64_t epoch;  /* of the slot that asked */
+    int64_t newest;  /* number of the newest run of its workflow that was known when it was asked */
     bool is_done;
 };
 
@@ -114,9 +126,9 @@ typedef struct sim_event {
 /* ---- Logs --------------------------------------------------------------------------------------------------------------- */
 
 typedef enum sim_outcome { SIM_UNKNOWN, SIM_ACKED, SIM_REFUSED } sim_outcome;
-typedef enum sim_op_kind { SIM_OP_START, SIM_OP_SIGNAL, SIM_OP_CANCEL, SIM_OP_TERMINATE } sim_op_kind;
+typedef enum sim_op_kind { SIM_OP_START, SIM_OP_SIGNAL, SIM_OP_CANCEL, SIM_OP_TERMINATE, SIM_OP_DELETE } sim_op_kind;
 
-/* What a client asked for. */
+/* An operation of a client. */
 typedef struct sim_op {
     sim_op_kind kind;
     int client, workflow;
@@ -124,14 +136,21 @@ typedef struct sim_op {
     bool maybe;      /* an earlier try of it ended without an answer */
     sim_outcome outcome;
     hf_status status;
-    int64_t time; /* wall ns of the answer */
+    int64_t asked; /* wall ns: first sent */
+    int64_t time;  /* wall ns of the answer */
     char request_id[SIM_NAME_LEN];
-    char run_id[SIM_RUN_ID_LEN]; /* that it named, or that a start made */
+    char run_id[SIM_RUN_ID_LEN]; /* run that it named, or that a start made */
     int reuse, conflict;         /* policies of a start */
     bool is_large;
+    char first_run_id[SIM_RUN_ID_LEN]; /* of the chain that a cancel or terminate is for */
+    bool is_chain;                     /* a start as sim_chain_fill makes it */
+    bool may_be_bad, is_bad;           /* its schedule may be refused, must be */
+    bool is_all;                       /* a deletion of all runs of the id */
+    bool is_first;                     /* no run of the id was deleted before */
+    size_t runs;                       /* of the world, when it was asked first */
 } sim_op;
 
-/* What a worker answered. */
+/* An answer of a worker. */
 typedef struct sim_answer {
     hf_method method;
     int worker;
@@ -139,7 +158,8 @@ typedef struct sim_answer {
     sim_outcome outcome;
     int32_t attempt;
     int64_t scheduled_id;
-    size_t run; /* index of the run's log */
+    size_t run;      /* index of the run's log */
+    bool is_dropped; /* its task left no trace */
 } sim_answer;
 
 /* A task that has ended the process. */
@@ -161,15 +181,41 @@ typedef struct sim_delivery {
     int count, allowed;
 } sim_delivery;
 
-/* What was ever seen of a run. */
+/* All events of a run that were ever seen. */
 typedef struct sim_run_log {
     char run_id[SIM_RUN_ID_LEN];
     char workflow_id[SIM_NAME_LEN];
     uint64_t *events; /* a hash of each event, by id - 1; 0 = not seen */
     size_t count, capacity;
     bool is_final;
-    bool was_damaged; /* it may have stood still for a while */
+    bool was_damaged;  /* it may have stood still for a while */
+    bool is_named;     /* an event that was seen says that it follows another run */
+    bool may_be_gone;  /* somebody wanted to delete it, or the run that its id led to */
+    bool is_deleted;   /* that was acknowledged: nobody may see it again */
+    int64_t completed; /* updates, while the judge reads */
 } sim_run_log;
+
+/* What a description said. */
+typedef struct sim_description {
+    size_t run;
+    int64_t event_count;
+    uint64_t memo, attributes; /* sim_fields_hash */
+} sim_description;
+
+/* What a caller asked a workflow to do. */
+typedef struct sim_update {
+    char id[SIM_NAME_LEN];
+    int workflow;
+    char run_id[SIM_RUN_ID_LEN]; /* that it named, or that has accepted it */
+    int32_t stage;               /* that the caller waits for */
+    bool with_start;
+    bool is_accepted;            /* as the caller was told */
+    bool is_outlived;            /* its run ended first, as the caller was told */
+    int64_t told_number;         /* its outcome, as the caller was told; 0 = none */
+    int64_t before;              /* the greatest number of that run that anybody was told before it was sent */
+    char in_run[SIM_RUN_ID_LEN]; /* the history that has it */
+    int64_t number;              /* its outcome there */
+} sim_update;
 
 #define SIM_VEC(type)           \
     struct {                    \
@@ -190,9 +236,11 @@ typedef enum sim_step_kind {
     SIM_STEP_RACE,       /* an activity against a timer; the other is canceled */
     SIM_STEP_UNTIMER,    /* a short timer cancels a long one */
     SIM_STEP_CANCEL,     /* an activity is canceled after a while, and waited for */
-    SIM_STEP_SIGNALS,    /* waits until so many have come in all */
+    SIM_STEP_SIGNALS,    /* waits until `count` signals have come in all */
     SIM_STEP_MARKER,
     SIM_STEP_MESSAGE, /* signals or cancels another workflow, and waits to hear of it */
+    SIM_STEP_UPSERT,  /* changes memo and search attributes */
+    SIM_STEP_CHILDREN,
     SIM_STEP_KIND_COUNT
 } sim_step_kind;
 
@@ -201,21 +249,38 @@ typedef struct sim_item {
     bool ended, cancel_asked;
 } sim_item;
 
-/* What a workflow knows: all that its history says. */
+enum { SIM_CHILD_INITIATED, SIM_CHILD_STARTED, SIM_CHILD_OVER };
+
+/* The children of one step. Their initiated events follow each other. */
+typedef struct sim_brood {
+    int64_t first; /* initiated event */
+    int count;
+    int started, ended; /* or refused */
+    unsigned char states[SIM_BROOD_MAX];
+} sim_brood;
+
+/* The knowledge of a workflow: everything that its history says. */
 typedef struct sim_summary {
     int64_t last_id;
     int64_t last_completed_started; /* started event of the last completed workflow task */
     int64_t last_started;
     int signals;
-    bool cancel, marker[SIM_STEPS_MAX];
+    bool cancel, marker[SIM_STEPS_MAX], upserted[SIM_STEPS_MAX];
+    int continued;           /* times that it has continued as new */
+    int32_t run_attempt;     /* of the run in its chain */
+    char cron[SIM_CRON_LEN]; /* its schedule */
     sim_item activities[SIM_STEPS_MAX][SIM_ITEMS_MAX];
     sim_item messages[SIM_STEPS_MAX];
     sim_item timers[SIM_STEPS_MAX][SIM_ITEMS_MAX];
+    sim_brood broods[SIM_STEPS_MAX];
+    int completed; /* updates */
+    int accepted_count;
+    char accepted[SIM_UPDATES_MAX][SIM_NAME_LEN]; /* updates, and not completed */
 } sim_summary;
 
 /* Adds events; false: they do not follow. */
 bool sim_summary_add(sim_world *world, sim_summary *summary, hf_str history);
-/* The commands that follow from what is known, in the arena. */
+/* The commands that follow from the summary, in the arena. */
 void sim_program_commands(sim_world *world, hf_str workflow_id, const sim_summary *summary, hf_arena *arena,
                           hf_pb_command_list *ret_commands);
 
@@ -238,7 +303,7 @@ typedef struct sim_slot {
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;
     bool is_poison;       /* its task is about to end the process */
-    int64_t started_time; /* wall ns: of its task, which may be older than its being here */
+    int64_t started_time; /* wall ns: when its task was started, which may be before the slot got it */
     int64_t due;          /* mono ns: when its attempt times out */
     int32_t attempt;
     int64_t scheduled_id, started_id;
@@ -247,7 +312,11 @@ typedef struct sim_slot {
     size_t page_len; /* where its history goes on; 0 = from the start */
     uint64_t answer; /* index of its log */
     bool has_answer;
-    uint64_t epoch; /* answers to calls of an earlier one are void */
+    int query_count, update_count; /* that came with its task */
+    char queries[SIM_QUERIES_MAX][48];
+    char updates[SIM_UPDATES_MAX][SIM_NAME_LEN];
+    int64_t update_event; /* behind which the updates come */
+    uint64_t epoch;       /* answers to calls of an earlier one are void */
 } sim_slot;
 
 struct sim_worker {
@@ -264,11 +333,21 @@ typedef struct sim_client {
     int index;
     uint64_t number; /* of its next operation */
     uint64_t op;     /* index of the one it is at */
-    bool busy;       /* at one */
+    bool busy;       /* it is at an operation */
     bool watching;   /* a long poll of a history is on its way */
     char page[64];   /* where that goes on */
     size_t page_len;
 } sim_client;
+
+/* Queries and updates, one after the other. */
+typedef struct sim_asker {
+    sim_actor actor;
+    int index;
+    uint64_t number;
+    bool is_waiting;
+    bool has_update; /* that nobody has answered for good */
+    size_t update;
+} sim_asker;
 
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */
 
@@ -278,17 +357,22 @@ typedef struct sim_request {
     bool is_executed;
 } sim_request;
 
-/* A row that the engine gets wrong. */
+/* A row that the engine reads damaged. */
 typedef struct sim_damage {
     hf_table table;
     char text[64]; /* of its key */
     int64_t a, b;  /* the same */
     int64_t run;   /* number of the run it belongs to */
     char workflow_id[SIM_NAME_LEN];
+    size_t log;    /* index of its log */
     size_t at;     /* byte of the value */
     char flip;     /* bits of it; 0 = the value ends there */
     bool is_there; /* neither restored nor overwritten; the others are kept until the engine opens again */
 } sim_damage;
+
+typedef struct sim_name {
+    char text[SIM_NAME_LEN];
+} sim_name;
 
 typedef struct sim_options {
     FILE *trace;     /* NULL = none */
@@ -297,9 +381,9 @@ typedef struct sim_options {
     bool is_normal;  /* with is_failing: durability normal, and no power cut in the world itself */
     /* Called before a commit is executed; may be NULL. */
     void (*on_commit)(sim_world *world, const hf_store_request *request);
-    /* Called when the disk is there and still empty, when it is about to go; may be NULL. */
+    /* Called when the disk was made and is still empty, and before it is freed (`goes`); may be NULL. */
     void (*on_disk)(sim_world *world, bool goes);
-    void *state; /* of these */
+    void *state; /* for these functions */
 } sim_options;
 
 struct sim_world {
@@ -308,7 +392,7 @@ struct sim_world {
     sim_knobs knobs;
     hf_rng rng;
     hf_allocator memory;
-    hf_allocator core_memory; /* of the engine: may fail */
+    hf_allocator core_memory; /* memory of the engine; may fail */
     int64_t nomem_left;       /* its allocations until one fails; 0 = none does */
     bool is_out_of_memory;    /* one has failed in this life */
     size_t memory_used;
@@ -318,17 +402,18 @@ struct sim_world {
     void *disk;             /* of SQLite */
     hf_core *core;          /* NULL while the process is down */
     uint64_t opened;        /* lives so far */
-    uint64_t executed;      /* last commit that the store took */
-    uint64_t asked;         /* last commit that it was given, and did not refuse: it may be there */
-    uint64_t durable;       /* last commit that no power cut may take */
-    bool is_store_gone;     /* it failed and answers nothing more, or its process is dead */
+    uint64_t executed;      /* last commit that the store executed */
+    uint64_t asked;         /* last commit that the store got and did not refuse: it may be there */
+    uint64_t durable;       /* last commit that must survive a power cut */
+    bool is_store_gone;     /* the store failed and answers nothing more, or its process is dead */
     uint64_t kill_at;       /* change of the disk at which the process dies; 0 = none */
     uint64_t troubles;      /* of the disk, met so far */
-    uint64_t failed_before; /* these and failed calls of the disk, when the store was last opened */
-    hf_rng trouble_rng;     /* apart: the world is the same without them, until the first is met */
+    uint64_t failed_before; /* troubles and failed calls of the disk, when the store was last opened */
+    hf_rng trouble_rng;     /* separate, so that the world is the same without troubles until the first happens */
     bool is_told_wrong;     /* a store request of this life failed by intent */
     bool was_left_open;     /* the life before ended without closing the store */
-    bool is_poorer; /* commits that durability normal does not promise are lost: it has ended, and nothing is wrong */
+    bool
+        is_poorer; /* commits that durability normal does not guarantee are lost: the world has ended without a fault */
     bool is_healed;
     bool is_sealing; /* a seal is planned */
     bool is_over;
@@ -339,21 +424,32 @@ struct sim_world {
     sim_call *answered, *answered_last;
     sim_client clients[SIM_CLIENTS_MAX];
     sim_worker workers[SIM_WORKERS_MAX];
+    sim_asker askers[SIM_ASKERS_MAX];
+    uint64_t asked_inputs; /* calls of these, and their answers */
     sim_actor janitor, fate, decay;
     int janitor_at, janitor_open;
     int64_t janitor_pause; /* ns: longer with each round */
     bool janitor_waits;
     bool janitor_ends; /* the workflow takes no more signals: it is terminated */
     uint64_t janitor_number;
+    int janitor_round;
+    unsigned endless;              /* workflows with starts whose chains do not end by themselves, a bit for each */
+    bool is_zoning;                /* the rules of a time zone are on their way */
+    SIM_VEC(sim_name) child_names; /* workflow ids of children */
     SIM_VEC(sim_op) ops;
+    SIM_VEC(sim_update) updates;
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
     SIM_VEC(sim_suspect) suspects;
     SIM_VEC(sim_run_log) runs;
+    SIM_VEC(sim_description) descriptions;
     SIM_VEC(sim_damage) damages;
-    uint64_t damage_met;        /* times a damaged record was read */
-    SIM_VEC(int64_t) unhealthy; /* wall ns: pairs of from and to; timers may be late there */
-    uint64_t hash;              /* of everything that happened */
+    uint64_t deletes[SIM_WORKFLOWS_MAX];   /* deletions that were asked for, by workflow */
+    int64_t gone_below[SIM_WORKFLOWS_MAX]; /* runs of a workflow with smaller numbers may be deleted */
+    int64_t run_next;                      /* number of the next run, when there was a core */
+    uint64_t damage_met;                   /* times a damaged record was read */
+    SIM_VEC(int64_t) unhealthy;            /* wall ns: pairs of from and to; timers may be late there */
+    uint64_t hash;                         /* of everything that happened */
     uint64_t steps;
     uint64_t still; /* steps since time last moved */
     uint64_t crashes;
@@ -375,7 +471,7 @@ static inline bool sim_chance(sim_world *world, int permille)
 {
     return hf_rng_permille(&world->rng, permille);
 }
-/* A fault's chance: none once the world is healed. */
+/* Whether a fault happens: never once the world is healed. */
 static inline bool sim_evil(sim_world *world, int permille)
 {
     return !world->is_healed && hf_rng_permille(&world->rng, permille);
@@ -390,7 +486,7 @@ hf_clock sim_now(const sim_world *world);
 /* calls.c */
 sim_call *sim_call_new(sim_world *world, hf_method method, sim_actor *actor, void (*then)(sim_world *, sim_call *));
 void sim_call_submit(sim_world *world, sim_call *call);
-/* Whether the answer says nothing about what happened. */
+/* Whether the answer leaves open whether the operation happened. */
 bool sim_is_lost(const sim_call *call);
 void sim_call_free(sim_world *world, sim_call *call);
 /* Calls that the core has just decided learn which commit they wait for. */
@@ -416,13 +512,14 @@ void sim_store_close(sim_world *world);
 hf_status sim_store_try_open(sim_world *world, hf_op *op);
 
 /* troubles.c: a disk whose syncs fail (options.is_failing) */
-/* Between two commits: maybe the next trouble. */
+/* Between two commits: maybe plans the next trouble. */
 void sim_trouble_plan(sim_world *world);
-/* No more of them. */
+/* No more troubles from now on. */
 void sim_trouble_clear(sim_world *world);
 /* Before a change of the disk: whether the process dies here. Then it is dead. */
 bool sim_trouble_kills(sim_world *world, uint64_t change);
-/* The process is gone, killed or not; the disk stays as it is, but for what the kernel fails to write. Opens the store anew. */
+/* The process has ended, killed or not. The disk stays as it is, except for writebacks that the kernel fails. Opens the
+ * store again. */
 void sim_trouble_reopen(sim_world *world);
 
 /* damage.c */
@@ -433,26 +530,53 @@ bool sim_is_damaged(const sim_world *world, hf_str workflow_id);
 bool sim_is_still_damaged(const sim_world *world, hf_str workflow_id); /* neither restored nor overwritten */
 bool sim_is_number_damaged(const sim_world *world, int64_t run);
 bool sim_is_history_damaged(const sim_world *world);
-/* Whether a call for this workflow was refused because of a damaged record; fails when there is none, or no sentence. */
+/* Whether a call for this workflow was refused because of a damaged record; fails the seed if there is none, or no
+ * message. */
 bool sim_is_stopped(sim_world *world, const sim_call *call, hf_str workflow_id);
-/* All records are as they were; true: one was not. Runs that were stopped go on when the engine opens again. */
+/* Restores all records; true: one was damaged. Runs that were stopped go on when the engine opens again. */
 bool sim_restore(sim_world *world);
-/* The engine was opened: what was restored before is forgotten. */
+/* The engine was opened: forgets damages that were restored before. */
 void sim_damage_opened(sim_world *world);
+
+/* deletes.c */
+/* Whether a client deletes something now. */
+bool sim_delete_tempts(sim_world *world);
+/* Whom a deletion is for, and its request. */
+void sim_delete_choose(sim_world *world, sim_op *op);
+void sim_delete_fill(sim_world *world, sim_call *call, sim_op *op);
+void sim_delete_answered(sim_world *world, const sim_op *op);
+/* The number of the newest run of this workflow that a client knows; 0 = none. */
+int64_t sim_newest(const sim_world *world, int workflow);
+/* A call for a workflow id was answered with this run, although the newest that was known is another. */
+void sim_check_current(sim_world *world, int workflow, hf_str run_id, int64_t newest);
+/* Reads a run that was deleted. */
+void sim_read_deleted(sim_world *world);
+/* At the end: deleted runs are not there, and nothing of them is. */
+void sim_judge_deletes(sim_world *world);
+bool sim_may_be_gone(const sim_world *world, const char *run_id);
+/* The same of a run that was not known when the deletion was asked for. */
+bool sim_is_gone_below(const sim_world *world, const sim_run_log *log);
+bool sim_had_deletes(const sim_world *world, const char *workflow_id);
 
 /* workers.c, clients.c */
 void sim_workers_init(sim_world *world);
 void sim_workers_crashed(sim_world *world);
 void sim_clients_init(sim_world *world);
+/* The start that comes with an update. */
+void sim_fill_update_start(sim_world *world, sim_call *call, int workflow, const char *request_id,
+                           hf_pb_start_workflow_execution_request *request);
 hf_str sim_copy(sim_call *call, const char *text);
 hf_pb_payloads *sim_payload(sim_call *call, const char *text, size_t large);
 #define SIM_NAMESPACE "default"
 
 /* oracle.c */
 size_t sim_log_run(sim_world *world, hf_str run_id, hf_str workflow_id);
-/* Events of a run that somebody was shown. `keep`: they are durable. `tail`: how many at the end are not written yet. */
+/* Records events of a run that a client or worker has seen. `keep`: they are durable. `tail`: how many at the end are
+ * not written yet. */
 void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, int tail);
 sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id, int32_t attempt);
+/* It may be handed out once more. */
+void sim_allow_task(sim_world *world, size_t run, int64_t started_id, int32_t attempt);
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);
 /* suspects.c */
 void sim_suspect_answered(sim_world *world, const sim_answer *answer); /* or is about to be */

@@ -1,8 +1,8 @@
-/* Which store the engine gets, and what a crash does to it.
+/* The store of the engine, and what a crash does to it.
  *
- * The memory store lives on as it is. SQLite stands on a disk in memory that loses its power with the process: what was
- * written and not synced is there in part, torn, or not at all. As commits that were executed are durable (store-S2) and others
- * have left no trace (store-S1), a seed must come out the same on both. */
+ * The memory store survives a crash unchanged. SQLite is on a disk in memory that loses its power with the process:
+ * unsynced writes are there in part, torn, or not at all. As executed commits are durable (store-S2) and others leave
+ * no trace (store-S1), a seed must give the same result on both. */
 #include "sim/engine/sim.h"
 
 #include "store/sqlite/sqlite.h"
@@ -92,7 +92,7 @@ void sim_store_crash(sim_world *world)
         return;
     }
     uint64_t last = world->store->ops->last_commit(world->store);
-    uint64_t most = world->is_store_gone ? world->asked : world->executed; /* store-S5: of a failed one nobody knows */
+    uint64_t most = world->is_store_gone ? world->asked : world->executed; /* store-S5: a failed commit may be there */
     if (last < world->executed || last > most) {
         sim_fail(world, "store-S1, store-S2: %llu commits were executed, %llu are there",
                  (unsigned long long)world->executed, (unsigned long long)last);

@@ -1,10 +1,10 @@
-/* Workflows whose tasks take the process down, and what the engine must make of that.
+/* Workflows whose tasks end the process, and how the engine must treat them.
  *
- * It has counted every end of the process that a task was the cause of, since the task was last answered (engine-U1).
- * While a suspect is alone, no other task is started for a worker of its process (engine-U3).
+ * It counts every end of the process that a task caused since the task was last answered (engine-U1). While a suspect
+ * runs alone, no other task is started for a worker of its process (engine-U3).
  *
- * Both hold exactly only while the clock is not set: a jump ends attempts that nobody has answered. A run that cannot be read at the
- * opening after a crash is not counted then, so engine-U1 is not looked at where records are damaged. */
+ * Both hold exactly only while the clock is not set: a jump ends attempts that were not answered. A run that cannot be
+ * read at the opening after a crash is not counted then, so engine-U1 is not checked if records are damaged. */
 #include "sim/engine/workers.h"
 
 bool sim_is_poison(sim_world *world, const sim_slot *slot)
@@ -46,7 +46,7 @@ void sim_poison(sim_world *world, sim_slot *slot)
         suspect->run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
         suspect->scheduled_id = is_activity ? slot->scheduled_id : 0;
     }
-    /* Else nothing is left of it, or it may have timed out, unnoticed by its worker. */
+    /* Otherwise its start may be lost, or it may have timed out without its worker knowing. */
     bool is_fresh = sim_now(world).wall - slot->started_time < SIM_SECOND / 2;
     if (is_activity && slot->attempt != suspect->attempt + 1) {
         suspect->crashes = 0; /* an attempt in between has ended in another way */
@@ -68,7 +68,7 @@ void sim_suspect_answered(sim_world *world, const sim_answer *answer)
     }
 }
 
-/* What the engine has counted; -1 = the run is not in memory. */
+/* The engine's count of crashes; -1 = the run is not in memory. */
 static int64_t counted(const sim_world *world, const sim_slot *slot)
 {
     HF_LIST_EACH(node, &world->core->runs_all)

@@ -1,12 +1,13 @@
 /* A disk whose syncs fail under the engine, and processes that die on it.
  *
- * A failed sync does what it does on Linux (tests/support/vfs_disk.c): the cache stays right, the disk lacks what was to be written,
- * and later syncs succeed. The store then answers nothing more, and the next process finds the files as the cache has them. Between
- * two processes the kernel may fail to write what the first one left, and tell somebody else. Openings fail and are repeated;
- * processes die while they open. No power cut is among these: those are made by images (outage.c), and by the world's crashes.
+ * A failed sync does what it does on Linux (tests/support/vfs_disk.c): the cache stays right, the disk lacks the
+ * unwritten bytes, and later syncs succeed. The store then answers nothing more, and the next process finds the files
+ * as they are in the cache. Between two processes the kernel may fail to write the changes of the first one, and report
+ * that to another process. Openings fail and are repeated; processes die while they open. There are no power cuts here:
+ * images (outage.c) and the world's crashes make those.
  *
- * With durability normal a commit that was not synced is gone when its writeback fails, because an opening reads the disk and not the
- * cache. A world ends there. */
+ * With durability normal a commit that was not synced is lost when its writeback fails, because an opening reads the
+ * disk and not the cache. A world ends there. */
 #include "sim/engine/sim.h"
 
 #include "support/vfs.h"
@@ -14,9 +15,9 @@
 #include <errno.h>
 
 enum {
-    PLAN_EVERY = 3,   /* commits: one of so many is followed by a plan */
-    OPENINGS_BAD = 3, /* that may meet a trouble, one after the other */
-    OPENINGS_MAX = 8  /* after those each of three files may have an error that nobody was told of */
+    PLAN_EVERY = 3,   /* one in this many commits is followed by a plan */
+    OPENINGS_BAD = 3, /* openings in a row that may meet a trouble */
+    OPENINGS_MAX = 8  /* after those each of three files may have an error that was not reported yet */
 };
 
 static uint64_t below(sim_world *world, uint64_t count)
@@ -30,7 +31,7 @@ void sim_trouble_clear(sim_world *world)
     world->kill_at = 0;
 }
 
-/* The kernel writes in the background what is pending, and fails. */
+/* The kernel writes pending changes in the background, and fails. */
 static void write_back_badly(sim_world *world, bool is_told)
 {
     static const char *const FILES[] = {"sim.db", "sim.db-wal", "sim.db-journal"};
@@ -60,7 +61,7 @@ static void plan_one(sim_world *world)
         world->kill_at = hf_vfs_ops(world->disk) + 1 + below(world, 24);
         return;
     default:
-        write_back_badly(world, below(world, 2) == 0); /* also of a process that lives: it hears of it */
+        write_back_badly(world, below(world, 2) == 0); /* also while the process lives: then it is told */
         return;
     }
 }
@@ -89,7 +90,7 @@ bool sim_trouble_kills(sim_world *world, uint64_t change)
     return true;
 }
 
-/* An opening that makes a new log depends on the directory above all. */
+/* For an opening that makes a new log, syncs of the directory matter most. */
 static void plan_opening(sim_world *world)
 {
     uint64_t len = 0;
@@ -128,7 +129,7 @@ static uint64_t writes_failed(const sim_world *world)
 void sim_trouble_reopen(sim_world *world)
 {
     if (below(world, 2) == 0) {
-        hf_vfs_power_off(world->disk); /* killed; else it closes as well as it can */
+        hf_vfs_power_off(world->disk); /* killed; otherwise it closes as far as the disk allows */
     }
     hf_store_close(world->store);
     world->store = NULL;
@@ -148,7 +149,7 @@ void sim_trouble_reopen(sim_world *world)
         sim_fail(world, "store-S2: %llu commits were executed and %llu begun, %llu are there without a power cut",
                  (unsigned long long)world->executed, (unsigned long long)world->asked, (unsigned long long)last);
     }
-    if (last < world->executed && !world->failed) { /* by right, and more than the judge can bear */
+    if (last < world->executed && !world->failed) { /* allowed, but the judge cannot handle lost commits */
         sim_trace(world, "%llu commits are lost", (unsigned long long)(world->executed - last));
         world->failed = world->is_poorer = true;
     }

@@ -1,6 +1,6 @@
-/* The contents that a store should have after each commit: a store in memory gets the same commits, and is hashed after each. A
- * commit that was lost with its process is followed by another one of the same number: then the twin starts over with what
- * was before. */
+/* The contents that a store should have after each commit: a store in memory gets the same commits, and is hashed after
+ * each. A commit that was lost with its process is followed by another one of the same number: then the twin is made
+ * again from the commits before it. */
 #include "sim/engine/disk.h"
 
 #include "support/support.h"

@@ -1,12 +1,14 @@
-/* Workers: poll, work, answer; and all that can go wrong with that.
+/* Workers: poll, work, answer; and everything that can go wrong in between.
  *
  *     idle --> polling --> working --> answering --> idle
  *                 |           ^  ^         |
- *                 +-> fetching+  +---------+  nobody knows whether it arrived: again
+ *                 +-> fetching+  +---------+  unknown whether it arrived: sent again
  *
  * A worker in the process dies with it and forgets everything; one outside keeps its tasks and its cache, and answers with
  * old tokens after the restart. */
 #include "sim/engine/workers.h"
+
+#include "sim/engine/asks.h"
 
 #include "history/payload.h"
 
@@ -33,7 +35,7 @@ void sim_rest(sim_world *world, sim_slot *slot, int64_t span)
     sim_wake_in(world, &slot->actor, span);
 }
 
-/* A worker may give a task back, or lose it without a word. */
+/* A worker may give a task back, or lose it silently. */
 static bool is_dropped(sim_world *world, sim_slot *slot, sim_delivery *delivery, hf_str token)
 {
     if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
@@ -137,6 +139,10 @@ static int64_t first_id(hf_str history)
 static void begin_workflow(sim_world *world, sim_slot *slot)
 {
     const sim_summary *known = &slot->summary;
+    if (slot->update_count > 0 && known->last_started != slot->started_id) {
+        sim_rest(world, slot, 10 * SIM_MS); /* its task is gone, and other events have its ids */
+        return;
+    }
     if (known->last_id != slot->started_id || known->last_started != slot->started_id) {
         sim_fail(world, "I3: a workflow task of run %s was started by event %lld, its history ends at %lld",
                  slot->run_id, (long long)slot->started_id, (long long)known->last_id);
@@ -147,7 +153,7 @@ static void begin_workflow(sim_world *world, sim_slot *slot)
         sim_fault(world, HF_SIM_ANSWER_LATE);
         span = 11 * SIM_SECOND + sim_upto(world, 10 * SIM_SECOND);
     }
-    slot->is_poison = sim_is_poison(world, slot);
+    slot->is_poison = slot->update_count == 0 && sim_is_poison(world, slot);
     slot->state = SIM_WORKING;
     sim_wake_in(world, &slot->actor, slot->is_poison ? sim_upto(world, 2 * SIM_MS) : span);
 }
@@ -160,16 +166,19 @@ static void keep_page(sim_slot *slot, hf_str token)
     memcpy(slot->page, token.data != NULL ? token.data : "", slot->page_len);
 }
 
-/* The slot knows what it was sent, or all that it fetched. The task may be over by now: then there is more than it began with, or,
- * of a later attempt, less, since its last two events were never written; the answer will be refused. */
+/* The slot has the events that it was sent, or all that it fetched. The task may be over by now: then there are more
+ * events than it began with, or, for a later attempt, fewer, because its last two events were never written; the answer
+ * will be refused. */
 static void begin_or_rest(sim_world *world, sim_slot *slot)
 {
     const sim_summary *known = &slot->summary;
-    if (known->last_id > slot->started_id || (slot->attempt > 1 && known->last_id < slot->started_id)) {
+    bool may_be_gone = slot->attempt > 1 || slot->update_count > 0;
+    if (known->last_id > slot->started_id || (may_be_gone && known->last_id < slot->started_id)) {
         sim_rest(world, slot, 10 * SIM_MS);
         return;
     }
-    if (known->last_id == slot->started_id && known->last_completed_started != slot->previous_id) {
+    if (known->last_id == slot->started_id && known->last_started == slot->started_id &&
+        known->last_completed_started != slot->previous_id) {
         sim_fail(world, "previous_started_event_id is %lld, it should be %lld", (long long)slot->previous_id,
                  (long long)known->last_completed_started);
         return;
@@ -177,7 +186,7 @@ static void begin_or_rest(sim_world *world, sim_slot *slot)
     begin_workflow(world, slot);
 }
 
-/* Events at the end of a page that are not written yet: of a later attempt the last two. */
+/* Number of events at the end of a page that are not written yet: the last two of a later attempt. */
 static int unwritten(const sim_slot *slot, hf_str history)
 {
     int64_t first = first_id(history);
@@ -186,7 +195,8 @@ static int unwritten(const sim_slot *slot, hf_str history)
     while (history.len > 0 && hf_pb_next(&history, &field)) {
         count++;
     }
-    return slot->attempt > 1 && first + count - 1 == slot->started_id ? 2 : 0;
+    bool may_be_unwritten = slot->attempt > 1 || slot->update_count > 0;
+    return may_be_unwritten && first + count - 1 == slot->started_id ? 2 : 0;
 }
 
 static void on_fetched(sim_world *world, sim_call *call)
@@ -197,7 +207,7 @@ static void on_fetched(sim_world *world, sim_call *call)
     }
     const hf_pb_get_workflow_execution_history_response *response = call->call.response;
     if (call->call.status != HF_OK) {
-        sim_rest(world, slot, 10 * SIM_MS); /* its timeout will give the task to somebody */
+        sim_rest(world, slot, 10 * SIM_MS); /* after its timeout the task goes to another worker */
         return;
     }
     size_t run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id));
@@ -239,6 +249,16 @@ static bool is_complete(const hf_pb_poll_workflow_task_queue_response *response)
            response->history.len > 0 && response->attempt > 0;
 }
 
+/* A speculative task has the ids of one that was dropped before it. */
+static sim_delivery *saw_workflow_task(sim_world *world, size_t run,
+                                       const hf_pb_poll_workflow_task_queue_response *response)
+{
+    if (response->messages.count > 0) {
+        sim_allow_task(world, run, response->started_event_id, response->attempt);
+    }
+    return sim_saw_task(world, false, run, response->started_event_id, response->attempt);
+}
+
 static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workflow_task_queue_response *response)
 {
     if (!is_complete(response)) {
@@ -252,11 +272,13 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     slot->started_id = response->started_event_id;
     slot->previous_id = response->previous_started_event_id;
     slot->scheduled_id = 0;
+    sim_keep_queries(slot, response);
+    sim_keep_updates(slot, response);
     sim_trace(world, "worker %d.%d got workflow task of %s %.8s, event %lld, attempt %d", slot->worker->index,
               slot->kind, slot->workflow_id, slot->run_id, (long long)slot->started_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
     bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open;
-    sim_delivery *delivery = sim_saw_task(world, false, run, slot->started_id, slot->attempt);
+    sim_delivery *delivery = saw_workflow_task(world, run, response);
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
@@ -336,7 +358,7 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
 
 /* ---- Polls ---------------------------------------------------------------------------------------------------------------- */
 
-/* Who asked for it has forgotten that it did. */
+/* The worker that polled for the task has forgotten its poll. */
 static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *call)
 {
     if (call->call.status != HF_OK) {
@@ -352,10 +374,10 @@ static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *ca
         return;
     }
     const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
-    if (response->task_token.len > 0) {
+    if (response->task_token.len > 0 && response->query == NULL) {
         size_t run =
             sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-        (void)sim_saw_task(world, false, run, response->started_event_id, response->attempt);
+        (void)saw_workflow_task(world, run, response);
     }
 }
 
@@ -383,6 +405,9 @@ static void on_polled(sim_world *world, sim_call *call)
         }
     } else {
         const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
+        if (response->task_token.len > 0 && sim_take_query(world, slot, response)) {
+            return;
+        }
         if (response->task_token.len > 0) {
             take_workflow(world, slot, response);
             return;

@@ -8,17 +8,17 @@ enum { SIM_IDLE, SIM_POLLING, SIM_FETCHING, SIM_WORKING, SIM_ANSWERING }; /* sim
 enum { SIM_WORKFLOW, SIM_STICKY, SIM_ACTIVITY };                          /* sim_slot.kind */
 
 sim_slot *sim_slot_of(sim_actor *actor);
-/* Done with what it did: asks for the next after a while. */
+/* The slot is done with its task: it polls for the next one after a while. */
 void sim_rest(sim_world *world, sim_slot *slot, int64_t span);
 sim_call *sim_ask(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *));
 /* Whether the slot still waits for this answer. */
 bool sim_is_mine(const sim_call *call);
-/* The run of the slot's task in the cache of its worker. */
+/* Puts the run of the slot's task into the cache of its worker. */
 void sim_remember(sim_worker *worker, const sim_slot *slot);
 void sim_forget(sim_worker *worker, const char *run_id);
 
 void sim_answer_task(sim_world *world, sim_slot *slot);
-/* "a2-1" as a number that stands for its event. */
+/* "a2-1" as a number that is used in place of an event id. */
 int64_t sim_item_number(hf_str activity_id);
 
 /* suspects.c */

@@ -7,13 +7,14 @@
  * Store requests are executed and told in the order they were submitted, each at a moment of its own, so that a crash can
  * fall between submission and execution (it did not happen), between execution and telling (it happened and nobody
  * knows), or behind both. */
+#include "sim/engine/chains.h"
 #include "sim/engine/sim.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVENT_ACTOR, EVENT_SEAL, EVENT_OPEN };
+enum { EVENT_ACTOR, EVENT_SEAL, EVENT_OPEN, EVENT_ZONE };
 enum { STILL_MAX = 20000 }; /* steps without time passing: the world is stuck in a loop */
 
 /* ---- Small things -------------------------------------------------------------------------------------------------- */
@@ -141,7 +142,7 @@ static void on_submit(void *state, hf_store_request *request)
     *SIM_PUSH(&world->requests) = (sim_request){request, execute_at, done_at, false};
 }
 
-/* A store on a failing disk may say so. */
+/* A store on a failing disk may report a failure. */
 static void note_failure(sim_world *world, hf_status status)
 {
     if (status != HF_OK && world->options.is_failing) {
@@ -163,12 +164,12 @@ static void execute_commit(sim_world *world, hf_store_request *request)
         world->executed = request->commit;
         world->durable = world->options.is_normal ? world->durable : world->executed;
         sim_store_upkeep(world);
-    } else if (!world->is_store_gone) { /* store-S5: it is refused, and has left nothing */
+    } else if (!world->is_store_gone) { /* store-S5: the commit was refused, and left no trace */
         world->asked = world->executed;
     }
 }
 
-/* True: it failed, by intent. */
+/* True: the commit was made to fail. */
 static bool fail_commit(sim_world *world, hf_store_request *request)
 {
     if (!sim_evil(world, world->knobs.commit_fails)) {
@@ -191,7 +192,7 @@ static void execute(sim_world *world, sim_request *entry)
 {
     hf_store_request *request = entry->request;
     entry->is_executed = true;
-    world->nomem_left = 0; /* results take memory, and stores differ in how much */
+    world->nomem_left = 0; /* results need memory, and stores need different amounts */
     if (request->verb == HF_STORE_COMMIT) {
         if (!fail_commit(world, request)) {
             execute_commit(world, request);
@@ -223,7 +224,7 @@ static void add_walked(sim_world *world)
     sim_totals_add(&world->totals, &part);
 }
 
-/* The process ends: calls are cut, what the store has not done is forgotten. */
+/* The process ends: calls are cut off, and requests that the store has not executed are forgotten. */
 static void end_core(sim_world *world)
 {
     hf_core *core = world->core;
@@ -239,7 +240,7 @@ static void end_core(sim_world *world)
     add_walked(world);
     world->core = NULL;
     hf_core_free(core); /* asserts I20: nothing is left allocated */
-    world->is_sealing = false;
+    world->is_sealing = world->is_zoning = false;
     *SIM_PUSH(&world->unhealthy) = sim_now(world).wall - SIM_SECOND;
 }
 
@@ -258,7 +259,7 @@ bool sim_world_open(sim_world *world)
 {
     hf_op op;
     world->is_told_wrong = world->is_out_of_memory = false;
-    world->nomem_left = 0; /* stores differ in what they ask for here: tests/support/nomem.h is for that */
+    world->nomem_left = 0; /* stores allocate differently here; tests/support/nomem.h tests that */
     uint64_t met = world->damage_met;
     hf_status status = open_core(world, &op);
     if (status == HF_OK && world->damage_met > met) {
@@ -289,7 +290,7 @@ bool sim_world_open(sim_world *world)
 void sim_world_restart(sim_world *world)
 {
     if (world->core != NULL) {
-        /* What the last end of a process means is known for good once the first commit after it is durable. */
+        /* The effects of the last end of a process are final once the first commit after it is durable. */
         bool is_settled = world->core->commit_durable >= world->core->commit_first;
         end_core(world);
         bool is_left = sim_chance(world, 500);
@@ -382,10 +383,20 @@ static void plan_seal(sim_world *world)
     if (core == NULL || world->is_sealing || core->committing) {
         return;
     }
-    if (core->meta_dirty || !hf_list_is_empty(&core->touched) ||
+    if (core->meta_dirty || !hf_list_is_empty(&core->touched) || hf_deletions_can_go(core) ||
         !hf_list_is_empty(&core->batches[core->open_idx].replies)) {
         world->is_sealing = true;
         plan(world, EVENT_SEAL, NULL, world->mono + sim_upto(world, world->knobs.seal_ns_max));
+    }
+}
+
+/* An input waits for the rules of a time zone: they come, after a while. */
+static void plan_zone(sim_world *world)
+{
+    hf_str name;
+    if (world->core != NULL && !world->is_zoning && hf_core_zone_wanted(world->core, &name)) {
+        world->is_zoning = true;
+        plan(world, EVENT_ZONE, NULL, world->mono + sim_upto(world, world->knobs.read_ns_max));
     }
 }
 
@@ -401,6 +412,12 @@ static void happen(sim_world *world)
     case EVENT_SEAL:
         if (world->is_sealing) {
             seal(world);
+        }
+        return;
+    case EVENT_ZONE:
+        if (world->is_zoning) {
+            world->is_zoning = false;
+            sim_zone_give(world);
         }
         return;
     default:
@@ -455,13 +472,14 @@ static void settle(sim_world *world)
 {
     do {
         if (world->core != NULL) {
+            world->run_next = world->core->run_next;
             sim_note_commits(world);
             hf_core_release(world->core);
         }
         give_answers(world);
         look_after(world);
     } while (world->answered != NULL && !world->failed);
-    world->nomem_left = 0; /* the checks are not what is tested */
+    world->nomem_left = 0; /* the checks themselves are not under test */
     if (world->failed) {
         return;
     }
@@ -469,6 +487,7 @@ static void settle(sim_world *world)
         sim_note_commits(world);
     }
     plan_seal(world);
+    plan_zone(world);
     sim_check_runs(world, false);
     sim_check_rest(world);
     if (world->steps % 32 == 0 && world->core != NULL) {
@@ -527,11 +546,14 @@ void sim_world_free(sim_world *world)
     }
     free(world->runs.items);
     free(world->ops.items);
+    free(world->child_names.items);
+    free(world->updates.items);
     free(world->answers.items);
     free(world->deliveries.items);
     free(world->suspects.items);
     free(world->unhealthy.items);
     free(world->damages.items);
+    free(world->descriptions.items);
     free(world->events.items);
     free(world->requests.items);
     if (world->memory_used != 0) {

@@ -33,6 +33,8 @@ static const struct {
     {HF_ERR_EVICTED, "HF_ERR_EVICTED", false},
     {HF_ERR_STORE, "HF_ERR_STORE", false},
     {HF_ERR_FAILED, "HF_ERR_FAILED", false},
+    {HF_ERR_UNAVAILABLE, "HF_ERR_UNAVAILABLE", true},
+    {HF_ERR_NOT_READY, "HF_ERR_NOT_READY", false},
     {(hf_status)(HF_ERR_USER + 7), "HF_ERR_USER", false},
 };
 

@@ -72,15 +72,17 @@ GOLDEN(silence_ends_an_attempt_that_promised_heartbeats,
        FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 timeout=Heartbeat\n"
                       "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
 
-#define FOR_EVER " timeout=9.22337e+09s\n"
+#define MOST " timeout=120s\n"
 GOLDEN(
     timeouts_as_long_as_the_wire_can_say_never_come,
-    "start wf run=never exec=never task=never; poll; complete sticky=s sticky_for=never activity a1 close=never,"
-    "timer t never; apoll; afail delay=never; signal wf s; poll; time 3650d",
-    "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1" FOR_EVER "3 WorkflowTaskStarted scheduled=2\n"
+    "start wf run=never exec=never task=never; poll; complete sticky=s sticky_for=never activity a1 close=never "
+    "initial=never,"
+    "timer t never; apoll; afail; signal wf s; poll; time 3650d",
+    "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1" MOST "3 WorkflowTaskStarted scheduled=2\n"
     "4 WorkflowTaskCompleted scheduled=2 started=3\n5 ActivityTaskScheduled a1\n6 TimerStarted t after=9.22337e+09s\n"
     "7 ActivityTaskStarted scheduled=5 attempt=1\n8 ActivityTaskFailed scheduled=5 started=7 failure=Oops Timeout\n"
-    "9 WorkflowTaskScheduled attempt=1" FOR_EVER "10 WorkflowExecutionSignaled s\n11 WorkflowTaskStarted scheduled=9\n")
+    "9 WorkflowTaskScheduled attempt=1" MOST "10 WorkflowExecutionSignaled s\n11 WorkflowTaskStarted scheduled=9\n"
+    "12 WorkflowTaskTimedOut scheduled=9 started=11 StartToClose\n13 WorkflowTaskScheduled attempt=1" MOST)
 
 /* ---- Retries -------------------------------------------------------------------------------------------------------- */
 
@@ -105,9 +107,14 @@ static void the_pause_doubles_and_stays_below_its_bound(void **state)
 
 GOLDEN(a_failure_may_name_its_own_pause,
        "start wf; poll; complete activity a1 initial=1s; apoll; afail delay=1h; time 3599s; apoll => parked; time 1s;"
-       "is a; afail delay=0s; apoll; acomplete",
-       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=3 failure=Oops\n"
+       "is a; acomplete",
+       FIRST_ACTIVITY "6 ActivityTaskStarted scheduled=5 attempt=2 failure=Oops\n"
                       "7 ActivityTaskCompleted scheduled=5 started=6\n8 WorkflowTaskScheduled attempt=1\n")
+
+GOLDEN(a_pause_of_nothing_ends_the_activity, "start wf; poll; complete activity a1 initial=1s; apoll; afail delay=0s",
+       FIRST_ACTIVITY
+       "6 ActivityTaskStarted scheduled=5 attempt=1\n"
+       "7 ActivityTaskFailed scheduled=5 started=6 failure=Oops Timeout\n8 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_type_that_the_policy_names_is_not_retried,
        "start wf; poll; complete activity a1 never=Bad; apoll; afail type=Good; time 1s; apoll; afail type=Bad",
@@ -451,6 +458,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(timeouts_as_long_as_the_wire_can_say_never_come),
     TEST(the_pause_doubles_and_stays_below_its_bound),
     TEST(a_failure_may_name_its_own_pause),
+    TEST(a_pause_of_nothing_ends_the_activity),
     TEST(a_type_that_the_policy_names_is_not_retried),
     TEST(a_timeout_that_the_policy_names_is_not_retried),
     TEST(a_failure_that_says_so_is_not_retried),

@@ -150,17 +150,17 @@ static void every_wound_is_found(void **state)
         {HF_TABLE_NAME_LOG, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_TASK, FLIPPED, "is damaged: its checksum does not fit"},
         {HF_TABLE_JOURNAL, FLIPPED, "is damaged: its checksum does not fit"},
-        {HF_TABLE_HISTORY, GONE, "its history has"},
+        {HF_TABLE_HISTORY, GONE, "history rows end with"},
         {HF_TABLE_NAME, GONE, "cannot be found by its name"},
-        {HF_TABLE_DUE, GONE, "nothing will wake it"},
-        {HF_TABLE_TASK, GONE, "is not there"},
+        {HF_TABLE_DUE, GONE, "has no row for its deadline"},
+        {HF_TABLE_TASK, GONE, "is missing"},
         {HF_TABLE_JOURNAL, GONE, "of the journal is missing"},
         {HF_TABLE_RUN, GONE, ""},
         {HF_TABLE_RUN, COPIED, ""},
         {HF_TABLE_HISTORY, COPIED, "leads to run"},
-        {HF_TABLE_NAME, COPIED, "does not know of it"},
-        {HF_TABLE_DUE, COPIED, "does not know of it"},
-        {HF_TABLE_TASK, COPIED, "does not know of it"},
+        {HF_TABLE_NAME, COPIED, "does not name it"},
+        {HF_TABLE_DUE, COPIED, "does not name it"},
+        {HF_TABLE_TASK, COPIED, "does not name it"},
     };
     for (size_t i = 0; i < HF_COUNT_OF(WOUNDS); i++) {
         hf_rig rig;

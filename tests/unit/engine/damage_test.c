@@ -377,6 +377,51 @@ static void sound_runs_are_shown_beside_a_damaged_one(void **state)
     hf_arena_deinit(&row.arena);
 }
 
+/* A parent and its child, both with rows only: runs 1 and 2. */
+static void play_family(void)
+{
+    again(&(hf_core_options){.mem_max = 1});
+    hf_rig_do(&rig, "start wf; poll; complete child kid queue=p; poll; complete");
+    assert_int_equal(rig.core->runs.count, 0);
+}
+
+static void a_close_policy_waits_for_a_damaged_child(void **state)
+{
+    (void)state;
+    play_family();
+    saved row = take(HF_TABLE_RUN, 1);
+    damage(&row);
+    hf_rig_crash(&rig);
+    hf_rig_do(&rig, "terminate wf; signal kid s => store");
+    repair(&row);
+    hf_rig_crash(&rig);
+    hf_rig_do(&rig, "time 1s");
+    hf_rig_history(&rig, "kid", START "3 WorkflowExecutionTerminated 'by parent close policy'\n");
+    hf_rig_do(&rig, "time 1s");
+    assert_int_equal(rig.core->runs.count, 0);
+}
+
+static void the_end_of_a_child_waits_for_a_damaged_parent(void **state)
+{
+    (void)state;
+    play_family();
+    saved row = take(HF_TABLE_RUN, 0);
+    damage(&row);
+    hf_rig_crash(&rig);
+    hf_rig_do(&rig, "poll queue=p as=k; complete of=k done; signal wf s => store");
+    repair(&row);
+    hf_rig_crash(&rig);
+    hf_rig_do(&rig, "time 1s");
+    hf_rig_history(&rig, "wf",
+                   FIRST_TASK
+                   "5 StartChildWorkflowExecutionInitiated kid\n6 ChildWorkflowExecutionStarted initiated=5\n"
+                   "7 WorkflowTaskScheduled attempt=1\n8 WorkflowTaskStarted scheduled=7\n"
+                   "9 WorkflowTaskCompleted scheduled=7 started=8\n"
+                   "10 ChildWorkflowExecutionCompleted initiated=5 started=6\n11 WorkflowTaskScheduled attempt=1\n");
+    hf_rig_do(&rig, "poll; complete done; time 1s");
+    assert_int_equal(rig.core->runs.count, 0);
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_run_whose_row_is_damaged_stops_alone_and_keeps_its_changes),
     TEST(a_crash_before_the_first_commit_changes_nothing),
@@ -388,6 +433,8 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_held_task_that_nobody_can_be_found_for_stops_the_damaged_run),
     TEST(no_memory_is_not_taken_for_damage),
     TEST(sound_runs_are_shown_beside_a_damaged_one),
+    TEST(a_close_policy_waits_for_a_damaged_child),
+    TEST(the_end_of_a_child_waits_for_a_damaged_parent),
 };
 
 int main(int argc, char **argv)

@@ -98,13 +98,18 @@ static void a_cancel_request_to_nobody_fails(void **state)
                               "7 WorkflowTaskScheduled attempt=1\n");
 }
 
-static void a_run_may_signal_itself(void **state)
+static void a_run_cannot_send_itself_a_message(void **state)
 {
     (void)state;
-    hf_rig_do(&rig, "start wf; poll; complete xsignal wf hello");
+    hf_rig_do(&rig, "start wf; poll; complete xsignal wf s, xcancel wf; poll; complete done");
     hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionSignaled hello\n"
-                              "7 WorkflowTaskScheduled attempt=1\n8 ExternalWorkflowExecutionSignaled\n");
+                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
+                              "6 RequestCancelExternalWorkflowExecutionInitiated\n"
+                              "7 SignalExternalWorkflowExecutionFailed ExternalWorkflowExecutionNotFound\n"
+                              "8 WorkflowTaskScheduled attempt=1\n"
+                              "9 RequestCancelExternalWorkflowExecutionFailed ExternalWorkflowExecutionNotFound\n"
+                              "10 WorkflowTaskStarted scheduled=8\n11 WorkflowTaskCompleted scheduled=8 started=10\n"
+                              "12 WorkflowExecutionCompleted\n");
 }
 
 static void a_message_of_a_run_that_closes_still_arrives(void **state)
@@ -172,116 +177,41 @@ static void a_crash_does_not_lose_the_message_of_a_run_that_closed(void **state)
 static void fill_the_buffer_of_to(void)
 {
     again(&(hf_core_options){.limits = {.buffered_count = 2}});
-    hf_rig_do(&rig, "start to queue=t; poll queue=t as=t; signal to a; signal to b; signal to c => limit;"
+    hf_rig_do(&rig, "start to queue=t; poll queue=t as=t; signal to a; signal to b;"
                     "start wf; poll");
 }
 
 #define TO_STARTED START "3 WorkflowTaskStarted scheduled=2\n"
-#define TO_COMPLETED TO_STARTED "4 WorkflowTaskCompleted scheduled=2 started=3\n"
-#define A_AND_B_5 "5 WorkflowExecutionSignaled a\n6 WorkflowExecutionSignaled b\n7 WorkflowTaskScheduled attempt=1\n"
 
-static void a_signal_to_a_run_whose_buffer_is_full_waits_for_room(void **state)
+static void a_signal_to_a_run_whose_buffer_is_full_ends_its_task(void **state)
 {
     (void)state;
     fill_the_buffer_of_to();
-    hf_rig_do(&rig, "complete xsignal to s, xsignal to r");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
-                              "6 SignalExternalWorkflowExecutionInitiated\n");
-    hf_rig_history(&rig, "to", TO_STARTED);
-    hf_rig_do(&rig, "complete of=t");
-    hf_rig_history(&rig, "to", TO_COMPLETED A_AND_B_5 "8 WorkflowExecutionSignaled s\n9 WorkflowExecutionSignaled r\n");
+    hf_rig_do(&rig, "complete xsignal to s, xsignal to r; complete of=t => not_found");
+    hf_rig_history(&rig, "to",
+                   TO_STARTED "4 WorkflowTaskFailed scheduled=2 started=3 ForceCloseCommand\n"
+                              "5 WorkflowExecutionSignaled a\n6 WorkflowExecutionSignaled b\n"
+                              "7 WorkflowExecutionSignaled s\n8 WorkflowExecutionSignaled r\n");
     hf_rig_history(&rig, "wf",
                    FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
                               "6 SignalExternalWorkflowExecutionInitiated\n"
                               "7 ExternalWorkflowExecutionSignaled\n"
                               "8 WorkflowTaskScheduled attempt=1\n"
                               "9 ExternalWorkflowExecutionSignaled\n");
-    assert_true(hf_rig_probe(&rig, HF_PROBE_MESSAGE_HELD) == 2);
+    assert_true(hf_rig_probe(&rig, HF_PROBE_BUFFER_OVER) == 1);
 }
 
-static void a_cancel_request_to_a_run_whose_buffer_is_full_waits_for_room(void **state)
+static void a_cancel_request_to_a_run_whose_buffer_is_full_ends_its_task(void **state)
 {
     (void)state;
     fill_the_buffer_of_to();
-    hf_rig_do(&rig, "complete xcancel to");
-    hf_rig_history(&rig, "wf", FIRST_TASK "5 RequestCancelExternalWorkflowExecutionInitiated\n");
-    hf_rig_do(&rig, "time 10s"); /* its workflow task times out */
+    hf_rig_do(&rig, "complete xcancel to; crash; poll queue=t as=t; complete of=t canceled");
     hf_rig_history(&rig, "to",
-                   TO_STARTED "4 WorkflowTaskTimedOut scheduled=2 started=3 StartToClose\n" A_AND_B_5
-                              "8 WorkflowExecutionCancelRequested\n");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 RequestCancelExternalWorkflowExecutionInitiated\n"
-                              "6 ExternalWorkflowExecutionCancelRequested\n"
-                              "7 WorkflowTaskScheduled attempt=1\n");
-}
-
-static void a_message_that_waits_for_room_fails_when_its_target_closes(void **state)
-{
-    (void)state;
-    fill_the_buffer_of_to();
-    hf_rig_do(&rig, "complete xsignal to s; terminate to");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
-                              "6 SignalExternalWorkflowExecutionFailed ExternalWorkflowExecutionNotFound\n"
-                              "7 WorkflowTaskScheduled attempt=1\n");
-}
-
-/* More messages than have room at once: a poll waits, so every flush starts the next task. The run itself sends them. */
-static void messages_that_wait_for_room_stay_in_order(void **state)
-{
-    (void)state;
-    again(&(hf_core_options){.limits = {.buffered_count = 2}});
-    hf_rig_do(&rig, "start wf; poll; poll as=x => parked; poll as=y => parked;"
-                    "complete force xsignal wf a, xsignal wf b, xsignal wf c; complete of=x xsignal wf d");
-    hf_rig_history(&rig, "wf",
-                   FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n"
-                              "6 SignalExternalWorkflowExecutionInitiated\n"
-                              "7 SignalExternalWorkflowExecutionInitiated\n"
-                              "8 WorkflowTaskScheduled attempt=1\n"
-                              "9 WorkflowTaskStarted scheduled=8\n"
-                              "10 WorkflowTaskCompleted scheduled=8 started=9\n"
-                              "11 SignalExternalWorkflowExecutionInitiated\n"
-                              "12 WorkflowExecutionSignaled a\n"
-                              "13 ExternalWorkflowExecutionSignaled\n"
-                              "14 WorkflowTaskScheduled attempt=1\n"
-                              "15 WorkflowTaskStarted scheduled=14\n");
-    hf_rig_do(&rig, "complete of=y; poll; complete");
-    hf_buf text;
-    hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
-    hf_rig_text(&rig, "wf", &text);
-    hf_buf_putc(&text, '\0');
-    const char *at = text.data;
-    for (const char *name = "abcd"; *name != '\0'; name++) {
-        char line[] = "WorkflowExecutionSignaled ?\n";
-        line[sizeof line - 3] = *name;
-        at = strstr(at, line);
-        assert_non_null(at);
-    }
-    hf_buf_deinit(&text);
-}
-
-static void a_message_that_waits_for_room_survives_crashes(void **state)
-{
-    (void)state;
-    fill_the_buffer_of_to();
-    hf_rig_do(&rig, "complete xsignal to s, done; crash; time 1s; crash");
-    hf_rig_history(&rig, "wf", FIRST_TASK "5 SignalExternalWorkflowExecutionInitiated\n6 WorkflowExecutionCompleted\n");
-    hf_rig_history(&rig, "to", TO_STARTED);
-    hf_rig_do(&rig, "complete of=t");
-    hf_rig_history(&rig, "to", TO_COMPLETED A_AND_B_5 "8 WorkflowExecutionSignaled s\n");
-    hf_rig_do(&rig, "crash; time 1s");
-    hf_rig_history(&rig, "to", TO_COMPLETED A_AND_B_5 "8 WorkflowExecutionSignaled s\n");
-}
-
-/* With no memory to spare, the target stays nevertheless. */
-static void a_message_that_waits_for_room_keeps_its_target_in_memory(void **state)
-{
-    (void)state;
-    again(&(hf_core_options){.mem_max = 1, .limits = {.buffered_count = 2}});
-    hf_rig_do(&rig, "start to queue=t; poll queue=t as=t; signal to a; signal to b; start wf; poll;"
-                    "complete xsignal to s; start x; start y; time 1s; complete of=t");
-    hf_rig_history(&rig, "to", TO_COMPLETED A_AND_B_5 "8 WorkflowExecutionSignaled s\n");
+                   TO_STARTED "4 WorkflowTaskFailed scheduled=2 started=3 ForceCloseCommand\n"
+                              "5 WorkflowExecutionSignaled a\n6 WorkflowExecutionSignaled b\n"
+                              "7 WorkflowExecutionCancelRequested\n8 WorkflowTaskScheduled attempt=2\n"
+                              "9 WorkflowTaskStarted scheduled=8\n10 WorkflowTaskCompleted scheduled=8 started=9\n"
+                              "11 WorkflowExecutionCanceled\n");
 }
 
 /* ---- What a failure says ------------------------------------------------------------------------------------------------- */
@@ -344,16 +274,12 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_message_names_its_sender),
     TEST(a_message_for_a_child_does_not_go_to_others),
     TEST(a_cancel_request_to_nobody_fails),
-    TEST(a_run_may_signal_itself),
+    TEST(a_run_cannot_send_itself_a_message),
     TEST(a_message_of_a_run_that_closes_still_arrives),
     TEST(a_crash_delays_a_message_and_does_not_lose_or_double_it),
     TEST(a_crash_does_not_lose_the_message_of_a_run_that_closed),
-    TEST(a_signal_to_a_run_whose_buffer_is_full_waits_for_room),
-    TEST(a_cancel_request_to_a_run_whose_buffer_is_full_waits_for_room),
-    TEST(a_message_that_waits_for_room_fails_when_its_target_closes),
-    TEST(messages_that_wait_for_room_stay_in_order),
-    TEST(a_message_that_waits_for_room_survives_crashes),
-    TEST(a_message_that_waits_for_room_keeps_its_target_in_memory),
+    TEST(a_signal_to_a_run_whose_buffer_is_full_ends_its_task),
+    TEST(a_cancel_request_to_a_run_whose_buffer_is_full_ends_its_task),
     TEST(a_signal_beyond_the_most_a_run_may_get_says_so),
     TEST(a_message_to_a_run_that_is_damaged_does_not_say_that_there_is_none),
     TEST(a_signal_that_nobody_could_take_fails_its_workflow_task),

@@ -198,11 +198,11 @@ static void only_tokens_that_were_given_out_are_taken(void **state)
     assert_int_equal(token_len, HF_TOKEN_LEN);
     for (size_t i = 0; i < HF_TOKEN_LEN; i++) {
         token_kept[i] ^= 4;
-        assert_refused("wf", "not one of this store");
+        assert_refused("wf", "not issued by this store");
         token_kept[i] ^= 4;
     }
     token_len = HF_TOKEN_LEN - 1;
-    assert_refused("wf", "not one of this store");
+    assert_refused("wf", "not issued by this store");
     token_len = HF_TOKEN_LEN;
     assert_refused("other", "another history");
     assert_non_null(page_of("wf", 1));
@@ -210,7 +210,7 @@ static void only_tokens_that_were_given_out_are_taken(void **state)
     hf_token token;
     assert_false(hf_token_decode(rig.core, hf_str_of_len(token_kept, token_len), &token));
     keep_token(hf_rig_task(&rig, "w")->task_token);
-    assert_refused("wf", "not one of this store");
+    assert_refused("wf", "not issued by this store");
 }
 
 static void a_page_reads_no_more_of_the_store_than_it_holds(void **state)

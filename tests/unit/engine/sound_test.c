@@ -1,8 +1,8 @@
 /* Records with right checksums that make no sense: their run is bad, as if they were damaged, and nothing else is (sound.c). */
 #include "fixture.h"
 
-#include "inspect/look.h"
 #include "history/limits.h"
+#include "inspect/look.h"
 
 #include <stdio.h>
 
@@ -267,7 +267,7 @@ static void changes_of_no_run_refuse_the_opening(void **state)
         commit.runs.items = &changes;
         commit.runs.count = 1;
         commit_row(&commit);
-        assert_refused("has changes of no run");
+        assert_refused("has changes of a run that cannot exist");
     }
 }
 
@@ -292,7 +292,7 @@ static void a_number_that_is_given_already_refuses_the_opening(void **state)
     hf_pb_journal_commit commit = next_commit();
     commit.next_run = 2;
     commit_row(&commit);
-    assert_refused("there is a run 2, the journal says that 2 is the next");
+    assert_refused("there is a run 2, but the journal says that the next new run is 2");
 }
 
 /* ---- Changes ----------------------------------------------------------------------------------------------------------- */

@@ -149,6 +149,21 @@ static void while_it_is_in_hand_nobody_else_gets_a_task(void **state)
     assert_true(hf_rig_probe(&rig, HF_PROBE_SUSPECT_WAITED_FOR) > 0);
 }
 
+/* Meanwhile polls and tasks wait beside each other: a poll that finds the queue empty afterwards gets what is on disk. */
+static void polls_that_waited_for_it_get_tasks_on_disk_too(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start second queue=o; start third queue=o; start wf; " THREE_CRASHES);
+    size_t mem_max = rig.core->options.mem_max;
+    rig.core->options.mem_max = 1;
+    hf_rig_do(&rig, "start other queue=p");
+    assert_null(run_of("third"));
+    rig.core->options.mem_max = mem_max;
+    hf_rig_do(&rig, "poll in_process => parked; time 1s; is w; signal second s; poll as=x queue=o in_process => parked;"
+                    "poll as=y queue=o in_process => parked; complete done; is x; is y");
+    assert_true(hf_str_equal(hf_rig_task(&rig, "y")->workflow_execution->workflow_id, HF_STR("third")));
+}
+
 static void others_do_not_wait_longer_than_a_second_for_it(void **state)
 {
     (void)state;
@@ -254,6 +269,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_queue_that_is_never_empty_does_not_keep_a_suspect_out_for_ever),
     TEST(while_it_is_in_hand_nobody_else_gets_a_task),
     TEST(others_do_not_wait_longer_than_a_second_for_it),
+    TEST(polls_that_waited_for_it_get_tasks_on_disk_too),
     TEST(it_waits_no_longer_than_a_second_for_others_in_hand),
     TEST(one_suspect_at_a_time),
     TEST(an_activity_is_counted_attempt_by_attempt),

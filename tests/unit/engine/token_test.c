@@ -150,7 +150,7 @@ static void a_token_of_a_run_that_was_taken_back_is_too_late(void **state)
 static void a_token_names_what_it_was_made_of(void **state)
 {
     (void)state;
-    const hf_token made = {.activity = true,
+    const hf_token made = {.kind = HF_TASK_ACTIVITY,
                            .run = INT64_MAX / 2 - 1,
                            .scheduled_id = INT64_MAX - 1,
                            .started_id = 7,
@@ -160,7 +160,7 @@ static void a_token_names_what_it_was_made_of(void **state)
     hf_token read = {0};
     hf_token_encode(rig.core, &made, bytes);
     assert_true(hf_token_decode(rig.core, hf_str_of_len(bytes, sizeof bytes), &read));
-    assert_true(read.activity && read.run == made.run && read.scheduled_id == made.scheduled_id &&
+    assert_true(read.kind == HF_TASK_ACTIVITY && read.run == made.run && read.scheduled_id == made.scheduled_id &&
                 read.started_id == 7 && read.attempt == INT32_MAX && read.stamp == INT64_MIN);
 }
 

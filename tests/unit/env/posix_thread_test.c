@@ -68,6 +68,74 @@ static void a_thread_knows_its_core(void **state)
     assert_true(CPU_ISSET((size_t)core, &mask));
 }
 
+typedef struct bound {
+    hf_status status;     /* of thread_pin */
+    int core_count;       /* as the bound thread counts them */
+    cpu_set_t own;        /* cores of the bound thread */
+    cpu_set_t of_started; /* cores of a thread that it started */
+    hf_word is_bound;
+    hf_word is_unbound; /* set by the test */
+    cpu_set_t after;    /* cores of the bound thread at its end */
+} bound;
+
+static void get_cores(cpu_set_t *ret_cores)
+{
+    CPU_ZERO(ret_cores);
+    (void)sched_getaffinity(0, sizeof *ret_cores, ret_cores);
+}
+
+static void started_main(void *arg)
+{
+    get_cores(arg);
+}
+
+static void bound_main(void *arg)
+{
+    bound *it = arg;
+    hf_thread *started = NULL;
+    it->status = ops()->thread_pin(posix(), NULL, 5);
+    get_cores(&it->own);
+    it->core_count = ops()->core_count(posix());
+    if (ops()->thread_start(posix(), NULL, "started", 0, started_main, &it->of_started, &started) == HF_OK) {
+        ops()->thread_join(posix(), started);
+    }
+    atomic_store(&it->is_bound, 1);
+    ops()->word_wake(posix(), &it->is_bound, 1);
+    while (atomic_load(&it->is_unbound) == 0) {
+        (void)ops()->word_wait(posix(), &it->is_unbound, 0, HF_INSTANT_NEVER);
+    }
+    get_cores(&it->after);
+}
+
+static void a_bound_thread_has_one_core_and_gives_others_all(void **state)
+{
+    (void)state;
+    cpu_set_t all;
+    get_cores(&all);
+    bound it = {0};
+    hf_thread *thread = NULL;
+    ASSERT_STATUS(HF_OK, ops()->thread_start(posix(), &op, "bound", 0, bound_main, &it, &thread));
+    while (atomic_load(&it.is_bound) == 0) {
+        (void)ops()->word_wait(posix(), &it.is_bound, 0, HF_INSTANT_NEVER);
+    }
+    ops()->thread_unpin(posix(), thread);
+    atomic_store(&it.is_unbound, 1);
+    ops()->word_wake(posix(), &it.is_unbound, 1);
+    ops()->thread_join(posix(), thread);
+    assert_int_equal(it.status, HF_OK);
+    assert_int_equal(CPU_COUNT(&it.own), 1);
+    int before = 0; /* how many of all come before the one that it had */
+    for (size_t core = 0; !CPU_ISSET(core, &it.own); core++) {
+        before += CPU_ISSET(core, &all) != 0;
+    }
+    assert_int_equal(before, 5 % CPU_COUNT(&all));
+    assert_int_equal(it.core_count, CPU_COUNT(&all));
+    assert_true(CPU_EQUAL(&it.of_started, &all));
+    assert_true(CPU_EQUAL(&it.after, &all));
+    get_cores(&it.own);
+    assert_true(CPU_EQUAL(&it.own, &all)); /* the test's own thread */
+}
+
 static void a_thread_with_too_big_a_stack_is_a_status(void **state)
 {
     (void)state;
@@ -254,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_start_with_a_name_and_pass_a_word_on),
         cmocka_unit_test(a_thread_knows_its_core),
+        cmocka_unit_test(a_bound_thread_has_one_core_and_gives_others_all),
         cmocka_unit_test(a_thread_with_too_big_a_stack_is_a_status),
         cmocka_unit_test(a_forgotten_thread_frees_itself),
         cmocka_unit_test(word_wait_ends_with_the_deadline),

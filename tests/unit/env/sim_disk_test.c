@@ -256,7 +256,7 @@ static int count_reports(hf_env *env, int fd)
         if (env->ops->file_sync(env, &op, fd) == HF_OK) {
             return reports;
         }
-        reports += strstr(op.message, "an earlier sync by somebody else failed") != NULL ? 1 : 0;
+        reports += strstr(op.message, "an earlier sync by another descriptor failed") != NULL ? 1 : 0;
     }
 }
 

@@ -116,12 +116,39 @@ static void answers_in_time_make_up_for_a_linger_in_vain(void **state)
     }
 }
 
+/* Many quick answers, then a neighbour that had to be woken: it is lingered for once, and again only after as many answers. */
+static void a_quick_neighbour_that_was_woken_gets_more_time(void **state)
+{
+    (void)state;
+    hf_linger linger = {0};
+    hf_linger_woke(&linger);
+    assert_int_equal(linger.limit_ns, 0); /* it does not linger at all */
+    hf_linger_called(&linger, 1 * US, 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < HF_LINGER_QUICK_MIN; i++) {
+            hf_linger_woke(&linger);
+            assert_int_equal(linger.limit_ns, HF_LINGER_NEAR_NS);
+            hf_linger_begin(&linger);
+            hf_linger_found(&linger);
+        }
+        hf_linger_woke(&linger);
+        assert_int_equal(linger.limit_ns, HF_LINGER_WAKE_NS);
+        hf_linger_begin(&linger);
+        hf_linger_found(&linger); /* not a quick one */
+        assert_int_equal(linger.limit_ns, HF_LINGER_NEAR_NS);
+    }
+    hf_linger_missed(&linger);
+    hf_linger_woke(&linger);
+    assert_int_equal(linger.limit_ns, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_it_saw_decides_how_long_it_lingers),
         cmocka_unit_test(lingering_in_vain_becomes_rare),
         cmocka_unit_test(answers_in_time_make_up_for_a_linger_in_vain),
+        cmocka_unit_test(a_quick_neighbour_that_was_woken_gets_more_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * answers as its row says. "misuse" means HF_ERR_MISUSE with a sentence; "works" and "blocks" mean anything else. */
 #include "base/limits.h"
 #include "fiber/crew/crew.h"
-#include "support/fake_service.h"
 #include "unit/fiber/bodies.h"
 
 #include <signal.h>
@@ -40,7 +39,7 @@ typedef struct things {
     hf_file *file;
     hf_os_signals *signals;
     hf_process *process;
-    fake_service *fake;
+    hf_service *service;
     hf_execution *execution; /* runs, and nobody works on it */
     hf_worker *worker;
     int fds[2];
@@ -101,9 +100,9 @@ static hf_status make_outside(things *t, need what)
     HF_TRY(hf_cache_put(t->cache, "k", 1, t->value, NULL));
     HF_TRY(hf_pool_new(&t->pool, .runtime = t->rt));
     if (what == A_SERVICE) {
-        t->fake = fake_new(NULL);
-        HF_TRY(hf_start(fake_as_service(t->fake), "type", hf_payload_none(), &t->execution));
-        HF_TRY(hf_worker_new(fake_as_service(t->fake), "queue", &t->worker, .runtime = t->rt));
+        HF_TRY(hf_open("memory:", &t->service, .runtime = t->rt));
+        HF_TRY(hf_start(t->service, "type", hf_payload_none(), &t->execution));
+        HF_TRY(hf_worker_new(t->service, "queue", &t->worker, .runtime = t->rt));
         HF_TRY(hf_worker_stop(t->worker));
     }
     return make_io(t, what);
@@ -170,9 +169,7 @@ static void free_outside(things *t)
     free_io(t);
     HF_CHECK(hf_worker_free(t->worker) == HF_OK);
     hf_execution_free(t->execution);
-    if (t->fake != NULL) {
-        fake_free(t->fake);
-    }
+    HF_CHECK(hf_close(t->service) == HF_OK);
     HF_CHECK(hf_dispatcher_free(t->pool) == HF_OK);
     HF_CHECK(hf_cache_free(t->cache) == HF_OK);
     HF_CHECK(hf_flight_free(t->flight) == HF_OK);
@@ -504,12 +501,11 @@ static hf_status call_hf_payload_printf(things *t)
 }
 #define call_hf_payload_free call_hf_payload_copy
 
-#define SERVICE fake_as_service(t->fake)
-CALL(hf_start, hf_start(SERVICE, "type", hf_payload_none(), NULL, .id = "other"))
+CALL(hf_start, hf_start(t->service, "type", hf_payload_none(), NULL, .id = "other"))
 static hf_status call_hf_execution_new(things *t)
 {
     hf_execution *made = NULL;
-    hf_status status = hf_execution_new(SERVICE, "id", &made);
+    hf_status status = hf_execution_new(t->service, "id", &made);
     hf_execution_free(made);
     return status;
 }
@@ -531,7 +527,7 @@ LOOK(hf_activity_info, hf_activity_info())
 static hf_status call_hf_worker_new(things *t)
 {
     hf_worker *made = NULL;
-    hf_status status = hf_worker_new(SERVICE, "queue", &made, .runtime = t->rt);
+    hf_status status = hf_worker_new(t->service, "queue", &made, .runtime = t->rt);
     return status == HF_OK ? hf_worker_free(made) : status;
 }
 static hf_status no_function(hf_payload in, hf_payload *ret_out)

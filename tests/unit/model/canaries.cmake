@@ -28,7 +28,8 @@ foreach(model scope chan keylock flight life crew hung engine images)
         set(model_sources sim/engine_crash_test.c ${engine_sim_sources} ${disk})
     endif()
     add_executable(canary_${model} ${model_sources} support/support.c)
-    target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1)
+    target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1
+                                                       HF_ZONES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures/zoneinfo")
     target_include_directories(canary_${model} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
                                                        "${CMAKE_CURRENT_SOURCE_DIR}" "${HF_GENERATED_DIR}")
     add_dependencies(canary_${model} hf_proto)

@@ -182,11 +182,11 @@ static void a_workflow_is_told_of_options_that_make_no_sense(void **state)
          "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
          "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
          "HF_ERR_INVALID: activity 'echo': .task_queue has 1 to 963 bytes\n"
-         "HF_ERR_INVALID: activity 'echo' needs .start_to_close or .schedule_to_close: how long it may take\n"
-         "HF_ERR_INVALID: activity 'echo' has no time limit: .start_to_close or .schedule_to_close must be one\n"
-         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 0.5, not 1 to 1000000: pauses grow\n"
-         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 1e+07, not 1 to 1000000: pauses grow\n"
-         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is inf, not 1 to 1000000: pauses grow\n"
+         "HF_ERR_INVALID: activity 'echo' needs .start_to_close or .schedule_to_close: a time limit\n"
+         "HF_ERR_INVALID: activity 'echo' has no time limit: set .start_to_close or .schedule_to_close\n"
+         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 0.5: it must be 1 to 1000000\n"
+         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is 1e+07: it must be 1 to 1000000\n"
+         "HF_ERR_INVALID: activity 'echo': .retry_coefficient is inf: it must be 1 to 1000000\n"
          "HF_ERR_INVALID: activity 'echo': .retry_max is 4 s, below .retry_initial of 5 s\n"
          "HF_ERR_INVALID: activity 'echo': .retry_max is 0.5 s, below .retry_initial of 1 s, the default\n"
          "HF_ERR_TOO_BIG: the input of activity 'echo' has 2097153 bytes, at most 2097152 are taken\n"
@@ -232,7 +232,7 @@ static hf_status same_ids(hf_payload in, hf_payload *ret_out)
 static void an_id_in_use_is_refused_to_the_workflow(void **state)
 {
     (void)state;
-#define IN_USE(id) "HF_ERR_EXISTS: activity 'echo': another one with the id '" id "' has not ended\n"
+#define IN_USE(id) "HF_ERR_EXISTS: activity 'echo': another activity with the id '" id "' has not ended\n"
     play((stage){.main = same_ids, .in = hf_payload_of_json("7")}, "7",
          IN_USE("own") IN_USE("own") IN_USE("own") IN_USE("6") IN_USE("6") IN_USE("6") IN_USE("6") IN_USE("7")
              IN_USE("7") IN_USE("7"));

@@ -2,8 +2,8 @@
 /* Databases of every version of the format (tests/fixtures): they open, they are sound, and what they hold is finished. */
 #include "unit/open/place.h"
 
-#include "inspect/check.h"
 #include "fixtures/fixture.h"
+#include "inspect/check.h"
 
 static const char *const FIXTURES[] = {"0001.db", "0002.db"};
 

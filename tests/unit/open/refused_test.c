@@ -253,7 +253,7 @@ static hf_status endless(hf_payload in, hf_payload *ret_out)
     return HF_OK;
 }
 
-#define GONE "lies in memory that is not there any more (the stack of the function), or is not the library's"
+#define GONE "is in memory that is no longer valid (the stack of the function), or is not the library's"
 static const struct {
     const char *name;
     hf_function function;

@@ -333,11 +333,11 @@ static void a_service_is_not_closed_under_its_executions(void **state)
     assert_int_equal(hf_start(service, "ends", hf_payload_none(), NULL), HF_OK); /* without a handle */
     assert_int_equal(hf_close(service), HF_ERR_MISUSE);
     assert_string_equal(hf_error_text(),
-                        "hf_close: 2 executions of this service are not freed: hf_execution_free each first");
+                        "hf_close: 2 executions of this service are not freed: call hf_execution_free first");
     hf_execution_free(other);
     assert_int_equal(hf_close(service), HF_ERR_MISUSE);
     assert_string_equal(hf_error_text(),
-                        "hf_close: 1 execution of this service is not freed: hf_execution_free each first");
+                        "hf_close: 1 execution of this service is not freed: call hf_execution_free first");
     assert_int_equal(hf_terminate(started), HF_OK);                          /* it is open as before */
     assert_int_equal(hf_execution_new(service, "", &other), HF_ERR_INVALID); /* none was made: it does not count */
     hf_execution_free(started);

@@ -195,7 +195,7 @@ static void an_opening_that_cannot_make_the_log_durable_says_so_and_changes_noth
         {HF_IO_SYNC, 3, false, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "(the disk is full). Nothing was changed: make room"},
         {HF_IO_SYNC_DIR, 1, false, HF_FAULT_EIO, HF_ERR_IO, "its folder could not be flushed (Input/output error)"},
         {HF_IO_SYNC, 1, true, HF_FAULT_EIO, HF_ERR_IO,
-         "the disk does not take what that one has left (cannot make test.db-wal"},
+         "the data it left cannot be written to the disk (cannot make test.db-wal"},
         {HF_IO_SYNC, 1, true, HF_FAULT_LATE_ENOSPC, HF_ERR_FULL, "make room, then open it again"},
     };
     live(d, 12, true);

@@ -87,7 +87,7 @@ static void record_under_another_key_or_table_is_refused_with_its_name(void **st
     }
     assert_int_equal(open_it(HF_TABLE_META, &KEY, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
     assert_string_equal(op.message,
-                        "the record meta 'default/order-1' is damaged: its header is not one of this table");
+                        "the record meta 'default/order-1' is damaged: its header does not belong to this table");
     hf_key odd = {.text = HF_STR_INIT("a\n'\x80"), .a = 1};
     assert_int_equal(open_it(HF_TABLE_TASK, &odd, &record, sizeof record.bytes, &body, &op), HF_ERR_INVALID);
     assert_string_equal(op.message, "the record task 'a...' a=1 is damaged: its checksum does not fit");

@@ -409,14 +409,14 @@ static void sqlite_says_what_a_real_disk_denies(void **state)
     hf_store_request backup = {.verb = HF_STORE_BACKUP, .path = missing};
     hf_store_execute(p.store, &backup);
     assert_int_equal(backup.status, HF_ERR_DENIED);
-    assert_non_null(strstr(backup.op.message, "no/such.db: its folder is not there, or may not be written"));
+    assert_non_null(strstr(backup.op.message, "no/such.db: its folder does not exist or is not writable"));
     hf_store_close(p.store);
     bool is_root = geteuid() == 0;
     assert_int_equal(chmod(f.path, 0755), 0);
     assert_int_equal(chmod(f.file, 0444), 0);
     assert_int_equal(is_root ? seteuid(65534) : 0, 0);
     assert_int_equal(hf_sqlite_open(&op, HEAP, f.file, NULL, &p.store), HF_ERR_DENIED);
-    assert_non_null(strstr(op.message, "may only be read"));
+    assert_non_null(strstr(op.message, "is read-only"));
     assert_int_equal(is_root ? seteuid(0) : 0, 0);
     assert_int_equal(chmod(f.file, 0000), 0);
     assert_int_equal(is_root ? seteuid(65534) : 0, 0);

@@ -133,9 +133,13 @@ static inline void random_list(random_maker *m, const hf_pb_field *field, char *
             random_value(m, field, item, depth);
         }
         if (field->shape == HF_PB_MAP && m->is_tame) { /* keys of a JSON object are distinct */
+            const hf_pb_field *key_field = &field->of.type->fields[0];
             char *key = hf_arena_take(m->arena, 16, 1);
             hf_str str = {key, (size_t)snprintf(key, 16, "k%zu\"", i)};
-            memcpy(item + field->of.type->fields[0].offset, &str, sizeof str);
+            int64_t number = (int64_t)i - 1;
+            bool is_text = key_field->kind == HF_PB_STRING;
+            memcpy(item + key_field->offset, is_text ? (const void *)&str : (const void *)&number,
+                   is_text ? sizeof str : hf_pb_kind_size((hf_pb_kind)key_field->kind));
         }
     }
     memcpy(at, &list, sizeof list);

@@ -1,13 +1,14 @@
 /* labels: threads */
 /* Workers on runtimes that are not their own: without threads, turned by a host's loop or by whoever waits; of another
  * program part, with memory of its own. The keeper (keeper.c) is a plain thread beside all of them. */
-#include "unit/worker/play.h"
+#include "support/support.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- What runs ----------------------------------------------------------------------------------------------------- */
 
@@ -21,7 +22,6 @@ typedef enum way {
 
 typedef struct stage {
     hf_runtime *rt;
-    fake_service *fake;
     hf_service *service;
     hf_worker *worker;
     hf_status wanted; /* of hf_worker_run */
@@ -62,7 +62,7 @@ static hf_status deaf(hf_payload in, hf_payload *ret_out)
 
 static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
 {
-    HF_TRY(hf_sleep(hf_days(1)));
+    HF_TRY(hf_sleep(hf_milliseconds(1))); /* of real time */
     return hf_activity_run("echo", in, ret_out, .start_to_close = hf_seconds(60));
 }
 
@@ -153,8 +153,7 @@ static void hosted_with(way how, hf_status wanted)
     memset(&here, 0, sizeof here);
     here.wanted = wanted;
     may_end = false;
-    here.fake = fake_new(&(fake_options){.auto_timers = true});
-    here.service = fake_as_service(here.fake);
+    assert_int_equal(hf_open("memory:", &here.service), HF_OK);
     assert_int_equal(hf_runtime_new(&here.rt, .threads = how == THREADS ? 2 : HF_OFF, .log = no_log), HF_OK);
     assert_int_equal(hf_worker_new(here.service, "orders", &here.worker, .runtime = here.rt,
                                    .shutdown_grace = hf_milliseconds(wanted == HF_OK ? 10000 : 1),
@@ -166,8 +165,7 @@ static void hosted_with(way how, hf_status wanted)
     assert_int_equal(hf_worker_add_activity(here.worker, "deaf", deaf), HF_OK);
     go(how);
     assert_int_equal(hf_worker_free(here.worker), HF_OK);
-    fake_close(here.fake, HF_ERR_CLOSED); /* what was left behind does not ask it any more */
-    fake_free(here.fake);
+    assert_int_equal(hf_close(here.service), HF_OK); /* what was left behind does not ask it any more */
     if (wanted != HF_OK) {
         assert_int_equal(hf_runtime_free(here.rt), HF_ERR_MISUSE);
         (void)pthread_mutex_lock(&lock);
@@ -246,8 +244,7 @@ static void a_fiber_of_one_runtime_may_run_a_worker_of_another(void **state)
     static char theirs;
     memset(&here, 0, sizeof here);
     atomic_store(&strangers, 0);
-    here.fake = fake_new(NULL);
-    here.service = fake_as_service(here.fake);
+    assert_int_equal(hf_open("memory:", &here.service), HF_OK);
     assert_int_equal(hf_runtime_new(&here.rt, .threads = 1, .allocator = {take, give, &theirs}), HF_OK);
     assert_int_equal(hf_worker_new(here.service, "orders", &here.worker, .runtime = here.rt), HF_OK);
     assert_int_equal(hf_worker_add_workflow(here.worker, "echo", ask_for_echo), HF_OK);
@@ -256,7 +253,7 @@ static void a_fiber_of_one_runtime_may_run_a_worker_of_another(void **state)
     assert_int_equal(hf_worker_free(here.worker), HF_OK);
     assert_int_equal(hf_runtime_free(here.rt), HF_OK);
     assert_int_equal(atomic_load(&strangers), 0);
-    fake_free(here.fake);
+    assert_int_equal(hf_close(here.service), HF_OK);
 }
 
 int main(int argc, char **argv)

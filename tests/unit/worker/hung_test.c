@@ -1,7 +1,6 @@
 /* labels: threads */
 /* Activities that do not end, on real threads with a real signal. Nothing here is timed: a test waits until a line was logged or
  * something has happened. What happens when: tests/sim/worker_hung_test.c. */
-#include "support/fake_service.h"
 #include "support/support.h"
 
 #include <errno.h>
@@ -125,8 +124,7 @@ static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
 /* ---- A worker ------------------------------------------------------------------------------------------------------------ */
 
 typedef struct stage {
-    fake_service *fake;
-    hf_service *service;
+    hf_service *service; /* NULL = closed */
     hf_runtime *rt;
     hf_worker *worker;
     hf_status status; /* of hf_worker_run */
@@ -144,8 +142,8 @@ static void *run_worker(void *arg)
 static void stage_open(stage *s, int signal_number, int zombies_max, int activities_max, bool is_patient)
 {
     const hf_span patience = is_patient ? hf_hours(1) : hf_milliseconds(1);
-    *s = (stage){.fake = fake_new(NULL)};
-    s->service = fake_as_service(s->fake);
+    *s = (stage){0};
+    assert_int_equal(hf_open("memory:", &s->service), HF_OK);
     atomic_store(&may_go_on, false);
     atomic_store(&running, 0);
     atomic_store(&interrupted, 0);
@@ -209,12 +207,11 @@ static void stage_stop(stage *s, hf_status wanted)
 
 static void stage_close(stage *s)
 {
-    fake_close(s->fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_close(s->service), HF_OK);
     assert_int_equal(hf_worker_free(s->worker), HF_OK);
     while (hf_runtime_free(s->rt) != HF_OK) { /* until what was left behind has ended */
         (void)sched_yield();
     }
-    fake_free(s->fake);
     (void)close(pipe_fds[0]);
     (void)close(pipe_fds[1]);
 }
@@ -314,7 +311,8 @@ static void a_zombie_that_was_left_behind_keeps_what_it_needs(void **state)
     (void)await_line("zombie activity=again ");
     stage_stop(&s, HF_ERR_TIMEOUT);
     (void)await_line("activity_left_behind activity=again ");
-    fake_close(s.fake, HF_ERR_CLOSED);
+    assert_int_equal(hf_close(s.service), HF_OK);
+    s.service = NULL;
     assert_int_equal(hf_worker_free(s.worker), HF_OK);
     s.worker = NULL;
     assert_int_equal(hf_runtime_free(s.rt), HF_ERR_MISUSE);

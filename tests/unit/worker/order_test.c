@@ -1,6 +1,5 @@
-/* The order of the README, on a worker and a service that remembers everything: with a cache, without one, and with every
- * other way to lose it in between. Commands and result are always the same. */
-#include "support/fake_service.h"
+/* The order of the README, on the worker and the engine: with a cache, without one, and with every other way to lose it in
+ * between. Commands and result are always the same. */
 #include "unit/worker/play.h"
 
 /* ---- The workflow ------------------------------------------------------------------------------------------------ */
@@ -43,14 +42,40 @@ static hf_status add_all(hf_worker *worker)
     return hf_worker_add_activity(worker, "ask_review", ask_review);
 }
 
+static hf_status start_order(play *p)
+{
+    return hf_start(p->service, "order", hf_payload_of_json("7"), &p->execution, .id = "order-1",
+                    .task_queue = "orders");
+}
+
+/* Before the worker runs: a signal that races with it comes before the wait or during it, and the commands differ. */
 static hf_status deliver(play *p)
 {
-    HF_AUTO(hf_execution_free) hf_execution *order_1 = NULL;
+    HF_TRY(start_order(p));
+    return hf_signal(p->execution, "delivered", hf_payload_of_json("\"at the door\""));
+}
+
+/* Until every order has ended: hf_result would ask the service every 20 s. */
+static hf_status let_it_end(void)
+{
+    return hf_sleep(hf_days(31));
+}
+
+static hf_status await_order(play *p)
+{
+    HF_AUTO(hf_execution_free) hf_execution *order_1 = p->execution;
     HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    HF_TRY(hf_start(p->service, "order", hf_payload_of_json("7"), &order_1, .id = "order-1", .task_queue = "orders"));
-    HF_TRY(hf_signal(order_1, "delivered", hf_payload_of_json("\"at the door\"")));
+    HF_TRY(let_it_end());
     HF_TRY(hf_result(order_1, &out));
     play_note(p, "%s", (const char *)out.data);
+    return HF_OK;
+}
+
+/* Without a cache every task has the whole history: the worker asks for what did not fit into its first page. */
+static hf_status await_pages(play *p)
+{
+    HF_TRY(await_order(p));
+    HF_CHECK(tap_histories(p->tap) > 0);
     return HF_OK;
 }
 
@@ -63,15 +88,15 @@ static void a_delivered_order_is_reviewed(void **state)
 {
     (void)state;
     play_on((play_options){
-        .add = add_all, .body = deliver, .fake = {.auto_timers = true}, .result = "\"five stars\"", .log = DELIVERED});
+        .add = add_all, .before = deliver, .body = await_order, .result = "\"five stars\"", .log = DELIVERED});
 }
 
 static void without_a_cache_every_step_is_replayed_and_equal(void **state)
 {
     (void)state;
     play_on((play_options){.add = add_all,
-                           .body = deliver,
-                           .fake = {.auto_timers = true},
+                           .before = deliver,
+                           .body = await_order,
                            .worker = {.cached_max = HF_OFF},
                            .result = "\"five stars\"",
                            .log = DELIVERED});
@@ -81,8 +106,9 @@ static void a_history_may_come_in_pages(void **state)
 {
     (void)state;
     play_on((play_options){.add = add_all,
-                           .body = deliver,
-                           .fake = {.auto_timers = true, .page_events = 2},
+                           .before = deliver,
+                           .body = await_pages,
+                           .page_len = 1, /* one event */
                            .worker = {.cached_max = HF_OFF},
                            .result = "\"five stars\"",
                            .log = DELIVERED});
@@ -92,8 +118,9 @@ static void a_refused_answer_evicts_quietly(void **state)
 {
     (void)state;
     play_on((play_options){.add = add_all,
-                           .body = deliver,
-                           .fake = {.auto_timers = true, .refuse_every = 2},
+                           .before = deliver,
+                           .body = await_order,
+                           .tap = {.refuse_every = 2},
                            .result = "\"five stars\"",
                            .log = DELIVERED});
 }
@@ -102,31 +129,24 @@ static void an_answer_that_finds_the_disk_full_is_given_again(void **state)
 {
     (void)state;
     play_on((play_options){.add = add_all,
-                           .body = deliver,
-                           .fake = {.auto_timers = true, .full_answers = 3},
+                           .before = deliver,
+                           .body = await_order,
+                           .tap = {.refuse_count = 3,
+                                   .refuse_method = HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED,
+                                   .refuse_status = HF_ERR_FULL},
                            .result = "\"five stars\"",
                            .log = DELIVERED});
 }
 
 /* ---- Nobody delivers --------------------------------------------------------------------------------------------- */
 
-static hf_status wait_in_vain(play *p)
-{
-    HF_AUTO(hf_execution_free) hf_execution *order_1 = NULL;
-    HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
-    HF_TRY(hf_start(p->service, "order", hf_payload_of_json("7"), &order_1, .id = "order-1", .task_queue = "orders"));
-    HF_TRY(hf_result(order_1, &out));
-    play_note(p, "%s", (const char *)out.data);
-    return HF_OK;
-}
-
 static void an_order_that_does_not_arrive_is_refunded(void **state)
 {
     (void)state;
     for (int cached = 0; cached < 2; cached++) {
         play_on((play_options){.add = add_all,
-                               .body = wait_in_vain,
-                               .fake = {.auto_timers = true},
+                               .before = start_order,
+                               .body = await_order,
                                .worker = {.cached_max = cached == 0 ? HF_OFF : 0},
                                .result = "{\"refunded\": {\"charged\": 7}}",
                                .log = "order-1: ScheduleActivityTask 1 charge;\n"
@@ -150,6 +170,7 @@ static hf_status deliver_many(play *p)
     for (int i = 0; i < MANY; i++) {
         HF_TRY(hf_signal(orders[i], "delivered", hf_payload_none()));
     }
+    HF_TRY(let_it_end());
     for (int i = 0; i < MANY; i++) {
         HF_AUTO(hf_payload_free) hf_payload out = hf_payload_none();
         HF_TRY(hf_result(orders[i], &out));
@@ -157,25 +178,22 @@ static hf_status deliver_many(play *p)
         hf_execution_free(orders[i]);
     }
     play_note(p, "all");
-    HF_CHECK(fake_histories(p->fake) > 0); /* partial histories of runs that were not there any more */
+    HF_CHECK(tap_histories(p->tap) > 0); /* partial histories of runs that were not there any more */
     return HF_OK;
 }
 
 static void runs_that_were_evicted_read_their_history(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_all,
-                           .body = deliver_many,
-                           .fake = {.auto_timers = true},
-                           .worker = {.cached_max = 1},
-                           .result = "all"});
+    play_on((play_options){.add = add_all, .body = deliver_many, .worker = {.cached_max = 1}, .result = "all"});
 }
 
 static void one_seed(uint64_t seed)
 {
     play_seed((play_options){.add = add_all,
-                             .body = deliver,
-                             .fake = {.auto_timers = true, .refuse_every = seed % 4 == 0 ? 0 : 1 + (int)(seed % 4)},
+                             .before = deliver,
+                             .body = await_order,
+                             .tap = {.refuse_every = seed % 4 == 0 ? 0 : 1 + (int)(seed % 4)},
                              .worker = {.cached_max = seed % 3 == 0 ? HF_OFF : (int)(seed % 3)},
                              .result = "\"five stars\"",
                              .log = DELIVERED},

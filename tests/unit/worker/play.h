@@ -1,10 +1,14 @@
-/* A worker and a client on a simulated runtime, with a fake service between them. The client's body runs as a fiber beside
- * the worker; when it returns the worker is stopped. Each play runs twice: same seed, same trace. */
+/* A worker and a client on a simulated runtime, on virtual time, with an engine between them: the real one on a store in memory,
+ * behind a tap (support/tap.h) that writes down what the worker answered and makes faults. The client's body runs as a fiber
+ * beside the worker; when it returns the worker is stopped. Each play runs twice: same seed, same trace. */
 #ifndef HF_TESTS_PLAY_H
 #define HF_TESTS_PLAY_H
 
-#include "support/fake_service.h"
 #include "support/support.h"
+#include "support/tap.h"
+
+#include "engine/loop_private.h"
+#include "service/guard.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,18 +17,22 @@ typedef struct play play;
 
 typedef struct play_options {
     hf_status (*add)(hf_worker *worker);
+    hf_status (*before)(play *p); /* the client's calls before the worker runs; NULL = none */
     hf_status (*body)(play *p);
-    fake_options fake;
+    hf_status (*open)(hf_service **ret_service); /* NULL = hf_open("memory:") */
+    size_t page_len;                             /* bytes of history in one answer of the engine; 0 = the default */
+    tap_options tap;
     hf_worker_options worker;
     const char *result; /* what the body notes; NULL = not compared */
-    const char *log;    /* what the fake wrote down; NULL = not compared */
+    const char *log;    /* what the tap wrote down; NULL = not compared */
 } play_options;
 
 struct play {
     play_options options;
-    fake_service *fake;
-    hf_service *service;
+    tap *tap;
+    hf_service *service; /* the tap's */
     hf_worker *worker;
+    hf_execution *execution; /* for bodies; freed by them */
     char notes[2048];
     size_t len;
 };
@@ -39,6 +47,46 @@ static inline void play_note(play *p, const char *format, ...)
     p->len += len > 0 ? (size_t)len : 0;
 }
 
+/* A play may last for weeks, and polls that end every minute would be most of it: they wait longer than any play. The options
+ * belong to the engine's thread, which does not run now: a simulation runs one thread at a time. */
+static inline hf_status play_open_engine(const play *p, hf_service **ret_service)
+{
+    HF_TRY(hf_open("memory:", ret_service));
+    hf_core_options *core = &((hf_engine *)(void *)hf_guard_behind(*ret_service))->core->options;
+    core->poll_span = hf_days(1000).ns;
+    core->history_span = hf_days(1000).ns;
+    core->history_page_len = p->options.page_len > 0 ? p->options.page_len : core->history_page_len;
+    return HF_OK;
+}
+
+/* The service of a play, for those who do not use play_on. */
+static inline hf_status play_open(play *p)
+{
+    hf_service *service = NULL;
+    HF_TRY(p->options.open != NULL ? p->options.open(&service) : play_open_engine(p, &service));
+    p->tap = tap_new(service, &p->options.tap);
+    p->service = tap_as_service(p->tap);
+    return HF_OK;
+}
+
+static inline hf_status play_close(play *p)
+{
+    tap *closed = p->tap;
+    p->tap = NULL;
+    p->service = NULL;
+    return tap_free(closed);
+}
+
+static inline void play_compare(const play *p)
+{
+    const play_options *o = &p->options;
+    HF_CHECK_SAY(o->result == NULL || strcmp(o->result, p->notes) == 0, "it gave '%s', not '%s'", p->notes, o->result);
+    HF_CHECK_SAY(o->log == NULL || strcmp(o->log, tap_log(p->tap)) == 0, "the commands were\n%snot\n%s",
+                 tap_log(p->tap), o->log);
+    HF_CHECK(!o->tap.late_tasks || tap_late_tasks(p->tap) > 0);
+    HF_CHECK(o->tap.refuse_every == 0 || tap_refused(p->tap) > 0);
+}
+
 static hf_status play_worker(void *arg)
 {
     play *p = arg;
@@ -50,8 +98,12 @@ static hf_status play_worker(void *arg)
 static hf_status play_main(void *arg)
 {
     play *p = arg;
+    HF_TRY(play_open(p));
     HF_TRY(hf_worker_new_with(p->service, "orders", &p->worker, &p->options.worker));
     HF_TRY(p->options.add(p->worker));
+    if (p->options.before != NULL) {
+        HF_TRY(p->options.before(p));
+    }
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
         HF_TRY(hf_scope_open(&scope, .name = "play", .join = HF_JOIN_COLLECT));
@@ -61,15 +113,9 @@ static hf_status play_main(void *arg)
         HF_TRY(hf_worker_stop(p->worker));
         HF_TRY(hf_join(scope));
     }
-    return hf_worker_free(p->worker);
-}
-
-static inline void play_compare(const play *p)
-{
-    const play_options *o = &p->options;
-    HF_CHECK_SAY(o->result == NULL || strcmp(o->result, p->notes) == 0, "it gave '%s', not '%s'", p->notes, o->result);
-    HF_CHECK_SAY(o->log == NULL || strcmp(o->log, fake_log(p->fake)) == 0, "the commands were\n%snot\n%s",
-                 fake_log(p->fake), o->log);
+    HF_TRY(hf_worker_free(p->worker));
+    play_compare(p);
+    return play_close(p);
 }
 
 static inline uint64_t play_once(play_options options, uint64_t seed, int threads)
@@ -79,11 +125,7 @@ static inline uint64_t play_once(play_options options, uint64_t seed, int thread
     memset(&p, 0, sizeof p);
     p.options = options;
     p.options.worker.size = sizeof p.options.worker;
-    p.fake = fake_new(&options.fake);
-    p.service = fake_as_service(p.fake);
     HF_CHECK(hf_sim_run(seed, threads, play_main, &p, &hash) == HF_OK);
-    play_compare(&p);
-    fake_free(p.fake);
     return hash;
 }
 

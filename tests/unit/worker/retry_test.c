@@ -7,11 +7,11 @@
 typedef struct scene {
     hf_status status; /* what the service says */
     int calls;        /* of the method in question, that came */
-    fake_options fake;
+    tap_options tap;
     hf_worker_options worker;
     hf_function activity;
     int activities; /* that the workflow asks for at once */
-    fake_service *service;
+    play stage;     /* the service */
     hf_worker *runs;
     bool has_ended;
     hf_status result; /* of hf_worker_run */
@@ -59,22 +59,27 @@ static hf_status begin(scene *s)
     hf_worker_options options = s->worker;
     options.size = sizeof options;
     the = s;
-    HF_TRY(hf_worker_new_with(fake_as_service(s->service), "orders", &s->runs, &options));
+    s->stage.options.tap = s->tap;
+    HF_TRY(play_open(&s->stage));
+    HF_TRY(hf_worker_new_with(s->stage.service, "orders", &s->runs, &options));
     HF_TRY(hf_worker_add_workflow(s->runs, "main", ask_for_some));
     return hf_worker_add_activity(s->runs, "act", s->activity != NULL ? s->activity : end_at_once, .on_fiber = true);
 }
 
+static hf_status end(scene *s)
+{
+    s->calls = tap_calls(s->stage.tap, s->tap.refuse_method);
+    return play_close(&s->stage);
+}
+
 static hf_status start_one(scene *s)
 {
-    return hf_start(fake_as_service(s->service), "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders");
+    return hf_start(s->stage.service, "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders");
 }
 
 static void play_scene(scene *s, hf_body body)
 {
-    s->service = fake_new(&s->fake);
     HF_CHECK(hf_sim_run(1, 2, body, s, NULL) == HF_OK);
-    s->calls = fake_refusable(s->service);
-    fake_free(s->service);
 }
 
 static const hf_status STATUSES[] = {
@@ -95,7 +100,7 @@ static hf_status poll_in_vain(void *arg)
         HF_TRY(hf_scope_open(&scope));
         HF_TRY(hf_fork(scope, run_worker, s));
         HF_TRY(hf_sleep(hf_seconds(1)));
-        fake_close(s->service, s->status);
+        tap_close(s->stage.tap, s->status);
         HF_TRY(hf_sleep(hf_minutes(1)));
         bool may_pass = hf_status_may_pass(s->status);
         HF_CHECK_SAY(s->has_ended == !may_pass, "a worker whose polls fail with %s %s", hf_status_name(s->status),
@@ -106,7 +111,8 @@ static hf_status poll_in_vain(void *arg)
                      hf_status_name(s->result));
         HF_CHECK_SAY(may_pass || strstr(s->text, ": the service is closed") != NULL, "%s", s->text);
     }
-    return hf_worker_free(s->runs);
+    HF_TRY(hf_worker_free(s->runs));
+    return end(s);
 }
 
 static void a_worker_polls_on_for_what_may_pass_alone(void **state)
@@ -134,7 +140,8 @@ static hf_status work_for_a_while(void *arg)
         HF_TRY(hf_join(scope));
         HF_CHECK_SAY(s->result == HF_OK, "%s: %s", hf_status_name(s->status), s->text);
     }
-    return hf_worker_free(s->runs);
+    HF_TRY(hf_worker_free(s->runs));
+    return end(s);
 }
 
 static void an_answer_is_given_again_for_what_may_pass_alone(void **state)
@@ -142,9 +149,9 @@ static void an_answer_is_given_again_for_what_may_pass_alone(void **state)
     (void)state;
     for (size_t i = 1; i < STATUS_COUNT; i++) {
         scene s = {.status = STATUSES[i], .activities = 1};
-        s.fake = (fake_options){.refuse_count = 3,
-                                .refuse_method = HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED,
-                                .refuse_status = STATUSES[i]};
+        s.tap = (tap_options){.refuse_count = 3,
+                              .refuse_method = HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED,
+                              .refuse_status = STATUSES[i]};
         play_scene(&s, work_for_a_while);
         int expected = hf_status_may_pass(STATUSES[i]) ? 4 : 1;
         HF_CHECK_SAY(s.calls == expected, "an answer refused with %s was given %d times", hf_status_name(STATUSES[i]),
@@ -168,9 +175,9 @@ static void a_heartbeat_is_sent_again_for_what_may_pass_alone(void **state)
             continue; /* which is what the sender gets when the activity has ended */
         }
         scene s = {.status = STATUSES[i], .activities = 1, .activity = beat_once};
-        s.fake = (fake_options){.refuse_count = 1000,
-                                .refuse_method = HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT,
-                                .refuse_status = STATUSES[i]};
+        s.tap = (tap_options){.refuse_count = 1000,
+                              .refuse_method = HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT,
+                              .refuse_status = STATUSES[i]};
         play_scene(&s, work_for_a_while);
         bool is_right = hf_status_may_pass(STATUSES[i]) ? s.calls > 3 : s.calls == 1;
         HF_CHECK_SAY(is_right, "a heartbeat refused with %s was sent %d times", hf_status_name(STATUSES[i]), s.calls);
@@ -195,17 +202,18 @@ static hf_status stop_on_full_disk(void *arg)
         s->ended.ns -= from.ns;
     }
     HF_TRY(hf_worker_free(s->runs));
-    fake_close(s->service, HF_ERR_CLOSED);
-    return hf_sleep(hf_hours(2)); /* until what was left behind has ended */
+    tap_close(s->stage.tap, HF_ERR_CLOSED);
+    HF_TRY(hf_sleep(hf_hours(2))); /* until what was left behind has ended */
+    return end(s);
 }
 
 static scene full_disk(int activities, hf_status status)
 {
     return (scene){.activities = activities,
                    .worker = {.shutdown_grace = hf_seconds(2), .shutdown_force = hf_seconds(1)},
-                   .fake = {.refuse_count = 1000000,
-                            .refuse_method = HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED,
-                            .refuse_status = status}};
+                   .tap = {.refuse_count = 1000000,
+                           .refuse_method = HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED,
+                           .refuse_status = status}};
 }
 
 /* All have ended: they are not to blame, and nothing is left behind. */
@@ -216,13 +224,13 @@ static void a_worker_that_stops_on_a_full_disk_says_which_answers_are_missing(vo
     play_scene(&many, stop_on_full_disk);
     HF_CHECK_SAY(many.ended.ns == hf_seconds(3).ns, "it took %lld ms", (long long)many.ended.ns / 1000000);
     HF_CHECK(many.result == HF_ERR_FULL);
-    HF_CHECK_SAY(strcmp(many.text, "16 activities had ended, and their answers could not be given to the service: "
+    HF_CHECK_SAY(strcmp(many.text, "16 activities had ended, and their results could not be given to the service: "
                                    "RespondActivityTaskCompleted: refused") == 0,
                  "%s", many.text);
     scene one = full_disk(1, HF_ERR_NOMEM);
     play_scene(&one, stop_on_full_disk);
     HF_CHECK(one.result == HF_ERR_NOMEM);
-    HF_CHECK_SAY(strncmp(one.text, "1 activity had ended, and its answer could not be given to the service", 70) == 0,
+    HF_CHECK_SAY(strncmp(one.text, "1 activity had ended, and its result could not be given to the service", 70) == 0,
                  "%s", one.text);
 }
 
@@ -251,7 +259,7 @@ static void only_activities_that_run_on_are_said_to_ignore_their_cancel(void **s
     HF_CHECK_SAY(s.ended.ns / 1000000 == 3000, "it took %lld ms", (long long)s.ended.ns / 1000000);
     HF_CHECK(s.result == HF_ERR_TIMEOUT);
     HF_CHECK_SAY(strstr(s.text, "1 activity ignored its cancel and was left behind") != NULL &&
-                     strstr(s.text, "; 3 activities had ended, and their answers could not be given") != NULL,
+                     strstr(s.text, "; 3 activities had ended, and their results could not be given") != NULL,
                  "%s", s.text);
 }
 
@@ -264,7 +272,7 @@ static void a_service_that_says_nothing_is_not_waited_for_for_long(void **state)
     HF_CHECK(s.result == HF_ERR_TIMEOUT);
     HF_CHECK_SAY(
         strcmp(s.text,
-               "2 activities had ended, and their answers could not be given to the service: it does not answer") == 0,
+               "2 activities had ended, and their results could not be given to the service: it does not answer") == 0,
         "%s", s.text);
 }
 

@@ -1,6 +1,7 @@
 /* labels: threads */
 /* What does not end: workflows that do not yield, activities that ignore their cancel. Nothing here is timed: a test waits until
  * a line was logged, or turns the clock of a simulation. */
+#include "support/fake_service.h"
 #include "unit/worker/play.h"
 
 #include <pthread.h>
@@ -67,17 +68,33 @@ static hf_status ask_for_echo(hf_payload in, hf_payload *ret_out)
 
 /* A worker of the queue "orders", on a runtime and a service of its own. */
 typedef struct stage {
-    fake_service *fake;
-    hf_service *service;
+    tap *tap;
+    hf_service *service; /* the tap's */
     hf_runtime *rt;
     hf_worker *worker;
     pthread_t thread; /* runs it */
 } stage;
 
-static void stage_open(stage *s, int threads, int watchdog_signal, hf_worker_options options)
+static hf_service *engine(void)
 {
-    *s = (stage){.fake = fake_new(NULL)};
-    s->service = fake_as_service(s->fake);
+    hf_service *service = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    return service;
+}
+
+/* A workflow task that has failed waits here for the next event of its run. The engine gives it again at once, the worker does not
+ * answer that attempt, and the next one comes when it has timed out: after 10 s of real time. */
+static hf_service *engine_without_attempts(void)
+{
+    hf_service *service = NULL;
+    assert_int_equal(fake_open(&service), HF_OK);
+    return service;
+}
+
+static void stage_open(stage *s, hf_service *service, int threads, int watchdog_signal, hf_worker_options options)
+{
+    *s = (stage){.tap = tap_new(service, NULL)};
+    s->service = tap_as_service(s->tap);
     atomic_store(&may_go_on, false);
     atomic_store(&cleaned_up, 0);
     memset(lines, 0, sizeof lines);
@@ -105,13 +122,13 @@ static void stage_keep_thread(stage *s, hf_execution **ret_execution)
 
 static void stage_close(stage *s)
 {
-    fake_close(s->fake, HF_ERR_CLOSED);
+    tap_close(s->tap, HF_ERR_CLOSED);
     assert_int_equal(hf_worker_free(s->worker), HF_OK);
     atomic_store(&may_go_on, true);
     while (hf_runtime_free(s->rt) != HF_OK) { /* until what was left behind has ended */
         (void)sched_yield();
     }
-    fake_free(s->fake);
+    assert_int_equal(tap_free(s->tap), HF_OK);
 }
 
 static void *run_worker(void *arg)
@@ -135,7 +152,7 @@ static void stuck_with(int threads, int signal_number)
     stage s;
     hf_execution *stuck = NULL;
     hf_execution *other = NULL;
-    stage_open(&s, threads, signal_number, (hf_worker_options){0});
+    stage_open(&s, engine_without_attempts(), threads, signal_number, (hf_worker_options){0});
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
     assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
     assert_int_equal(hf_worker_add_activity(s.worker, "echo", echo), HF_OK);
@@ -154,7 +171,7 @@ static void stuck_with(int threads, int signal_number)
     expect_result(stuck, "\"went on\"");
     assert_int_equal(hf_worker_stop(s.worker), HF_OK);
     assert_int_equal(pthread_join(s.thread, NULL), 0);
-    assert_memory_equal(fake_log(s.fake), SAID, sizeof SAID - 1);
+    assert_memory_equal(tap_log(s.tap), SAID, sizeof SAID - 1);
     hf_execution_free(stuck);
     stage_close(&s);
 }
@@ -200,7 +217,7 @@ static void stuck_and_stubborn(int threads, int signal_number)
     stage s;
     hf_execution *stuck = NULL;
     hf_stats stats;
-    stage_open(&s, threads, signal_number, (hf_worker_options){0});
+    stage_open(&s, engine_without_attempts(), threads, signal_number, (hf_worker_options){0});
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop_twice), HF_OK);
     stage_run(&s, run_worker);
     stage_keep_thread(&s, &stuck);
@@ -260,7 +277,7 @@ static void a_worker_that_was_left_behind_does_not_complain_of_its_service(void 
 {
     (void)state;
     stage s;
-    stage_open(&s, 1, 0, impatient(0));
+    stage_open(&s, engine(), 1, 0, impatient(0));
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
     stage_run(&s, call_on_thread);
     stage_keep_thread(&s, NULL);
@@ -276,7 +293,7 @@ static void keep_caller(int threads, void *(*call)(void *))
 {
     static const char SAID[] = "worker_cannot_return queue=orders message=";
     stage s;
-    stage_open(&s, threads, 0, impatient(0));
+    stage_open(&s, engine(), threads, 0, impatient(0));
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
     stage_run(&s, call);
     stage_keep_thread(&s, NULL);
@@ -307,14 +324,14 @@ static void a_worker_says_once_that_its_service_is_gone(void **state)
     (void)state;
     stage s;
     hf_execution *execution = NULL;
-    stage_open(&s, 1, 0, (hf_worker_options){0});
+    stage_open(&s, engine(), 1, 0, (hf_worker_options){0});
     assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
     assert_int_equal(hf_worker_add_activity(s.worker, "echo", echo), HF_OK);
     stage_run(&s, run_worker_without_its_store);
     assert_int_equal(hf_start(s.service, "main", hf_payload_of_json("7"), &execution, .task_queue = "orders"), HF_OK);
     expect_result(execution, "7");
     hf_execution_free(execution);
-    fake_close(s.fake, HF_ERR_STORE); /* all of its polls fail */
+    tap_close(s.tap, HF_ERR_STORE); /* all of its polls fail */
     assert_int_equal(pthread_join(s.thread, NULL), 0);
     const char *first = strstr(lines, "worker_gave_up");
     assert_non_null(first);
@@ -353,13 +370,16 @@ static hf_status run_and_be_left(void *arg)
     return HF_OK;
 }
 
+static bool ignores_on_fiber;
+
 static hf_status leave_it_behind(void *arg)
 {
     play *p = arg;
     hf_worker_options options = p->options.worker;
+    HF_TRY(play_open(p));
     HF_TRY(hf_worker_new_with(p->service, "orders", &p->worker, &options));
     HF_TRY(hf_worker_add_workflow(p->worker, "main", ask_for_it));
-    HF_TRY(hf_worker_add_activity(p->worker, "ignore", ignore_all, .on_fiber = p->options.fake.auto_timers));
+    HF_TRY(hf_worker_add_activity(p->worker, "ignore", ignore_all, .on_fiber = ignores_on_fiber));
     hf_instant from = {0};
     {
         HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
@@ -373,8 +393,7 @@ static hf_status leave_it_behind(void *arg)
     }
     HF_CHECK_SAY(hf_now(NULL).ns - from.ns == hf_seconds(15).ns, "%lld ms", (long long)(hf_now(NULL).ns - from.ns));
     HF_TRY(hf_worker_free(p->worker)); /* its memory goes with the activity, and the service may go before */
-    fake_free(p->fake);
-    p->fake = NULL;
+    HF_TRY(play_close(p));
     HF_CHECK(atomic_load(&ended_late) == 0);
     return hf_sleep(hf_hours(3));
 }
@@ -385,9 +404,7 @@ static void leave_with(bool on_fiber)
     for (int threads = 1; threads <= 2; threads++) {
         memset(&p, 0, sizeof p);
         p.options.worker = (hf_worker_options){.size = sizeof p.options.worker};
-        p.options.fake.auto_timers = on_fiber;
-        p.fake = fake_new(NULL);
-        p.service = fake_as_service(p.fake);
+        ignores_on_fiber = on_fiber;
         atomic_store(&ended_late, 0);
         HF_CHECK(hf_sim_run(1, threads, leave_it_behind, &p, NULL) == HF_OK);
         HF_CHECK(atomic_load(&ended_late) == 1);
@@ -408,7 +425,7 @@ static void an_activity_on_a_fiber_that_ignores_its_cancel_is_left_behind(void *
 
 /* ---- What a program hears of it ---------------------------------------------------------------------------------------- */
 
-static fake_service *fake_of_program;
+static hf_service *service_of_program;
 static hf_worker *worker_of_program;
 static atomic_bool has_ended;
 
@@ -435,12 +452,11 @@ static hf_status ask_to_hold_out(hf_payload in, hf_payload *ret_out)
 /* A program as most are: `hf_run(program)`. Passes on what hf_worker_run says, or forgives it. */
 static hf_status program(void *arg)
 {
-    hf_service *service = fake_as_service(fake_of_program);
-    HF_TRY(hf_worker_new(service, "orders", &worker_of_program, .shutdown_grace = hf_milliseconds(1),
+    HF_TRY(hf_worker_new(service_of_program, "orders", &worker_of_program, .shutdown_grace = hf_milliseconds(1),
                          .shutdown_force = hf_milliseconds(1)));
     HF_TRY(hf_worker_add_workflow(worker_of_program, "main", ask_to_hold_out));
     HF_TRY(hf_worker_add_activity(worker_of_program, "hold_out", hold_out));
-    HF_TRY(hf_start(service, "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders"));
+    HF_TRY(hf_start(service_of_program, "main", hf_payload_none(), NULL, .id = "w", .task_queue = "orders"));
     hf_status status = hf_worker_run(worker_of_program);
     HF_CHECK(status == HF_ERR_TIMEOUT);
     HF_TRY(hf_worker_free(worker_of_program));
@@ -454,15 +470,13 @@ static void hf_run_says_what_was_left_behind_and_what_to_do(void **state)
         bool arg = forgives != 0;
         atomic_store(&may_go_on, false);
         atomic_store(&has_ended, false);
-        fake_of_program = fake_new(NULL);
+        service_of_program = engine();
         assert_int_equal(hf_run(program, &arg, .log = keep_line), HF_ERR_TIMEOUT);
         assert_string_equal(hf_error_text(),
-                            forgives
-                                ? "what hf_worker_run left behind still runs (the log has its name), and keeps the "
-                                  "runtime: nothing can end it but itself, so the program is to end without it"
-                                : "the worker: it was left behind");
-        fake_close(fake_of_program, HF_ERR_CLOSED);
-        fake_free(fake_of_program);
+                            forgives ? "code that hf_worker_run left behind still runs (the log has its name), so the "
+                                       "runtime is not freed: only that code can end itself; let the program end"
+                                     : "the worker: it was left behind");
+        assert_int_equal(hf_close(service_of_program), HF_OK);
         (void)pthread_mutex_lock(&log_lock);
         atomic_store(&may_go_on, true);
         (void)pthread_cond_broadcast(&log_grew);
@@ -478,7 +492,7 @@ static void the_signal_is_heard_while_a_workflow_keeps_the_thread(void **state)
 {
     (void)state;
     stage s;
-    stage_open(&s, 1, 0, impatient(SIGUSR1));
+    stage_open(&s, engine(), 1, 0, impatient(SIGUSR1));
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
     stage_run(&s, call_on_thread);
     stage_keep_thread(&s, NULL);
@@ -492,7 +506,7 @@ static void a_worker_that_has_no_activities_cancels_none(void **state)
 {
     (void)state;
     stage s;
-    stage_open(&s, 1, SIGURG, impatient(0));
+    stage_open(&s, engine(), 1, SIGURG, impatient(0));
     assert_int_equal(hf_worker_add_workflow(s.worker, "loop", loop), HF_OK);
     stage_run(&s, call_on_thread);
     stage_keep_thread(&s, NULL);
@@ -509,7 +523,7 @@ static void an_activity_that_the_worker_does_not_have_is_in_the_log(void **state
 {
     (void)state;
     stage s;
-    stage_open(&s, 1, 0, (hf_worker_options){0});
+    stage_open(&s, engine(), 1, 0, (hf_worker_options){0});
     assert_int_equal(hf_worker_add_workflow(s.worker, "main", ask_for_echo), HF_OK);
     assert_int_equal(hf_worker_add_activity(s.worker, "ehco", echo), HF_OK);
     stage_run(&s, run_worker);

@@ -87,7 +87,7 @@ static hf_status have_no_disk(play *p)
     void *log_state = rt->log_state;
     rt->log = count_failed_polls;
     rt->log_state = &lines;
-    fake_close(p->fake, HF_ERR_FULL);
+    tap_close(p->tap, HF_ERR_FULL);
     HF_TRY(hf_sleep(hf_minutes(10)));
     play_note(p, "%s", lines >= 60 && lines <= 150 ? "a line now and then" : "too few or too many lines");
     rt->log = log;
@@ -151,8 +151,9 @@ static hf_status count_heartbeats(play *p)
 {
     HF_TRY(run_one(p));
     /* One at once, one each 8 s with the latest, none twice. */
-    HF_CHECK_SAY(fake_heartbeats(p->fake) == 3, "%d heartbeats", fake_heartbeats(p->fake));
-    HF_CHECK(fake_activities(p->fake) == 2);
+    HF_CHECK_SAY(tap_calls(p->tap, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT) == 3, "%d heartbeats",
+                 tap_calls(p->tap, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT));
+    HF_CHECK(tap_activities(p->tap) == 2);
     return HF_OK;
 }
 
@@ -199,8 +200,9 @@ static hf_status add_beat_without_memory(hf_worker *worker)
 static hf_status count_late_heartbeats(play *p)
 {
     HF_TRY(run_one(p));
-    HF_CHECK_SAY(fake_heartbeats(p->fake) >= 3, "%d heartbeats after allocation %d failed", fake_heartbeats(p->fake),
-                 (int)failing_allocation);
+    HF_CHECK_SAY(tap_calls(p->tap, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT) >= 3,
+                 "%d heartbeats after allocation %d failed",
+                 tap_calls(p->tap, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT), (int)failing_allocation);
     return HF_OK;
 }
 
@@ -236,7 +238,8 @@ static hf_status beat_in_vain(hf_payload in, hf_payload *ret_out)
 
 static hf_status ask_in_vain(hf_payload in, hf_payload *ret_out)
 {
-    return hf_activity_run("beat", in, ret_out, .start_to_close = hf_hours(5), .heartbeat = hf_seconds(10));
+    return hf_activity_run("beat", in, ret_out, .start_to_close = hf_hours(5), .heartbeat = hf_seconds(10),
+                           .attempts_max = 1);
 }
 
 static bool beats_on_fiber;
@@ -252,7 +255,7 @@ static hf_status lose_the_disk(play *p)
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_TRY(start_main(p, &execution));
     HF_TRY(hf_sleep(hf_seconds(4)));
-    fake_close(p->fake, HF_ERR_FULL);
+    tap_close(p->tap, HF_ERR_FULL);
     HF_TRY(hf_sleep(hf_seconds(60)));
     HF_CHECK(atomic_exchange(&lapsed, 0) == 1);
     return HF_OK;
@@ -281,15 +284,17 @@ static hf_status count_attempts(play *p)
     HF_TRY(start_main(p, &execution));
     HF_TRY(hf_sleep(hf_seconds(60)));
     HF_CHECK(atomic_exchange(&lapsed, 0) == 1);
-    HF_CHECK_SAY(fake_activities(p->fake) == 1, "%d attempts",
-                 fake_activities(p->fake)); /* this service has no clock */
+    HF_CHECK_SAY(tap_activities(p->tap) == 1, "%d attempts", tap_activities(p->tap));
+    HF_TRY(note_result(p, execution));
     return HF_OK;
 }
 
 static void an_activity_that_was_not_heard_in_time_is_left_to_its_timeout(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_silence, .body = count_attempts});
+    play_on((play_options){.add = add_silence,
+                           .body = count_attempts,
+                           .result = "activity 'beat' timed out; because activity Heartbeat timeout after 10 s"});
 }
 
 static void an_activity_whose_heartbeats_are_not_taken_is_told_that_its_time_is_over(void **state)
@@ -339,8 +344,7 @@ static hf_status let_it_end(play *p)
     HF_AUTO(hf_execution_free) hf_execution *execution = NULL;
     HF_TRY(start_main(p, &execution));
     HF_TRY(hf_sleep(hf_seconds(20)));
-    HF_CHECK(fake_fire(p->fake)); /* the scope's deadline */
-    HF_TRY(note_result(p, execution));
+    HF_TRY(note_result(p, execution)); /* the scope's deadline comes */
     HF_TRY(hf_sleep(hf_seconds(20)));
     HF_CHECK(atomic_exchange(&was_canceled, 0) == 1);
     return HF_OK;
@@ -432,6 +436,7 @@ static hf_status run_until_closed(void *arg)
 static hf_status close_under_it(void *arg)
 {
     play *p = arg;
+    HF_TRY(play_open(p));
     HF_TRY(hf_worker_new(p->service, "orders", &p->worker));
     HF_TRY(add_both(p->worker));
     {
@@ -440,11 +445,12 @@ static hf_status close_under_it(void *arg)
         HF_TRY(hf_fork(scope, run_until_closed, p));
         HF_TRY(start_and_leave(p));
         HF_CHECK(hf_worker_free(p->worker) == HF_ERR_MISUSE);
-        fake_close(p->fake, HF_ERR_STORE);
+        tap_close(p->tap, HF_ERR_STORE);
         HF_TRY(hf_join(scope));
     }
     HF_CHECK(hf_worker_run(p->worker) == HF_ERR_MISUSE);
-    return hf_worker_free(p->worker);
+    HF_TRY(hf_worker_free(p->worker));
+    return play_close(p);
 }
 
 static void a_worker_ends_with_its_service(void **state)
@@ -452,10 +458,7 @@ static void a_worker_ends_with_its_service(void **state)
     (void)state;
     static play p;
     memset(&p, 0, sizeof p);
-    p.fake = fake_new(NULL);
-    p.service = fake_as_service(p.fake);
     HF_CHECK(hf_sim_run(1, 2, close_under_it, &p, NULL) == HF_OK);
-    fake_free(p.fake);
 }
 
 /* A worker inside a scope that is canceled stops as if it had been told. */
@@ -469,6 +472,7 @@ static hf_status run_inside(void *arg)
 static hf_status cancel_around_it(void *arg)
 {
     play *p = arg;
+    HF_TRY(play_open(p));
     HF_TRY(hf_worker_new(p->service, "orders", &p->worker));
     HF_TRY(add_both(p->worker));
     {
@@ -479,7 +483,8 @@ static hf_status cancel_around_it(void *arg)
         HF_TRY(hf_scope_cancel(scope));
         HF_IGNORE(hf_join(scope));
     }
-    return hf_worker_free(p->worker);
+    HF_TRY(hf_worker_free(p->worker));
+    return play_close(p);
 }
 
 static void a_canceled_worker_stops_as_if_told(void **state)
@@ -487,12 +492,9 @@ static void a_canceled_worker_stops_as_if_told(void **state)
     (void)state;
     static play p;
     memset(&p, 0, sizeof p);
-    p.fake = fake_new(NULL);
-    p.service = fake_as_service(p.fake);
     atomic_store(&finished, 0);
     HF_CHECK(hf_sim_run(1, 2, cancel_around_it, &p, NULL) == HF_OK);
     assert_int_equal(atomic_load(&finished), 1);
-    fake_free(p.fake);
 }
 
 /* ---- Real threads ------------------------------------------------------------------------------------------------ */
@@ -525,8 +527,15 @@ static hf_status sum_up(hf_payload in, hf_payload *ret_out)
     for (int i = 0; i < MANY; i++) {
         sum += strtol((const char *)pairs[i][1].data, NULL, 10);
     }
-    HF_TRY(hf_sleep(hf_hours(1)));
+    HF_TRY(hf_sleep(hf_milliseconds(1))); /* of real time, on real threads */
     return hf_payload_printf(ret_out, "%ld", sum);
+}
+
+static hf_service *open_memory(void)
+{
+    hf_service *service = NULL;
+    assert_int_equal(hf_open("memory:", &service), HF_OK);
+    return service;
 }
 
 static void *run_worker(void *arg)
@@ -541,18 +550,18 @@ static void a_workers_identity_is_no_longer_than_an_id(void **state)
     (void)state;
     char text[1002];
     memset(text, 'x', sizeof text);
-    fake_service *fake = fake_new(&(fake_options){0});
+    hf_service *service = open_memory();
     hf_worker *worker = NULL;
     text[1001] = '\0';
-    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .identity = text), HF_ERR_INVALID);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .identity = text), HF_ERR_INVALID);
     text[1000] = '\0';
-    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .identity = text), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .identity = text), HF_OK);
     assert_int_equal(hf_worker_free(worker), HF_OK);
     text[HF_QUEUE_LEN_MAX] = '\0';
-    assert_int_equal(hf_worker_new(fake_as_service(fake), text, &worker), HF_OK); /* its own has the queue in it */
+    assert_int_equal(hf_worker_new(service, text, &worker), HF_OK); /* its own has the queue in it */
     assert_in_range(worker->identity.len, HF_QUEUE_LEN_MAX, 1000);
     assert_int_equal(hf_worker_free(worker), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static void a_worker_is_called_by_process_host_and_queue(void **state)
@@ -560,14 +569,14 @@ static void a_worker_is_called_by_process_host_and_queue(void **state)
     (void)state;
     char host[256] = "";
     char expected[400];
-    fake_service *fake = fake_new(&(fake_options){0});
+    hf_service *service = open_memory();
     hf_worker *worker = NULL;
     assert_int_equal(gethostname(host, sizeof host - 1), 0);
     (void)snprintf(expected, sizeof expected, "%lld@%s@orders", (long long)getpid(), host);
-    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker), HF_OK);
     assert_string_equal(worker->identity.data, expected);
     assert_int_equal(hf_worker_free(worker), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static void a_worker_refuses_bounds_that_are_none(void **state)
@@ -583,22 +592,22 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
         {.shutdown_grace = {.ns = -2}},
         {.shutdown_force = {.ns = INT64_MIN}},
     };
-    fake_service *fake = fake_new(&(fake_options){0});
+    hf_service *service = open_memory();
     for (size_t i = 0; i < HF_COUNT_OF(BAD); i++) {
         hf_worker *worker = NULL;
         hf_worker_options options = BAD[i];
         options.size = sizeof options;
-        assert_int_equal(hf_worker_new_with(fake_as_service(fake), "orders", &worker, &options), HF_ERR_INVALID);
+        assert_int_equal(hf_worker_new_with(service, "orders", &worker, &options), HF_ERR_INVALID);
         assert_non_null(strstr(hf_error_text(), ": give a number above 0"));
     }
     for (size_t i = 0; i < HF_COUNT_OF(PAST); i++) {
         hf_worker *worker = NULL;
         hf_worker_options options = PAST[i];
         options.size = sizeof options;
-        assert_int_equal(hf_worker_new_with(fake_as_service(fake), "orders", &worker, &options), HF_ERR_INVALID);
+        assert_int_equal(hf_worker_new_with(service, "orders", &worker, &options), HF_ERR_INVALID);
         assert_non_null(strstr(hf_error_text(), "is negative: give a time, or HF_SPAN_OFF"));
     }
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 /* A task that was taken and has no thread would wait here, although another worker may have one for it. */
@@ -611,30 +620,27 @@ static void a_worker_has_no_more_slots_than_there_can_be_threads(void **state)
         hf_status status;
     } CASES[] = {{1024, false, HF_OK},         {1025, false, HF_ERR_INVALID}, {1025, true, HF_OK},
                  {HF_UNLIMITED, false, HF_OK}, {HF_UNLIMITED, true, HF_OK},   {HF_OFF, false, HF_OK}};
-    fake_service *fake = fake_new(&(fake_options){0});
+    hf_service *service = open_memory();
     for (size_t i = 0; i < HF_COUNT_OF(CASES); i++) {
         hf_worker *worker = NULL;
-        assert_int_equal(
-            hf_worker_new(fake_as_service(fake), "orders", &worker, .activities_max = CASES[i].activities_max), HF_OK);
+        assert_int_equal(hf_worker_new(service, "orders", &worker, .activities_max = CASES[i].activities_max), HF_OK);
         assert_int_equal(hf_worker_add_activity(worker, "twice", twice, .on_fiber = CASES[i].on_fiber),
                          CASES[i].status);
         if (CASES[i].status != HF_OK) {
-            assert_string_equal(
-                hf_error_text(),
-                "hf_worker_add_activity: 'twice' needs a thread, of which a worker has at most 1024, and "
-                ".activities_max is 1025: lower that, or add the activity with .on_fiber if it never "
-                "blocks");
+            assert_string_equal(hf_error_text(),
+                                "hf_worker_add_activity: 'twice' needs a thread, and a worker has at most 1024, but "
+                                ".activities_max is 1025: lower it, or add the activity with .on_fiber if it never "
+                                "blocks");
         }
         assert_int_equal(hf_worker_free(worker), HF_OK);
     }
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static void threads_with(hf_worker_options options)
 {
     enum { MANY = 20 };
-    fake_service *fake = fake_new(&(fake_options){.auto_timers = true});
-    hf_service *service = fake_as_service(fake);
+    hf_service *service = open_memory();
     hf_worker *worker = NULL;
     pthread_t thread;
     options.size = sizeof options;
@@ -659,7 +665,7 @@ static void threads_with(hf_worker_options options)
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(hf_worker_free(worker), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static void twenty_workflows_run_on_real_threads(void **state)
@@ -690,11 +696,12 @@ static void twenty_workflows_share_a_small_cache_until_the_signal(void **state)
 static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(&(fake_options){0});
+    hf_service *service = open_memory();
     hf_worker *worker = NULL;
-    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGKILL), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .stop_on = SIGKILL), HF_OK);
     assert_int_equal(hf_worker_run(worker), HF_ERR_INVALID);
-    assert_string_equal(hf_error_text(), "the worker ended: signal 9 cannot be caught by a program at work");
+    assert_string_equal(hf_error_text(),
+                        "the worker ended: signal 9 cannot be caught: it is unknown, SIGKILL, SIGSTOP or a fault");
     assert_int_equal(hf_worker_free(worker), HF_OK);
 
     hf_runtime *rt = NULL;
@@ -702,13 +709,13 @@ static void a_worker_that_cannot_hear_its_signal_does_not_begin(void **state)
     int number = SIGTERM;
     assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
     assert_int_equal(hf_os_signals_open(&number, 1, &signals, .runtime = rt), HF_OK);
-    assert_int_equal(hf_worker_new(fake_as_service(fake), "orders", &worker, .stop_on = SIGTERM), HF_OK);
+    assert_int_equal(hf_worker_new(service, "orders", &worker, .stop_on = SIGTERM), HF_OK);
     assert_int_equal(hf_worker_run(worker), HF_ERR_EXISTS);
     assert_non_null(strstr(hf_error_text(), "signal 15 has another use in this process"));
     assert_int_equal(hf_worker_free(worker), HF_OK);
     assert_int_equal(hf_os_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 /* A worker for a queue of its own, on a thread of its own. When this returns it listens: it has run a workflow. */
@@ -738,8 +745,7 @@ static void listener_end(listener *l)
 static void one_signal_stops_every_worker_that_asked_for_it(void **state)
 {
     (void)state;
-    fake_service *fake = fake_new(&(fake_options){.auto_timers = true});
-    hf_service *service = fake_as_service(fake);
+    hf_service *service = open_memory();
     hf_runtime *rt = NULL;
     listener all[4];
     assert_int_equal(hf_runtime_new(&rt, .threads = 1), HF_OK);
@@ -760,7 +766,7 @@ static void one_signal_stops_every_worker_that_asked_for_it(void **state)
     assert_int_equal(hf_os_signals_open(&number, 1, &signals, .runtime = rt), HF_OK); /* the last one gave it back */
     assert_int_equal(hf_os_signals_close(signals), HF_OK);
     assert_int_equal(hf_runtime_free(rt), HF_OK);
-    fake_free(fake);
+    assert_int_equal(hf_close(service), HF_OK);
 }
 
 static hf_status run_beside(void *arg)
@@ -795,7 +801,7 @@ static hf_status raise_for_two(play *p)
 static void one_signal_stops_two_workers_in_a_simulation(void **state)
 {
     (void)state;
-    play_on((play_options){.add = add_sum, .body = raise_for_two, .fake = {.auto_timers = true}, .result = "56"});
+    play_on((play_options){.add = add_sum, .body = raise_for_two, .result = "56"});
 }
 
 int main(int argc, char **argv)

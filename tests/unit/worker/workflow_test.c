@@ -1,5 +1,6 @@
 /* What workflows may do and what becomes of it: each is played with a cache and without one, and makes the same commands.
  * The commands are part of the contract: a library that makes others cannot go on with old histories. */
+#include "support/fake_service.h"
 #include "unit/worker/play.h"
 
 #include <stdlib.h>
@@ -12,10 +13,10 @@ static void play_all_ways(play_options options)
     options.worker.cached_max = HF_OFF;
     play_on(options);
     options.worker.cached_max = 0;
-    options.fake.refuse_every = 2;
+    options.tap.refuse_every = 2;
     play_on(options);
-    options.fake.refuse_every = 0;
-    options.fake.late_tasks = true;
+    options.tap.refuse_every = 0;
+    options.tap.late_tasks = true;
     play_on(options);
 }
 
@@ -111,10 +112,8 @@ static void forked_fibers_ask_in_fork_order(void **state)
     play_on((play_options){.add = add_fan_out,
                            .body = run_one,
                            .worker = {.activity_pollers_max = 1, .activities_max = 1},
-                           .fake = {.auto_timers = true},
                            .result = "[0,1,4,9]"});
-    play_all_ways(
-        (play_options){.add = add_fan_out, .body = run_one, .fake = {.auto_timers = true}, .result = "[0,1,4,9]"});
+    play_all_ways((play_options){.add = add_fan_out, .body = run_one, .result = "[0,1,4,9]"});
 }
 
 static void fan_out_by_seed(uint64_t seed)
@@ -122,7 +121,7 @@ static void fan_out_by_seed(uint64_t seed)
     play_seed((play_options){.add = add_fan_out,
                              .body = run_one,
                              .worker = {.cached_max = seed % 2 == 0 ? HF_OFF : 0, .workflows_max = 1 + (int)(seed % 3)},
-                             .fake = {.auto_timers = true, .refuse_every = seed % 5 == 0 ? 3 : 0},
+                             .tap = {.refuse_every = seed % 5 == 0 ? 3 : 0},
                              .result = "[0,1,4,9]"},
               seed);
 }
@@ -139,7 +138,7 @@ static hf_status late(hf_payload in, hf_payload *ret_out)
 {
     HF_AUTO(hf_scope_close) hf_scope *scope = NULL;
     HF_TRY(hf_scope_open(&scope, .name = "patience", .timeout = hf_seconds(60)));
-    hf_status status = hf_activity_run("held", in, NULL, .start_to_close = hf_hours(5));
+    hf_status status = hf_activity_run("held", in, NULL, .start_to_close = hf_hours(5), .task_queue = "of nobody");
     HF_CHECK(status == HF_ERR_CANCELED || status == HF_ERR_EVICTED);
     status = hf_join(scope);
     if (status != HF_ERR_TIMEOUT) {
@@ -154,18 +153,11 @@ static hf_status add_late(hf_worker *worker)
     return add_main(worker, late);
 }
 
-static hf_status run_held(play *p)
-{
-    fake_hold(p->fake, "held");
-    return run_one(p);
-}
-
 static void a_scopes_deadline_is_a_timer_and_cancels_its_activities(void **state)
 {
     (void)state;
     play_all_ways((play_options){.add = add_late,
-                                 .body = run_held,
-                                 .fake = {.auto_timers = true},
+                                 .body = run_one,
                                  .result = "\"late\"",
                                  .log = "w: StartTimer 1 60s; ScheduleActivityTask 1 held;\n"
                                         "w: RequestCancelActivityTask; StartTimer 2 7s;\n"
@@ -230,7 +222,6 @@ static void the_first_success_cancels_the_other_timers(void **state)
     (void)state;
     play_all_ways((play_options){.add = add_race,
                                  .body = run_one,
-                                 .fake = {.auto_timers = true},
                                  .result = "nothing",
                                  .log = "w: StartTimer 1 50s; StartTimer 2 20s; StartTimer 3 70s;\n"
                                         "w: CancelTimer 3; CancelTimer 1; CompleteWorkflowExecution;\n"});
@@ -267,10 +258,6 @@ static hf_status signal_in_between(play *p)
     HF_TRY(hf_signal(execution, "b", hf_payload_of_json("3"))); /* while it waits */
     settle();
     HF_TRY(hf_signal(execution, "b", hf_payload_of_json("4")));
-    settle();
-    while (fake_fire(p->fake)) {
-        settle();
-    }
     HF_TRY(note_result(p, execution));
     HF_CHECK(hf_signal(execution, "a", hf_payload_none()) == HF_ERR_NOT_FOUND);
     return HF_OK;
@@ -464,11 +451,12 @@ static hf_status add_dice(hf_worker *worker)
     return add_main(worker, dice);
 }
 
+/* Chance comes from the run's id, and the engine makes one that nobody knows before: the fake's is always the same. */
 static void time_and_chance_are_the_same_in_a_replay(void **state)
 {
     (void)state;
-    play_all_ways((play_options){
-        .add = add_dice, .body = run_one, .fake = {.auto_timers = true}, .result = "[606051494, 3296967571, 100]"});
+    play_all_ways(
+        (play_options){.add = add_dice, .open = fake_open, .body = run_one, .result = "[606051494, 3296967571, 100]"});
 }
 
 /* ---- Misuse ------------------------------------------------------------------------------------------------------ */

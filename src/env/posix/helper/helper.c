@@ -251,7 +251,7 @@ static void handle_signal(const hf_wire_request *request)
 {
     hf_child *child = find_pid(request->pid);
     if (child == NULL || child->state != HF_RUNNING) {
-        return; /* it ended meanwhile: the host will read so */
+        return; /* it ended meanwhile: the host will be told */
     }
     if (sys2(SYS_kill, -child->pid, request->number) < 0) { /* env-H1 */
         (void)sys2(SYS_kill, child->pid, request->number);  /* it left its group */
@@ -268,7 +268,7 @@ typedef union hf_control {
 static int take_fds(struct msghdr *message, int *ret_fds)
 {
     int count = 0;
-    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = NULL) { /* we never send more than one */
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at != NULL; at = NULL) { /* the host sends at most one */
         if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS) {
             count = (int)((at->cmsg_len - CMSG_LEN(0)) / sizeof(int));
             memcpy(ret_fds, CMSG_DATA(at), (size_t)count * sizeof(int));
@@ -342,7 +342,7 @@ bool hf_helper_reap(void)
         }
         int32_t pid = info.si_pid;
         if (find_pid(pid) !=
-            NULL) { /* env-H1: not reaped yet, so the group is still its own; what it left behind ends too */
+            NULL) { /* env-H1: not reaped yet, so the group is still its own; the rest of the group ends too */
             (void)sys2(SYS_kill, -pid, SIGKILL);
         }
         if (sys5(SYS_waitid, P_PID, pid, SYS_PTR(&info), WEXITED | WNOHANG | __WALL, 0) == 0) {
@@ -398,7 +398,7 @@ static bool turn(void)
     return (fds[0].revents & POLLIN) == 0 || take_request();
 }
 
-/* What the kernel's rt_sigaction takes; all zero is the default action. */
+/* The argument of the kernel's rt_sigaction; all zero is the default action. */
 typedef struct hf_action {
     uint64_t words[4];
 } hf_action;

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #define PID_MAX 4194304     /* the kernel's highest limit of process numbers */
-#define DENIED_ROUNDS_MAX 3 /* then the rest is left to itself */
+#define DENIED_ROUNDS_MAX 3 /* rounds after which processes that cannot be killed are left alone */
 
 static bool is_child(int pid)
 {
@@ -74,7 +74,7 @@ static void kill_seen(hf_sweep *sweep)
     close_fd((int)fd);
 }
 
-/* The same without /proc: asks for every number there can be. Slow, half a second, and needs nothing. */
+/* The same without /proc: tries every possible process number. Slow (half a second), but always works. */
 static void kill_unseen(hf_sweep *sweep)
 {
     for (int pid = 1; pid <= PID_MAX; pid++) {
@@ -84,10 +84,10 @@ static void kill_unseen(hf_sweep *sweep)
     }
 }
 
-/* Those of a killed child become ours and are next; each round kills whole groups. */
+/* The children of a killed child become children of the helper and are killed in the next round. */
 void hf_helper_kill_all(void)
 {
-    int denied_count = 0; /* rounds in a row that found only what we may not kill */
+    int denied_count = 0; /* rounds in a row that found only processes that we may not kill */
     while (hf_helper_reap() && denied_count < DENIED_ROUNDS_MAX) {
         hf_sweep sweep = {0};
         kill_seen(&sweep);

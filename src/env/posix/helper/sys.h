@@ -1,4 +1,5 @@
-/* System calls without a C library, for the helper program. Each returns what the kernel does: a negative errno. */
+/* System calls without a C library, for the helper program. Each returns the kernel's result: on failure a negative
+ * errno. */
 #ifndef HF_ENV_POSIX_HELPER_SYS_H
 #define HF_ENV_POSIX_HELPER_SYS_H
 

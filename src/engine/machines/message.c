@@ -1,0 +1,232 @@
+#include "engine/machines/message.h"
+
+#include "base/canary.h"
+#include "engine/answer.h"
+#include "engine/core_private.h"
+#include "engine/emit.h"
+#include "engine/input.h"
+#include "engine/load.h"
+#include "engine/machines/machines.h"
+#include "engine/matching.h"
+#include "history/limits.h"
+
+#include <stdio.h>
+
+hf_message *hf_message_of(hf_call *call)
+{
+    return call->maker == HF_CALL_OF_RUN ? (hf_message *)(void *)call : NULL;
+}
+
+const hf_message *hf_message_of_const(const hf_call *call)
+{
+    return call->maker == HF_CALL_OF_RUN ? (const hf_message *)(const void *)call : NULL;
+}
+
+/* ---- Making one ------------------------------------------------------------------------------------------------------ */
+
+static void message_free(hf_core *core, hf_message *message)
+{
+    hf_arena_deinit(&message->arena);
+    hf_core_free_mem(core, message, sizeof *message);
+}
+
+hf_message *hf_message_new(hf_core *core, hf_run *run, hf_message_kind kind, int64_t id, hf_str event)
+{
+    hf_message *message = core->status == HF_OK ? hf_core_alloc(core, sizeof *message) : NULL;
+    if (message == NULL) {
+        return NULL;
+    }
+    message->core = core;
+    message->kind = kind;
+    message->source = run->number;
+    message->id = id;
+    hf_arena_init(&message->arena, core->memory);
+    hf_arena *arena = &message->arena;
+    hf_str bytes = hf_arena_copy(arena, event);
+    hf_status status = hf_pb_decode(&core->op, &hf_pb_history_event_type, bytes, arena, &message->event);
+    message->sender.workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    message->sender.run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    if (status != HF_OK || arena->status != HF_OK) {
+        hf_core_break(core, status != HF_OK ? status : HF_ERR_NOMEM, "a message to another run cannot be made");
+        message_free(core, message);
+        return NULL;
+    }
+    return message;
+}
+
+hf_str hf_message_request_id(hf_message *message)
+{
+    char id[HF_ID_LEN_MAX + 32];
+    int len = snprintf(id, sizeof id, "%.*s/%lld", HF_STR_ARGS(message->sender.run_id), (long long)message->id);
+    return hf_arena_copy(&message->arena, hf_str_of_len(id, len > 0 ? (size_t)len : 0));
+}
+
+static void answered(hf_call *call);
+
+void hf_message_post(hf_core *core, hf_message *message, hf_method method, const void *request)
+{
+    if (message->arena.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "a message to another run cannot be made");
+        message_free(core, message);
+        return;
+    }
+    hf_call_init(&message->call, method, request, &message->arena, answered);
+    message->call.maker = HF_CALL_OF_RUN;
+    hf_list_push_back(&core->calls_all, &message->call.all);
+    hf_list_push_back(&core->inbox, &message->call.link);
+}
+
+/* ---- What others ask of one ------------------------------------------------------------------------------------------- */
+
+hf_pb_workflow_execution *hf_message_sender(hf_call *call, int64_t *ret_initiated_id)
+{
+    hf_message *message = hf_message_of(call);
+    if (message == NULL) {
+        return NULL;
+    }
+    *ret_initiated_id = message->kind == HF_MESSAGE_CLOSE_CHILD ? 0 : message->id; /* no event of the parent says it */
+    return &message->sender;
+}
+
+static bool only_for_children(const hf_message *message)
+{
+    if (message->kind == HF_MESSAGE_CANCEL) {
+        return message->event.request_cancel_external_workflow_execution_initiated_event_attributes
+            ->child_workflow_only;
+    }
+    return message->kind == HF_MESSAGE_SIGNAL &&
+           message->event.signal_external_workflow_execution_initiated_event_attributes->child_workflow_only;
+}
+
+bool hf_message_is_for_others(hf_core *core, const hf_call *call, const hf_run *run)
+{
+    const hf_message *message = hf_message_of_const(call);
+    if (message == NULL || !only_for_children(message)) {
+        return false;
+    }
+    hf_start_facts facts;
+    return !hf_run_has_listener(run, &core->scratch, &facts) ||
+           !hf_str_equal(facts.parent_workflow_execution->workflow_id, message->sender.workflow_id) ||
+           !hf_str_equal(facts.parent_workflow_execution->run_id, message->sender.run_id);
+}
+
+bool hf_message_is_refused(const hf_message *message)
+{
+    return message->call.status == HF_ERR_STORE;
+}
+
+bool hf_message_is_void(hf_core *core, const hf_call *call)
+{
+    const hf_message *message = hf_message_of_const(call);
+    const hf_run *run =
+        message != NULL && message->kind == HF_MESSAGE_START_CHILD ? hf_run_find(core, message->source) : NULL;
+    return message != NULL && message->kind == HF_MESSAGE_START_CHILD &&
+           (run == NULL || !hf_run_is_open(run) || hf_run_child(run, message->id) == NULL);
+}
+
+/* ---- The inbox ------------------------------------------------------------------------------------------------------- */
+
+typedef void hf_message_answer(hf_core *core, hf_run *run, const hf_message *message);
+
+static hf_message_answer *const ANSWERS[HF_MESSAGE_KIND_COUNT] = {
+    [HF_MESSAGE_SIGNAL] = hf_external_answered,
+    [HF_MESSAGE_CANCEL] = hf_external_answered,
+    [HF_MESSAGE_START_CHILD] = hf_child_start_answered,
+    [HF_MESSAGE_CLOSE_CHILD] = hf_child_close_answered,
+    [HF_MESSAGE_TELL] = hf_listener_told,
+};
+
+/* The answer, inside the core. After a broken step only the memory is left to care for. */
+static void answered(hf_call *call)
+{
+    hf_message *message = hf_message_of(call);
+    hf_core *core = message->core;
+    hf_run *run = core->status == HF_OK ? hf_run_find(core, message->source) : NULL;
+    if (run != NULL) {
+        hf_assert(run->number == message->source); /* engine-M1 */
+        ANSWERS[message->kind](core, run, message);
+        hf_core_unuse(core, run);
+    }
+    message_free(core, message);
+}
+
+void hf_message_send(hf_core *core, hf_run *run, int64_t event_id)
+{
+    const hf_external *external = core->status == HF_OK ? hf_run_external(run, event_id) : NULL;
+    const hf_child *child = core->status == HF_OK ? hf_run_child(run, event_id) : NULL;
+    if (external != NULL) {
+        hf_external_send(core, run, external);
+    }
+    if (child != NULL) {
+        hf_child_send_start(core, run, child);
+    }
+    if (child != NULL && HF_CANARY(HF_BUG_CHILD_STARTED_TWICE)) {
+        hf_child_send_start(core, run, child);
+    }
+}
+
+static void send_policies(hf_core *core, hf_run *run)
+{
+    for (size_t i = 0; i < run->children.count && core->status == HF_OK; i++) {
+        hf_child_send_close(core, run, &run->children.items[i]);
+    }
+}
+
+void hf_message_send_last(hf_core *core, hf_run *run)
+{
+    hf_assert(!hf_run_is_open(run));
+    send_policies(core, run);
+    if (run->is_untold) {
+        hf_listener_tell(core, run);
+    }
+}
+
+void hf_message_send_all(hf_core *core, hf_run *run)
+{
+    if (hf_run_has_messages(run)) {
+        HF_PROBE(core, HF_PROBE_MESSAGE_AGAIN);
+    }
+    for (size_t i = 0; i < run->externals.count && core->status == HF_OK; i++) {
+        if (run->externals.items[i].state == HF_EXTERNAL_INITIATED) {
+            hf_external_send(core, run, &run->externals.items[i]);
+        }
+    }
+    for (size_t i = 0; i < run->children.count && core->status == HF_OK && hf_run_is_open(run); i++) {
+        if (run->children.items[i].state == HF_CHILD_INITIATED) {
+            hf_child_send_start(core, run, &run->children.items[i]);
+        }
+    }
+    if (!hf_run_is_open(run) && !HF_CANARY(HF_BUG_POLICY_FORGOTTEN)) {
+        send_policies(core, run);
+    }
+    if (run->is_untold && !HF_CANARY(HF_BUG_END_FORGOTTEN)) {
+        hf_listener_tell(core, run);
+    }
+}
+
+/* Whether a signal or cancel request is for the sender's own workflow, whichever run of it. Commands name no other namespace. */
+static bool is_to_itself(const hf_message *message)
+{
+    bool is_external = message->kind == HF_MESSAGE_SIGNAL || message->kind == HF_MESSAGE_CANCEL;
+    return is_external && hf_str_equal(message->sender.workflow_id, message->execution.workflow_id);
+}
+
+void hf_inbox_pump(hf_core *core)
+{
+    hf_node *node = NULL;
+    for (int i = 0; core->status == HF_OK && i < HF_INBOX_MAX && (node = hf_list_pop_front(&core->inbox)) != NULL;
+         i++) {
+        HF_PROBE(core, HF_PROBE_MESSAGE);
+        hf_core_reset_scratch(core);
+        hf_call *call = HF_CONTAINER(node, hf_call, link);
+        hf_assert(call->maker == HF_CALL_OF_RUN);
+        if (is_to_itself(hf_message_of_const(call))) {
+            HF_PROBE(core, HF_PROBE_MESSAGE_TO_ITSELF);
+            hf_call_set_failure(call, HF_ERR_NOT_FOUND, "a workflow cannot send itself a message");
+            hf_call_now(call);
+        } else {
+            hf_input(core, call);
+        }
+        hf_match_all(core);
+    }
+}

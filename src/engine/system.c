@@ -1,0 +1,66 @@
+/* What the service says of itself and of its namespaces.
+ *
+ * SDKs ask for both before anything else, and change what they send by the answers: a capability that is set here is a
+ * promise. Every good name is a namespace, from its first use on; there is no list of them. */
+#include "engine/system.h"
+
+#include "base/siphash.h"
+#include "engine/answer.h"
+#include "engine/core_private.h"
+
+static const hf_pb_get_system_info_response_capabilities CAPABILITIES = {
+    .signal_and_query_header = true,
+    .internal_error_differentiation = true,
+    .activity_failure_include_heartbeat = true,
+    .encoded_failure_attributes = true,
+    .sdk_metadata = true,
+};
+
+void hf_system_info_call(hf_core *core, hf_call *call)
+{
+    hf_pb_get_system_info_response *response = hf_call_response(core, call);
+    if (response == NULL) {
+        return;
+    }
+    response->server_version = HF_STR(HF_VERSION_TEXT);
+    response->capabilities = HF_ARENA_NEW(call->arena, hf_pb_get_system_info_response_capabilities);
+    if (response->capabilities != NULL) {
+        *response->capabilities = CAPABILITIES;
+    }
+    hf_call_reply(core, call);
+}
+
+/* The same name has the same id in every store, for ever: the keys must not change. */
+static hf_str namespace_id(hf_arena *arena, hf_str name)
+{
+    static const unsigned char KEYS[2][HF_SIPHASH_KEY_LEN] = {"namespace id, 1", "namespace id, 2"};
+    return hf_uuid(arena, hf_siphash(KEYS[0], name), hf_siphash(KEYS[1], name));
+}
+
+void hf_describe_namespace_call(hf_core *core, hf_call *call)
+{
+    const hf_pb_describe_namespace_request *request = call->request;
+    hf_pb_describe_namespace_response *response = hf_call_response(core, call);
+    if (response == NULL) {
+        return;
+    }
+    hf_pb_namespace_info *info = HF_ARENA_NEW(call->arena, hf_pb_namespace_info);
+    hf_pb_namespace_config *config = HF_ARENA_NEW(call->arena, hf_pb_namespace_config);
+    if (info != NULL && config != NULL) {
+        info->name = hf_arena_copy(call->arena, request->namespace);
+        info->state = HF_NAMESPACE_STATE_REGISTERED;
+        info->id = namespace_id(call->arena, request->namespace);
+        info->capabilities = HF_ARENA_NEW(call->arena, hf_pb_namespace_info_capabilities);
+        info->limits = HF_ARENA_NEW(call->arena, hf_pb_namespace_info_limits);
+        config->workflow_execution_retention_ttl = hf_pb_duration_of((hf_span){0}); /* runs that have ended stay */
+        config->history_archival_state = HF_ARCHIVAL_STATE_DISABLED;
+        config->visibility_archival_state = HF_ARCHIVAL_STATE_DISABLED;
+    }
+    if (info != NULL && info->limits != NULL) {
+        info->limits->blob_size_limit_error = (int64_t)core->options.limits.payload_len;
+        info->limits->memo_size_limit_error = (int64_t)core->options.limits.payload_len;
+    }
+    response->namespace_info = info;
+    response->config = config;
+    hf_call_reply(core, call);
+}
