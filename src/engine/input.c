@@ -30,9 +30,6 @@ typedef struct hf_target {
     hf_str workflow_id;
     hf_str run_id; /* empty = the current one */
     hf_str token;
-    hf_str identity; /* of the caller */
-    hf_str reason;   /* of a cancel request, of a termination */
-    hf_str request_id;
 } hf_target;
 
 #define REQUEST(stem) const hf_pb_##stem##_request *request = call->request
@@ -184,9 +181,6 @@ static hf_target target_of(const hf_call *call)
         .workflow_id = str_at(request, fields->workflow_id),
         .run_id = str_at(request, fields->run_id),
         .token = str_at(request, fields->token),
-        .identity = str_at(request, fields->identity),
-        .reason = str_at(request, fields->reason),
-        .request_id = str_at(request, fields->request_id),
     };
     const hf_pb_workflow_execution *execution = execution_of(call);
     const hf_pb_start_workflow_execution_request *start =
@@ -203,7 +197,8 @@ static hf_target target_of(const hf_call *call)
 
 hf_str hf_call_run_id(const hf_call *call)
 {
-    return target_of(call).run_id;
+    const hf_pb_workflow_execution *execution = execution_of(call);
+    return execution != NULL ? execution->run_id : str_at(call->request, TARGET_FIELDS[call->method].run_id);
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------------------------------- */
@@ -238,15 +233,17 @@ static bool data_fits(hf_core *core, hf_call *call, const char *what, size_t len
 }
 
 /* Identity and reason are stored in the history and may be as long as an id. */
-static bool words_are_short(hf_core *core, hf_call *call, const hf_target *target)
+static bool words_are_short(hf_core *core, hf_call *call)
 {
-    if (target->identity.len > HF_ID_LEN_MAX) {
+    const hf_target_fields *fields = &TARGET_FIELDS[call->method];
+    if (str_at(call->request, fields->identity).len > HF_ID_LEN_MAX) {
         return refuse(core, call, "Identity is longer than 1000 bytes.");
     }
-    if (target->request_id.len > HF_ID_LEN_MAX) {
+    if (str_at(call->request, fields->request_id).len > HF_ID_LEN_MAX) {
         return refuse(core, call, "RequestId is longer than 1000 bytes.");
     }
-    return target->reason.len <= HF_ID_LEN_MAX || refuse(core, call, "Reason is longer than 1000 bytes.");
+    return str_at(call->request, fields->reason).len <= HF_ID_LEN_MAX ||
+           refuse(core, call, "Reason is longer than 1000 bytes.");
 }
 
 /* Checks the fields of an answer to a workflow task that are stored in the history beside its commands. */
@@ -466,7 +463,7 @@ void hf_input(hf_core *core, hf_call *call)
         hf_system_info_call(core, call);
         return;
     }
-    if (!namespace_is_good(core, call, target.namespace_) || !words_are_short(core, call, &target)) {
+    if (!namespace_is_good(core, call, target.namespace_) || !words_are_short(core, call)) {
         return;
     }
     if (is_of_no_run(core, call)) {

@@ -169,7 +169,7 @@ static void forget(hf_core *core, hf_wft *wft)
     *wft = (hf_wft){0};
 }
 
-void hf_speculative_convert(hf_core *core, hf_run *run)
+void hf_speculative_make_real(hf_core *core, hf_run *run)
 {
     hf_wft *wft = one_of(run);
     if (wft == NULL || core->status != HF_OK) {

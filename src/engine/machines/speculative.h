@@ -23,7 +23,13 @@ void hf_speculative_token(const hf_core *core, const hf_wft *wft, hf_token *toke
 const hf_wft *hf_speculative_started(const hf_run *run);
 
 /* The run changes, or is about to: the task becomes one of the run's own, with the same ids. If there is none, nothing happens. */
-void hf_speculative_convert(hf_core *core, hf_run *run);
+void hf_speculative_make_real(hf_core *core, hf_run *run);
+static inline void hf_speculative_convert(hf_core *core, hf_run *run)
+{
+    if (HF_UNLIKELY(HF_SLOT(run)->unwritten != NULL)) {
+        hf_speculative_make_real(core, run);
+    }
+}
 /* It is gone, and nothing was written. */
 void hf_speculative_discard(hf_core *core, hf_run *run);
 /* The run is being closed from outside: a task that no worker has seen is gone. */
