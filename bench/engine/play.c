@@ -357,7 +357,6 @@ static void take_workflow_task(errand *e)
         .task_token = task->task_token,
         .commands = decide(e, run),
         .sticky_attributes = &sticky,
-        .return_new_workflow_task = true,
     };
     play_errand_send(e, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &e->request.workflow, workflow_task_answered);
 }
