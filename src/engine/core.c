@@ -114,8 +114,11 @@ hf_core *hf_core_new(const hf_core_options *options)
     set_defaults(&core->options);
     core->memory = (hf_allocator){count_allocate, count_release, core};
     hf_arena_init(&core->scratch, core->memory);
-    core->runs_memory =
-        (hf_run_memory){.heap = core->memory, .scratch = &core->scratch, .on_failure = runs_memory_failed, .arg = core};
+    core->runs_memory = (hf_run_memory){.heap = core->memory,
+                                        .scratch = &core->scratch,
+                                        .on_failure = runs_memory_failed,
+                                        .arg = core,
+                                        .part_len_min = core->options.part_len_min};
     hf_effects_init(&core->effects);
     hf_op_init(&core->op);
     hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches, &core->cold_runs};
@@ -297,13 +300,21 @@ static bool begin(hf_core *core, hf_clock now)
     return core->status == HF_OK;
 }
 
-/* The end of a step: tasks that became ready meet polls. Then come the messages that runs have sent each other, each a step of its own. Of
- * very many some stay for the next step, so that other inputs come in between. */
-static void end(hf_core *core)
+/* The end of a step: the messages that runs have sent each other, each a step of its own. Of very many some stay for the next step, so
+ * that other inputs come in between. */
+static void pump(hf_core *core)
 {
-    hf_match_all(core);
     hf_inbox_pump(core);
     hf_deletions_pump(core);
+    hf_unwritten_settle(core);
+}
+
+/* The end of a portion of steps: tasks that became ready meet polls. Not after each call: a workflow task that waits for the end of the
+ * portion brings everything with it that comes until then, as events; after its start they would be buffered. */
+static void end(hf_core *core)
+{
+    pump(core);
+    hf_match_all(core);
     hf_assert(core->status != HF_OK || hf_list_is_empty(&core->queues_marked));
 }
 
@@ -336,7 +347,7 @@ void hf_core_call(hf_core *core, hf_call *call, hf_clock now)
     }
     hf_input(core, call); /* if that breaks the core, hf_core_stop answers it */
     hf_suspects_tick(core);
-    end(core);
+    pump(core);
 }
 
 hf_call *hf_core_find_call(const hf_core *core, uint64_t number)
@@ -402,7 +413,7 @@ void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
     } else if (run != NULL && HF_VEC_RESERVE(&core->runs_memory, &HF_SLOT(run)->unwanted)) {
         HF_SLOT(run)->unwanted.items[HF_SLOT(run)->unwanted.count++] = token;
     }
-    end(core);
+    pump(core);
 }
 
 bool hf_core_zone_wanted(const hf_core *core, hf_str *ret_name)
@@ -414,7 +425,7 @@ void hf_core_zone(hf_core *core, hf_str name, hf_str bytes, hf_clock now)
 {
     if (begin(core, now)) {
         hf_zone_arrived(core, name, bytes);
-        end(core);
+        pump(core);
     }
 }
 
@@ -457,7 +468,7 @@ hf_clock hf_core_next(const hf_core *core)
     }
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
-    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core)) {
+    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core) || !hf_list_is_empty(&core->queues_marked)) {
         return (hf_clock){next.wall, core->now.mono}; /* at once */
     }
     next.mono = hf_suspects_next(core);
@@ -475,6 +486,13 @@ hf_clock hf_core_next(const hf_core *core)
 
 void hf_core_release(hf_core *core)
 {
+    if (!hf_core_is_whole(core)) {
+        return;
+    }
+    if (!hf_list_is_empty(&core->queues_marked)) {
+        core->step++;
+        hf_match_all(core);
+    }
     if (hf_core_is_whole(core)) {
         hf_calls_publish(&core->ahead_replies);
     }

@@ -63,6 +63,7 @@ typedef struct hf_core_options {
     size_t page_max;           /* rows of one read of the backlog or the deadlines; 0 = 256 */
     size_t history_page_len;   /* bytes of history in one answer; 0 = HF_HISTORY_PAGE_LEN */
     size_t tail_len_max;       /* bytes of events that a run's own row may hold; 0 = 3 KiB, what fits a page with it */
+    size_t part_len_min;       /* bytes from which on a piece of a run's state gets a row of its own; 0 = 1 KiB */
     size_t row_len_max;        /* bytes of events after which a history row is full; 0 = 128 KiB */
     size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;    /* bits left out of the hash of a name: lets tests meet names with equal hashes */
@@ -103,7 +104,8 @@ bool hf_core_is_late(const hf_core *core, hf_clock now);
  * are something to do at once; while the store is free, as soon as the open batch is sealed. */
 hf_clock hf_core_next(const hf_core *core);
 
-/* Hands out the workflow tasks that do not wait for their commit. hf_core_seal does that too. */
+/* The end of a portion of calls: tasks meet polls, and workflow tasks that do not wait for their commit are handed out. hf_core_tick
+ * and hf_core_done let tasks meet polls, too, and hf_core_seal does both. */
 void hf_core_release(hf_core *core);
 /* The open batch as a commit, NULL when there is nothing to commit or a commit is under way. Answers that need no commit
  * are sent. The caller passes the request to the store, and then to hf_core_done. */

@@ -51,7 +51,7 @@ uint64_t hf_core_hash(hf_core *core)
         const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
         hf_arena_reset(&core->scratch);
         core->row.len = 0;
-        hf_run_encode(&core->runs_memory, run, true, HF_STR(""), &core->row);
+        hf_run_encode(&core->runs_memory, run, HF_ENCODE_ALL, HF_STR(""), &core->row);
         hash = hf_hash_bytes(hash, core->row.data, core->row.len);
         hash = hf_hash_bytes(hash, run->log.data, run->log.len);
         hash = hf_unwritten_hash(HF_SLOT(run), hash);

@@ -38,7 +38,7 @@ struct hf_core {
     hf_filter filter; /* which names have runs with rows */
     hf_map queues;
     hf_list queues_all;
-    hf_list queues_marked; /* queues where tasks may meet polls at the end of the step */
+    hf_list queues_marked; /* queues where tasks may meet polls at the end of the portion */
     hf_list unsettled;     /* hf_unwritten of runs that have changed in this step */
     hf_map watches;
     hf_heap due;           /* hf_run.due */

@@ -252,6 +252,40 @@ static void read_first(hf_core *core, hf_run *run)
     }
 }
 
+static void read_parts(hf_core *core, hf_run *run, hf_str value)
+{
+    hf_read *read = hf_read_new(core, HF_READ_PARTS, HF_TABLE_HISTORY);
+    if (read != NULL) {
+        HF_PROBE(core, HF_PROBE_PARTS_READ);
+        read->run = run;
+        hf_owned_set(&core->runs_memory, &read->tail, value);
+        hf_parts_range(run->number, &read->request.key, &read->request.key_end);
+        hf_read_submit(core, read);
+    }
+}
+
+/* The state of the run was read. */
+static void state_read(hf_core *core, hf_run *run, hf_status status)
+{
+    if (status == HF_OK && run->is_unlearned) {
+        read_first(core, run);
+        return;
+    }
+    run_was_read(core, run, status);
+}
+
+static void parts_read(hf_core *core, const hf_read *read)
+{
+    hf_part_rows parts = {0};
+    bool wants_parts = false;
+    hf_status status = hf_parts_open(&core->op, read->request.rows, read->request.row_count, &core->scratch, &parts);
+    if (status == HF_OK) {
+        status =
+            hf_run_row_read(&core->op, &core->runs_memory, read->run, hf_owned_str(&read->tail), &parts, &wants_parts);
+    }
+    state_read(core, read->run, status);
+}
+
 static void run_read(hf_core *core, hf_read *read)
 {
     hf_assert(HF_SLOT(read->run)->loading && read->run->event_count == 0);
@@ -272,12 +306,13 @@ static void run_read(hf_core *core, hf_read *read)
         fail_waiting(core, &waiting, HF_ERR_NOT_FOUND, "there is no such run");
         return;
     }
-    hf_status status = hf_run_row_read(&core->op, &core->runs_memory, run, read->request.value);
-    if (status == HF_OK && run->is_unlearned) {
-        read_first(core, run);
+    bool wants_parts = false;
+    hf_status status = hf_run_row_read(&core->op, &core->runs_memory, run, read->request.value, NULL, &wants_parts);
+    if (status == HF_OK && wants_parts) {
+        read_parts(core, run, read->request.value);
         return;
     }
-    run_was_read(core, run, status);
+    state_read(core, run, status);
 }
 
 /* The first event of a run of an earlier version is here. */
@@ -529,6 +564,7 @@ static bool is_of_one(hf_core *core, hf_read *read)
         return true;
     }
     case HF_READ_FIRST:
+    case HF_READ_PARTS:
         run_is_bad(core, read->run);
         return true;
     case HF_READ_NAME:
@@ -579,6 +615,9 @@ void hf_load_done(hf_core *core, hf_read *read)
     }
     case HF_READ_FIRST:
         first_read(core, read);
+        return;
+    case HF_READ_PARTS:
+        parts_read(core, read);
         return;
     case HF_READ_HISTORY:
         hf_history_rows_read(core, read);

@@ -31,6 +31,7 @@ typedef enum hf_read_kind {
     HF_READ_NAME,
     HF_READ_RUN,
     HF_READ_FIRST, /* the first event of a run whose row is of an earlier version */
+    HF_READ_PARTS, /* pieces of a run's state that have rows of their own */
     HF_READ_HISTORY,
     HF_READ_EVENT,
     HF_READ_TASKS,
@@ -45,13 +46,13 @@ typedef struct hf_read {
     hf_arena arena;
     hf_read_kind kind;
     hf_name *name;         /* NAME */
-    hf_run *run;           /* RUN, FIRST, EVENT */
+    hf_run *run;           /* RUN, FIRST, PARTS, EVENT */
     hf_queue *queue;       /* TASKS */
     hf_call *call;         /* HISTORY */
     hf_deletion *deletion; /* DELETION */
     int64_t to;            /* HISTORY: last event in rows */
     hf_page_want want;     /* HISTORY */
-    hf_owned tail;         /* HISTORY: the events after those in the table */
+    hf_owned tail;         /* HISTORY: the events after those in the table; PARTS: the value of the run's row */
 } hf_read;
 
 hf_run *hf_run_find(hf_core *core, int64_t number);

@@ -1,7 +1,7 @@
 /* Task queues: tasks meet polls.
  *
- * Tasks that become ready and polls that come in a step wait in their queue, and at the end of the step, in hf_match_all, they meet. A
- * task that meets a poll at once is started in the same step and never written anywhere but in its run. One that waits is in memory
+ * Tasks that become ready and polls that come wait in their queue, and at the end of a portion of steps, in hf_match_all, they meet. A
+ * task that meets a poll there is started in the same commit and never written anywhere but in its run. One that waits is in memory
  * with its run. When the run is dropped from memory, its task is a row of the task table (spill.c); such rows are
  * read back a page at a time when a worker polls (`cold`), and their runs are loaded, which brings the task back here.
  *
@@ -75,18 +75,10 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
 /* The text of a queue; false: a name is too long, and the core is broken. */
 static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, char *text, size_t *ret_len)
 {
-    hf_assert(kind == 'w' || kind == 'a');
-    if (namespace_.len > HF_ID_LEN_MAX || name.len > HF_ID_LEN_MAX) {
+    if (!hf_queue_text(kind, namespace_, name, text, ret_len)) {
         hf_core_break(core, HF_ERR_TOO_BIG, "a task queue's name is too long");
         return false;
     }
-    size_t len = 0;
-    text[len++] = kind;
-    memcpy(text + len, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
-    len += namespace_.len;
-    text[len++] = '\x1f';
-    memcpy(text + len, name.data != NULL ? name.data : "", name.len);
-    *ret_len = len + name.len;
     return true;
 }
 
@@ -99,14 +91,14 @@ void hf_queue_mark(hf_core *core, hf_queue *queue)
 
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name)
 {
-    char text[2 * HF_ID_LEN_MAX + 2];
+    char text[HF_QUEUE_TEXT_LEN];
     size_t len = 0;
     return text_of(core, kind, namespace_, name, text, &len) ? hf_queue_by_text(core, hf_str_of_len(text, len)) : NULL;
 }
 
 hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name)
 {
-    char text[2 * HF_ID_LEN_MAX + 2];
+    char text[HF_QUEUE_TEXT_LEN];
     size_t len = 0;
     return text_of(core, kind, namespace_, name, text, &len) ? find_by_text(core, hf_str_of_len(text, len)) : NULL;
 }
@@ -145,12 +137,11 @@ void hf_queues_tidy(hf_core *core)
             return;
         }
         if (queue->task_count > 0 || queue->suspect_count > 0 || queue->poll_count > 0 || queue->cursor.is_reading ||
-            queue->loads > 0) {
+            queue->loads > 0 || hf_node_is_linked(&queue->marked_link)) {
             use(core, queue);
             continue;
         }
         HF_PROBE(core, HF_PROBE_QUEUE_FREED);
-        hf_assert(!hf_node_is_linked(&queue->marked_link)); /* between steps */
         hf_assert(core->tasks_on_disk || (!queue->cursor.has_rows && hf_list_is_empty(&queue->cold)));
         hf_map_remove(&core->queues, &queue->by_text);
         hf_list_remove(&queue->all_link);

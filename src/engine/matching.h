@@ -12,7 +12,7 @@
 struct hf_queue {
     hf_map_node by_text;
     hf_node all_link;     /* of core->queues_all, by used_at */
-    hf_node marked_link;  /* of core->queues_marked, when something has come in this step */
+    hf_node marked_link;  /* of core->queues_marked, when something has come in this portion */
     hf_owned text;        /* kind ('w' or 'a'), namespace, 0x1f, name: also its key in the task table */
     hf_list tasks;        /* hf_task, by order */
     hf_list cold;         /* hf_cold: tasks read from the table, whose runs may not be in memory; by order */
@@ -25,6 +25,9 @@ struct hf_queue {
     size_t loads;      /* runs that are being loaded for it */
     int64_t polled_at; /* mono ns: when it was last polled, for sticky queues */
     int64_t used_at;   /* mono ns: when it was made, polled, or last found busy */
+    /* Of the run that is being written (spill.c): */
+    int32_t spill_count; /* its activities that wait here */
+    int64_t spill_order; /* of the oldest of them */
 };
 
 /* A task in the table whose run is not in memory. */
@@ -44,7 +47,7 @@ void hf_queue_shut(hf_core *core, hf_queue *queue); /* its worker is gone: its t
 void hf_queues_tidy(hf_core *core);                 /* frees some unused ones; only between steps */
 void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue);
 void hf_match_ready(hf_core *core, hf_run *run, hf_task *task); /* it begins to wait for a worker */
-void hf_match_all(hf_core *core);                               /* tasks meet polls: at the end of a step */
+void hf_match_all(hf_core *core);                               /* tasks meet polls: at the end of a portion */
 void hf_queue_mark(hf_core *core, hf_queue *queue);             /* hf_match_all looks at it */
 void hf_match_remove(hf_core *core, hf_task *task);
 void hf_match_poll(hf_core *core, hf_call *call);

@@ -38,6 +38,7 @@
     X(HF_PROBE_ACTIVITY_CANCELED_EARLY, "an activity was canceled before it was started")   \
     X(HF_PROBE_HEARTBEAT_CANCEL, "a heartbeat told of a cancel request")                    \
     X(HF_PROBE_EVENT_FETCHED, "an input needed an event that is in a row")                  \
+    X(HF_PROBE_PARTS_READ, "a run was loaded whose state has parts in rows of their own")   \
     X(HF_PROBE_CONTINUED_AS_NEW, "a run continued as new")                                  \
     X(HF_PROBE_WORKFLOW_RETRIED, "a run that failed was followed by another attempt")       \
     X(HF_PROBE_CRON, "a run was followed by the next one of its schedule")                  \

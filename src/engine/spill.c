@@ -54,37 +54,58 @@ static void put_name(hf_core *core, const hf_run *run)
     hf_filter_add(core, (uint64_t)hash);
 }
 
-static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, hf_str queue, const hf_task *task, bool held)
+static void put_task(hf_core *core, hf_commit_batch *batch, hf_run *run, const hf_task *task, int32_t count)
 {
-    /* A held task has given up its number, or lost it in a crash: its row gets a new one. */
-    int64_t order = held ? hf_order_next(core) : task->order;
-    hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .held = held};
-    hf_task_put(&batch->writes, run, queue, order, &record);
+    hf_pb_task_record record = {.run = run->number, .scheduled_id = task->scheduled_id, .count = count};
+    hf_task_put(&batch->writes, run, hf_owned_str(&task->queue->text), task->order, &record);
     core->tasks_on_disk = true;
 }
 
-/* Tasks that wait, and tasks that a worker of this process holds: those are handed out again at the next open. */
+/* Counts the waiting activities by queue, and finds the oldest of each: in the queues themselves. */
+static void count_waiting(const hf_run *run)
+{
+    for (size_t i = 0; i < run->activities.count; i++) {
+        hf_queue *queue = run->activities.items[i]->task.queue;
+        if (queue != NULL) {
+            queue->spill_count = 0;
+            queue->spill_order = INT64_MAX;
+        }
+    }
+    for (size_t i = 0; i < run->activities.count; i++) {
+        const hf_task *task = &run->activities.items[i]->task;
+        if (task->queue != NULL) {
+            task->queue->spill_count++;
+            task->queue->spill_order = task->order < task->queue->spill_order ? task->order : task->queue->spill_order;
+        }
+    }
+}
+
+/* Each queue in which tasks of the run wait gets one row, in the place of the oldest: loading the run brings them all. One row more
+ * makes the next opening go on with the run: tasks that a worker of this process holds are handed out again, messages are sent
+ * again, a deletion goes on. */
 static void put_tasks(hf_core *core, hf_commit_batch *batch, hf_run *run)
 {
     hf_tasks_remove(&batch->writes, run);
     const hf_wft *wft = &run->wft;
+    bool is_held = hf_run_has_messages(run) || run->deleting != HF_DELETING_NOT ||
+                   (wft->task.queue == NULL && wft->state == HF_WFT_STARTED && wft->incarnation != 0);
     if (wft->task.queue != NULL) {
-        put_task(core, batch, run, hf_owned_str(&wft->task.queue->text), &wft->task, false);
-    } else if (wft->state == HF_WFT_STARTED && wft->incarnation != 0) {
-        put_task(core, batch, run, HF_QUEUE_HELD, &wft->task, true);
+        put_task(core, batch, run, &wft->task, 1);
     }
-    if (hf_run_has_messages(run) ||
-        run->deleting != HF_DELETING_NOT) { /* its messages are sent again at open; it goes */
-        hf_task message = {0};
-        put_task(core, batch, run, HF_QUEUE_HELD, &message, true);
-    }
+    count_waiting(run);
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
-        if (activity->task.queue != NULL) {
-            put_task(core, batch, run, hf_owned_str(&activity->task.queue->text), &activity->task, false);
-        } else if (activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0) {
-            put_task(core, batch, run, HF_QUEUE_HELD, &activity->task, true);
+        const hf_task *task = &activity->task;
+        is_held =
+            is_held || (task->queue == NULL && activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0);
+        if (task->queue != NULL && task->order == task->queue->spill_order) {
+            put_task(core, batch, run, task, task->queue->spill_count);
         }
+    }
+    if (is_held) {
+        hf_pb_task_record record = {.run = run->number, .held = true};
+        hf_task_put(&batch->writes, run, HF_QUEUE_HELD, hf_order_next(core), &record);
+        core->tasks_on_disk = true;
     }
 }
 
@@ -106,6 +127,7 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
         HF_SLOT(run)->kept = false;
     }
     run->commit_last = core->commit_next;
+    hf_parts_put(&batch->writes, run);
     hf_run_row_put(&batch->writes, run, tail);
     if (core->status != HF_OK) {
         return;

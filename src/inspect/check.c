@@ -221,21 +221,52 @@ static hf_status check_due(hf_op *op, checking *c, const hf_run *row)
     return HF_OK;
 }
 
-/* How many rows a run's task needs: 1, 0, or -1 for either (a task that a worker outside had started may be waiting again). */
-static int rows_of_task(const hf_run *row, int64_t scheduled_id)
+/* What of a run's tasks needs rows. A started task may be waiting again: then it is in a queue, and not held. */
+typedef enum task_need {
+    NEEDS_NONE,
+    NEEDS_QUEUE,  /* it waits */
+    NEEDS_EITHER, /* a worker of this process had started it: it waits again, or an opening hands it out */
+    MAY_WAIT      /* a worker outside had */
+} task_need;
+
+static task_need need_of(bool waits, bool is_started, uint64_t incarnation)
 {
-    if (scheduled_id == 0) {
-        return row->wft.state == HF_WFT_SCHEDULED ? 1
-               : row->wft.state != HF_WFT_STARTED ? 0
-               : row->wft.incarnation != 0        ? 1
-                                                  : -1;
+    return waits ? NEEDS_QUEUE : !is_started ? NEEDS_NONE : incarnation != 0 ? NEEDS_EITHER : MAY_WAIT;
+}
+
+static task_need need_of_workflow(const hf_run *row)
+{
+    return need_of(row->wft.state == HF_WFT_SCHEDULED, row->wft.state == HF_WFT_STARTED, row->wft.incarnation);
+}
+
+static task_need need_of_activity(const hf_activity *activity)
+{
+    return activity == NULL ? NEEDS_NONE
+                            : need_of(activity->state == HF_ACTIVITY_SCHEDULED, activity->state == HF_ACTIVITY_STARTED,
+                                      activity->incarnation);
+}
+
+static bool has_row_in(const hf_run *row, char kind, hf_str queue)
+{
+    char text[HF_QUEUE_TEXT_LEN];
+    size_t len = 0;
+    bool is_good = hf_queue_text(kind, hf_owned_str(&row->namespace), queue, text, &len);
+    for (size_t i = 0; i < row->rows_written.count && is_good; i++) {
+        if (hf_str_equal(hf_owned_str(&row->rows_written.items[i].queue), hf_str_of_len(text, len))) {
+            return true;
+        }
     }
-    const hf_activity *activity = hf_run_activity(row, scheduled_id);
-    return activity == NULL                           ? 0
-           : activity->state == HF_ACTIVITY_SCHEDULED ? 1
-           : activity->state != HF_ACTIVITY_STARTED   ? 0
-           : activity->incarnation != 0               ? 1
-                                                      : -1;
+    return false;
+}
+
+static bool has_held_row(const hf_run *row)
+{
+    for (size_t i = 0; i < row->rows_written.count; i++) {
+        if (hf_str_equal(hf_owned_str(&row->rows_written.items[i].queue), HF_QUEUE_HELD)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Whether a run has a row that makes an opening go on with it: with its messages, or with its end. */
@@ -244,21 +275,21 @@ static bool has_own_row(const hf_run *row)
     return hf_run_has_messages(row) || row->deleting != HF_DELETING_NOT;
 }
 
-/* Whether the run needs such a row. `*own`: such rows that are not found yet; the first one that can be it is. */
-static bool is_wanted(const hf_run *row, const hf_pb_task_record *record, int64_t *own, bool *ret_is_own)
+/* Whether a row may be one of this run. Earlier versions wrote a row for each held task, with its scheduled id. */
+static bool is_wanted(const hf_run *row, const hf_pb_task_record *record)
 {
-    *ret_is_own = record->scheduled_id == 0 && record->held && *own > 0;
-    *own -= *ret_is_own ? 1 : 0;
-    return *ret_is_own || rows_of_task(row, record->scheduled_id) != 0;
+    task_need need = record->scheduled_id == 0 ? need_of_workflow(row)
+                                               : need_of_activity(hf_run_activity(row, record->scheduled_id));
+    bool may_hold = has_own_row(row) || need_of_workflow(row) == NEEDS_EITHER;
+    for (size_t i = 0; i < row->activities.count && record->held; i++) {
+        may_hold = may_hold || need_of_activity(row->activities.items[i]) == NEEDS_EITHER;
+    }
+    return record->run == row->number && (record->held ? may_hold : need != NEEDS_NONE);
 }
 
+/* ledger-W3: every task that waits is found by a row of its queue, every run that an opening must go on with by a row of its own. */
 static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
 {
-    int64_t wanted = rows_of_task(row, 0) == 1 ? 1 : 0;
-    int64_t own = has_own_row(row) ? 1 : 0; /* it looks like a row of the workflow task */
-    for (size_t i = 0; i < row->activities.count; i++) {
-        wanted += rows_of_task(row, row->activities.items[i]->scheduled_id) == 1 ? 1 : 0;
-    }
     for (size_t i = 0; i < row->rows_written.count; i++) {
         const hf_task_key *key = &row->rows_written.items[i];
         bool is_there = false;
@@ -267,36 +298,59 @@ static hf_status check_tasks(hf_op *op, checking *c, const hf_run *row)
         hf_pb_task_record record = {0};
         hf_op bad;
         hf_op_init(&bad);
-        bool is_own = false;
         if (!is_there ||
             (body.data != NULL && (hf_pb_decode(&bad, &hf_pb_task_record_type, body, &c->arena, &record) != HF_OK ||
-                                   record.run != row->number || !is_wanted(row, &record, &own, &is_own)))) {
+                                   !is_wanted(row, &record)))) {
             found(c, "run %lld: its task row with the order %lld is %s", (long long)row->number, (long long)key->order,
                   is_there ? "that of another task" : "missing");
         }
-        wanted -= !is_own && rows_of_task(row, record.scheduled_id) == 1 ? 1 : 0;
     }
-    wanted += own;
-    if (wanted != 0) {
-        found(c, "run %lld: %lld of its waiting tasks are in no queue", (long long)row->number, (long long)wanted);
+    bool is_held = has_held_row(row);
+    task_need need = need_of_workflow(row);
+    bool is_queued = need == NEEDS_NONE || has_row_in(row, 'w', hf_owned_str(&row->task_queue)) ||
+                     has_row_in(row, 'w', hf_owned_str(&row->sticky_queue));
+    int64_t lost = (need == NEEDS_QUEUE && !is_queued) || (need == NEEDS_EITHER && !is_queued && !is_held) ? 1 : 0;
+    for (size_t i = 0; i < row->activities.count; i++) {
+        const hf_activity *activity = row->activities.items[i];
+        need = need_of_activity(activity);
+        is_queued = need == NEEDS_NONE || has_row_in(row, 'a', activity->task_queue);
+        lost += (need == NEEDS_QUEUE && !is_queued) || (need == NEEDS_EITHER && !is_queued && !is_held) ? 1 : 0;
+    }
+    if (lost > 0) {
+        found(c, "run %lld: %lld of its waiting tasks are in no queue", (long long)row->number, (long long)lost);
+    }
+    if (has_own_row(row) && !is_held) {
+        found(c, "run %lld: no row makes an opening go on with its messages or its end", (long long)row->number);
     }
     return HF_OK;
 }
+
+typedef struct history_count {
+    checking *c;
+    size_t parts; /* rows that hold parts of the state */
+} history_count;
 
 static hf_status count_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
 {
     (void)op;
-    (void)row;
     (void)arena;
-    ((checking *)arg)->accounted[HF_TABLE_HISTORY]++;
+    history_count *count = arg;
+    count->c->accounted[HF_TABLE_HISTORY]++;
+    count->parts += row->key.b >= HF_PART_BASE ? 1 : 0;
     return HF_OK;
 }
 
-static hf_status count_history(hf_op *op, checking *c, int64_t number)
+/* ledger-P1: hf_run_row_load has found all that the state lists, so there are no others if there are as many. */
+static hf_status count_history(hf_op *op, checking *c, int64_t number, const size_t *parts)
 {
     hf_key from = {.a = number};
     hf_key to = {.a = number + 1};
-    return hf_store_each_row(op, c->store, c->memory, HF_TABLE_HISTORY, &from, &to, count_row, c);
+    history_count count = {.c = c};
+    HF_TRY(hf_store_each_row(op, c->store, c->memory, HF_TABLE_HISTORY, &from, &to, count_row, &count));
+    if (parts != NULL && *parts != count.parts) {
+        found(c, "run %lld: its state has %zu parts, but %zu rows", (long long)number, *parts, count.parts);
+    }
+    return HF_OK;
 }
 
 /* inspect-K4: compares with the row of a run, without the later changes in the journal. */
@@ -312,13 +366,14 @@ static hf_status check_row(hf_op *op, checking *c, int64_t number)
         hf_op bad;
         hf_op_init(&bad);
         hf_arena_reset(memory->scratch);
-        bool is_sound = hf_run_row_read(&bad, memory, row, get.value) == HF_OK;
+        bool is_sound = hf_run_row_load(&bad, c->store, memory, row, get.value) == HF_OK;
         status = is_sound ? check_name(op, c, row) : HF_OK;
         status = is_sound && status == HF_OK ? check_due(op, c, row) : status;
         status = is_sound && status == HF_OK ? check_tasks(op, c, row) : status;
         c->accounted[HF_TABLE_RUN]++;
+        size_t parts = row->parts.count;
         hf_run_free(memory, row);
-        status = status == HF_OK ? count_history(op, c, number) : status;
+        status = status == HF_OK ? count_history(op, c, number, is_sound ? &parts : NULL) : status;
     }
     hf_arena_deinit(&page);
     return status;

@@ -1,16 +1,55 @@
 #include "ledger/rows.h"
 
+#include "base/crc32c.h"
 #include "base/digest.h"
 #include "history/history.h"
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------ */
 
-hf_status hf_run_row_read(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value)
+hf_status hf_run_row_read(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str value, const hf_part_rows *parts,
+                          bool *ret_wants_parts)
 {
     hf_key key = {.a = run->number};
     hf_str body = {0};
     HF_TRY(hf_record_open(op, HF_TABLE_RUN, &key, value, &body));
-    return hf_run_decode(op, memory, run, body);
+    return hf_run_decode(op, memory, run, body, parts, ret_wants_parts);
+}
+
+void hf_parts_range(int64_t run, hf_key *ret_from, hf_key *ret_to)
+{
+    *ret_from = (hf_key){.a = run, .b = HF_PART_BASE};
+    *ret_to = (hf_key){.a = run + 1};
+}
+
+hf_status hf_parts_open(hf_op *op, const hf_row *rows, size_t count, hf_arena *arena, hf_part_rows *ret_parts)
+{
+    *ret_parts = (hf_part_rows){.items = HF_ARENA_ARRAY(arena, hf_part_row, count)};
+    if (ret_parts->items == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for the state of a run");
+    }
+    for (; ret_parts->count < count; ret_parts->count++) {
+        const hf_row *row = &rows[ret_parts->count];
+        hf_part_row *part = &ret_parts->items[ret_parts->count];
+        part->key = row->key.b - HF_PART_BASE;
+        HF_TRY(hf_record_open(op, HF_TABLE_HISTORY, &row->key, row->value, &part->bytes));
+    }
+    return HF_OK;
+}
+
+static hf_status load_with_parts(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, hf_str value,
+                                 hf_arena *arena)
+{
+    bool wants_parts = false;
+    HF_TRY(hf_run_row_read(op, memory, run, value, NULL, &wants_parts));
+    if (!wants_parts) {
+        return HF_OK;
+    }
+    hf_store_request scan = {.verb = HF_STORE_SCAN, .table = HF_TABLE_HISTORY, .arena = arena};
+    hf_parts_range(run->number, &scan.key, &scan.key_end);
+    HF_TRY(hf_store_ask(op, store, &scan));
+    hf_part_rows parts;
+    HF_TRY(hf_parts_open(op, scan.rows, scan.row_count, arena, &parts));
+    return hf_run_row_read(op, memory, run, value, &parts, &wants_parts);
 }
 
 hf_status hf_run_row_learn(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_row *row)
@@ -21,23 +60,25 @@ hf_status hf_run_row_learn(hf_op *op, hf_run_memory *memory, hf_run *run, const 
     return hf_run_learn_late(op, memory, run, record.events);
 }
 
+static hf_status load_first(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, hf_arena *arena)
+{
+    hf_row row = {.key = {.a = run->number, .b = 1}};
+    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_HISTORY, .key = row.key, .arena = arena};
+    HF_TRY(hf_store_ask(op, store, &get));
+    if (!get.found) {
+        return hf_fail(op, HF_ERR_INVALID, "run %lld: its first event is missing", (long long)run->number);
+    }
+    row.value = get.value;
+    return hf_run_row_learn(op, memory, run, &row);
+}
+
 hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, hf_str value)
 {
-    HF_TRY(hf_run_row_read(op, memory, run, value));
-    if (!run->is_unlearned) {
-        return HF_OK;
-    }
     hf_arena arena;
     hf_arena_init(&arena, memory->heap);
-    hf_row row = {.key = {.a = run->number, .b = 1}};
-    hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_HISTORY, .key = row.key, .arena = &arena};
-    hf_status status = hf_store_ask(op, store, &get);
-    if (status == HF_OK && !get.found) {
-        status = hf_fail(op, HF_ERR_INVALID, "run %lld: its first event is missing", (long long)run->number);
-    }
-    if (status == HF_OK) {
-        row.value = get.value;
-        status = hf_run_row_learn(op, memory, run, &row);
+    hf_status status = load_with_parts(op, store, memory, run, value, &arena);
+    if (status == HF_OK && run->is_unlearned) {
+        status = load_first(op, store, memory, run, &arena);
     }
     hf_arena_deinit(&arena);
     return status;
@@ -103,7 +144,7 @@ hf_status hf_history_read(hf_op *op, hf_store *store, const hf_run *run, hf_allo
 {
     history_walk walk = {.out = out};
     hf_key from = {.a = run->number};
-    hf_key to = {.a = run->number + 1};
+    hf_key to = {.a = run->number, .b = HF_PART_BASE};
     HF_TRY(hf_store_each_row(op, store, memory, HF_TABLE_HISTORY, &from, &to, add_row, &walk));
     if (walk.last_id != run->spilled || walk.chain_after != run->spilled_chain) {
         return hf_fail(op, HF_ERR_INVALID,
@@ -166,6 +207,23 @@ bool hf_due_put(hf_writes *writes, hf_run *run, int64_t due)
     return key != 0;
 }
 
+bool hf_queue_text(char kind, hf_str namespace_, hf_str name, char ret_text[HF_QUEUE_TEXT_LEN], size_t *ret_len)
+{
+    hf_assert(kind == 'w' || kind == 'a');
+    if (namespace_.len > HF_ID_LEN_MAX || name.len > HF_ID_LEN_MAX) {
+        return false;
+    }
+    size_t len = 0;
+    ret_text[len++] = kind;
+    memcpy(ret_text + len, namespace_.data != NULL ? namespace_.data : "", namespace_.len);
+    len += namespace_.len;
+    ret_text[len++] = '\x1f';
+    memcpy(ret_text + len, name.data != NULL ? name.data : "", name.len);
+    *ret_len = len + name.len;
+    hf_assert(*ret_len <= HF_QUEUE_TEXT_LEN);
+    return true;
+}
+
 void hf_tasks_remove(hf_writes *writes, hf_run *run)
 {
     for (size_t i = 0; i < run->rows_written.count; i++) {
@@ -190,10 +248,60 @@ void hf_task_put(hf_writes *writes, hf_run *run, hf_str queue, int64_t order, co
                           &hf_pb_task_record_type, record);
 }
 
+typedef struct parts_put {
+    hf_writes *writes;
+    const hf_run *run;
+    size_t at; /* of run->parts: those before it are dealt with */
+    hf_part_list parts;
+} parts_put;
+
+static hf_key part_key(const hf_run *run, int64_t key)
+{
+    return (hf_key){.a = run->number, .b = HF_PART_BASE + key};
+}
+
+static void delete_parts_before(parts_put *it, int64_t key)
+{
+    for (; it->at < it->run->parts.count && it->run->parts.items[it->at].key < key; it->at++) {
+        hf_writes_delete(it->writes, HF_TABLE_HISTORY, part_key(it->run, it->run->parts.items[it->at].key));
+    }
+}
+
+static void put_part(void *arg, int64_t key, hf_str bytes)
+{
+    parts_put *it = arg;
+    delete_parts_before(it, key);
+    const hf_part *before = it->at < it->run->parts.count ? &it->run->parts.items[it->at] : NULL;
+    bool is_there = before != NULL && before->key == key;
+    uint32_t crc = is_there && hf_part_is_final(key) ? before->crc : hf_crc32c(0, bytes.data, bytes.len);
+    it->at += is_there ? 1 : 0;
+    hf_assert(it->parts.count == 0 || it->parts.items[it->parts.count - 1].key < key); /* ledger-P1 */
+    if (!HF_VEC_RESERVE(it->writes->memory, &it->parts)) {
+        return;
+    }
+    it->parts.items[it->parts.count++] = (hf_part){key, crc};
+    if (!is_there || before->crc != crc) {
+        hf_buf *row = it->writes->row;
+        row->len = 0;
+        hf_buf_put(row, bytes.data, bytes.len);
+        hf_writes_put_record(it->writes, HF_TABLE_HISTORY, part_key(it->run, key), row);
+    }
+}
+
+void hf_parts_put(hf_writes *writes, hf_run *run)
+{
+    parts_put it = {.writes = writes, .run = run};
+    size_t len_min = writes->memory->part_len_min;
+    hf_run_each_part(run, len_min > 0 ? len_min : HF_PART_LEN_MIN, put_part, &it);
+    delete_parts_before(&it, HF_PART_KEY_MAX);
+    HF_VEC_FREE(writes->memory, &run->parts);
+    run->parts = it.parts;
+}
+
 void hf_run_row_put(hf_writes *writes, const hf_run *run, hf_str tail)
 {
     hf_assert(run->commit_last > 0); /* ledger-W2 */
     writes->row->len = 0;
-    hf_run_encode(writes->memory, run, true, tail, writes->row);
+    hf_run_encode(writes->memory, run, HF_ENCODE_ROW, tail, writes->row);
     hf_writes_put_record(writes, HF_TABLE_RUN, (hf_key){.a = run->number}, writes->row);
 }

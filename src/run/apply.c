@@ -266,8 +266,7 @@ static hf_status apply_unbuffered(hf_apply *a, hf_run *run, uint64_t index_plus_
 static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
 {
     if (HF_VEC_RESERVE(a->memory, &run->request_ids)) {
-        run->request_ids.items[run->request_ids.count] = (hf_owned){NULL, 0};
-        hf_owned_set(a->memory, &run->request_ids.items[run->request_ids.count++], bytes);
+        run->request_ids.items[run->request_ids.count++] = hf_request_hash(bytes);
     }
     return a->memory->status;
 }

@@ -14,6 +14,7 @@ typedef struct hf_run_memory {
     void (*on_failure)(void *arg); /* called when `status` is set; may be NULL */
     void *arg;                     /* for on_failure */
     hf_arrows arrows;              /* which arrows of the machines were taken */
+    size_t part_len_min; /* bytes from which on a piece of a state gets a row of its own; 0 = HF_PART_LEN_MIN */
 } hf_run_memory;
 
 /* Sets the sticky status. */

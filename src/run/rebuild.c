@@ -59,8 +59,8 @@ hf_status hf_rebuild_compare(hf_op *op, hf_run_memory *memory, const hf_run *run
     hf_buf_init(&twin, memory->heap, SIZE_MAX / 4);
     take_identity(memory, rebuilt, run);
     hf_arena_reset(memory->scratch);
-    hf_run_encode(memory, run, false, HF_STR(""), &real);
-    hf_run_encode(memory, rebuilt, false, HF_STR(""), &twin);
+    hf_run_encode(memory, run, HF_ENCODE_TOLD, HF_STR(""), &real);
+    hf_run_encode(memory, rebuilt, HF_ENCODE_TOLD, HF_STR(""), &twin);
     hf_status status = memory->status;
     if (status == HF_OK && !hf_str_equal(hf_str_of_len(real.data, real.len), hf_str_of_len(twin.data, twin.len))) {
         status = hf_fail(op, HF_ERR_INVALID, "the state of run %lld does not match its history of %lld events",

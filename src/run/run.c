@@ -82,10 +82,8 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
     }
     HF_VEC_FREE(memory, &run->updates);
     HF_VEC_FREE(memory, &run->buffered);
-    for (size_t i = 0; i < run->request_ids.count; i++) {
-        hf_owned_free(memory, &run->request_ids.items[i]);
-    }
     HF_VEC_FREE(memory, &run->request_ids);
+    HF_VEC_FREE(memory, &run->parts);
     for (size_t i = 0; i < run->rows_written.count; i++) {
         hf_owned_free(memory, &run->rows_written.items[i].queue);
     }

@@ -172,6 +172,13 @@ typedef struct hf_update {
     int64_t completed_id; /* its ...UpdateCompleted event; 0 = it is not completed */
 } hf_update;
 
+/* A piece of the state with a row of its own (parts.c). */
+typedef struct hf_part {
+    int64_t key;  /* hf_part_key, and what is added to it */
+    uint32_t crc; /* of its bytes */
+} hf_part;
+typedef HF_VEC(hf_part) hf_part_list; /* by key */
+
 typedef struct hf_task_key {
     hf_owned queue;
     int64_t order;
@@ -243,8 +250,8 @@ struct hf_run {
     HF_VEC(hf_update) updates;        /* by accepted_id; of a closed run, too */
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
-    HF_VEC(hf_owned) request_ids;
-    hf_owned unknown; /* fields of the state row that this version does not know */
+    HF_VEC(uint64_t) request_ids; /* of signals that were accepted, as hf_request_hash */
+    hf_owned unknown;             /* fields of the state row that this version does not know */
 
     hf_buf log; /* run-R2; of a bad run: its changes from the journal, until they are in the open batch */
     hf_mark marks
@@ -261,6 +268,7 @@ struct hf_run {
     int64_t transition_time;          /* ns: of the last one */
     int64_t due_written;              /* key of its due row, 0 = none */
     HF_VEC(hf_task_key) rows_written; /* its task rows */
+    hf_part_list parts;               /* pieces of its state that have rows of their own */
 };
 
 /* Whether this can be the number of a run or of a task. The greatest integers are excluded, so that there is always a next number. */
@@ -330,13 +338,56 @@ hf_status hf_tail_sound(hf_op *op, const hf_run *run, hf_str tail);
 /* A name that may be a namespace: neither empty nor too long, and without the byte 0x1f, which separates it from an id. */
 bool hf_namespace_is_good(hf_str name);
 
+/* ---- parts.c: large pieces of the state ---------------------------------------------------------------------------------- */
+
+/* A piece of the state that is large and rarely changes has a row of its own: it is not written again whenever the state is. */
+#define HF_PART_LEN_MIN 1024
+#define HF_PART_REQUEST_COUNT 256 /* request ids of one part */
+typedef enum hf_part_key {
+    HF_PART_MEMO = 1,
+    HF_PART_SEARCH_ATTRIBUTES,
+    HF_PART_USER_METADATA,
+    HF_PART_START,
+    HF_PART_REQUESTS = 1 << 10,  /* + number of the part */
+    HF_PART_ACTIVITIES = 1 << 18 /* + scheduled_id: its event */
+} hf_part_key;
+#define HF_PART_KEY_MAX (1 << 19)
+
+/* The bytes of a part, as they were read. */
+typedef struct hf_part_row {
+    int64_t key;
+    hf_str bytes;
+} hf_part_row;
+
+typedef struct hf_part_rows {
+    hf_part_row *items; /* by key */
+    size_t count;
+} hf_part_rows;
+
+typedef void hf_part_visit(void *arg, int64_t key, hf_str bytes);
+/* Calls `visit` for each piece of at least `len_min` bytes that is to have a row of its own, by key. */
+void hf_run_each_part(const hf_run *run, size_t len_min, hf_part_visit *visit, void *arg);
+bool hf_run_has_part(const hf_run *run, int64_t key); /* in run->parts */
+/* Whether a part with this key never has other bytes. */
+bool hf_part_is_final(int64_t key);
+/* Puts the bytes of its parts into a state that was read. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_parts_fill(hf_op *op, const hf_part_rows *rows, hf_arena *arena, hf_pb_run_state *state);
+uint64_t hf_request_hash(hf_str request_id);
+
 /* ---- state.c: a run as the body of its row ------------------------------------------------------------------------------ */
 
-/* `rest` false leaves out what no history holds, for the comparison of run-R3. `tail`: events that the row is to hold itself. If
- * there is no memory, the status of `memory` or of `out` says so. */
-void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str tail, hf_buf *out);
-/* Fills a run that is empty. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
-hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body);
+typedef enum hf_encode {
+    HF_ENCODE_TOLD, /* what a history tells, for the comparison of run-R3 */
+    HF_ENCODE_ALL,
+    HF_ENCODE_ROW /* all but what has rows of its own */
+} hf_encode;
+
+/* `tail`: events that the row is to hold itself. If there is no memory, the status of `memory` or of `out` says so. */
+void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_str tail, hf_buf *out);
+/* Fills a run that is empty. `rows`: its parts; NULL = they were not read, and if it has some, `*ret_wants_parts` is set and nothing
+ * is filled. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body, const hf_part_rows *rows,
+                        bool *ret_wants_parts);
 
 /* ---- start.c: what the state keeps of its first event ------------------------------------------------------------------- */
 

@@ -34,11 +34,19 @@ static hf_pb_workflow_task_state encode_wft(const hf_wft *wft, bool rest)
     return msg;
 }
 
-static hf_pb_activity_state encode_activity(const hf_activity *activity, bool rest)
+/* A piece of the state, unless it has a row of its own. */
+static hf_str piece_of(const hf_run *run, hf_encode mode, int64_t key, const hf_owned *piece)
 {
+    bool is_part = mode == HF_ENCODE_ROW && run->parts.count > 0 && hf_run_has_part(run, key);
+    return is_part ? HF_STR("") : hf_owned_str(piece);
+}
+
+static hf_pb_activity_state encode_activity(const hf_run *run, const hf_activity *activity, hf_encode mode)
+{
+    bool rest = mode != HF_ENCODE_TOLD;
     hf_pb_activity_state msg = {
         .scheduled_id = activity->scheduled_id,
-        .scheduled = hf_owned_str(&activity->scheduled),
+        .scheduled = piece_of(run, mode, HF_PART_ACTIVITIES + activity->scheduled_id, &activity->scheduled),
         .cancel_requested_id = activity->cancel_requested_id,
     };
     if (rest) {
@@ -81,8 +89,29 @@ static hf_pb_child_state encode_child(const hf_child *child, bool rest)
     return msg;
 }
 
-static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf_pb_run_state *msg)
+/* Request ids, and the parts that have rows of their own. */
+static bool encode_parts(hf_arena *arena, const hf_run *run, hf_encode mode, hf_pb_run_state *msg)
 {
+    size_t count = HF_CANARY(HF_BUG_IDS_NOT_WRITTEN) ? 0 : run->request_ids.count;
+    size_t in_parts = mode == HF_ENCODE_ROW ? count - count % HF_PART_REQUEST_COUNT : 0;
+    if (count > in_parts) {
+        msg->request_hashes =
+            hf_str_of_len(&run->request_ids.items[in_parts], (count - in_parts) * sizeof *run->request_ids.items);
+    }
+    if (mode != HF_ENCODE_ROW) {
+        return true;
+    }
+    msg->parts.items = HF_ARENA_ARRAY(arena, hf_pb_state_part, run->parts.count);
+    for (; arena->status == HF_OK && msg->parts.count < run->parts.count; msg->parts.count++) {
+        const hf_part *part = &run->parts.items[msg->parts.count];
+        msg->parts.items[msg->parts.count] = (hf_pb_state_part){.key = part->key, .crc = part->crc};
+    }
+    return arena->status == HF_OK;
+}
+
+static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_pb_run_state *msg)
+{
+    bool rest = mode != HF_ENCODE_TOLD;
     hf_arena *arena = memory->scratch;
     msg->activities.items = HF_ARENA_ARRAY(arena, hf_pb_activity_state, run->activities.count);
     msg->timers.items = HF_ARENA_ARRAY(arena, hf_pb_timer_state, run->timers.count);
@@ -90,14 +119,13 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf
     msg->children.items = HF_ARENA_ARRAY(arena, hf_pb_child_state, run->children.count);
     msg->updates.items = HF_ARENA_ARRAY(arena, hf_pb_update_state, run->updates.count);
     msg->buffered.items = HF_ARENA_ARRAY(arena, hf_str, run->buffered.count);
-    msg->request_ids.items = HF_ARENA_ARRAY(arena, hf_str, run->request_ids.count);
     msg->rows_written.items = HF_ARENA_ARRAY(arena, hf_pb_task_row, run->rows_written.count);
     if (arena->status != HF_OK) {
         return false;
     }
     for (; msg->activities.count < run->activities.count; msg->activities.count++) {
         msg->activities.items[msg->activities.count] =
-            encode_activity(run->activities.items[msg->activities.count], rest);
+            encode_activity(run, run->activities.items[msg->activities.count], mode);
     }
     for (; msg->timers.count < run->timers.count; msg->timers.count++) {
         const hf_timer *timer = run->timers.items[msg->timers.count];
@@ -134,20 +162,17 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, bool rest, hf
     for (; msg->buffered.count < run->buffered.count; msg->buffered.count++) {
         msg->buffered.items[msg->buffered.count] = hf_owned_str(&run->buffered.items[msg->buffered.count]);
     }
-    for (; msg->request_ids.count < run->request_ids.count && !HF_CANARY(HF_BUG_IDS_NOT_WRITTEN);
-         msg->request_ids.count++) {
-        msg->request_ids.items[msg->request_ids.count] = hf_owned_str(&run->request_ids.items[msg->request_ids.count]);
-    }
     for (; msg->rows_written.count < run->rows_written.count; msg->rows_written.count++) {
         const hf_task_key *key = &run->rows_written.items[msg->rows_written.count];
         msg->rows_written.items[msg->rows_written.count] =
             (hf_pb_task_row){.queue = hf_owned_str(&key->queue), .order = key->order};
     }
-    return true;
+    return encode_parts(arena, run, mode, msg);
 }
 
-void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str tail, hf_buf *out)
+void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_str tail, hf_buf *out)
 {
+    bool rest = mode != HF_ENCODE_TOLD;
     hf_assert(memory->scratch != NULL && run->spilled <= run->event_count); /* run-R2 */
     hf_pb_workflow_task_state wft = encode_wft(&run->wft, rest);
     hf_pb_run_state msg = {
@@ -175,10 +200,10 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str t
         .signal_count = run->signal_count,
         .close_event_id = run->close_event_id,
         .kind = (int32_t)run->kind,
-        .start = hf_owned_str(&run->start),
-        .memo = hf_owned_str(&run->memo),
-        .search_attributes = hf_owned_str(&run->search_attributes),
-        .user_metadata = hf_owned_str(&run->user_metadata),
+        .start = piece_of(run, mode, HF_PART_START, &run->start),
+        .memo = piece_of(run, mode, HF_PART_MEMO, &run->memo),
+        .search_attributes = piece_of(run, mode, HF_PART_SEARCH_ATTRIBUTES, &run->search_attributes),
+        .user_metadata = piece_of(run, mode, HF_PART_USER_METADATA, &run->user_metadata),
         .first_task_at = run->first_task_at,
         .expiration = run->expiration,
     };
@@ -199,7 +224,7 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, bool rest, hf_str t
         msg.is_nameless = run->is_nameless;
         msg.unknown = hf_owned_str(&run->unknown);
     }
-    if (!encode_lists(memory, run, rest, &msg)) {
+    if (!encode_lists(memory, run, mode, &msg)) {
         hf_run_memory_fail(memory);
         return;
     }
@@ -238,7 +263,8 @@ static hf_status decode_activity(hf_op *op, hf_run_memory *memory, hf_run *run, 
         return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld cannot be read", (long long)run->number,
                        (long long)msg->scheduled_id);
     }
-    if (msg->state <= HF_ACTIVITY_NEW || msg->state >= HF_ACTIVITY_STATE_COUNT) {
+    if (msg->scheduled_id >= HF_PART_KEY_MAX - HF_PART_ACTIVITIES || msg->state <= HF_ACTIVITY_NEW ||
+        msg->state >= HF_ACTIVITY_STATE_COUNT) {
         return hf_fail(op, HF_ERR_INVALID, "run %lld: activity %lld has an unknown state", (long long)run->number,
                        (long long)msg->scheduled_id);
     }
@@ -358,8 +384,18 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
     }
     for (size_t i = 0; i < msg->request_ids.count; i++) {
         if (HF_VEC_RESERVE(memory, &run->request_ids)) {
-            run->request_ids.items[run->request_ids.count] = (hf_owned){NULL, 0};
-            hf_owned_set(memory, &run->request_ids.items[run->request_ids.count++], msg->request_ids.items[i]);
+            run->request_ids.items[run->request_ids.count++] = hf_request_hash(msg->request_ids.items[i]);
+        }
+    }
+    for (size_t i = 0; i < msg->request_hashes.len / sizeof(uint64_t); i++) {
+        if (HF_VEC_RESERVE(memory, &run->request_ids)) {
+            memcpy(&run->request_ids.items[run->request_ids.count++], msg->request_hashes.data + i * sizeof(uint64_t),
+                   sizeof(uint64_t));
+        }
+    }
+    for (size_t i = 0; i < msg->parts.count; i++) {
+        if (HF_VEC_RESERVE(memory, &run->parts)) {
+            run->parts.items[run->parts.count++] = (hf_part){msg->parts.items[i].key, msg->parts.items[i].crc};
         }
     }
     for (size_t i = 0; i < msg->rows_written.count; i++) {
@@ -382,7 +418,8 @@ static hf_status learn(hf_op *op, hf_run_memory *memory, hf_run *run)
     return hf_run_learn_late(op, memory, run, hf_str_of_len(run->log.data, run->log.len));
 }
 
-hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body)
+hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body, const hf_part_rows *rows,
+                        bool *ret_wants_parts)
 {
     hf_assert(run->event_count == 0 && run->log.len == 0); /* empty */
     hf_pb_run_state msg;
@@ -394,6 +431,13 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     if (msg.is_deleting < 0 || msg.is_deleting >= HF_DELETING_COUNT || msg.run != run->number || msg.task == NULL ||
         msg.task->state < 0 || msg.task->state > HF_WFT_STARTED) {
         return hf_fail(op, HF_ERR_INVALID, "the state of run %lld cannot be decoded", (long long)run->number);
+    }
+    *ret_wants_parts = msg.parts.count > 0 && rows == NULL;
+    if (*ret_wants_parts) {
+        return HF_OK;
+    }
+    if (msg.parts.count > 0) {
+        HF_TRY(hf_parts_fill(op, rows, memory->scratch, &msg));
     }
     hf_owned_set(memory, &run->namespace, msg.namespace);
     hf_owned_set(memory, &run->workflow_id, msg.workflow_id);

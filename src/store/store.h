@@ -10,9 +10,10 @@
  *     journal   a = commit                 all changes of one commit                         with every commit
  *     run       a = run                    state of a run                                    when it goes cold or closes
  *     history   a = run, b = first event   consecutive events of a run                       with its state
+ *               a = run, b >= 2^19         a large piece of its state                        when that changes
  *     name      a = hash, b = run          nothing: a run that may have the name             in batches, after its state
  *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
- *     task      text = queue, a = order    a task that waits, of a run that is cold          with its state
+ *     task      text = queue, a = order    tasks that wait, of a run that is cold            with its state
  *     inbox     a = run, b = order         a message from another shard                      not yet: there is one shard
  *     name_log  a = commit                 names on their way to their table                 when the journal is cut
  *

@@ -28,7 +28,7 @@ static void look_at_run(fuzz_drive *drive, hf_look *look, int64_t number)
     hf_buf_init(&bytes, fuzz_heap(&drive->memory), SIZE_MAX / 4);
     (void)hf_look_history(&op, look, run, &bytes);
     bytes.len = 0;
-    hf_run_encode(hf_look_memory(look), run, true, HF_STR(""), &bytes);
+    hf_run_encode(hf_look_memory(look), run, HF_ENCODE_ALL, HF_STR(""), &bytes);
     hf_arena arena;
     hf_arena_init(&arena, fuzz_heap(&drive->memory));
     hf_pb_admin_run brief;

@@ -227,6 +227,5 @@ void hf_inbox_pump(hf_core *core)
         } else {
             hf_input(core, call);
         }
-        hf_match_all(core);
     }
 }

@@ -16,8 +16,9 @@ bool hf_request_is_known(const hf_run *run, hf_str request_id)
     if (request_id.len == 0 || HF_CANARY(HF_BUG_SIGNAL_NOT_DEDUPED)) {
         return false;
     }
+    uint64_t hash = hf_request_hash(request_id);
     for (size_t i = 0; i < run->request_ids.count; i++) {
-        if (hf_str_equal(hf_owned_str(&run->request_ids.items[i]), request_id)) {
+        if (run->request_ids.items[i] == hash) {
             return true;
         }
     }

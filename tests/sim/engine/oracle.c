@@ -186,15 +186,29 @@ void sim_check_runs(sim_world *world, bool all)
     }
 }
 
+/* Whether an activity before this one waits in the same queue. */
+static bool has_older(const hf_run *run, size_t index)
+{
+    bool has = false;
+    for (size_t i = 0; i < index; i++) {
+        has = has || run->activities.items[i]->task.queue == run->activities.items[index]->task.queue;
+    }
+    return has;
+}
+
+/* One for each queue in which tasks of the run wait, one if an opening has to go on with it. */
 static size_t rows_of(const hf_run *run)
 {
-    size_t count = hf_run_has_messages(run) || run->deleting != HF_DELETING_NOT ? 1 : 0;
-    count += run->wft.task.queue != NULL || (run->wft.state == HF_WFT_STARTED && run->wft.incarnation != 0);
+    size_t count = run->wft.task.queue != NULL ? 1 : 0;
+    bool is_held = hf_run_has_messages(run) || run->deleting != HF_DELETING_NOT ||
+                   (count == 0 && run->wft.state == HF_WFT_STARTED && run->wft.incarnation != 0);
     for (size_t i = 0; i < run->activities.count; i++) {
         const hf_activity *activity = run->activities.items[i];
-        count += activity->task.queue != NULL || (activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0);
+        bool waits = activity->task.queue != NULL;
+        count += waits && !has_older(run, i) ? 1 : 0;
+        is_held = is_held || (!waits && activity->state == HF_ACTIVITY_STARTED && activity->incarnation != 0);
     }
-    return count;
+    return count + (is_held ? 1 : 0);
 }
 
 /* No poll waits in a queue whose rows name a task of a run that is not in memory. */
@@ -229,7 +243,8 @@ static void check_queue(sim_world *world, const hf_queue *queue)
 void sim_check_rest(sim_world *world)
 {
     hf_core *core = world->core;
-    if (core == NULL || hf_core_status(core) != HF_OK || world->is_told_wrong) {
+    if (core == NULL || hf_core_status(core) != HF_OK || world->is_told_wrong ||
+        !hf_list_is_empty(&core->queues_marked)) { /* a portion of inputs has not ended */
         return;
     }
     HF_LIST_EACH(node, &core->queues_all)

@@ -84,6 +84,7 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->tick_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 2) : 0;
     options->queue_span = sim_chance(world, 300) ? 20 * SIM_MS + sim_upto(world, 5 * SIM_SECOND) : 0;
     options->queues_max = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 4) : 0;
+    options->part_len_min = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 100) : 0;
     options->tail_len_max = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 600) : 0;
     options->row_len_max = sim_chance(world, 400) ? 1 + (size_t)sim_upto(world, 1500) : 0;
     options->names_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 6) : 0;
@@ -139,6 +140,7 @@ static void choose(sim_world *world)
     knobs->deletes = sim_chance(world, 500) ? 20 + (int)sim_upto(world, 180) : 0;
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
+    knobs->portions = sim_chance(world, 400) ? (int)sim_upto(world, 600) : 0;
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 

@@ -89,6 +89,7 @@ typedef struct sim_knobs {
     bool has_children;
     bool zones_go; /* in some lives the driver does not find one of the time zones */
     int deletes;   /* runs are deleted */
+    int portions;  /* the driver takes several inputs before tasks meet polls */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -397,6 +398,7 @@ struct sim_world {
     bool is_out_of_memory;    /* one has failed in this life */
     size_t memory_used;
     int64_t mono, wall_offset, wall_offset_max;
+    int64_t portion_end; /* mono: until then tasks do not meet polls */
     hf_store *store;
     hf_store view;          /* of the store, as the engine gets it: with damaged records */
     void *disk;             /* of SQLite */

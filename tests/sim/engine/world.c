@@ -370,6 +370,8 @@ static void seal(sim_world *world)
 {
     world->is_sealing = false;
     if (world->core != NULL) {
+        hf_core_release(world->core); /* the portion ends here */
+        sim_note_commits(world);
         hf_store_request *request = hf_core_seal(world->core, sim_now(world));
         if (request != NULL) {
             on_submit(world, request);
@@ -465,7 +467,20 @@ static int64_t core_time(const sim_world *world)
     }
     hf_clock next = hf_core_next(world->core);
     int64_t wall = next.wall == INT64_MAX ? INT64_MAX : next.wall - world->wall_offset;
-    return wall < next.mono ? wall : next.mono;
+    int64_t time = wall < next.mono ? wall : next.mono;
+    return time < world->portion_end ? world->portion_end : time;
+}
+
+/* The end of a portion of inputs. Some are longer than one input. */
+static void release(sim_world *world)
+{
+    if (world->mono >= world->portion_end && !hf_list_is_empty(&world->core->queues_marked) &&
+        sim_chance(world, world->knobs.portions)) {
+        world->portion_end = world->mono + 1 + sim_upto(world, 50 * SIM_MS);
+    }
+    if (world->mono >= world->portion_end) {
+        hf_core_release(world->core);
+    }
 }
 
 static void settle(sim_world *world)
@@ -474,7 +489,7 @@ static void settle(sim_world *world)
         if (world->core != NULL) {
             world->run_next = world->core->run_next;
             sim_note_commits(world);
-            hf_core_release(world->core);
+            release(world);
         }
         give_answers(world);
         look_after(world);
