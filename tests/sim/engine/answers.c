@@ -264,9 +264,9 @@ static hf_method choose_method(sim_world *world, const sim_slot *slot)
         }
         return fails ? HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED : HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED;
     }
-    hf_method method = slot->is_canceled      ? HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED
-                       : sim_evil(world, 200) ? HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED
-                                              : HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED;
+    hf_method method = slot->is_canceled                              ? HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED
+                       : sim_evil(world, world->knobs.activity_fails) ? HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED
+                                                                      : HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED;
     return sim_chance(world, world->knobs.by_id) ? sim_by_id_method(method) : method;
 }
 

@@ -20,6 +20,8 @@ void sim_control_answered(sim_world *world, sim_control *control, const sim_call
 void sim_control_unpaused(sim_world *world, const char *workflow_id);
 /* A worker got an attempt. */
 void sim_activity_started(sim_world *world, size_t run, int64_t number, int32_t attempt);
+/* Its answer was taken. */
+void sim_activity_answered(sim_world *world, const sim_answer *answer);
 int32_t sim_activity_round(const sim_world *world, size_t run, int64_t number);
 /* A heartbeat was answered with this. */
 void sim_activity_beat(sim_world *world, const sim_slot *slot, bool is_by_id, bool is_paused, bool is_reset);

@@ -148,6 +148,8 @@ void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
         if (call->call.method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
             const hf_pb_respond_workflow_task_completed_response *response = call->call.response;
             log->is_dropped = response->reset_history_event_id != 0;
+        } else if (call->call.method != HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {
+            sim_activity_answered(world, log);
         }
     } else if (log->outcome != SIM_ACKED) {
         log->outcome = SIM_REFUSED;

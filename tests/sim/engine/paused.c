@@ -1,11 +1,11 @@
 /* What is known of activities that operators have changed, and what follows from it.
  *
  * P1  an activity whose pause was acknowledged starts no attempt, and none of its timeouts passes, until somebody wants it to go on
- * P2  an activity whose reset was acknowledged begins again with attempt 1, or 2 if an attempt was running and failed
+ * P2  an activity whose reset was acknowledged begins again with attempt 1, or with 2 if an attempt was running
  * P3  heartbeats and descriptions tell of pauses and resets, and only of those; options are as an operator was told
  *
- * Answers are given in the order of their decisions. So an attempt that a worker gets after a pause was acknowledged was started after it.
- * An operation takes effect between the moment at which it was last sent and its answer; marks number all such moments. If another
+ * Answers are given in the order of their decisions. So an attempt that a worker gets after a pause was acknowledged was started after it,
+ * and one whose failure was acknowledged before a reset was not running then. An operation takes effect between the moment at which it was last sent and its answer; marks number all such moments. If another
  * operation that undoes it overlaps, nothing is known. */
 #include "sim/engine/operator.h"
 #include "sim/engine/workers.h"
@@ -168,7 +168,7 @@ static void was_reset(sim_world *world, const sim_control *control, int64_t numb
     sim_activity *activity = activity_of(world, control->run, number);
     activity->reset = control->sent;
     activity->reset_answered = world->marks;
-    activity->is_set_back = activity->seen < control->sent;
+    activity->set_back = activity->is_running ? 2 : 1;
     activity->set_back_life = world->opened;
 }
 
@@ -271,6 +271,20 @@ static void begin_round(sim_world *world, sim_activity *activity)
     sim_suspect_reset(world, activity->run, activity->number);
 }
 
+/* The attempt that an activity can have reached since its reset. A process that ends takes an attempt with it. */
+static int32_t attempts_since_reset(const sim_world *world, const sim_activity *activity)
+{
+    return activity->set_back + (int32_t)(world->opened - activity->set_back_life);
+}
+
+void sim_activity_answered(sim_world *world, const sim_answer *answer)
+{
+    sim_activity *activity = activity_of(world, answer->run, answer->scheduled_id);
+    if (answer->is_by_id || (activity->attempt == answer->attempt && activity->round == answer->round)) {
+        activity->is_running = false;
+    }
+}
+
 void sim_activity_started(sim_world *world, size_t run, int64_t number, int32_t attempt)
 {
     sim_activity *activity = activity_of(world, run, number);
@@ -279,15 +293,15 @@ void sim_activity_started(sim_world *world, size_t run, int64_t number, int32_t 
         sim_fail(world, "P1: activity %lld of run %s is paused, and attempt %d began", (long long)number, run_id,
                  (int)attempt);
     }
-    /* A process that ends takes an attempt with it. */
-    if (activity->is_set_back && attempt > 2 + (int32_t)(world->opened - activity->set_back_life)) {
+    if (activity->set_back != 0 && attempt > attempts_since_reset(world, activity)) {
         sim_fail(world, "P2: activity %lld of run %s was reset, and attempt %d began", (long long)number, run_id,
                  (int)attempt);
     }
     if (attempt <= activity->attempt && may_be_reset_since(world, run, number, activity->seen)) {
         begin_round(world, activity);
     }
-    activity->is_set_back = false;
+    activity->set_back = 0;
+    activity->is_running = true;
     activity->attempt = attempt;
     activity->seen = ++world->marks;
 }
@@ -333,8 +347,8 @@ void sim_activity_described(sim_world *world, size_t run, const hf_pb_describe_w
                      (long long)activity->number, world->runs.items[run].run_id, (long long)each,
                      (long long)activity->each);
         }
-        if (activity->is_set_back && activity->reset_answered < asked &&
-            info->attempt > 2 + (int32_t)(world->opened - activity->set_back_life)) {
+        if (activity->set_back != 0 && activity->reset_answered < asked &&
+            info->attempt > attempts_since_reset(world, activity)) {
             sim_fail(world, "P2: activity %lld of run %s was reset, and is at attempt %d", (long long)activity->number,
                      world->runs.items[run].run_id, (int)info->attempt);
         }

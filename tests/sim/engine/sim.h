@@ -82,7 +82,7 @@ typedef struct sim_knobs {
     int64_t down_ns_max;                /* how long a restart takes */
     int commit_fails, read_fails;
     int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
-    int sticky_reset, shutdown, large, task_heartbeat;
+    int sticky_reset, shutdown, large, task_heartbeat, activity_fails;
     int askers;
     int client_twice, stale_signal;
     int poison;      /* a task of some workflows ends the process */
@@ -192,10 +192,11 @@ typedef struct sim_control {
 typedef struct sim_activity {
     size_t run;
     int64_t number;
-    int32_t attempt, round;  /* handed out last; rounds of attempts begin with a reset */
-    uint64_t seen;           /* mark: when that was */
-    uint64_t paused;         /* mark: since when it is known to be paused; 0 = it may go on */
-    bool is_set_back;        /* it was reset, and no attempt was handed out since */
+    int32_t attempt, round; /* handed out last; rounds of attempts begin with a reset */
+    uint64_t seen;          /* mark: when that was */
+    uint64_t paused;        /* mark: since when it is known to be paused; 0 = it may go on */
+    bool is_running;        /* nobody has answered that attempt */
+    int32_t set_back; /* it was reset, and the next attempt to be handed out is at most this one; 0 = it is done */
     uint64_t set_back_life;  /* life of the process in which that was acknowledged */
     uint64_t reset;          /* mark: when the last reset was sent that was acknowledged */
     uint64_t reset_answered; /* mark: when that was */
