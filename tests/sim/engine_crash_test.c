@@ -1,5 +1,5 @@
 /* The power goes at every operation of the disk under the engine (sim/engine/outage.c), and every call of the disk fails
- * (sim/engine/failing.c). `./dev campaign images` and `./dev campaign io` run longer campaigns. */
+ * (sim/engine/failing.c), also when a file of an older version is opened (sim/engine/older.c). `./dev campaign images` and `./dev campaign io` run longer campaigns. */
 #include "support/support.h"
 
 #include "sim/engine/disk.h"
@@ -94,12 +94,32 @@ static void a_failing_disk_gives_no_wrong_answer(void **state)
                   (unsigned long long)failures.cuts, seconds() - since);
 }
 
+static void a_file_of_an_older_version_is_opened_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static const char *const FILES[] = {"0001.db", "0002.db"};
+    if (IS_CANARY) {
+        skip();
+    }
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        sim_older_counts older = {0};
+        double since = seconds();
+        sim_older_file(FILES[i], &older);
+        print_message(
+            "%s: %llu images, %llu of them different and opened, %llu calls failed, %llu were reported, %.1f s\n",
+            FILES[i], (unsigned long long)older.images, (unsigned long long)older.judged,
+            (unsigned long long)older.faults, (unsigned long long)older.reported, seconds() - since);
+        HF_CHECK(older.judged > 0 && older.reported > 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(nothing_acknowledged_is_lost_whenever_the_power_goes),
         cmocka_unit_test(nothing_acknowledged_is_lost_by_failed_syncs_restarts_and_power_cuts),
         cmocka_unit_test(a_failing_disk_gives_no_wrong_answer),
+        cmocka_unit_test(a_file_of_an_older_version_is_opened_whole_or_not_at_all),
     };
     return hf_test_main("engine_crash", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
 }

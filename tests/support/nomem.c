@@ -27,6 +27,7 @@ static const scene SCENES[] = {
     {"start wf request=r0", "start wf request=r1 conflict=1", NULL, "poll; complete done"},
     {"start wf request=r0; poll; complete done", "start wf request=r1 reuse=3", NULL, ""},
     {"poll in_process => parked", "start wf request=r1", "poll in_process", "complete done"},
+    {"", "start wf request=r1 eager", NULL, "time 11s; poll; complete done"}, /* nobody has its first task */
     /* Polls. */
     {"start wf", "poll in_process", "poll in_process", "complete done"},
     {"start wf input=3000; poll; complete force marker a; poll; complete force marker b; poll; complete timer t 1s;"
@@ -57,6 +58,10 @@ static const scene SCENES[] = {
     {"start wf; poll", "fail", NULL, "poll; complete done"},
     {STICKY "time 2s", "unstick wf", NULL, "poll; complete done"},
     {STICKY "time 1s", "shutdown s", "shutdown s", "time 1s; poll; complete done"},
+    /* What goes out with a completion is lost with the process, and comes back. */
+    {"start wf; poll", "complete in_process force return", NULL, "crash; poll; complete done"},
+    {"start wf; poll", "complete in_process activity a eager initial=1s", NULL,
+     "crash; time 1s; apoll; acomplete; poll; complete done"},
     /* Chains. */
     {"start wf memo=a:1; poll", "complete remember a:2, upsert K:v, continue input=100", NULL, "poll; complete done"},
     {"start wf initial=1s retries=2 input=100; poll", "complete failed", NULL, "time 1s; poll; complete done"},
@@ -106,6 +111,14 @@ static const scene SCENES[] = {
     {ACTIVITY "afail", "areset wf a heartbeats", NULL, "apoll; acomplete; poll; complete done"},
     {ACTIVITY "afail", "aoptions wf a initial=2s queue=q2", NULL,
      "time 2s; apoll as=b queue=q2; acomplete of=b; poll; complete done"},
+    {ACTIVITY, "apause wf type=act request=r", NULL, "aunpause wf all; acomplete; poll; complete done"},
+    {ACTIVITY "apause wf a", "afail", NULL, "aunpause wf a; apoll; acomplete; poll; complete done"},
+    {ACTIVITY "afail; apause wf a", "acomplete by=wf/a", NULL, "poll; complete done"},
+    {ACTIVITY "apause wf a; afail details=half", "aunpause wf all heartbeats", NULL,
+     "apoll; acomplete; poll; complete done"},
+    {ACTIVITY, "areset wf all heartbeats", NULL, "heartbeat reset; acomplete; poll; complete done"},
+    {ACTIVITY "aoptions wf a each=5s queue=q2; afail", "aoptions wf type=act original", NULL,
+     "time 1s; apoll; acomplete; poll; complete done"},
     {ACTIVITY "apause wf a; aoptions wf a each=5s", "describe wf", NULL, "acomplete; poll; complete done"},
     /* Signals and the like. */
     {"start wf; poll; complete timer t 1h", "signal wf s request=r2 input=500", NULL, "poll; complete done"},
@@ -144,6 +157,7 @@ static const scene SCENES[] = {
     {"start wf; poll; complete; update wf up", "time 20s", NULL, "terminate wf"},
     {"start wf; update wf up; poll; complete accept up, timer t 1s", "terminate wf", NULL, ""},
     {"start wf request=r0", "updstart wf up request=r1 => exists", NULL, "terminate wf"},
+    {"", "updstart wf up request=r1 uinput=300", "start wf request=r1", "terminate wf"},
     /* Looking. */
     {ACTIVITY "heartbeat details=half; signal wf s; poll; complete timer t 1h", "describe wf", NULL,
      "acomplete; poll; complete done"},

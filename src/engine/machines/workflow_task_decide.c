@@ -352,7 +352,7 @@ void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call,
 static void begin(hf_core *core, hf_run *run, const hf_call *call, hf_str identity)
 {
     hf_assert(hf_wft_waits(&run->wft) && hf_run_is_open(run));
-    hf_assert(run->wft.task.queue == NULL || HF_CANARY(HF_BUG_INLINE_TWICE));
+    hf_assert(run->wft.task.queue == NULL);
     hf_wft *wft = &run->wft;
     bool again = wft->again;
     int64_t order = wft->task.order;
@@ -409,9 +409,7 @@ void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identit
                        hf_pb_poll_workflow_task_queue_response **ret_task)
 {
     hf_assert(hf_wft_may_go_with(core, run, call));
-    if (!HF_CANARY(HF_BUG_INLINE_TWICE)) {
-        hf_match_remove(core, &run->wft.task);
-    }
+    hf_match_remove(core, &run->wft.task);
     begin(core, run, call, identity);
     *ret_task = HF_ARENA_NEW(call->arena, hf_pb_poll_workflow_task_queue_response);
     if (*ret_task == NULL) {
@@ -419,6 +417,9 @@ void hf_wft_start_with(hf_core *core, hf_run *run, hf_call *call, hf_str identit
     }
     if (core->status == HF_OK) {
         answer(core, run, &run->wft, call, *ret_task, true, false); /* the caller knows what was before */
+    }
+    if (HF_CANARY(HF_BUG_INLINE_TWICE)) {
+        hf_wft_again(core, run);
     }
 }
 

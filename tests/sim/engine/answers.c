@@ -2,7 +2,9 @@
  * worker does not know whether the answer arrived. */
 #include "sim/engine/workers.h"
 
+#include "sim/engine/along.h"
 #include "sim/engine/asks.h"
+#include "sim/engine/operator.h"
 
 #include "history/payload.h"
 
@@ -13,6 +15,7 @@ static void on_answered(sim_world *world, sim_call *call)
     sim_slot *slot = sim_slot_of(call->actor);
     sim_saw_answer(world, call->log, call);
     if (!sim_is_mine(call)) {
+        sim_along_lose(world, call);
         return;
     }
     if (sim_is_lost(call)) {
@@ -36,12 +39,15 @@ static void on_answered(sim_world *world, sim_call *call)
             sim_forget(slot->worker, slot->run_id);
         }
     }
-    sim_rest(world, slot, sim_upto(world, 5 * SIM_MS));
+    if (!sim_along_take(world, slot, call)) {
+        sim_rest(world, slot, sim_upto(world, 5 * SIM_MS));
+    }
 }
 
 static void on_second(sim_world *world, sim_call *call)
 {
     sim_saw_answer(world, call->log, call);
+    sim_along_lose(world, call);
 }
 
 static void on_forged(sim_world *world, sim_call *call)
@@ -65,6 +71,8 @@ static void log_answer(sim_world *world, sim_slot *slot, hf_method method)
         .attempt = slot->attempt,
         .scheduled_id = slot->scheduled_id != 0 ? slot->scheduled_id : slot->started_id,
         .run = sim_log_run(world, hf_str_of(slot->run_id), hf_str_of(slot->workflow_id)),
+        .is_by_id = sim_is_by_id(method),
+        .round = slot->round,
     };
     sim_suspect_answered(world, &world->answers.items[world->answers.count - 1]); /* it may count from now on */
 }
@@ -145,11 +153,12 @@ static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
     if (!request->force_create_new_workflow_task) {
         sim_answer_updates(world, slot, call, request);
     }
+    sim_along_ask(world, slot, request);
     if (slot->worker->sticky) {
         request->sticky_attributes = HF_ARENA_NEW(&call->arena, hf_pb_sticky_execution_attributes);
         request->sticky_attributes->worker_task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
         request->sticky_attributes->worker_task_queue->name = sim_copy(call, slot->worker->sticky_queue);
-        request->sticky_attributes->schedule_to_start_timeout = hf_pb_duration_of(hf_seconds(5));
+        request->sticky_attributes->schedule_to_start_timeout = hf_pb_duration_of(hf_seconds(1 + sim_upto(world, 4)));
     }
     call->call.request = request;
 }
@@ -171,6 +180,10 @@ static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
     char nonce[SIM_NAME_LEN];
     (void)snprintf(nonce, sizeof nonce, "n%llu", (unsigned long long)slot->answer);
     hf_str token = hf_arena_copy(&call->arena, hf_str_of_len(slot->token, HF_TOKEN_LEN));
+    if (sim_is_by_id(call->call.method)) {
+        sim_by_id_fill(world, call, &(sim_by_id){slot->workflow_id, slot->run_id, slot->scheduled_id, nonce});
+        return;
+    }
     switch ((int)call->call.method) {
     case HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED: {
         hf_pb_respond_activity_task_completed_request *request =
@@ -222,9 +235,14 @@ static void on_beat(sim_world *world, sim_call *call)
     if (!sim_is_mine(call)) {
         return;
     }
-    if (call->call.status == HF_OK) {
+    if (call->call.status == HF_OK && sim_is_by_id(call->call.method)) {
+        const hf_pb_record_activity_task_heartbeat_by_id_response *response = call->call.response;
+        slot->is_canceled = response->cancel_requested && sim_chance(world, 800);
+        sim_activity_beat(world, slot, true, response->activity_paused, response->activity_reset);
+    } else if (call->call.status == HF_OK) {
         const hf_pb_record_activity_task_heartbeat_response *response = call->call.response;
         slot->is_canceled = response->cancel_requested && sim_chance(world, 800);
+        sim_activity_beat(world, slot, false, response->activity_paused, response->activity_reset);
     } else if (!sim_is_lost(call)) {
         sim_rest(world, slot, sim_upto(world, 5 * SIM_MS)); /* the attempt is over */
         return;
@@ -246,10 +264,10 @@ static hf_method choose_method(sim_world *world, const sim_slot *slot)
         }
         return fails ? HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED : HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED;
     }
-    if (slot->is_canceled) {
-        return HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED;
-    }
-    return sim_evil(world, 200) ? HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED : HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED;
+    hf_method method = slot->is_canceled                              ? HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED
+                       : sim_evil(world, world->knobs.activity_fails) ? HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED
+                                                                      : HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED;
+    return sim_chance(world, world->knobs.by_id) ? sim_by_id_method(method) : method;
 }
 
 static sim_call *make_answer(sim_world *world, sim_slot *slot, hf_method method, void (*then)(sim_world *, sim_call *))
@@ -269,14 +287,17 @@ static sim_call *make_answer(sim_world *world, sim_slot *slot, hf_method method,
 void sim_answer_task(sim_world *world, sim_slot *slot)
 {
     if (slot->kind == SIM_ACTIVITY && slot->heartbeats && !slot->has_answer) {
+        hf_method method = HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT;
         slot->state = SIM_ANSWERING;
-        sim_call_submit(world, make_answer(world, slot, HF_METHOD_RECORD_ACTIVITY_TASK_HEARTBEAT, on_beat));
+        slot->beat = ++world->marks;
+        method = sim_chance(world, world->knobs.by_id) ? sim_by_id_method(method) : method;
+        sim_call_submit(world, make_answer(world, slot, method, on_beat));
         return;
     }
     hf_method method = choose_method(world, slot);
     log_answer(world, slot, method);
     slot->state = SIM_ANSWERING;
-    if (sim_evil(world, world->knobs.forged)) {
+    if (!sim_is_by_id(method) && sim_evil(world, world->knobs.forged)) {
         sim_fault(world, HF_SIM_TOKEN_FORGED);
         char *at = &slot->token[hf_rng_below(&world->rng, HF_TOKEN_LEN)];
         char flip = (char)(1 << hf_rng_below(&world->rng, 7));

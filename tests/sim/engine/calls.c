@@ -86,6 +86,27 @@ static void on_done(hf_call *call)
     keep_answered(mine->world, mine);
 }
 
+/* Calls of askers and operators, which not every world has, do not shorten it. */
+static bool is_extra(hf_method method)
+{
+    static const hf_method EXTRA[] = {
+        HF_METHOD_QUERY_WORKFLOW,
+        HF_METHOD_UPDATE_WORKFLOW_EXECUTION,
+        HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE,
+        HF_METHOD_RESPOND_QUERY_TASK_COMPLETED,
+        HF_METHOD_PAUSE_ACTIVITY,
+        HF_METHOD_UNPAUSE_ACTIVITY,
+        HF_METHOD_RESET_ACTIVITY,
+        HF_METHOD_UPDATE_ACTIVITY_OPTIONS,
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(EXTRA); i++) {
+        if (method == EXTRA[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_call_submit(sim_world *world, sim_call *call)
 {
     call->call.done = on_done;
@@ -96,10 +117,8 @@ void sim_call_submit(sim_world *world, sim_call *call)
         return;
     }
     world->totals.inputs++;
-    world->asked_inputs += call->call.method == HF_METHOD_QUERY_WORKFLOW ||
-                           call->call.method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION ||
-                           call->call.method == HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE ||
-                           call->call.method == HF_METHOD_RESPOND_QUERY_TASK_COMPLETED;
+    world->totals.methods[call->call.method]++;
+    world->asked_inputs += is_extra(call->call.method);
     hf_core_call(world->core, &call->call, sim_now(world));
 }
 

@@ -1,7 +1,9 @@
 /* Clients: one operation after the other, each repeated with the same request id until somebody answers. At the end a
  * janitor signals every workflow until all of them are over. */
+#include "sim/engine/along.h"
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
+#include "sim/engine/operator.h"
 #include "sim/engine/sim.h"
 
 #include "history/payload.h"
@@ -87,6 +89,7 @@ static void fill_start(sim_world *world, sim_call *call, const sim_op *op)
     if (op->is_chain) {
         sim_chain_fill(world, op, &call->arena, request);
     }
+    sim_along_start(world, call, op, request);
     call->call.request = request;
 }
 
@@ -240,6 +243,9 @@ static bool note_answer(sim_world *world, sim_call *call)
         memcpy(op->run_id, run_id.data, run_id.len);
         sim_check_current(world, op->workflow, run_id, call->newest);
         (void)sim_log_run(world, run_id, hf_str_of(name));
+        if (call->call.status == HF_OK) {
+            sim_along_started(world, op, call);
+        }
     }
     return true;
 }
@@ -435,6 +441,7 @@ static void next_operation(sim_world *world, sim_client *client)
         }
     }
     sim_chain_choose(world, op);
+    sim_along_choose(world, op);
     op->is_large = kind != SIM_OP_CANCEL && kind != SIM_OP_DELETE && sim_evil(world, world->knobs.large);
     if (op->is_large) {
         sim_fault(world, HF_SIM_PAYLOAD_LARGE);
@@ -497,7 +504,7 @@ static void sweep(sim_world *world, sim_actor *actor)
         return;
     }
     if (world->janitor_at == sim_name_count(world)) {
-        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world);
+        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world) || sim_operators_are_busy(world);
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
@@ -520,6 +527,9 @@ static void sweep(sim_world *world, sim_actor *actor)
     }
     sim_op *op = new_op(world, world->janitor_ends ? SIM_OP_TERMINATE : sim_chain_sweep(world, world->janitor_at),
                         SIM_CLIENTS_MAX, world->janitor_number++, world->janitor_at);
+    char name[SIM_NAME_LEN];
+    sim_name_of(world, world->janitor_at, name);
+    sim_operator_sweep(world, name);
     op->run_id[0] = '\0';
     world->janitor_waits = true;
     sim_call_submit(world, make_call(world, actor, world->ops.count - 1, on_swept));
@@ -535,4 +545,5 @@ void sim_clients_init(sim_world *world)
     }
     world->janitor.wake = sweep;
     sim_askers_init(world);
+    sim_operators_init(world);
 }

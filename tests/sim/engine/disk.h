@@ -1,4 +1,5 @@
-/* Failures of a world's disk: images of outages (outage.c), calls that fail (failing.c). Both use HF_CHECK. */
+/* Failures of a world's disk: images of outages (outage.c), calls that fail (failing.c), both for files of older versions (older.c). All
+ * use HF_CHECK. */
 #ifndef HF_TESTS_SIM_ENGINE_DISK_H
 #define HF_TESTS_SIM_ENGINE_DISK_H
 
@@ -26,6 +27,15 @@ typedef struct sim_io_counts {
  * after the first failure; every third world, by seed, has durability normal. */
 void sim_outage_world(uint64_t seed, bool is_failing, sim_outage_counts *counts);
 void sim_io_world(uint64_t seed, sim_io_counts *counts);
+
+/* older.c: a file of tests/fixtures */
+typedef struct sim_older_counts {
+    uint64_t images;   /* images of what could be left */
+    uint64_t judged;   /* images that differ from the ones before, and were opened */
+    uint64_t faults;   /* calls that failed */
+    uint64_t reported; /* those that kept the file from being opened */
+} sim_older_counts;
+void sim_older_file(const char *name, sim_older_counts *counts);
 
 /* twin.c: what the contents should be after each commit */
 typedef struct sim_twin sim_twin;

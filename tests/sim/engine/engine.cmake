@@ -5,7 +5,8 @@ file(GLOB engine_sim_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/sim/
 list(FILTER engine_sim_sources EXCLUDE REGEX "/(main|campaign)\\.c$")
 add_library(hf_engine_sim STATIC ${engine_sim_sources})
 target_link_libraries(hf_engine_sim PUBLIC hf_test_support)
-target_compile_definitions(hf_engine_sim PUBLIC HF_ZONES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures/zoneinfo")
+target_compile_definitions(hf_engine_sim PUBLIC HF_ZONES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures/zoneinfo"
+                                                HF_FIXTURES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures")
 foreach(test engine_sim engine_crash)
     target_link_libraries(test_sim_${test} PRIVATE hf_engine_sim)
 endforeach()

@@ -19,6 +19,7 @@
     X(HF_SIM_POLL_CANCELED, "a poll was canceled")                                               \
     X(HF_SIM_TASK_UNWANTED, "a task was handed back: nobody was there to take it")               \
     X(HF_SIM_TASK_LOST, "a worker lost a task without a word")                                   \
+    X(HF_SIM_ALONG_LOST, "a task came along, and nobody was there to take it")                   \
     X(HF_SIM_WORKER_CRASH, "a worker forgot what it knew")                                       \
     X(HF_SIM_WORKER_PAUSED, "a worker was away for a while")                                     \
     X(HF_SIM_WORKER_SHUTDOWN, "a worker said that it goes")                                      \

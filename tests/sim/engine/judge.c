@@ -7,7 +7,9 @@
  * runs of a chain follow each other: engine-H1 (chains_judge.c) */
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
+#include "sim/engine/operator.h"
 #include "sim/engine/sim.h"
+#include "sim/engine/workers.h"
 
 #include "history/history.h"
 #include "history/payload.h"
@@ -23,7 +25,8 @@ typedef enum pending_kind { PENDING_ACTIVITY, PENDING_TIMER, PENDING_MESSAGE, PE
 typedef struct pending {
     pending_kind kind;
     int64_t id;         /* scheduled or started event */
-    int64_t started_id; /* of an activity */
+    int64_t number;     /* of an activity: sim_item_number */
+    int64_t started_id; /* the same */
     int64_t due;        /* of a timer, wall ns */
     int32_t attempts_max;
     int32_t attempt; /* of its started event */
@@ -166,7 +169,12 @@ static bool saw_mark(verdict *all, tale *it, const hf_pb_history_event *event, i
     if (answer->outcome == SIM_REFUSED && !answer->maybe) {
         return bad(it, event, "I7: an answer that was refused is there");
     }
-    if (scheduled_id != 0 && find(it, scheduled_id)->attempt != answer->attempt) {
+    const pending *what = scheduled_id != 0 ? find(it, scheduled_id) : NULL;
+    if (what != NULL && what->number != answer->scheduled_id) {
+        return bad(it, event, "I7: it was answered for another activity");
+    }
+    if (what != NULL && what->attempt != answer->attempt && !answer->is_by_id &&
+        !sim_may_be_reset(it->world, it->run, what->number)) {
         return bad(it, event, "I7: it was answered for another attempt");
     }
     return true;
@@ -319,7 +327,8 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     switch (event->event_type) {
     case HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED: {
         const hf_pb_activity_task_scheduled_event_attributes *attrs = event->activity_task_scheduled_event_attributes;
-        pending what = {.kind = PENDING_ACTIVITY, .attempts_max = attrs->retry_policy->maximum_attempts};
+        pending what = {.kind = PENDING_ACTIVITY, .number = sim_item_number(attrs->activity_id)};
+        what.attempts_max = sim_attempts_max(it->world, it->run, what.number, attrs->retry_policy->maximum_attempts);
         return begin_pending(it, event, what) && (attrs->workflow_task_completed_event_id == it->wft_completed ||
                                                   bad(it, event, "of another workflow task"));
     }
@@ -331,6 +340,10 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
         }
         what->started_id = event->event_id;
         what->attempt = attrs->attempt;
+        const char *why = "";
+        if (!sim_saw_activity(it->world, it->run, what->number, event, &why)) {
+            return bad(it, event, why);
+        }
         return what->attempts_max == 0 || attrs->attempt <= what->attempts_max ||
                bad(it, event, "I5: too many attempts");
     }
@@ -351,7 +364,10 @@ static bool activity_event(verdict *all, tale *it, const hf_pb_history_event *ev
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT: {
         const hf_pb_activity_task_timed_out_event_attributes *attrs = event->activity_task_timed_out_event_attributes;
-        return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id);
+        const pending *what = find(it, attrs->scheduled_event_id);
+        const char *why = "";
+        return end_pending(it, event, attrs->scheduled_event_id, attrs->started_event_id) &&
+               (sim_saw_activity(it->world, it->run, what->number, event, &why) || bad(it, event, why));
     }
     case HF_EVENT_TYPE_ACTIVITY_TASK_CANCELED: {
         const hf_pb_activity_task_canceled_event_attributes *attrs = event->activity_task_canceled_event_attributes;
@@ -629,13 +645,36 @@ static void judge_op(verdict *all, size_t index)
     }
 }
 
+/* Whether an activity that is answered so has ended. */
+static bool is_end(hf_method method)
+{
+    return method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED || method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED ||
+           method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED_BY_ID ||
+           method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED_BY_ID;
+}
+
+/* I5, I7: no attempt takes two answers, and no activity two ends. */
+static bool is_one_too_many(const sim_answer *one, const sim_answer *other)
+{
+    bool is_activity = one->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE;
+    if (one->outcome != SIM_ACKED || other->outcome != SIM_ACKED || one->run != other->run ||
+        one->scheduled_id != other->scheduled_id ||
+        is_activity != (other->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE)) {
+        return false;
+    }
+    if (is_activity && is_end(one->method) && is_end(other->method)) {
+        return true;
+    }
+    return one->attempt == other->attempt && one->round == other->round && !one->is_dropped && !other->is_dropped &&
+           !one->is_by_id && !other->is_by_id;
+}
+
 static void judge_answers(verdict *all)
 {
     sim_world *world = all->world;
     for (size_t i = 0; i < world->answers.count; i++) {
         const sim_answer *answer = &world->answers.items[i];
-        bool leaves_mark = answer->method == HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED ||
-                           answer->method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED ||
+        bool leaves_mark = is_end(answer->method) ||
                            (answer->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !answer->is_dropped);
         if (answer->outcome == SIM_ACKED && leaves_mark && all->answers_seen.items[i] == 0 &&
             !world->runs.items[answer->run].may_be_gone) {
@@ -643,11 +682,7 @@ static void judge_answers(verdict *all)
                      hf_method_info_of(answer->method)->name, world->runs.items[answer->run].run_id);
         }
         for (size_t j = 0; j < i && answer->outcome == SIM_ACKED; j++) {
-            const sim_answer *other = &world->answers.items[j];
-            if (other->outcome == SIM_ACKED && other->run == answer->run && other->attempt == answer->attempt &&
-                other->scheduled_id == answer->scheduled_id && !answer->is_dropped && !other->is_dropped &&
-                (other->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) ==
-                    (answer->method >= HF_METHOD_POLL_ACTIVITY_TASK_QUEUE)) {
+            if (is_one_too_many(&world->answers.items[j], answer)) {
                 sim_fail(world, "I7: answers %zu and %zu to the same attempt were accepted", j, i);
             }
         }
@@ -707,7 +742,9 @@ void sim_judge(sim_world *world)
     world->totals.runs += all.tales.count;
     for (size_t i = 0; i < world->runs.count && !world->failed; i++) {
         const sim_run_log *log = &world->runs.items[i];
-        if (log->count > 0 && tale_of(&all, log->run_id) == NULL && !log->may_be_gone) {
+        bool is_there = tale_of(&all, log->run_id) != NULL;
+        world->totals.runs += !is_there && log->may_be_gone; /* they were there */
+        if (log->count > 0 && !is_there && !log->may_be_gone) {
             sim_fail(world, "I1: run %s was seen and is not there", log->run_id);
         }
     }

@@ -1,13 +1,14 @@
 /* The oracle while the world runs: it records all answers, and checks some promises at once.
  *
  * I3   ids are dense, and an event that was seen once never changes
- * I5   attempts rise by one
+ * I5   attempts rise by one, or begin anew if the activity was reset (operator.c)
  * I6   a task is handed out once, and again only if it was lost
  * I16  no task waits while a poller is free; ledger-W3: rows name the tasks that wait
  * And run-R3: the state of a run follows from its history; service-V2: an answer is given when its commit is durable. */
 #include "engine/load.h"
 #include "engine/matching.h"
 #include "sim/engine/chains.h"
+#include "sim/engine/operator.h"
 #include "sim/engine/sim.h"
 
 /* ---- What was seen ----------------------------------------------------------------------------------------------------- */
@@ -86,11 +87,15 @@ void sim_saw_history(sim_world *world, size_t run, hf_str history, bool keep, in
 
 sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64_t scheduled_id, int32_t attempt)
 {
+    if (is_activity) {
+        sim_activity_started(world, run, scheduled_id, attempt);
+    }
     sim_delivery *same = NULL;
     const sim_delivery *before = NULL;
     for (size_t i = 0; i < world->deliveries.count; i++) {
         sim_delivery *each = &world->deliveries.items[i];
-        if (each->is_activity == is_activity && each->run == run && each->scheduled_id == scheduled_id) {
+        if (each->is_activity == is_activity && each->run == run && each->scheduled_id == scheduled_id &&
+            !each->is_void) {
             same = each->attempt == attempt ? each : same;
             before = before == NULL || each->attempt > before->attempt ? each : before;
         }
@@ -102,7 +107,7 @@ sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64
     }
     if (same == NULL) {
         same = SIM_PUSH(&world->deliveries);
-        *same = (sim_delivery){is_activity, run, scheduled_id, attempt, world->opened, 0, 1};
+        *same = (sim_delivery){is_activity, run, scheduled_id, attempt, world->opened, 0, 1, false};
     }
     if (!is_activity && same->opened != world->opened) {
         same->allowed++; /* its holder may have died with the process */
@@ -135,13 +140,16 @@ void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call)
         return;
     }
     if (call->call.status == HF_OK) {
-        if (log->outcome == SIM_ACKED) {
+        /* A failure by id may end the next attempt, too. */
+        if (log->outcome == SIM_ACKED && log->method != HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED_BY_ID) {
             sim_fail(world, "I7: an answer was accepted twice");
         }
         log->outcome = SIM_ACKED;
         if (call->call.method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED) {
             const hf_pb_respond_workflow_task_completed_response *response = call->call.response;
             log->is_dropped = response->reset_history_event_id != 0;
+        } else if (call->call.method != HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {
+            sim_activity_answered(world, log);
         }
     } else if (log->outcome != SIM_ACKED) {
         log->outcome = SIM_REFUSED;

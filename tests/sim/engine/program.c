@@ -6,7 +6,9 @@
 #include "sim/engine/asks.h"
 #include "sim/engine/chains.h"
 #include "sim/engine/children.h"
+#include "sim/engine/operator.h"
 #include "sim/engine/sim.h"
+#include "sim/engine/workers.h"
 
 #include "history/payload.h"
 
@@ -262,7 +264,7 @@ static void schedule(writer *out, int at, int i, hf_rng rng)
     rng.state += (uint64_t)i;
     attrs->activity_id = id_text(out, 'a', at, i);
     attrs->activity_type = HF_ARENA_NEW(out->arena, hf_pb_activity_type);
-    attrs->activity_type->name = HF_STR("act");
+    attrs->activity_type->name = sim_activity_type(sim_item_number(attrs->activity_id));
     attrs->input = hf_payloads_of(out->arena, hf_payload_json(out->arena, HF_STR("{}")));
     attrs->start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(some(&rng, SIM_SECOND, 20 * SIM_SECOND)));
     if (hf_rng_permille(&rng, 300)) {

@@ -99,7 +99,7 @@ static void query(sim_world *world, sim_asker *asker)
             break;
         }
     }
-    for (size_t i = world->answers.count; i-- > 0 && sim_chance(world, 600);) { /* or one whose workflow tasks fail */
+    for (size_t i = world->answers.count; i-- > 0 && sim_chance(world, 800);) { /* or one whose workflow tasks fail */
         if (world->answers.items[i].method == HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED) {
             run = world->answers.items[i].run;
             break;

@@ -119,19 +119,22 @@ static void choose(sim_world *world)
         .twice = swarm(world, 200),
         .late = swarm(world, 60),
         .forged = swarm(world, 100),
-        .task_fails = swarm(world, 200),
+        .task_fails = sim_chance(world, 100) ? 500 : swarm(world, 200),
         .bad_command = swarm(world, 150),
         .sticky_reset = swarm(world, 100),
         .shutdown = swarm(world, 100),
         .large = swarm(world, 15),
         .task_heartbeat = swarm(world, 150),
+        .activity_fails = sim_chance(world, 250) ? 600 : 200,
         .client_twice = swarm(world, 200),
         .stale_signal = swarm(world, 400),
     };
     knobs->askers = sim_chance(world, 300) ? 0 : (int)sim_upto(world, sim_chance(world, 100) ? SIM_ASKERS_MAX : 6);
+    knobs->askers = sim_chance(world, 20) ? SIM_ASKERS_MAX : knobs->askers; /* a crowd */
     knobs->queues = knobs->workers > 1 ? 1 + (int)sim_upto(world, 1) : 1;
     choose_core(world, &knobs->core);
     choose_limits(world, &knobs->core.limits);
+    knobs->core.limits.keep_alive = sim_chance(world, 400) ? 1 + sim_upto(world, 2 * SIM_SECOND) : 0;
     /* If the hashes of names collide, a damaged run also hides the names of others. */
     knobs->has_damage = sim_chance(world, 250) && knobs->core.name_bits_off == 0;
     knobs->poison = sim_chance(world, 250) ? (int)sim_upto(world, 1000) : 0;
@@ -141,6 +144,11 @@ static void choose(sim_world *world)
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
     knobs->portions = sim_chance(world, 400) ? (int)sim_upto(world, 600) : 0;
+    knobs->eager = swarm(world, 900);
+    knobs->inlined = swarm(world, 800);
+    knobs->eager_start = swarm(world, 600);
+    knobs->by_id = swarm(world, 300);
+    knobs->operators = sim_chance(world, 450) ? 1 + (int)sim_upto(world, SIM_OPERATORS_MAX - 1) : 0;
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 
@@ -288,6 +296,7 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
         world->totals.probe_seeds[i] = world->totals.probes[i] > 0;
     }
+    world->totals.crowds = world->knobs.askers == SIM_ASKERS_MAX;
     world->totals.inputs_min = world->totals.inputs;
     world->totals.runs_min = world->totals.runs;
     world->totals.crashes_min = crashes;
@@ -315,6 +324,11 @@ void sim_totals_add(sim_totals *to, const sim_totals *from)
     to->virtual_s += from->virtual_s;
     to->events += from->events;
     to->checks += from->checks;
+    to->crowds += from->crowds;
+    to->outcomes += from->outcomes;
+    for (int i = 0; i < HF_METHOD_COUNT; i++) {
+        to->methods[i] += from->methods[i];
+    }
     to->inputs_min = least(to->inputs_min, from->inputs_min);
     to->runs_min = least(to->runs_min, from->runs_min);
     to->crashes_min = least(to->crashes_min, from->crashes_min);
@@ -369,6 +383,35 @@ static void print_probes(const sim_totals *totals, FILE *out)
     }
 }
 
+/* How often each method was called. Every disk fails and every power cut happens under these calls, so none may be missing. */
+static bool print_methods(const sim_totals *totals, FILE *out)
+{
+    static const hf_method ELSEWHERE[] = {
+        HF_METHOD_GET_SYSTEM_INFO,
+        HF_METHOD_DESCRIBE_NAMESPACE, /* they need no store */
+        HF_METHOD_TELL_LISTENER,      /* the engine's own */
+        HF_METHOD_DESCRIBE_TASK_QUEUE,
+        HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
+        HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE,
+        HF_METHOD_RESET_WORKFLOW_EXECUTION,
+        HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, /* the engine does not answer these */
+    };
+    bool fine = true;
+    (void)fprintf(out, "Calls:\n");
+    for (int i = 0; i < HF_METHOD_COUNT; i++) {
+        bool is_elsewhere = false;
+        for (size_t j = 0; j < HF_COUNT_OF(ELSEWHERE); j++) {
+            is_elsewhere = is_elsewhere || (hf_method)i == ELSEWHERE[j];
+        }
+        if (!is_elsewhere || totals->methods[i] > 0) {
+            fine = print_count(out, totals->methods[i], hf_method_info_of((hf_method)i)->name) && fine;
+        }
+    }
+    (void)fprintf(out, "%llu seeds had %d callers of queries and updates, who were told %llu outcomes\n",
+                  (unsigned long long)totals->crowds, (int)SIM_ASKERS_MAX, (unsigned long long)totals->outcomes);
+    return fine && totals->outcomes > 0;
+}
+
 bool sim_totals_print(const sim_totals *totals, FILE *out)
 {
     static const char *const FAULTS[] = {
@@ -388,6 +431,7 @@ bool sim_totals_print(const sim_totals *totals, FILE *out)
     for (int i = 0; i < HF_SIM_FAULT_COUNT; i++) {
         fine = print_count(out, totals->faults[i], FAULTS[i]) && fine;
     }
+    fine = print_methods(totals, out) && fine;
     print_probes(totals, out);
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
         fine = fine && totals->probes[i] > 0;

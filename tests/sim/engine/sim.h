@@ -26,9 +26,10 @@ enum {
     SIM_STEPS_MAX = 5,    /* of a program */
     SIM_ITEMS_MAX = 4,    /* activities or timers of one step */
     SIM_PENDING_MAX = 10, /* more than a program ever has of one kind: the losers of races and one step's */
-    SIM_SLOTS = 3,        /* of a worker: workflow tasks, sticky ones, activities */
+    SIM_SLOTS = 6,        /* of a worker: workflow tasks, sticky ones, activities; three for tasks that come along */
     SIM_RUN_ID_LEN = 40,  /* with the NUL */
     SIM_ASKERS_MAX = 50,  /* callers that query and update */
+    SIM_OPERATORS_MAX = 2,
     SIM_QUERIES_MAX = 64, /* with one workflow task */
     SIM_UPDATES_MAX = 16, /* the same, and accepted ones of a run */
     SIM_NAME_LEN = 24,
@@ -54,6 +55,9 @@ typedef struct sim_totals {
     uint64_t faults[HF_SIM_FAULT_COUNT];
     uint64_t probes[HF_PROBE_COUNT];
     uint64_t probe_seeds[HF_PROBE_COUNT]; /* seeds that met it */
+    uint64_t methods[HF_METHOD_COUNT];    /* calls */
+    uint64_t crowds;                      /* seeds with as many callers that query and update as there may be */
+    uint64_t outcomes;                    /* of updates that their callers were told, in these seeds */
     hf_arrows walked;
 } sim_totals;
 
@@ -78,7 +82,7 @@ typedef struct sim_knobs {
     int64_t down_ns_max;                /* how long a restart takes */
     int commit_fails, read_fails;
     int poll_cancel, unwanted, lost, worker_crash, worker_pause, twice, late, forged, task_fails, bad_command;
-    int sticky_reset, shutdown, large, task_heartbeat;
+    int sticky_reset, shutdown, large, task_heartbeat, activity_fails;
     int askers;
     int client_twice, stale_signal;
     int poison;      /* a task of some workflows ends the process */
@@ -87,9 +91,12 @@ typedef struct sim_knobs {
     bool has_damage; /* records go bad */
     int chains;      /* starts with a retry policy, a schedule, a delay; programs continue as new */
     bool has_children;
-    bool zones_go; /* in some lives the driver does not find one of the time zones */
-    int deletes;   /* runs are deleted */
-    int portions;  /* the driver takes several inputs before tasks meet polls */
+    bool zones_go;                   /* in some lives the driver does not find one of the time zones */
+    int deletes;                     /* runs are deleted */
+    int eager, inlined, eager_start; /* activities, workflow tasks, first workflow tasks may come along */
+    int by_id;                       /* workers answer activities by their ids */
+    int operators;
+    int portions;                    /* the driver takes several inputs before tasks meet polls */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -146,9 +153,11 @@ typedef struct sim_op {
     char first_run_id[SIM_RUN_ID_LEN]; /* of the chain that a cancel or terminate is for */
     bool is_chain;                     /* a start as sim_chain_fill makes it */
     bool may_be_bad, is_bad;           /* its schedule may be refused, must be */
-    bool is_all;                       /* a deletion of all runs of the id */
-    bool is_first;                     /* no run of the id was deleted before */
-    size_t runs;                       /* of the world, when it was asked first */
+    bool is_eager;                     /* a start whose first workflow task may come along, for the next */
+    int worker;
+    bool is_all;   /* a deletion of all runs of the id */
+    bool is_first; /* no run of the id was deleted before */
+    size_t runs;   /* of the world, when it was asked first */
 } sim_op;
 
 /* An answer of a worker. */
@@ -161,7 +170,47 @@ typedef struct sim_answer {
     int64_t scheduled_id;
     size_t run;      /* index of the run's log */
     bool is_dropped; /* its task left no trace */
+    bool is_by_id;   /* it is for whatever attempt there is */
+    int32_t round;   /* of the activity's attempts */
 } sim_answer;
+
+/* What an operator does to activities, and what workers and operators know of these: operator.h. */
+typedef struct sim_control {
+    hf_method method;
+    size_t run;      /* index of the run's log */
+    bool is_current; /* it names no run: it is for the newest one of the same id */
+    int64_t number;  /* of the activity; 0 = those of `type` */
+    int type;        /* 0 = all */
+    bool unpauses, resets, restores, keeps_paused, forgets;
+    int64_t each;         /* ns: the start-to-close timeout that the activity gets; 0 = the same */
+    int32_t attempts_max; /* the same; 0 = the same */
+    int calls;            /* on their way */
+    bool is_over;         /* it was answered */
+    uint32_t targets; /* activities that it is for, a bit for each, as far as they were known when it was last sent */
+    uint64_t sent, ended; /* marks: last sent, last answered */
+} sim_control;
+
+typedef struct sim_activity {
+    size_t run;
+    int64_t number;
+    int32_t attempt, round; /* handed out last; rounds of attempts begin with a reset */
+    uint64_t seen;          /* mark: when that was */
+    uint64_t paused;        /* mark: since when it is known to be paused; 0 = it may go on */
+    bool is_running;        /* nobody has answered that attempt */
+    int32_t set_back; /* it was reset, and the next attempt to be handed out is at most this one; 0 = it is done */
+    uint64_t set_back_life;  /* life of the process in which that was acknowledged */
+    uint64_t reset;          /* mark: when the last reset was sent that was acknowledged */
+    uint64_t reset_answered; /* mark: when that was */
+    int64_t each;            /* ns: its start-to-close timeout, as an operator was told; 0 = nobody was */
+    uint64_t told;           /* mark: when that was */
+} sim_activity;
+
+/* A time in which an activity was known to be paused; wall ns. */
+typedef struct sim_pause {
+    size_t run;
+    int64_t number;
+    int64_t from, to; /* to: INT64_MAX = it goes on */
+} sim_pause;
 
 /* A task that has ended the process. */
 typedef struct sim_suspect {
@@ -180,6 +229,7 @@ typedef struct sim_delivery {
     int32_t attempt;
     uint64_t opened; /* life of the last delivery */
     int count, allowed;
+    bool is_void; /* the attempts of its activity began anew */
 } sim_delivery;
 
 /* All events of a run that were ever seen. */
@@ -303,6 +353,10 @@ typedef struct sim_slot {
     char run_id[SIM_RUN_ID_LEN], workflow_id[SIM_NAME_LEN];
     sim_summary summary;
     bool heartbeats, is_canceled, is_maybe;
+    bool is_reserve;      /* it never polls: it is for tasks that come along */
+    uint64_t taken;       /* mark: when it got its task */
+    uint64_t beat;        /* mark: when its last heartbeat was sent */
+    int32_t round;        /* of its activity's attempts */
     bool is_poison;       /* its task is about to end the process */
     int64_t started_time; /* wall ns: when its task was started, which may be before the slot got it */
     int64_t due;          /* mono ns: when its attempt times out */
@@ -349,6 +403,16 @@ typedef struct sim_asker {
     bool has_update; /* that nobody has answered for good */
     size_t update;
 } sim_asker;
+
+typedef struct sim_operator {
+    sim_actor actor;
+    int index;
+    bool is_waiting;
+    bool has_control; /* that nobody has answered */
+    bool has_answer;  /* the same */
+    size_t control;
+    uint64_t answer; /* index of the log */
+} sim_operator;
 
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */
 
@@ -427,6 +491,7 @@ struct sim_world {
     sim_client clients[SIM_CLIENTS_MAX];
     sim_worker workers[SIM_WORKERS_MAX];
     sim_asker askers[SIM_ASKERS_MAX];
+    sim_operator operators[SIM_OPERATORS_MAX];
     uint64_t asked_inputs; /* calls of these, and their answers */
     sim_actor janitor, fate, decay;
     int janitor_at, janitor_open;
@@ -442,6 +507,10 @@ struct sim_world {
     SIM_VEC(sim_update) updates;
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
+    SIM_VEC(sim_control) controls;
+    SIM_VEC(sim_activity) activities;
+    SIM_VEC(sim_pause) pauses;
+    uint64_t marks; /* things that happened to activities, in their order */
     SIM_VEC(sim_suspect) suspects;
     SIM_VEC(sim_run_log) runs;
     SIM_VEC(sim_description) descriptions;
@@ -581,8 +650,9 @@ sim_delivery *sim_saw_task(sim_world *world, bool is_activity, size_t run, int64
 void sim_allow_task(sim_world *world, size_t run, int64_t started_id, int32_t attempt);
 void sim_saw_answer(sim_world *world, uint64_t answer, const sim_call *call);
 /* suspects.c */
-void sim_suspect_answered(sim_world *world, const sim_answer *answer); /* or is about to be */
-void sim_check_alone(sim_world *world);                                /* engine-U3 */
+void sim_suspect_answered(sim_world *world, const sim_answer *answer);      /* or is about to be */
+void sim_suspect_reset(sim_world *world, size_t run, int64_t scheduled_id); /* its attempts begin anew */
+void sim_check_alone(sim_world *world);                                     /* engine-U3 */
 /* judge.c: after the world has come to rest, reads all histories through the engine and judges. */
 void sim_judge(sim_world *world);
 /* I16 and ledger-W3, when nothing is on its way. */

@@ -32,6 +32,20 @@ static sim_suspect *find_task(sim_world *world, const sim_slot *slot)
     return find(world, is_activity, run, is_activity ? slot->scheduled_id : 0);
 }
 
+/* Whether the engine thinks otherwise than the worker, which got a workflow task that has ended since: a full buffer ends one. */
+static bool is_over(const sim_world *world, const sim_slot *slot)
+{
+    HF_LIST_EACH(node, &world->core->runs_all)
+    {
+        const hf_run *run = &HF_CONTAINER(node, hf_slot, all_link)->run;
+        if (!HF_SLOT(run)->loading && !HF_SLOT(run)->bad && slot->kind != SIM_ACTIVITY &&
+            hf_str_equal(hf_owned_str(&run->run_id), hf_str_of(slot->run_id))) {
+            return run->wft.state != HF_WFT_STARTED || run->wft.started_id != slot->started_id;
+        }
+    }
+    return false;
+}
+
 void sim_poison(sim_world *world, sim_slot *slot)
 {
     sim_fault(world, HF_SIM_CRASH_OF_TASK);
@@ -52,10 +66,18 @@ void sim_poison(sim_world *world, sim_slot *slot)
         suspect->crashes = 0; /* an attempt in between has ended in another way */
     }
     suspect->attempt = slot->attempt;
-    if (is_durable && is_fresh) {
+    if (is_durable && is_fresh && world->core != NULL && !is_over(world, slot)) {
         suspect->crashes++;
     }
     sim_world_crash(world);
+}
+
+void sim_suspect_reset(sim_world *world, size_t run, int64_t scheduled_id)
+{
+    sim_suspect *suspect = find(world, true, run, scheduled_id);
+    if (suspect != NULL) {
+        suspect->crashes = 0; /* attempts have other numbers from now on */
+    }
 }
 
 void sim_suspect_answered(sim_world *world, const sim_answer *answer)

@@ -448,6 +448,7 @@ void sim_judge_updates(sim_world *world)
 {
     for (size_t i = 0; i < world->updates.count && !world->failed; i++) {
         const sim_update *update = &world->updates.items[i];
+        world->totals.outcomes += world->knobs.askers == SIM_ASKERS_MAX && update->told_number != 0;
         if (world->knobs.deletes > 0 && update->in_run[0] == '\0') {
             continue; /* it may have been deleted with its run */
         }

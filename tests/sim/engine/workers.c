@@ -9,6 +9,7 @@
 #include "sim/engine/workers.h"
 
 #include "sim/engine/asks.h"
+#include "sim/engine/operator.h"
 
 #include "history/payload.h"
 
@@ -259,7 +260,30 @@ static sim_delivery *saw_workflow_task(sim_world *world, size_t run,
     return sim_saw_task(world, false, run, response->started_event_id, response->attempt);
 }
 
-static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workflow_task_queue_response *response)
+/* Whether the slot can add the events of its new task to those that it knows, or to none. */
+static bool has_base(sim_world *world, sim_slot *slot, int64_t first, bool comes_along)
+{
+    const sim_cached *entry = cached(slot->worker, slot->run_id);
+    if (first == 1) {
+        slot->summary = (sim_summary){0};
+        return true;
+    }
+    if (comes_along) {
+        if (slot->summary.last_id + 1 != first) {
+            sim_fail(world, "G3: the next task of run %s begins at event %lld, its worker knows %lld", slot->run_id,
+                     (long long)first, (long long)slot->summary.last_id);
+        }
+        return true;
+    }
+    if (entry == NULL || entry->summary.last_id + 1 != first) {
+        return false;
+    }
+    slot->summary = entry->summary;
+    return true;
+}
+
+void sim_take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workflow_task_queue_response *response,
+                       bool comes_along)
 {
     if (!is_complete(response)) {
         sim_fail(world, "a workflow task is not complete");
@@ -277,7 +301,7 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     sim_trace(world, "worker %d.%d got workflow task of %s %.8s, event %lld, attempt %d", slot->worker->index,
               slot->kind, slot->workflow_id, slot->run_id, (long long)slot->started_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-    bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open;
+    bool ahead = slot->worker->run_ahead && slot->worker->in_process && !world->was_left_open && !comes_along;
     sim_delivery *delivery = saw_workflow_task(world, run, response);
     sim_saw_history(world, run, response->history, !ahead, unwritten(slot, response->history));
     if (is_dropped(world, slot, delivery, response->task_token)) {
@@ -286,11 +310,9 @@ static void take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_wor
     sim_check_counted(world, slot);
     memcpy(slot->token, response->task_token.data, HF_TOKEN_LEN);
     int64_t first = first_id(response->history);
-    const sim_cached *entry = cached(slot->worker, slot->run_id);
-    if (first != 1 && slot->kind != SIM_STICKY) {
+    if (first != 1 && slot->kind != SIM_STICKY && !comes_along) {
         sim_fail(world, "a task of a normal queue begins at event %lld", (long long)first);
-    } else if (first == 1 || (entry != NULL && entry->summary.last_id + 1 == first)) {
-        slot->summary = first == 1 ? (sim_summary){0} : entry->summary;
+    } else if (has_base(world, slot, first, comes_along)) {
         if (!sim_summary_add(world, &slot->summary, response->history)) {
             return;
         }
@@ -316,7 +338,7 @@ int64_t sim_item_number(hf_str activity_id)
     return (activity_id.data[1] - '0') * SIM_ITEMS_MAX + (activity_id.data[3] - '0') + 1;
 }
 
-static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_activity_task_queue_response *response)
+void sim_take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_activity_task_queue_response *response)
 {
     if (response->workflow_execution == NULL || response->activity_id.len != 4 ||
         response->task_token.len != HF_TOKEN_LEN || !response->schedule_to_close_timeout.has) {
@@ -332,10 +354,12 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
               HF_STR_ARGS(response->activity_id), slot->workflow_id, slot->run_id, (int)slot->attempt);
     size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
     sim_delivery *delivery = sim_saw_task(world, true, run, slot->scheduled_id, slot->attempt);
-    if (response->retry_policy != NULL && response->retry_policy->maximum_attempts > 0 &&
-        slot->attempt > response->retry_policy->maximum_attempts) {
-        sim_fail(world, "I5: attempt %d of at most %d", (int)slot->attempt,
-                 (int)response->retry_policy->maximum_attempts);
+    slot->taken = world->marks;
+    slot->round = sim_activity_round(world, run, slot->scheduled_id);
+    int32_t most = response->retry_policy != NULL ? response->retry_policy->maximum_attempts : 0;
+    most = sim_attempts_max(world, run, slot->scheduled_id, most);
+    if (most > 0 && slot->attempt > most) {
+        sim_fail(world, "I5: attempt %d of at most %d", (int)slot->attempt, (int)most);
     }
     if (is_dropped(world, slot, delivery, response->task_token)) {
         return;
@@ -358,6 +382,18 @@ static void take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_act
 
 /* ---- Polls ---------------------------------------------------------------------------------------------------------------- */
 
+void sim_lose_activity(sim_world *world, const hf_pb_poll_activity_task_queue_response *response)
+{
+    size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
+    (void)sim_saw_task(world, true, run, sim_item_number(response->activity_id), response->attempt);
+}
+
+void sim_lose_workflow(sim_world *world, const hf_pb_poll_workflow_task_queue_response *response)
+{
+    size_t run = sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
+    (void)saw_workflow_task(world, run, response);
+}
+
 /* The worker that polled for the task has forgotten its poll. */
 static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *call)
 {
@@ -367,17 +403,13 @@ static void lose_task(sim_world *world, const sim_slot *slot, const sim_call *ca
     if (slot->kind == SIM_ACTIVITY) {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         if (response->task_token.len > 0) {
-            size_t run =
-                sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-            (void)sim_saw_task(world, true, run, sim_item_number(response->activity_id), response->attempt);
+            sim_lose_activity(world, response);
         }
         return;
     }
     const hf_pb_poll_workflow_task_queue_response *response = call->call.response;
     if (response->task_token.len > 0 && response->query == NULL) {
-        size_t run =
-            sim_log_run(world, response->workflow_execution->run_id, response->workflow_execution->workflow_id);
-        (void)saw_workflow_task(world, run, response);
+        sim_lose_workflow(world, response);
     }
 }
 
@@ -400,7 +432,7 @@ static void on_polled(sim_world *world, sim_call *call)
     if (slot->kind == SIM_ACTIVITY) {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         if (response->task_token.len > 0) {
-            take_activity(world, slot, response);
+            sim_take_activity(world, slot, response);
             return;
         }
     } else {
@@ -409,7 +441,7 @@ static void on_polled(sim_world *world, sim_call *call)
             return;
         }
         if (response->task_token.len > 0) {
-            take_workflow(world, slot, response);
+            sim_take_workflow(world, slot, response, false);
             return;
         }
     }
@@ -507,7 +539,7 @@ static void wake(sim_world *world, sim_actor *actor)
     sim_slot *slot = sim_slot_of(actor);
     switch (slot->state) {
     case SIM_IDLE:
-        if (slot->kind == SIM_STICKY && !slot->worker->sticky) {
+        if (slot->is_reserve || (slot->kind == SIM_STICKY && !slot->worker->sticky)) {
             return;
         }
         if (slot->worker->sticky && slot->kind == SIM_WORKFLOW && sim_evil(world, world->knobs.shutdown)) {
@@ -541,6 +573,9 @@ static void wake(sim_world *world, sim_actor *actor)
 
 void sim_workers_init(sim_world *world)
 {
+    static const int KINDS[SIM_SLOTS] = {SIM_WORKFLOW, SIM_STICKY,   SIM_ACTIVITY,
+                                         SIM_ACTIVITY, SIM_ACTIVITY, SIM_WORKFLOW};
+    enum { POLLING = 3 }; /* the others take tasks that come along */
     for (int i = 0; i < world->knobs.workers; i++) {
         sim_worker *worker = &world->workers[i];
         worker->index = i;
@@ -551,7 +586,8 @@ void sim_workers_init(sim_world *world)
         (void)snprintf(worker->identity, sizeof worker->identity, "worker-%d", i);
         (void)snprintf(worker->sticky_queue, sizeof worker->sticky_queue, "sticky-%d", i);
         for (int j = 0; j < SIM_SLOTS; j++) {
-            worker->slots[j] = (sim_slot){.actor = {.wake = wake}, .worker = worker, .kind = j};
+            worker->slots[j] =
+                (sim_slot){.actor = {.wake = wake}, .worker = worker, .kind = KINDS[j], .is_reserve = j >= POLLING};
             sim_wake_in(world, &worker->slots[j].actor, sim_upto(world, SIM_SECOND));
         }
     }

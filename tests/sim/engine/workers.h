@@ -1,4 +1,4 @@
-/* Shared by workers.c (polls and tasks) and answers.c. */
+/* Shared by workers.c (polls and tasks), answers.c and eager.c. */
 #ifndef HF_TESTS_SIM_ENGINE_WORKERS_H
 #define HF_TESTS_SIM_ENGINE_WORKERS_H
 
@@ -18,6 +18,13 @@ void sim_remember(sim_worker *worker, const sim_slot *slot);
 void sim_forget(sim_worker *worker, const char *run_id);
 
 void sim_answer_task(sim_world *world, sim_slot *slot);
+/* The slot gets a task. `comes_along`: with another answer; then the slot knows the events before it. */
+void sim_take_workflow(sim_world *world, sim_slot *slot, const hf_pb_poll_workflow_task_queue_response *response,
+                       bool comes_along);
+void sim_take_activity(sim_world *world, sim_slot *slot, const hf_pb_poll_activity_task_queue_response *response);
+/* Nobody does: it was handed out and is lost. */
+void sim_lose_workflow(sim_world *world, const hf_pb_poll_workflow_task_queue_response *response);
+void sim_lose_activity(sim_world *world, const hf_pb_poll_activity_task_queue_response *response);
 /* "a2-1" as a number that is used in place of an event id. */
 int64_t sim_item_number(hf_str activity_id);
 

@@ -565,6 +565,9 @@ void sim_world_free(sim_world *world)
     free(world->updates.items);
     free(world->answers.items);
     free(world->deliveries.items);
+    free(world->controls.items);
+    free(world->activities.items);
+    free(world->pauses.items);
     free(world->suspects.items);
     free(world->unhealthy.items);
     free(world->damages.items);

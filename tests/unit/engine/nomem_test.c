@@ -2,6 +2,11 @@
  * Scenes on SQLite are sampled. `./dev campaign memory` takes them all and goes further: memory stays away, and every opening after it fails at each of its allocations. */
 #include "support/nomem.h"
 
+#include "store/sqlite/sqlite.h"
+#include "support/vfs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static hf_rig rig;
@@ -163,6 +168,100 @@ static void any_allocation_of_an_opening_may_fail(void **state)
 
 enum { SQLITE_STRIDE = 5 }; /* each scene begins at another */
 
+/* ---- Older files ------------------------------------------------------------------------------------------------------- */
+
+static char *file_bytes(const char *name, size_t *ret_len)
+{
+    char path[1000];
+    (void)snprintf(path, sizeof path, "%s/%s", HF_FIXTURES, name);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *ret_len = (size_t)ftell(file);
+    char *bytes = malloc(*ret_len);
+    rewind(file);
+    assert_true(bytes != NULL && fread(bytes, 1, *ret_len, file) == *ret_len);
+    assert_int_equal(fclose(file), 0);
+    return bytes;
+}
+
+static void close_all(void)
+{
+    if (rig.core != NULL) {
+        hf_core_stop(rig.core, HF_ERR_CLOSED, "again");
+        hf_core_free(rig.core);
+        rig.core = NULL;
+    }
+    hf_store_close(rig.store);
+    rig.store = NULL;
+}
+
+/* Brings the file up to date, and then the runs that are loaded. */
+static hf_status open_all(void)
+{
+    hf_op op;
+    hf_op_init(&op);
+    hf_sqlite_options options = {.vfs = hf_vfs_name(rig.disk), .cache_len = 256 * 1024, .must_exist = true};
+    hf_status status = hf_sqlite_open(&op, rig.options.memory, "rig.db", &options, &rig.store);
+    return status == HF_OK ? hf_rig_reopen(&rig) : status;
+}
+
+static uint64_t hash_all(void)
+{
+    hf_op op;
+    hf_op_init(&op);
+    uint64_t hash = 0;
+    assert_int_equal(hf_store_hash(&op, rig.store, hf_rig_heap, &hash), HF_OK);
+    if (hf_core_check(&op, rig.core, rig.store) != HF_OK) {
+        fail_msg("%s", op.message);
+    }
+    return hash;
+}
+
+static void sweep_older(const char *name)
+{
+    size_t len = 0;
+    char *bytes = file_bytes(name, &len);
+    uint64_t failed = 0;
+    uint64_t expected = 0;
+    uint64_t stride = SQLITE_STRIDE * (uint64_t)hf_test_scale();
+    hf_rig_open_on(&rig, (hf_core_options){0}, HF_RIG_SQLITE);
+    rig.may_break = true;
+    for (uint64_t nth = 0;; nth += stride) { /* the first time nothing fails */
+        close_all();
+        (void)hf_vfs_delete_file(rig.disk, "rig.db-wal");
+        hf_vfs_write_file(rig.disk, "rig.db", bytes, len);
+        rig.allocations = 0;
+        rig.fail_at = nth;
+        hf_status status = open_all();
+        uint64_t made = rig.allocations;
+        rig.fail_at = 0;
+        if (status != HF_OK) {
+            assert_int_equal(status, HF_ERR_NOMEM);
+            failed++;
+            close_all();
+            assert_int_equal(open_all(), HF_OK);
+        }
+        expected = nth == 0 ? hash_all() : expected;
+        assert_true(hash_all() == expected);
+        if (made < nth) {
+            break;
+        }
+    }
+    print_message("%s: %llu openings failed\n", name, (unsigned long long)failed);
+    assert_true(failed > 0);
+    rig.may_break = false;
+    hf_rig_close(&rig);
+    free(bytes);
+}
+
+static void any_allocation_may_fail_while_an_older_file_is_opened(void **state)
+{
+    (void)state;
+    sweep_older("0001.db");
+    sweep_older("0002.db");
+}
+
 static void any_allocation_of_any_call_may_fail(void **state)
 {
     (void)state;
@@ -195,6 +294,7 @@ static const struct CMUnitTest TESTS[] = {
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_from_the_store),
     cmocka_unit_test(any_allocation_may_fail_when_runs_come_near_to_a_limit),
     cmocka_unit_test(any_allocation_of_an_opening_may_fail),
+    cmocka_unit_test(any_allocation_may_fail_while_an_older_file_is_opened),
     cmocka_unit_test_teardown(any_allocation_of_any_call_may_fail, say_where),
 };
 

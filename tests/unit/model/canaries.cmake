@@ -29,7 +29,8 @@ foreach(model scope chan keylock flight life crew hung engine images)
     endif()
     add_executable(canary_${model} ${model_sources} support/support.c)
     target_compile_definitions(canary_${model} PRIVATE HF_CANARIES=1
-                                                       HF_ZONES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures/zoneinfo")
+                                                       HF_ZONES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures/zoneinfo"
+                                                       HF_FIXTURES="${CMAKE_CURRENT_SOURCE_DIR}/fixtures")
     target_include_directories(canary_${model} PRIVATE "${PROJECT_SOURCE_DIR}/include" "${PROJECT_SOURCE_DIR}/src"
                                                        "${CMAKE_CURRENT_SOURCE_DIR}" "${HF_GENERATED_DIR}")
     add_dependencies(canary_${model} hf_proto)
