@@ -264,14 +264,14 @@ static bool completion_is_good(hf_core *core, hf_call *call)
                      hf_message_len(core, &hf_pb_metering_metadata_type, request->metering_metadata));
 }
 
-static bool signal_is_good(hf_core *core, hf_call *call)
+static bool signal_is_good(hf_core *core, hf_call *call, hf_str name, const hf_pb_payloads *input,
+                           const hf_pb_header *header)
 {
-    REQUEST(signal_workflow_execution);
-    if (!id_is_good(request->signal_name)) {
+    if (!id_is_good(name)) {
         return refuse(core, call, "SignalName is not set on request, or longer than 1000 bytes.");
     }
-    return data_fits(core, call, "input", hf_payloads_len(request->input)) &&
-           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
+    return data_fits(core, call, "input", hf_payloads_len(input)) &&
+           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, header));
 }
 
 /* The conflict policy is about an id whose run is open, the reuse policy about one whose run is closed. Where both decide about an
@@ -287,9 +287,8 @@ static bool policies_agree(const hf_pb_start_workflow_execution_request *request
            conflict != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
 }
 
-bool hf_start_is_good(hf_core *core, hf_call *call)
+bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request)
 {
-    REQUEST(start_workflow_execution);
     if (!id_is_good(request->workflow_id)) {
         return refuse(core, call, "WorkflowId is not set on request, or longer than 1000 bytes.");
     }
@@ -331,6 +330,17 @@ bool hf_start_is_good(hf_core *core, hf_call *call)
                      hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
            data_fits(core, call, "priority", hf_message_len(core, &hf_pb_priority_type, request->priority)) &&
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
+}
+
+static bool signal_start_is_good(hf_core *core, hf_call *call)
+{
+    REQUEST(signal_with_start_workflow_execution);
+    hf_pb_start_workflow_execution_request start = hf_signal_start_of(call);
+    if (request->workflow_id_conflict_policy == HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL) {
+        return refuse(core, call, "WorkflowIdConflictPolicy FAIL is not supported for this operation.");
+    }
+    return signal_is_good(core, call, request->signal_name, request->signal_input, request->header) &&
+           hf_start_is_good(core, call, &start);
 }
 
 static bool queue_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue *queue)
@@ -472,13 +482,23 @@ void hf_input(hf_core *core, hf_call *call)
     if (is_of_no_run(core, call)) {
         return;
     }
-    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION && !hf_start_is_good(core, call)) {
-        return;
+/* What can be said of a call before its run is found. */
+static bool is_good(hf_core *core, hf_call *call)
+{
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+        return hf_start_is_good(core, call, call->request);
     }
-    if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION && !signal_is_good(core, call)) {
-        return;
+    if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION) {
+        REQUEST(signal_workflow_execution);
+        return signal_is_good(core, call, request->signal_name, request->input, request->header);
     }
-    if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !completion_is_good(core, call)) {
+    if (call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
+        return signal_start_is_good(core, call);
+    }
+    return call->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED || completion_is_good(core, call);
+}
+
+    if (!is_good(core, call)) {
         return;
     }
     if (target.token.len > 0) {
@@ -543,11 +563,16 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         refuse_bad(core, call, name->bad_run);
         return;
     }
-    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION ||
+        call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
         if (run != NULL) {
             hf_core_use(core, run);
         }
-        hf_execution_start(core, call, name);
+        if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+            hf_execution_start(core, call, name);
+        } else {
+            hf_signal_start_call(core, call, name);
+        }
         if (run != NULL) {
             hf_core_unuse(core, run);
         }
@@ -556,10 +581,6 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
     if (call->method == HF_METHOD_EXECUTE_MULTI_OPERATION) {
         call->place = HF_PLACE_NONE;
         hf_multi_call(core, call, name);
-        return;
-    }
-    if (call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
-        refuse_unsupported(core, call);
         return;
     }
     hf_str run_id = hf_call_run_id(call);

@@ -11,6 +11,9 @@
     X(HF_PROBE_START_REUSE_REFUSED, "a start met a closed run and its policy refused")      \
     X(HF_PROBE_SIGNAL_DEDUPED, "a signal with a known request id changed nothing")          \
     X(HF_PROBE_SIGNAL_BUFFERED, "a signal came while a workflow task was started")          \
+    X(HF_PROBE_SIGNAL_START_NEW, "a signal with start started a run")                       \
+    X(HF_PROBE_SIGNAL_START_USED, "a signal with start found an open run")                  \
+    X(HF_PROBE_SIGNAL_START_DEDUPED, "a signal with start was known and changed nothing")   \
     X(HF_PROBE_CANCEL_TWICE, "a cancel request found one already there")                    \
     X(HF_PROBE_UNHANDLED_COMMAND, "a closing command met buffered events")                  \
     X(HF_PROBE_BAD_COMMAND, "a command with bad attributes failed its workflow task")       \

@@ -25,6 +25,7 @@
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT or by=ID/ACTIVITY input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked
  *                         (=> a cancel) paused reset
+ *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
  *     signal ID NAME, cancel ID, terminate ID
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     describe ID         run_id=R
@@ -53,7 +54,6 @@
  *     start               delay=SPAN cron=WORDS ('_' for spaces) memo=K:V+K:V attrs=K:V+K:V (K is a keyword, N a number)
  *                         header=BYTES eager type=T last=BYTES (the last completion's result) identity=I and a retry policy:
  *                         retries=N initial=SPAN factor=F longest=SPAN never=TYPE
- *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
  *     update ID NAME      id=U (the name unless given) wait=admitted|accepted|completed first=R uinput=BYTES; in slot "u"
  *     updstart ID NAME    update with start: as start and update
  *     updpoll ID U        waits for an update: wait=..., in slot "u"

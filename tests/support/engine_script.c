@@ -1,5 +1,6 @@
 /* The language of the rig: see engine_rig.h. A step consists of words (engine_words.h) and an expected result. */
 #include "support/engine_ask.h"
+#include "support/engine_calls.h"
 #include "support/engine_control.h"
 #include "support/engine_rig.h"
 #include "support/engine_words.h"
@@ -413,7 +414,7 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
                strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
                strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {
         do_client(rig, slot, s);
-    } else if (!hf_rig_control(rig, slot, &s->w)) {
+    } else if (!hf_rig_control(rig, slot, &s->w) && !hf_rig_client(rig, slot, &s->w)) {
         fail_msg("'%s' is not a step", verb);
     }
     return slot;

@@ -111,6 +111,12 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h", "signal wf s request=r2 input=500", NULL, "poll; complete done"},
     {"start wf; poll; signal wf s request=r2", "signal wf s request=r3", NULL, "complete; poll; complete done"},
     {"start wf; signal wf s request=r2", "signal wf s request=r2", NULL, "poll; complete done"},
+    {"", "sigstart wf s request=r2 sinput=500 input=300", NULL, "poll; complete done"},
+    {"start wf; poll; complete timer t 1h", "sigstart wf s request=r2 sinput=500", NULL, "poll; complete done"},
+    {"start wf; poll", "sigstart wf s request=r2", NULL, "complete; poll; complete done"},
+    {"start wf; poll; complete timer t 1h", "sigstart wf s request=r2 conflict=3", NULL, "poll; complete done"},
+    {"start wf delay=1h", "sigstart wf s request=r2", NULL, "poll; complete done"},
+    {"start wf; poll; complete done", "sigstart wf s request=r2 reuse=3", NULL, ""},
     {"start wf", "signal nobody s request=r2", NULL, "poll; complete done"},
     {"start wf", "signal wf s request=r2 run_id=no-such-run", NULL, "poll; complete done"},
     {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
@@ -462,6 +468,7 @@ static void count_method(const scene *it, hf_nomem_counts *counts)
         {"updstart ", HF_METHOD_EXECUTE_MULTI_OPERATION},
         {"qanswer", HF_METHOD_RESPOND_QUERY_TASK_COMPLETED},
     };
+        {"sigstart ", HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION},
     for (size_t i = 0; i < HF_COUNT_OF(VERBS); i++) {
         if (strncmp(it->step, VERBS[i].verb, strlen(VERBS[i].verb)) == 0) {
             counts->methods[VERBS[i].method]++;

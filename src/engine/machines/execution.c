@@ -86,7 +86,7 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
     return core->status == HF_OK ? run : NULL;
 }
 
-void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
+static void emit_first(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
 {
     hf_assert(run->event_count == 0 && body->workflow_type != NULL && body->task_queue != NULL);
     hf_pb_task_queue queue = {.name = body->task_queue->name, .kind = HF_TASK_QUEUE_KIND_NORMAL};
@@ -103,6 +103,11 @@ void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_
     event->attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES;
     event->workflow_execution_started_event_attributes = body;
     hf_event_emit(core, run, event);
+}
+
+void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
+{
+    emit_first(core, run, body, event);
     hf_wft_schedule(core, run);
 }
 
@@ -116,13 +121,13 @@ static int64_t first_pause(hf_core *core, const hf_pb_start_workflow_execution_r
     return pause == HF_CRON_NEVER ? 0 : pause; /* it was looked at when the call came */
 }
 
-static void start_new(hf_core *core, hf_call *call, hf_name *name)
+hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                         hf_name *name, const hf_signal *signal)
 {
     hf_assert(name->run == NULL || !hf_run_is_open(name->run) || HF_CANARY(HF_BUG_TWO_OPEN_RUNS)); /* one at a time */
-    const hf_pb_start_workflow_execution_request *request = call->request;
     hf_run *run = hf_execution_create(core, request->namespace, request->workflow_id, request->request_id);
     if (run == NULL) {
-        return;
+        return NULL;
     }
     hf_name_bind(name, run);
     hf_str run_id = hf_arena_copy(&core->scratch, hf_owned_str(&run->run_id));
@@ -160,13 +165,20 @@ static void start_new(hf_core *core, hf_call *call, hf_name *name)
     };
     hf_child_take_parent(core, call, &body);
     hf_pb_history_event event = {.user_metadata = request->user_metadata, .links = request->links};
-    bool is_eager = body.eager_execution_accepted;
-    hf_execution_begin(core, run, &body, &event);
-    if (core->status == HF_OK && is_eager && hf_wft_may_go_with(core, run, call)) {
-        answer_eager(core, call, run);
-    } else if (core->status == HF_OK) {
-        answer_start(core, call, run, true);
+    emit_first(core, run, &body, &event);
+    if (signal != NULL) {
+        hf_signal_add(core, run, signal);
     }
+    hf_wft_schedule(core, run);
+    return core->status == HF_OK ? run : NULL;
+}
+
+/* Whether the first task of a new run goes along with the answer to its start. */
+static bool is_eager(const hf_core *core, const hf_call *call, const hf_run *run)
+{
+    const hf_pb_start_workflow_execution_request *request = call->request;
+    return request->request_eager_execution && (core->alone.run == 0 || !call->in_process) &&
+           hf_wft_may_go_with(core, run, call);
 }
 
 /* Whether a closed run of the same id lets a new one start. */
@@ -197,6 +209,29 @@ static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
                       HF_STR_ARGS(run->run_id), hf_execution_machine.rules[run->status].name);
 }
 
+bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                            hf_run *current)
+{
+    if (current != NULL && hf_run_is_open(current)) {
+        if (request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
+            request->workflow_id_conflict_policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
+            HF_PROBE(core, HF_PROBE_START_REFUSED);
+            refuse_start(core, call, current);
+            return false;
+        }
+        HF_PROBE(core, HF_PROBE_START_TERMINATED);
+        if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
+            hf_execution_terminate(core, current, HF_STR("terminated by a new start of the same id"), NULL,
+                                   request->identity);
+        }
+    } else if (current != NULL && !may_reuse(request->workflow_id_reuse_policy, current->status)) {
+        HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
+        refuse_start(core, call, current);
+        return false;
+    }
+    return core->status == HF_OK;
+}
+
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
 {
     const hf_pb_start_workflow_execution_request *request = call->request;
@@ -214,33 +249,21 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
         answer_start(core, call, run, true);
         return;
     }
-    if (run != NULL && hf_run_is_open(run)) {
-        int32_t policy = request->workflow_id_conflict_policy;
-        if (request->workflow_id_reuse_policy == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
-            policy = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
-        }
-        if (policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
-            HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
-            answer_start(core, call, run, false);
-            return;
-        }
-        if (policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
-            HF_PROBE(core, HF_PROBE_START_REFUSED);
-            refuse_start(core, call, run);
-            return;
-        }
-        HF_PROBE(core, HF_PROBE_START_TERMINATED);
-        if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
-            hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL,
-                                   request->identity);
-        }
-    } else if (run != NULL && !may_reuse(request->workflow_id_reuse_policy, run->status)) {
-        HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
-        refuse_start(core, call, run);
+    if (run != NULL && hf_run_is_open(run) &&
+        request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
+        request->workflow_id_conflict_policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
+        HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
+        answer_start(core, call, run, false);
         return;
     }
-    if (core->status == HF_OK) {
-        start_new(core, call, name);
+    if (!hf_execution_make_room(core, call, request, run)) {
+        return;
+    }
+    run = hf_execution_new(core, call, request, name, NULL);
+    if (run != NULL && is_eager(core, call, run)) {
+        answer_eager(core, call, run);
+    } else if (run != NULL) {
+        answer_start(core, call, run, true);
     }
 }
 

@@ -204,7 +204,7 @@ static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
     }
     for (size_t i = 0; i < it->world->ops.count; i++) {
         const sim_op *op = &it->world->ops.items[i];
-        if (op->kind == SIM_OP_SIGNAL && hf_str_equal(hf_str_of(op->request_id), id)) {
+        if (sim_op_signals(op) && hf_str_equal(hf_str_of(op->request_id), id)) {
             size_t tale_at = (size_t)(it - all->tales.items);
             if (op->outcome == SIM_REFUSED && !op->maybe) {
                 return bad(it, event, "I2: a signal that was refused is there");
@@ -606,6 +606,13 @@ static void judge_op(verdict *all, size_t index)
     const tale *run = op->run_id[0] != '\0' ? tale_of(all, op->run_id) : NULL;
     if (op->kind == SIM_OP_START) {
         judge_start(all, op);
+        return;
+    }
+    if (op->kind == SIM_OP_SIGNAL_START) {
+        if (run != NULL || !sim_may_be_gone(world, op->run_id)) {
+            sim_judge_signal_start(world, op, run != NULL && is_signal_in(all, index, run),
+                                   is_signal_in(all, index, NULL));
+        }
         return;
     }
     if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE) {

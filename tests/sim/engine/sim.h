@@ -126,7 +126,14 @@ typedef struct sim_event {
 /* ---- Logs --------------------------------------------------------------------------------------------------------------- */
 
 typedef enum sim_outcome { SIM_UNKNOWN, SIM_ACKED, SIM_REFUSED } sim_outcome;
-typedef enum sim_op_kind { SIM_OP_START, SIM_OP_SIGNAL, SIM_OP_CANCEL, SIM_OP_TERMINATE, SIM_OP_DELETE } sim_op_kind;
+typedef enum sim_op_kind {
+    SIM_OP_START,
+    SIM_OP_SIGNAL,
+    SIM_OP_CANCEL,
+    SIM_OP_TERMINATE,
+    SIM_OP_DELETE,
+    SIM_OP_SIGNAL_START
+} sim_op_kind;
 
 /* An operation of a client. */
 typedef struct sim_op {
