@@ -395,17 +395,30 @@ static void by_name(hf_core *core, hf_call *call, const hf_target *target)
     }
 }
 
+/* Where the history that the call reads goes on; empty = it begins, or the call reads none. */
+static hf_str page_of(const hf_call *call)
+{
+    if (call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY) {
+        REQUEST(get_workflow_execution_history);
+        return request->next_page_token;
+    }
+    if (call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE) {
+        REQUEST(get_workflow_execution_history_reverse);
+        return request->next_page_token;
+    }
+    return HF_STR("");
+}
+
 static bool is_paged(const hf_call *call)
 {
-    REQUEST(get_workflow_execution_history);
-    return call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && request->next_page_token.len > 0;
+    return page_of(call).len > 0;
 }
 
 static void by_page(hf_core *core, hf_call *call)
 {
-    REQUEST(get_workflow_execution_history);
+    bool is_reverse = call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE;
     hf_page page;
-    if (!hf_page_decode(core, request->next_page_token, &page)) {
+    if (!hf_page_decode(core, page_of(call), &page) || page.is_reverse != is_reverse) {
         HF_PROBE(core, HF_PROBE_FORGED_TOKEN);
         refuse(core, call, "NextPageToken was not issued by this store");
         return;
@@ -469,19 +482,6 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
     return true;
 }
 
-void hf_input(hf_core *core, hf_call *call)
-{
-    hf_target target = target_of(call);
-    if (call->method == HF_METHOD_GET_SYSTEM_INFO) {
-        hf_system_info_call(core, call);
-        return;
-    }
-    if (!namespace_is_good(core, call, target.namespace_) || !words_are_short(core, call, &target)) {
-        return;
-    }
-    if (is_of_no_run(core, call)) {
-        return;
-    }
 /* What can be said of a call before its run is found. */
 static bool is_good(hf_core *core, hf_call *call)
 {
@@ -498,6 +498,19 @@ static bool is_good(hf_core *core, hf_call *call)
     return call->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED || completion_is_good(core, call);
 }
 
+void hf_input(hf_core *core, hf_call *call)
+{
+    hf_target target = target_of(call);
+    if (call->method == HF_METHOD_GET_SYSTEM_INFO) {
+        hf_system_info_call(core, call);
+        return;
+    }
+    if (!namespace_is_good(core, call, target.namespace_) || !words_are_short(core, call, &target)) {
+        return;
+    }
+    if (is_of_no_run(core, call)) {
+        return;
+    }
     if (!is_good(core, call)) {
         return;
     }
@@ -728,6 +741,8 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
         hf_update_poll_call(core, call, run);
         return;
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
+        hf_history_reverse_call(core, call, run);
+        return;
     case HF_METHOD_RESET_WORKFLOW_EXECUTION:
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
         refuse_unsupported(core, call);

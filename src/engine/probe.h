@@ -66,6 +66,7 @@
     X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                        \
     X(HF_PROBE_HISTORY_PAGED, "a history did not fit one answer")                           \
     X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")               \
+    X(HF_PROBE_HISTORY_REVERSED, "a history was read from its end")                         \
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \

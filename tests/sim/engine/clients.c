@@ -413,6 +413,8 @@ static void next_operation(sim_world *world, sim_client *client)
     if (chance >= 75) {
         if (chance >= 97) {
             sim_read_deleted(world);
+        } else if (chance >= 94) {
+            sim_read_back(world);
         } else if (chance >= 85) {
             read_history(world, client);
         } else {
@@ -425,9 +427,9 @@ static void next_operation(sim_world *world, sim_client *client)
                        : chance < 62 ? SIM_OP_SIGNAL
                        : chance < 71 ? SIM_OP_CANCEL
                                      : SIM_OP_TERMINATE;
+    kind = kind <= SIM_OP_SIGNAL && sim_signal_start_tempts(world) ? SIM_OP_SIGNAL_START : kind;
     kind = sim_delete_tempts(world) ? SIM_OP_DELETE : kind;
     workflow = kind == SIM_OP_DELETE ? workflow % world->knobs.workflows : workflow; /* children go with nobody */
-    kind = kind <= SIM_OP_SIGNAL && sim_signal_start_tempts(world) ? SIM_OP_SIGNAL_START : kind;
     sim_op *op = new_op(world, kind, client->index, client->number++, workflow);
     if (kind == SIM_OP_DELETE) {
         sim_delete_choose(world, op);

@@ -565,6 +565,30 @@ bool sim_may_be_gone(const sim_world *world, const char *run_id);
 bool sim_is_gone_below(const sim_world *world, const sim_run_log *log);
 bool sim_had_deletes(const sim_world *world, const char *workflow_id);
 
+/* signal_starts.c: an op of kind SIM_OP_SIGNAL_START is a start and a signal */
+static inline bool sim_op_starts(const sim_op *op)
+{
+    return op->kind == SIM_OP_START || op->kind == SIM_OP_SIGNAL_START;
+}
+static inline bool sim_op_signals(const sim_op *op)
+{
+    return op->kind == SIM_OP_SIGNAL || op->kind == SIM_OP_SIGNAL_START;
+}
+/* Whether a client that is about to start or signal does both. */
+bool sim_signal_start_tempts(sim_world *world);
+void sim_signal_start_choose(sim_world *world, sim_op *op);
+/* Its request, made of that of a start. */
+void sim_signal_start_fill(sim_call *call, const sim_op *op);
+/* It was taken: the run that the answer names. */
+hf_str sim_signal_start_answered(sim_world *world, const sim_call *call);
+/* Whether a signal event is that of such an operation. */
+bool sim_is_signal_start(const sim_world *world, hf_str request_id);
+/* I1, I2, I9, of one whose outcome is known: the signal is in the run that the answer named (`is_there`), and in no run if it was refused. */
+void sim_judge_signal_start(sim_world *world, const sim_op *op, bool is_there, bool is_anywhere);
+
+/* reverse.c: reads a history from its end */
+void sim_read_back(sim_world *world);
+
 /* workers.c, clients.c */
 void sim_workers_init(sim_world *world);
 void sim_workers_crashed(sim_world *world);
