@@ -315,6 +315,13 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
     if (request->cron_schedule.len > 0 && hf_pb_duration_span(request->workflow_start_delay).ns > 0) {
         return refuse(core, call, "CronSchedule and WorkflowStartDelay may not be used together.");
     }
+    const hf_pb_on_conflict_options *attach = request->on_conflict_options;
+    if (attach != NULL && attach->attach_completion_callbacks && !attach->attach_request_id) {
+        return refuse(core, call, "OnConflictOptions: callbacks are attached together with the request id.");
+    }
+    if (!hf_priority_is_good(core, call, request->priority)) {
+        return false;
+    }
     if (hf_retry_check(&core->op, request->retry_policy) != HF_OK) {
         return refuse(core, call, core->op.message);
     }
@@ -328,7 +335,6 @@ bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_e
            data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
            data_fits(core, call, "search attributes",
                      hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
-           data_fits(core, call, "priority", hf_message_len(core, &hf_pb_priority_type, request->priority)) &&
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
 }
 
@@ -743,8 +749,10 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
         hf_history_reverse_call(core, call, run);
         return;
-    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
+        hf_options_call(core, call, run);
+        return;
+    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
         refuse_unsupported(core, call);
         return;
     case HF_METHOD_START_WORKFLOW_EXECUTION:

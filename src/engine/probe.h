@@ -7,6 +7,9 @@
     X(HF_PROBE_START_DEDUPED, "a start with a known request id was answered with its run")  \
     X(HF_PROBE_START_REFUSED, "a start met an open run of the same id")                     \
     X(HF_PROBE_START_USE_EXISTING, "a start was answered with the run that is open")        \
+    X(HF_PROBE_REQUEST_ATTACHED, "a start left something with the run that is open")        \
+    X(HF_PROBE_START_FOUND_ATTACHED, "a start found a run by an attached request id")       \
+    X(HF_PROBE_OPTIONS_UPDATED, "a run got other options")                                  \
     X(HF_PROBE_START_TERMINATED, "a start terminated the run that was open")                \
     X(HF_PROBE_START_REUSE_REFUSED, "a start met a closed run and its policy refused")      \
     X(HF_PROBE_SIGNAL_DEDUPED, "a signal with a known request id changed nothing")          \

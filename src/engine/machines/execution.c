@@ -26,7 +26,37 @@
 
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
-static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started)
+/* A link to the first event of the run, or to the event that tells of this request id. */
+static hf_pb_link *link_to(hf_arena *arena, const hf_run *run, hf_str attached_id)
+{
+    hf_pb_link *link = HF_ARENA_NEW(arena, hf_pb_link);
+    hf_pb_link_workflow_event *event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
+    hf_pb_link_workflow_event_event_reference *first = HF_ARENA_NEW(arena, hf_pb_link_workflow_event_event_reference);
+    hf_pb_link_workflow_event_request_id_reference *attached =
+        HF_ARENA_NEW(arena, hf_pb_link_workflow_event_request_id_reference);
+    if (arena->status != HF_OK) {
+        return NULL;
+    }
+    link->variant_case = HF_PB_LINK_WORKFLOW_EVENT;
+    link->workflow_event = event;
+    event->namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
+    event->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    event->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    if (attached_id.len == 0) {
+        first->event_id = 1;
+        first->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED;
+        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_EVENT_REF;
+        event->event_ref = first;
+    } else {
+        attached->request_id = hf_arena_copy(arena, attached_id);
+        attached->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED;
+        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_REQUEST_ID_REF;
+        event->request_id_ref = attached;
+    }
+    return link;
+}
+
+static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started, hf_str attached_id)
 {
     hf_pb_start_workflow_execution_response *response = hf_call_response(core, call);
     if (response != NULL) {
@@ -34,6 +64,7 @@ static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool s
         response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
         response->started = started;
         response->status = run->status;
+        response->link = link_to(call->arena, run, attached_id);
         hf_call_reply(core, call);
     }
 }
@@ -51,6 +82,7 @@ static void answer_eager(hf_core *core, hf_call *call, hf_run *run)
     response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
     response->started = true;
     response->status = run->status;
+    response->link = link_to(call->arena, run, HF_STR(""));
     hf_wft_start_with(core, run, call, request->identity, &response->eager_workflow_task);
 }
 
@@ -246,14 +278,23 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
     bool is_known = same_request && !(call->maker == HF_CALL_OF_RUN && HF_CANARY(HF_BUG_CHILD_STARTED_TWICE));
     if (is_known && !HF_CANARY(HF_BUG_START_NOT_DEDUPED)) {
         HF_PROBE(core, HF_PROBE_START_DEDUPED);
-        answer_start(core, call, run, true);
+        answer_start(core, call, run, true, HF_STR(""));
+        return;
+    }
+    if (run != NULL && hf_run_has_attached(run, request->request_id, &core->scratch)) {
+        HF_PROBE(core, HF_PROBE_START_FOUND_ATTACHED);
+        answer_start(core, call, run, false, request->request_id);
         return;
     }
     if (run != NULL && hf_run_is_open(run) &&
         request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
         request->workflow_id_conflict_policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
         HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
-        answer_start(core, call, run, false);
+        if (hf_options_attach(core, call, run, request)) {
+            const hf_pb_on_conflict_options *options = request->on_conflict_options;
+            bool is_attached = options != NULL && options->attach_request_id;
+            answer_start(core, call, run, false, is_attached ? request->request_id : HF_STR(""));
+        }
         return;
     }
     if (!hf_execution_make_room(core, call, request, run)) {
@@ -263,7 +304,7 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
     if (run != NULL && is_eager(core, call, run)) {
         answer_eager(core, call, run);
     } else if (run != NULL) {
-        answer_start(core, call, run, true);
+        answer_start(core, call, run, true, HF_STR(""));
     }
 }
 

@@ -28,6 +28,15 @@ void hf_execution_time_out(hf_core *core, hf_run *run);
 void hf_execution_closed(hf_core *core, hf_run *run);
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
 
+/* ---- options.c ------------------------------------------------------------------------------------------------------ */
+/* UpdateWorkflowExecutionOptions. */
+void hf_options_call(hf_core *core, hf_call *call, hf_run *run);
+/* A start is answered with this run, and leaves with it what its on_conflict_options say. False: the call has failed, or engine-E2. */
+bool hf_options_attach(hf_core *core, hf_call *call, hf_run *run,
+                       const hf_pb_start_workflow_execution_request *request);
+/* Whether a priority has possible values; if not the call has failed. */
+bool hf_priority_is_good(hf_core *core, hf_call *call, const hf_pb_priority *priority);
+
 /* ---- delete.c -------------------------------------------------------------------------------------------------------- */
 void hf_delete_call(hf_core *core, hf_call *call, hf_run *run);
 /* The same of a run whose records are damaged, and which the call names by its run id. False: it is being deleted already. */
@@ -62,6 +71,8 @@ bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 void hf_wft_schedule(hf_core *core, hf_run *run);
 /* The same, even if the first task of the run should wait still. */
 void hf_wft_schedule_early(hf_core *core, hf_run *run);
+/* Events were added for which no task is needed: are there too many, in the history or in the buffer? */
+void hf_wft_check_length(hf_core *core, hf_run *run);
 /* The same for a task that goes on with the last one, which a worker has kept alive since `first_time`; 0 = it does not. */
 void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time);
 /* Whether the task waits and may go to the caller with the answer to `call`, which is not a poll. Then starts it so, and replies. */

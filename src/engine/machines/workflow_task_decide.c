@@ -151,6 +151,18 @@ void hf_wft_schedule(hf_core *core, hf_run *run)
     hf_wft_schedule_next(core, run, 0);
 }
 
+void hf_wft_check_length(hf_core *core, hf_run *run)
+{
+    if (core->status != HF_OK || !hf_run_is_open(run)) {
+        return;
+    }
+    if (run->wft.state != HF_WFT_STARTED) {
+        (void)hf_execution_is_too_long(core, run);
+    } else if (buffer_is_over(core, run)) {
+        overflow(core, run);
+    }
+}
+
 void hf_wft_schedule_early(hf_core *core, hf_run *run)
 {
     schedule(core, run, 0);

@@ -87,6 +87,7 @@ static void fill_start(sim_world *world, sim_call *call, const sim_op *op)
     if (op->is_chain) {
         sim_chain_fill(world, op, &call->arena, request);
     }
+    sim_attach_fill(call, op, request);
     call->call.request = request;
 }
 
@@ -145,6 +146,7 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
         [SIM_OP_CANCEL] = HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION,
         [SIM_OP_TERMINATE] = HF_METHOD_TERMINATE_WORKFLOW_EXECUTION,
         [SIM_OP_DELETE] = HF_METHOD_DELETE_WORKFLOW_EXECUTION,
+        [SIM_OP_OPTIONS] = HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS,
         [SIM_OP_SIGNAL_START] = HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
     };
     sim_op *op = &world->ops.items[log];
@@ -170,6 +172,9 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
     case SIM_OP_SIGNAL_START:
         fill_start(world, call, op);
         sim_signal_start_fill(call, op);
+        break;
+    case SIM_OP_OPTIONS:
+        sim_options_fill(call, op);
         break;
     }
     return call;
@@ -224,6 +229,7 @@ static bool note_answer(sim_world *world, sim_call *call)
     if (op->kind == SIM_OP_START && call->call.status == HF_OK) {
         const hf_pb_start_workflow_execution_response *response = call->call.response;
         run_id = response->run_id;
+        op->was_used = !response->started;
     } else if (op->kind == SIM_OP_SIGNAL_START && call->call.status == HF_OK) {
         run_id = sim_signal_start_answered(world, call);
     } else if (sim_op_starts(op) && call->call.status == HF_ERR_EXISTS) {
@@ -428,6 +434,7 @@ static void next_operation(sim_world *world, sim_client *client)
                        : chance < 71 ? SIM_OP_CANCEL
                                      : SIM_OP_TERMINATE;
     kind = kind <= SIM_OP_SIGNAL && sim_signal_start_tempts(world) ? SIM_OP_SIGNAL_START : kind;
+    kind = sim_options_tempt(world) ? SIM_OP_OPTIONS : kind;
     kind = sim_delete_tempts(world) ? SIM_OP_DELETE : kind;
     workflow = kind == SIM_OP_DELETE ? workflow % world->knobs.workflows : workflow; /* children go with nobody */
     sim_op *op = new_op(world, kind, client->index, client->number++, workflow);
@@ -446,6 +453,7 @@ static void next_operation(sim_world *world, sim_client *client)
                    op->conflict == HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
             op->reuse = 0; /* the two policies cannot be combined */
         }
+        sim_attach_choose(world, op);
     }
     sim_chain_choose(world, op);
     op->is_large = kind != SIM_OP_CANCEL && kind != SIM_OP_DELETE && sim_evil(world, world->knobs.large);

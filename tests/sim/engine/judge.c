@@ -405,6 +405,9 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
         const char *why = "";
         return sim_saw_update(it->world, it->run, event, &why) || bad(it, event, why);
     }
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:
+        sim_saw_options(it->world, it->run, event);
+        return true;
     case HF_EVENT_TYPE_TIMER_FIRED:
         return fired(it, event);
     case HF_EVENT_TYPE_TIMER_CANCELED:
@@ -615,7 +618,7 @@ static void judge_op(verdict *all, size_t index)
         }
         return;
     }
-    if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE) {
+    if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE || op->kind == SIM_OP_OPTIONS) {
         return;
     }
     bool may_be_gone = op->run_id[0] != '\0' ? sim_may_be_gone(world, op->run_id)
@@ -726,6 +729,7 @@ void sim_judge(sim_world *world)
         judge_names(&all);
         judge_answers(&all);
         sim_judge_updates(world);
+        sim_judge_options(world);
         sim_judge_chains(world, all.links.items, all.links.count);
         sim_judge_children(world, &all.children, all.links.items, all.links.count);
     }

@@ -132,7 +132,8 @@ typedef enum sim_op_kind {
     SIM_OP_CANCEL,
     SIM_OP_TERMINATE,
     SIM_OP_DELETE,
-    SIM_OP_SIGNAL_START
+    SIM_OP_SIGNAL_START,
+    SIM_OP_OPTIONS
 } sim_op_kind;
 
 /* An operation of a client. */
@@ -155,7 +156,16 @@ typedef struct sim_op {
     bool is_all;                       /* a deletion of all runs of the id */
     bool is_first;                     /* no run of the id was deleted before */
     size_t runs;                       /* of the world, when it was asked first */
+    bool attaches;                     /* a start that leaves its request id with the run that is open */
+    bool was_used;                     /* a start that was answered with the run of another */
 } sim_op;
+
+/* An event that tells of changed options. */
+typedef struct sim_option {
+    size_t run;                    /* index of the run's log */
+    int32_t priority;              /* 0 = none */
+    char request_id[SIM_NAME_LEN]; /* that was attached */
+} sim_option;
 
 /* An answer of a worker. */
 typedef struct sim_answer {
@@ -445,6 +455,7 @@ struct sim_world {
     SIM_VEC(sim_name) child_names; /* workflow ids of children */
     SIM_VEC(sim_op) ops;
     SIM_VEC(sim_update) updates;
+    SIM_VEC(sim_option) options_seen; /* by the judge */
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
     SIM_VEC(sim_suspect) suspects;
@@ -585,6 +596,14 @@ hf_str sim_signal_start_answered(sim_world *world, const sim_call *call);
 bool sim_is_signal_start(const sim_world *world, hf_str request_id);
 /* I1, I2, I9, of one whose outcome is known: the signal is in the run that the answer named (`is_there`), and in no run if it was refused. */
 void sim_judge_signal_start(sim_world *world, const sim_op *op, bool is_there, bool is_anywhere);
+
+/* options.c */
+bool sim_options_tempt(sim_world *world);
+void sim_options_fill(sim_call *call, const sim_op *op);
+void sim_attach_choose(sim_world *world, sim_op *op);
+void sim_attach_fill(sim_call *call, const sim_op *op, hf_pb_start_workflow_execution_request *request);
+void sim_saw_options(sim_world *world, size_t run, const hf_pb_history_event *event);
+void sim_judge_options(sim_world *world);
 
 /* reverse.c: reads a history from its end */
 void sim_read_back(sim_world *world);
