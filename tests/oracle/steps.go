@@ -165,7 +165,8 @@ func (p *play) startRequest(w words) *workflowservice.StartWorkflowExecutionRequ
 	if id, ok := w.option("link"); ok {
 		request.Links = []*commonpb.Link{{Variant: &commonpb.Link_WorkflowEvent_{
 			WorkflowEvent: &commonpb.Link_WorkflowEvent{Namespace: p.ns, WorkflowId: p.prefix + id, RunId: chance(),
-				Reference: &commonpb.Link_WorkflowEvent_EventRef{EventRef: &commonpb.Link_WorkflowEvent_EventReference{EventId: 1}}}}}}
+				Reference: &commonpb.Link_WorkflowEvent_EventRef{EventRef: &commonpb.Link_WorkflowEvent_EventReference{EventId: 1,
+					EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED}}}}}}
 	}
 	if _, ok := w.option("priority"); ok {
 		request.Priority = &commonpb.Priority{PriorityKey: int32(w.number("priority", 0))}
