@@ -37,6 +37,8 @@
     X(HF_BUG_CRASH_NOT_COUNTED, "engine", "a process that ended with a task in hand is not counted")               \
     X(HF_BUG_START_NOT_DEDUPED, "engine", "a repeated start is not recognised")                                    \
     X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                                  \
+    X(HF_BUG_SIGNAL_START_LOST, "engine", "a signal with start that starts a run forgets the signal")              \
+    X(HF_BUG_ATTACHED_FORGOTTEN, "engine", "the request id of a start that uses a run is not attached")            \
     X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                                \
     X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                            \
     X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale")   \

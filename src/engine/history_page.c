@@ -224,6 +224,10 @@ void hf_history_failed(hf_core *core, hf_call *call, const char *why)
 void hf_history_rows_read(hf_core *core, hf_read *read)
 {
     hf_call *call = read->call;
+    if (read->want.page.is_reverse) {
+        hf_history_rows_read_back(core, read);
+        return;
+    }
     filling f = begin(core, &read->want);
     if (fill_rows(core, &f, read) != HF_OK) {
         hf_buf_deinit(&f.out);

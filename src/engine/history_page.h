@@ -8,10 +8,11 @@
 /* Where a history goes on. In a next_page_token, sealed (token.c). */
 typedef struct hf_page {
     int64_t run;     /* its number: a history goes on with the run it began with */
-    int64_t next;    /* first event of the next page */
+    int64_t next;    /* first event of the next page; from the end: its newest one */
     int64_t last;    /* of a workflow task: no events beyond this one; 0 = up to the end of the history */
     int32_t attempt; /* of a transient workflow task, whose two events come behind the last one; 0 = none */
     int64_t stamp;   /* the same task's started_time */
+    bool is_reverse; /* from the end of the history to its beginning */
 } hf_page;
 
 /* Events for an answer, and where they go. */

@@ -16,6 +16,9 @@ typedef struct hf_history_watch {
 
 void hf_history_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_history_rows_read(hf_core *core, hf_read *read);
+/* From its end: history_reverse.c. */
+void hf_history_reverse_call(hf_core *core, hf_call *call, hf_run *run);
+void hf_history_rows_read_back(hf_core *core, hf_read *read);
 void hf_history_failed(hf_core *core, hf_call *call, const char *why); /* its rows cannot be read */
 void hf_watch_wake(hf_core *core, hf_run *run);                        /* new events are there */
 void hf_watch_remove(hf_core *core, hf_call *call);

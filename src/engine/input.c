@@ -261,14 +261,14 @@ static bool completion_is_good(hf_core *core, hf_call *call)
                      hf_message_len(core, &hf_pb_metering_metadata_type, request->metering_metadata));
 }
 
-static bool signal_is_good(hf_core *core, hf_call *call)
+static bool signal_is_good(hf_core *core, hf_call *call, hf_str name, const hf_pb_payloads *input,
+                           const hf_pb_header *header)
 {
-    REQUEST(signal_workflow_execution);
-    if (!id_is_good(request->signal_name)) {
+    if (!id_is_good(name)) {
         return refuse(core, call, "SignalName is not set on request, or longer than 1000 bytes.");
     }
-    return data_fits(core, call, "input", hf_payloads_len(request->input)) &&
-           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
+    return data_fits(core, call, "input", hf_payloads_len(input)) &&
+           data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, header));
 }
 
 /* The conflict policy is about an id whose run is open, the reuse policy about one whose run is closed. Where both decide about an
@@ -284,9 +284,8 @@ static bool policies_agree(const hf_pb_start_workflow_execution_request *request
            conflict != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
 }
 
-bool hf_start_is_good(hf_core *core, hf_call *call)
+bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request)
 {
-    REQUEST(start_workflow_execution);
     if (!id_is_good(request->workflow_id)) {
         return refuse(core, call, "WorkflowId is not set on request, or longer than 1000 bytes.");
     }
@@ -313,6 +312,13 @@ bool hf_start_is_good(hf_core *core, hf_call *call)
     if (request->cron_schedule.len > 0 && hf_pb_duration_span(request->workflow_start_delay).ns > 0) {
         return refuse(core, call, "CronSchedule and WorkflowStartDelay may not be used together.");
     }
+    const hf_pb_on_conflict_options *attach = request->on_conflict_options;
+    if (attach != NULL && attach->attach_completion_callbacks && !attach->attach_request_id) {
+        return refuse(core, call, "OnConflictOptions: callbacks are attached together with the request id.");
+    }
+    if (!hf_priority_is_good(core, call, request->priority)) {
+        return false;
+    }
     if (hf_retry_check(&core->op, request->retry_policy) != HF_OK) {
         return refuse(core, call, core->op.message);
     }
@@ -326,8 +332,18 @@ bool hf_start_is_good(hf_core *core, hf_call *call)
            data_fits(core, call, "memo", hf_message_len(core, &hf_pb_memo_type, request->memo)) &&
            data_fits(core, call, "search attributes",
                      hf_message_len(core, &hf_pb_search_attributes_type, request->search_attributes)) &&
-           data_fits(core, call, "priority", hf_message_len(core, &hf_pb_priority_type, request->priority)) &&
            data_fits(core, call, "header", hf_message_len(core, &hf_pb_header_type, request->header));
+}
+
+static bool signal_start_is_good(hf_core *core, hf_call *call)
+{
+    REQUEST(signal_with_start_workflow_execution);
+    hf_pb_start_workflow_execution_request start = hf_signal_start_of(call);
+    if (request->workflow_id_conflict_policy == HF_WORKFLOW_ID_CONFLICT_POLICY_FAIL) {
+        return refuse(core, call, "WorkflowIdConflictPolicy FAIL is not supported for this operation.");
+    }
+    return signal_is_good(core, call, request->signal_name, request->signal_input, request->header) &&
+           hf_start_is_good(core, call, &start);
 }
 
 static bool queue_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue *queue)
@@ -382,17 +398,30 @@ static void by_name(hf_core *core, hf_call *call, const hf_target *target)
     }
 }
 
+/* Where the history that the call reads goes on; empty = it begins, or the call reads none. */
+static hf_str page_of(const hf_call *call)
+{
+    if (call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY) {
+        REQUEST(get_workflow_execution_history);
+        return request->next_page_token;
+    }
+    if (call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE) {
+        REQUEST(get_workflow_execution_history_reverse);
+        return request->next_page_token;
+    }
+    return HF_STR("");
+}
+
 static bool is_paged(const hf_call *call)
 {
-    REQUEST(get_workflow_execution_history);
-    return call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY && request->next_page_token.len > 0;
+    return page_of(call).len > 0;
 }
 
 static void by_page(hf_core *core, hf_call *call)
 {
-    REQUEST(get_workflow_execution_history);
+    bool is_reverse = call->method == HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE;
     hf_page page;
-    if (!hf_page_decode(core, request->next_page_token, &page)) {
+    if (!hf_page_decode(core, page_of(call), &page) || page.is_reverse != is_reverse) {
         HF_PROBE(core, HF_PROBE_FORGED_TOKEN);
         refuse(core, call, "NextPageToken was not issued by this store");
         return;
@@ -456,6 +485,22 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
     return true;
 }
 
+/* What can be said of a call before its run is found. */
+static bool is_good(hf_core *core, hf_call *call)
+{
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+        return hf_start_is_good(core, call, call->request);
+    }
+    if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION) {
+        REQUEST(signal_workflow_execution);
+        return signal_is_good(core, call, request->signal_name, request->input, request->header);
+    }
+    if (call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
+        return signal_start_is_good(core, call);
+    }
+    return call->method != HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED || completion_is_good(core, call);
+}
+
 void hf_input(hf_core *core, hf_call *call)
 {
     hf_target target = target_of(call);
@@ -469,13 +514,7 @@ void hf_input(hf_core *core, hf_call *call)
     if (is_of_no_run(core, call)) {
         return;
     }
-    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION && !hf_start_is_good(core, call)) {
-        return;
-    }
-    if (call->method == HF_METHOD_SIGNAL_WORKFLOW_EXECUTION && !signal_is_good(core, call)) {
-        return;
-    }
-    if (call->method == HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED && !completion_is_good(core, call)) {
+    if (!is_good(core, call)) {
         return;
     }
     if (target.token.len > 0) {
@@ -540,11 +579,16 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
         refuse_bad(core, call, name->bad_run);
         return;
     }
-    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+    if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION ||
+        call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
         if (run != NULL) {
             hf_core_use(core, run);
         }
-        hf_execution_start(core, call, name);
+        if (call->method == HF_METHOD_START_WORKFLOW_EXECUTION) {
+            hf_execution_start(core, call, name);
+        } else {
+            hf_signal_start_call(core, call, name);
+        }
         if (run != NULL) {
             hf_core_unuse(core, run);
         }
@@ -553,10 +597,6 @@ void hf_input_name(hf_core *core, hf_call *call, hf_name *name)
     if (call->method == HF_METHOD_EXECUTE_MULTI_OPERATION) {
         call->place = HF_PLACE_NONE;
         hf_multi_call(core, call, name);
-        return;
-    }
-    if (call->method == HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION) {
-        refuse_unsupported(core, call);
         return;
     }
     hf_str run_id = hf_call_run_id(call);
@@ -704,8 +744,12 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
         hf_update_poll_call(core, call, run);
         return;
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
-    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
+        hf_history_reverse_call(core, call, run);
+        return;
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
+        hf_options_call(core, call, run);
+        return;
+    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
         refuse_unsupported(core, call);
         return;
     case HF_METHOD_START_WORKFLOW_EXECUTION:

@@ -14,6 +14,6 @@ hf_str hf_call_run_id(const hf_call *call); /* the run it names, empty = the cur
 void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *run);
 
 /* Whether a start can be done; if not the call has failed. */
-bool hf_start_is_good(hf_core *core, hf_call *call);
+bool hf_start_is_good(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request);
 
 #endif

@@ -7,10 +7,16 @@
     X(HF_PROBE_START_DEDUPED, "a start with a known request id was answered with its run")  \
     X(HF_PROBE_START_REFUSED, "a start met an open run of the same id")                     \
     X(HF_PROBE_START_USE_EXISTING, "a start was answered with the run that is open")        \
+    X(HF_PROBE_REQUEST_ATTACHED, "a start left something with the run that is open")        \
+    X(HF_PROBE_START_FOUND_ATTACHED, "a start found a run by an attached request id")       \
+    X(HF_PROBE_OPTIONS_UPDATED, "a run got other options")                                  \
     X(HF_PROBE_START_TERMINATED, "a start terminated the run that was open")                \
     X(HF_PROBE_START_REUSE_REFUSED, "a start met a closed run and its policy refused")      \
     X(HF_PROBE_SIGNAL_DEDUPED, "a signal with a known request id changed nothing")          \
     X(HF_PROBE_SIGNAL_BUFFERED, "a signal came while a workflow task was started")          \
+    X(HF_PROBE_SIGNAL_START_NEW, "a signal with start started a run")                       \
+    X(HF_PROBE_SIGNAL_START_USED, "a signal with start found an open run")                  \
+    X(HF_PROBE_SIGNAL_START_DEDUPED, "a signal with start was known and changed nothing")   \
     X(HF_PROBE_CANCEL_TWICE, "a cancel request found one already there")                    \
     X(HF_PROBE_UNHANDLED_COMMAND, "a closing command met buffered events")                  \
     X(HF_PROBE_BAD_COMMAND, "a command with bad attributes failed its workflow task")       \
@@ -64,6 +70,7 @@
     X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                        \
     X(HF_PROBE_HISTORY_PAGED, "a history did not fit one answer")                           \
     X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")               \
+    X(HF_PROBE_HISTORY_REVERSED, "a history was read from its end")                         \
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \

@@ -11,7 +11,7 @@
 #include <endian.h>
 
 enum { VERSION = 1, BODY_LEN = HF_TOKEN_LEN - 8 };
-enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE, QUERY_TASK }; /* on disk and with callers: never renumbered */
+enum { WORKFLOW_TASK, ACTIVITY_TASK, PAGE, QUERY_TASK, PAGE_BACK }; /* on disk and with callers: never renumbered */
 
 /* Every kind of token is a few numbers. */
 typedef struct hf_sealed {
@@ -97,15 +97,16 @@ bool hf_token_decode(const hf_core *core, hf_str bytes, hf_token *ret_token)
 
 void hf_page_encode(const hf_core *core, const hf_page *page, char bytes[HF_TOKEN_LEN])
 {
-    seal(core, (hf_sealed){PAGE, page->run, page->next, page->last, page->attempt, page->stamp}, bytes);
+    int kind = page->is_reverse ? PAGE_BACK : PAGE;
+    seal(core, (hf_sealed){kind, page->run, page->next, page->last, page->attempt, page->stamp}, bytes);
 }
 
 bool hf_page_decode(const hf_core *core, hf_str bytes, hf_page *ret_page)
 {
     hf_sealed sealed;
-    if (!unseal(core, bytes, &sealed) || sealed.kind != PAGE || sealed.a < 1) {
+    if (!unseal(core, bytes, &sealed) || (sealed.kind != PAGE && sealed.kind != PAGE_BACK) || sealed.a < 1) {
         return false;
     }
-    *ret_page = (hf_page){sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp};
+    *ret_page = (hf_page){sealed.run, sealed.a, sealed.b, sealed.attempt, sealed.stamp, sealed.kind == PAGE_BACK};
     return true;
 }

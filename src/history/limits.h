@@ -26,6 +26,8 @@
 #define HF_BUFFERED_LEN_MAX (2u << 20) /* their bytes */
 #define HF_SIGNALS_MAX 10000           /* signals of one run */
 #define HF_REQUEST_IDS_MAX 10000       /* request ids of one run: as many as signals */
+#define HF_ATTACHED_MAX 2000           /* request ids of later starts that are attached to one run: each is an event */
+#define HF_FAIRNESS_KEY_LEN_MAX 64     /* bytes of the fairness key of a priority */
 #define HF_FAILURE_KEPT_LEN_MAX 4096   /* bytes of the last failure in the state of an activity */
 #define HF_HISTORY_PAGE_LEN (2u << 20) /* bytes of history in one answer: half of what gRPC clients take */
 #define HF_HISTORY_PAGE_COUNT 65536    /* events of one page unless the caller wants fewer */

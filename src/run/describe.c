@@ -160,7 +160,7 @@ static void describe_config(hf_arena *arena, const hf_run *run, hf_pb_workflow_e
         decode_new(arena, &run->user_metadata, &hf_pb_user_metadata_type, sizeof(hf_pb_user_metadata));
 }
 
-/* Parent, root, priority, and when the first workflow task was or is due. */
+/* Parent, root, and when the first workflow task was or is due. */
 static void describe_start(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
 {
     hf_start_facts facts = {0};
@@ -181,7 +181,24 @@ static void describe_start(hf_arena *arena, const hf_run *run, hf_pb_workflow_ex
     info->parent_namespace_id = facts.parent_workflow_namespace_id;
     info->parent_execution = facts.parent_workflow_execution;
     info->root_execution = facts.root_workflow_execution != NULL ? facts.root_workflow_execution : info->root_execution;
-    info->priority = facts.priority;
+}
+
+/* Options that may have changed since its start. */
+static void describe_changed(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
+{
+    hf_pb_workflow_execution_options now;
+    hf_pb_workflow_execution_options *copy = HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
+    if ((run->start.len == 0 && run->buffered.count == 0) || copy == NULL || !hf_run_options(run, arena, &now) ||
+        hf_pb_copy(&hf_pb_workflow_execution_options_type, &now, arena, copy) != HF_OK) {
+        return;
+    }
+    info->priority = copy->priority;
+    if (copy->versioning_override != NULL) {
+        info->versioning_info = HF_ARENA_NEW(arena, hf_pb_workflow_execution_versioning_info);
+        if (info->versioning_info != NULL) {
+            info->versioning_info->versioning_override = copy->versioning_override;
+        }
+    }
 }
 
 static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_execution_info *info)
@@ -196,6 +213,7 @@ static void describe_info(hf_arena *arena, const hf_run *run, hf_pb_workflow_exe
     info->execution->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
     *info->root_execution = *info->execution;
     describe_start(arena, run, info);
+    describe_changed(arena, run, info);
     info->type->name = hf_arena_copy(arena, hf_owned_str(&run->workflow_type));
     info->start_time = hf_pb_timestamp_of((hf_time){run->start_time});
     info->status = run->status;
@@ -282,6 +300,7 @@ void hf_run_describe(const hf_run *run, hf_arena *arena, hf_pb_describe_workflow
     describe_info(arena, run, response->workflow_execution_info);
     describe_task(run, arena, response);
     describe_times(run, response->workflow_extended_info);
+    hf_run_describe_requests(run, arena, response->workflow_extended_info);
     describe_children(run, arena, response);
     for (size_t i = 0; i < run->activities.count; i++) {
         if (hf_activity_is_pending(run->activities.items[i])) {

@@ -47,6 +47,10 @@ hf_update_state hf_update_state_of(const hf_update *update);
 hf_update *hf_update_add(hf_run_memory *memory, hf_run *run, hf_str id, int64_t accepted_id);
 hf_apply_fn hf_update_accepted, hf_update_completed;
 
+/* ---- options.c ------------------------------------------------------------------------------------------------------------- */
+hf_attached *hf_attached_add(hf_run_memory *memory, hf_run *run, hf_str id, int64_t event_id);
+hf_apply_fn hf_options_updated;
+
 /* ---- machines/external.c ----------------------------------------------------------------------------------------------------- */
 /* Whether an event has the target and the content of a message. */
 bool hf_external_is_good(const hf_pb_history_event *event);

@@ -81,6 +81,10 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
         hf_owned_free(memory, &run->updates.items[i].id);
     }
     HF_VEC_FREE(memory, &run->updates);
+    for (size_t i = 0; i < run->attached.count; i++) {
+        hf_owned_free(memory, &run->attached.items[i].id);
+    }
+    HF_VEC_FREE(memory, &run->attached);
     HF_VEC_FREE(memory, &run->buffered);
     HF_VEC_FREE(memory, &run->request_ids);
     HF_VEC_FREE(memory, &run->parts);
@@ -200,6 +204,10 @@ void hf_run_check(const hf_run *run)
     for (size_t i = 0; i < run->updates.count; i++) {
         hf_assert(i == 0 || run->updates.items[i - 1].accepted_id < run->updates.items[i].accepted_id);
         hf_assert(run->updates.items[i].completed_id <= run->event_count);
+    }
+    for (size_t i = 0; i < run->attached.count; i++) {
+        hf_assert(i == 0 || run->attached.items[i - 1].event_id < run->attached.items[i].event_id);
+        hf_assert(run->attached.items[i].event_id <= run->event_count);
     }
     for (size_t i = 0; i < run->timers.count; i++) {
         hf_assert(i == 0 || run->timers.items[i - 1]->started_id < run->timers.items[i]->started_id);

@@ -179,6 +179,12 @@ typedef struct hf_part {
 } hf_part;
 typedef HF_VEC(hf_part) hf_part_list; /* by key */
 
+/* A request id of a later start that was answered with this run. */
+typedef struct hf_attached {
+    hf_owned id;
+    int64_t event_id; /* the event that tells of it */
+} hf_attached;
+
 typedef struct hf_task_key {
     hf_owned queue;
     int64_t order;
@@ -248,6 +254,7 @@ struct hf_run {
     size_t moving;                    /* of those, about which a message is on its way */
     bool is_untold;                   /* closed, and its listener was not told yet */
     HF_VEC(hf_update) updates;        /* by accepted_id; of a closed run, too */
+    HF_VEC(hf_attached) attached;     /* by event_id; the same */
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
     HF_VEC(uint64_t) request_ids; /* of signals that were accepted, as hf_request_hash */
@@ -402,6 +409,17 @@ hf_status hf_run_learn_late(hf_op *op, hf_run_memory *memory, hf_run *run, hf_st
 bool hf_run_has_listener(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
 /* What it has learned; all zero for an ordinary run. Texts stay in the run. False: no memory. */
 bool hf_run_start_facts(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts);
+/* These facts take the place of those that were rare when it began. */
+void hf_run_set_start(hf_run_memory *memory, hf_run *run, const hf_start_facts *facts);
+
+/* ---- options.c -------------------------------------------------------------------------------------------------------- */
+
+/* Its options as they are now. Points into the run and the arena. False: no memory, or they cannot be read. */
+bool hf_run_options(const hf_run *run, hf_arena *arena, hf_pb_workflow_execution_options *ret_options);
+/* Whether a start with this request id was answered with the run, which another start had made. */
+bool hf_run_has_attached(const hf_run *run, hf_str id, hf_arena *arena);
+/* Request ids that lead to the run, for a description. */
+void hf_run_describe_requests(const hf_run *run, hf_arena *arena, hf_pb_workflow_execution_extended_info *info);
 
 /* ---- apply.c ------------------------------------------------------------------------------------------------------------ */
 

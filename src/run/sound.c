@@ -134,6 +134,13 @@ static const char *wrong_lists(const hf_run *run)
         }
         before = update->accepted_id;
     }
+    before = 0;
+    for (size_t i = 0; i < run->attached.count; i++) {
+        if (!is_within(run->attached.items[i].event_id, before + 1, run->event_count)) {
+            return "its attached request ids are not in order";
+        }
+        before = run->attached.items[i].event_id;
+    }
     for (size_t i = 0; i < run->rows_written.count; i++) {
         if (!is_order(run->rows_written.items[i].order) || run->rows_written.items[i].queue.len > TASK_KEY_LEN_MAX) {
             return "it names rows that cannot exist";

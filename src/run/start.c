@@ -80,6 +80,11 @@ hf_status hf_run_learn_late(hf_op *op, hf_run_memory *memory, hf_run *run, hf_st
     return memory->status;
 }
 
+void hf_run_set_start(hf_run_memory *memory, hf_run *run, const hf_start_facts *facts)
+{
+    set_encoded(memory, &run->start, &hf_pb_workflow_execution_started_event_attributes_type, facts);
+}
+
 bool hf_run_has_listener(const hf_run *run, hf_arena *arena, hf_start_facts *ret_facts)
 {
     return run->start.len > 0 && hf_run_start_facts(run, arena, ret_facts) &&

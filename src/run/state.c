@@ -118,6 +118,7 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
     msg->externals.items = HF_ARENA_ARRAY(arena, hf_pb_external_state, run->externals.count);
     msg->children.items = HF_ARENA_ARRAY(arena, hf_pb_child_state, run->children.count);
     msg->updates.items = HF_ARENA_ARRAY(arena, hf_pb_update_state, run->updates.count);
+    msg->attached.items = HF_ARENA_ARRAY(arena, hf_pb_attached_id, run->attached.count);
     msg->buffered.items = HF_ARENA_ARRAY(arena, hf_str, run->buffered.count);
     msg->rows_written.items = HF_ARENA_ARRAY(arena, hf_pb_task_row, run->rows_written.count);
     if (arena->status != HF_OK) {
@@ -142,6 +143,13 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
             .id = hf_owned_str(&update->id),
             .accepted_event_id = update->accepted_id,
             .completed_event_id = HF_CANARY(HF_BUG_UPDATE_LOST) ? 0 : update->completed_id,
+        };
+    }
+    for (; msg->attached.count < run->attached.count; msg->attached.count++) {
+        const hf_attached *attached = &run->attached.items[msg->attached.count];
+        msg->attached.items[msg->attached.count] = (hf_pb_attached_id){
+            .id = hf_owned_str(&attached->id),
+            .event_id = attached->event_id,
         };
     }
     /* The outcome of a closed run's messages is in no history. */
@@ -378,6 +386,12 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
         if (added != NULL) {
             added->completed_id = update->completed_event_id;
         }
+    }
+    for (size_t i = 0; i < msg->attached.count; i++) {
+        if (msg->attached.items[i].id.len == 0) {
+            return hf_fail(op, HF_ERR_INVALID, "run %lld: an attached request id is empty", (long long)run->number);
+        }
+        hf_attached_add(memory, run, msg->attached.items[i].id, msg->attached.items[i].event_id);
     }
     for (size_t i = 0; i < msg->buffered.count; i++) {
         HF_TRY(decode_buffered(op, memory, run, msg->buffered.items[i]));

@@ -16,6 +16,7 @@ import (
 	querypb "go.temporal.io/api/query/v1"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	updatepb "go.temporal.io/api/update/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -157,6 +158,50 @@ func (p *play) fill(name string, task proto.Message) {
 // ---- Starts, queries, updates ----
 
 func (p *play) startRequest(w words) *workflowservice.StartWorkflowExecutionRequest {
+	request := p.plainStart(w)
+	if w.has("attach") || w.has("attach_links") {
+		request.OnConflictOptions = &workflowpb.OnConflictOptions{AttachRequestId: w.has("attach"), AttachLinks: w.has("attach_links")}
+	}
+	if id, ok := w.option("link"); ok {
+		request.Links = []*commonpb.Link{{Variant: &commonpb.Link_WorkflowEvent_{
+			WorkflowEvent: &commonpb.Link_WorkflowEvent{Namespace: p.ns, WorkflowId: p.prefix + id, RunId: chance(),
+				Reference: &commonpb.Link_WorkflowEvent_EventRef{EventRef: &commonpb.Link_WorkflowEvent_EventReference{EventId: 1,
+					EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED}}}}}}
+	}
+	if _, ok := w.option("priority"); ok {
+		request.Priority = &commonpb.Priority{PriorityKey: int32(w.number("priority", 0))}
+	}
+	return request
+}
+
+func (p *play) options(ctx context.Context, w words) (proto.Message, error) {
+	options := &workflowpb.WorkflowExecutionOptions{}
+	paths := []string{}
+	add := func(word string, path string) bool {
+		_, ok := w.option(word)
+		if ok || w.has(word) {
+			paths = append(paths, path)
+		}
+		return ok || w.has(word)
+	}
+	key, fairness, weight := add("priority", "priority.priority_key"), add("fairness", "priority.fairness_key"), add("weight", "priority.fairness_weight")
+	if key || fairness || weight {
+		options.Priority = &commonpb.Priority{PriorityKey: int32(w.number("priority", 0)), FairnessKey: w.str("fairness", ""),
+			FairnessWeight: float32(w.number("weight", 0))}
+	}
+	if add("auto", "versioning_override") {
+		options.VersioningOverride = &workflowpb.VersioningOverride{Override: &workflowpb.VersioningOverride_AutoUpgrade{AutoUpgrade: true}}
+	}
+	add("unset", "versioning_override")
+	if path, ok := w.option("mask"); ok {
+		paths = append(paths, path)
+	}
+	return p.service.UpdateWorkflowExecutionOptions(ctx, &workflowservice.UpdateWorkflowExecutionOptionsRequest{
+		Namespace: w.str("ns", p.ns), WorkflowExecution: p.execution(w), WorkflowExecutionOptions: options,
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}, Identity: w.str("identity", "")})
+}
+
+func (p *play) plainStart(w words) *workflowservice.StartWorkflowExecutionRequest {
 	return &workflowservice.StartWorkflowExecutionRequest{
 		Namespace:                w.str("ns", p.ns),
 		WorkflowId:               p.prefix + w.place(1),
@@ -533,6 +578,8 @@ func (p *play) call(ctx context.Context, w words) (response proto.Message, err e
 		response, err = p.service.DescribeWorkflowExecution(ctx, describeOf(ns, p.prefix+id, p.runNamed(id, w.str("run_id", ""))))
 	case "reset":
 		response, err = p.reset(ctx, w)
+	case "options":
+		response, err = p.options(ctx, w)
 	case "delete":
 		response, err = p.service.DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{Namespace: ns, WorkflowExecution: p.execution(w)})
 	case "pause":

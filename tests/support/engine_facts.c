@@ -71,6 +71,9 @@ static const char *const SKIPPED[] = {
 
 static bool is_skipped(const char *name)
 {
+    if (strncmp(name, "holdfast_", 9) == 0) { /* ours alone */
+        return true;
+    }
     for (size_t i = 0; i < HF_COUNT_OF(SKIPPED); i++) {
         if (strcmp(name, SKIPPED[i]) == 0) {
             return true;

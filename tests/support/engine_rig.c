@@ -386,10 +386,7 @@ bool hf_rig_is_for_later(hf_method method)
 {
     static const hf_method LATER[] = {
         HF_METHOD_DESCRIBE_TASK_QUEUE,
-        HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
-        HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE,
         HF_METHOD_RESET_WORKFLOW_EXECUTION,
-        HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS,
     };
     for (size_t i = 0; i < HF_COUNT_OF(LATER); i++) {
         if (LATER[i] == method) {

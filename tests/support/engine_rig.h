@@ -12,7 +12,8 @@
  *
  *     start ID            request=R run=SPAN exec=SPAN task=SPAN reuse=N conflict=N queue=Q ns=N input=BYTES header=BYTES
  *                         delay=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
- *                         attrs=KEY:VALUE+... (search attributes; no value: null)
+ *                         attrs=KEY:VALUE+... (search attributes; no value: null) priority=N link=ID; with conflict=2: attach (its request
+ *                         id), attach_links
  *     poll, apoll         queue=Q as=SLOT identity=I timeout=SPAN in_process run_ahead ns=N
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
@@ -25,6 +26,9 @@
  *     acomplete, afail, acancel, heartbeat
  *                         of=SLOT or by=ID/ACTIVITY input=BYTES; afail: type=T final delay=SPAN details=TEXT; heartbeat: details=TEXT asked
  *                         (=> a cancel) paused reset
+ *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
+ *     options ID          of the run: priority=N fairness=KEY weight=N; auto, pinned=BUILD or unset: the versioning override; mask=PATH: that
+ *                         path as well; run_id=R identity=I ns=N
  *     signal ID NAME, cancel ID, terminate ID
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     describe ID         run_id=R
@@ -53,7 +57,6 @@
  *     start               delay=SPAN cron=WORDS ('_' for spaces) memo=K:V+K:V attrs=K:V+K:V (K is a keyword, N a number)
  *                         header=BYTES eager type=T last=BYTES (the last completion's result) identity=I and a retry policy:
  *                         retries=N initial=SPAN factor=F longest=SPAN never=TYPE
- *     sigstart ID NAME    signal with start: as start, sinput=BYTES of the signal
  *     update ID NAME      id=U (the name unless given) wait=admitted|accepted|completed first=R uinput=BYTES; in slot "u"
  *     updstart ID NAME    update with start: as start and update
  *     updpoll ID U        waits for an update: wait=..., in slot "u"

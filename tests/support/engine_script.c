@@ -1,5 +1,6 @@
 /* The language of the rig: see engine_rig.h. A step consists of words (engine_words.h) and an expected result. */
 #include "support/engine_ask.h"
+#include "support/engine_calls.h"
 #include "support/engine_control.h"
 #include "support/engine_rig.h"
 #include "support/engine_words.h"
@@ -71,13 +72,14 @@ void hf_words_start(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_exe
     request->workflow_start_delay = hf_words_span(w, "delay");
     request->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
     request->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
+    hf_words_attach(arena, w, request);
 }
 
 static void do_start(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
     only(s, " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= cron= memo= attrs= retries= "
-            "initial= factor= longest= never= eager ");
+            "initial= factor= longest= never= eager attach attach_links link= priority= ");
     hf_words_start(&slot->request, &s->w, request);
     request->request_eager_execution = hf_words_has(&s->w, "eager");
     hf_rig_send(rig, slot, HF_METHOD_START_WORKFLOW_EXECUTION, request);
@@ -413,7 +415,7 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
                strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
                strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {
         do_client(rig, slot, s);
-    } else if (!hf_rig_control(rig, slot, &s->w)) {
+    } else if (!hf_rig_control(rig, slot, &s->w) && !hf_rig_client(rig, slot, &s->w)) {
         fail_msg("'%s' is not a step", verb);
     }
     return slot;

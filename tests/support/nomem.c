@@ -124,6 +124,19 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h", "signal wf s request=r2 input=500", NULL, "poll; complete done"},
     {"start wf; poll; signal wf s request=r2", "signal wf s request=r3", NULL, "complete; poll; complete done"},
     {"start wf; signal wf s request=r2", "signal wf s request=r2", NULL, "poll; complete done"},
+    {"", "sigstart wf s request=r2 sinput=500 input=300", NULL, "poll; complete done"},
+    {"start wf; poll; complete timer t 1h", "sigstart wf s request=r2 sinput=500", NULL, "poll; complete done"},
+    {"start wf; poll", "sigstart wf s request=r2", NULL, "complete; poll; complete done"},
+    {"start wf; poll; complete timer t 1h", "sigstart wf s request=r2 conflict=3", NULL, "poll; complete done"},
+    {"start wf delay=1h", "sigstart wf s request=r2", NULL, "poll; complete done"},
+    {"start wf; poll; complete done", "sigstart wf s request=r2 reuse=3", NULL, ""},
+    {"start wf", "options wf priority=3 auto", NULL, "poll; complete done"},
+    {"start wf; poll; options wf priority=3", "options wf fairness=key", NULL,
+     "complete; signal wf s; poll; complete done"},
+    {"start wf request=r0; poll", "start wf request=r1 conflict=2 attach attach_links link=x", NULL,
+     "complete; signal wf s; poll; complete done"},
+    {"start wf request=r0; start wf request=r1 conflict=2 attach; poll; complete done", "start wf request=r1", NULL,
+     ""},
     {"start wf", "signal nobody s request=r2", NULL, "poll; complete done"},
     {"start wf", "signal wf s request=r2 run_id=no-such-run", NULL, "poll; complete done"},
     {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
@@ -164,6 +177,8 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h, marker m", "history wf", NULL, "terminate wf"},
     {"start wf; poll; complete timer t 1h, marker m; history wf 2", "history wf 2 more", NULL, "terminate wf"},
     {"start wf; poll; complete done", "history wf", NULL, ""},
+    {"start wf; poll; complete timer t 1h, marker m", "reverse wf", NULL, "terminate wf"},
+    {"start wf; poll; complete timer t 1h, marker m; reverse wf 2", "reverse wf 2 more", NULL, "terminate wf"},
     {"start wf", "watch wf", NULL, "poll; complete done"},
     {"start wf", "system", NULL, "poll; complete done"},
     {"start wf", "namespace other", NULL, "poll; complete done"},
@@ -228,6 +243,34 @@ static bool has(const char *text, const char *word)
     return strstr(text, word) != NULL;
 }
 
+static void keep_page(hf_str token)
+{
+    assert_true(token.len <= sizeof stage.page);
+    stage.page_len = token.len;
+    memcpy(stage.page, token.len > 0 ? token.data : "", token.len);
+}
+
+/* "reverse ID [N] [more]" */
+static hf_status look_back(const char *text, const char *id, int page)
+{
+    hf_rig_call *slot = hf_rig_slot(&stage.rig, "d");
+    hf_pb_get_workflow_execution_history_reverse_request *request =
+        HF_RIG_REQUEST(slot, get_workflow_execution_history_reverse);
+    request->namespace = HF_STR(HF_RIG_NS);
+    request->execution = HF_ARENA_NEW(&slot->request, hf_pb_workflow_execution);
+    request->execution->workflow_id = hf_arena_copy(&slot->request, hf_str_of(id));
+    request->maximum_page_size = page;
+    if (has(text, "more")) {
+        request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(stage.page, stage.page_len));
+    }
+    hf_rig_send(&stage.rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE, request);
+    if (slot->done && slot->call.status == HF_OK) {
+        keep_page(
+            ((const hf_pb_get_workflow_execution_history_reverse_response *)slot->call.response)->next_page_token);
+    }
+    return slot->done ? slot->call.status : HF_ERR_AGAIN;
+}
+
 /* "describe ID", "history ID [N] [wait] [more]", "watch ID": N events a page, with the last token, until the end. */
 static hf_status look(const char *text, bool *ret_is_look)
 {
@@ -235,9 +278,13 @@ static hf_status look(const char *text, bool *ret_is_look)
     char id[16] = "";
     int page = 0;
     *ret_is_look = sscanf(text, " %15s %15s %d", verb, id, &page) >= 2 &&
-                   (strcmp(verb, "describe") == 0 || strcmp(verb, "history") == 0 || strcmp(verb, "watch") == 0);
+                   (strcmp(verb, "describe") == 0 || strcmp(verb, "history") == 0 || strcmp(verb, "watch") == 0 ||
+                    strcmp(verb, "reverse") == 0);
     if (!*ret_is_look) {
         return HF_OK;
+    }
+    if (strcmp(verb, "reverse") == 0) {
+        return look_back(text, id, page);
     }
     bool parks = strcmp(verb, "watch") == 0 || (has(text, "wait") && has(text, "more"));
     hf_rig_call *slot = hf_rig_slot(&stage.rig, parks ? "h" : "d");
@@ -261,10 +308,7 @@ static hf_status look(const char *text, bool *ret_is_look)
     }
     hf_rig_send(&stage.rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
     if (slot->done && slot->call.status == HF_OK) {
-        const hf_pb_get_workflow_execution_history_response *response = slot->call.response;
-        assert_true(response->next_page_token.len <= sizeof stage.page);
-        stage.page_len = response->next_page_token.len;
-        memcpy(stage.page, stage.page_len > 0 ? response->next_page_token.data : "", stage.page_len);
+        keep_page(((const hf_pb_get_workflow_execution_history_response *)slot->call.response)->next_page_token);
     }
     return slot->done ? slot->call.status : parks ? HF_OK : HF_ERR_AGAIN;
 }
@@ -445,11 +489,14 @@ static void count_method(const scene *it, hf_nomem_counts *counts)
     } VERBS[] = {
         {"start ", HF_METHOD_START_WORKFLOW_EXECUTION},
         {"signal ", HF_METHOD_SIGNAL_WORKFLOW_EXECUTION},
+        {"sigstart ", HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION},
+        {"options ", HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS},
         {"cancel ", HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION},
         {"terminate ", HF_METHOD_TERMINATE_WORKFLOW_EXECUTION},
         {"delete ", HF_METHOD_DELETE_WORKFLOW_EXECUTION},
         {"describe ", HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION},
         {"history ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY},
+        {"reverse ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE},
         {"poll ", HF_METHOD_POLL_WORKFLOW_TASK_QUEUE},
         {"complete ", HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED},
         {"fail", HF_METHOD_RESPOND_WORKFLOW_TASK_FAILED},

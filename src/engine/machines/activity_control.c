@@ -7,6 +7,7 @@
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/mask.h"
 #include "engine/retry.h"
 #include "history/limits.h"
 
@@ -186,36 +187,6 @@ static void reset_all(hf_core *core, const hf_call *call, hf_run *run, hf_chosen
 
 /* ---- Options --------------------------------------------------------------------------------------------------------- */
 
-/* Whether a path of the mask is this field. Paths come with underscores, or as JSON has them. */
-static bool is_path(hf_str path, const char *name)
-{
-    size_t at = 0;
-    for (; *name != '\0'; name++, at++) {
-        char want = *name;
-        if (want == '_') {
-            if (at < path.len && path.data[at] == '_') {
-                continue;
-            }
-            name++;
-            want = (char)(*name - 'a' + 'A');
-        }
-        if (at >= path.len || path.data[at] != want) {
-            return false;
-        }
-    }
-    return at == path.len;
-}
-
-static bool has_path(const hf_pb_field_mask *mask, const char *name)
-{
-    for (size_t i = 0; i < mask->paths.count; i++) {
-        if (is_path(mask->paths.items[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static hf_pb_activity_options *options_of(hf_core *core, const hf_activity *activity)
 {
     hf_arena *arena = &core->scratch;
@@ -266,10 +237,10 @@ static bool merge_policy(hf_core *core, hf_call *call, const hf_pb_update_activi
                                         "retry_policy.maximum_attempts"};
     const hf_pb_field_mask *mask = request->update_mask;
     const hf_pb_retry_policy *from = request->activity_options->retry_policy;
-    bool is_whole = has_path(mask, PATHS[0]);
+    bool is_whole = hf_mask_has(mask, PATHS[0]);
     bool is_set[HF_COUNT_OF(PATHS)];
     for (size_t i = 0; i < HF_COUNT_OF(PATHS); i++) {
-        is_set[i] = is_whole || has_path(mask, PATHS[i]);
+        is_set[i] = is_whole || hf_mask_has(mask, PATHS[i]);
         if (is_set[i] && from == NULL) {
             return bad(core, call, "RetryPolicy is not provided");
         }
@@ -291,26 +262,26 @@ static hf_pb_activity_options *merge(hf_core *core, hf_call *call, const hf_run 
     if (into == NULL || !merge_policy(core, call, request, into->retry_policy)) {
         return NULL;
     }
-    if (has_path(mask, "task_queue.name") || has_path(mask, "task_queue")) {
+    if (hf_mask_has(mask, "task_queue.name") || hf_mask_has(mask, "task_queue")) {
         if (from->task_queue == NULL || from->task_queue->name.len == 0) {
             (void)bad(core, call, "TaskQueue is not provided");
             return NULL;
         }
         into->task_queue->name = from->task_queue->name;
     }
-    if (has_path(mask, "schedule_to_close_timeout")) {
+    if (hf_mask_has(mask, "schedule_to_close_timeout")) {
         into->schedule_to_close_timeout = from->schedule_to_close_timeout;
     }
-    if (has_path(mask, "schedule_to_start_timeout")) {
+    if (hf_mask_has(mask, "schedule_to_start_timeout")) {
         into->schedule_to_start_timeout = from->schedule_to_start_timeout;
     }
-    if (has_path(mask, "start_to_close_timeout")) {
+    if (hf_mask_has(mask, "start_to_close_timeout")) {
         into->start_to_close_timeout = from->start_to_close_timeout;
     }
-    if (has_path(mask, "heartbeat_timeout")) {
+    if (hf_mask_has(mask, "heartbeat_timeout")) {
         into->heartbeat_timeout = from->heartbeat_timeout;
     }
-    if (has_path(mask, "priority")) {
+    if (hf_mask_has(mask, "priority")) {
         into->priority = from->priority;
     }
     hf_pb_activity_type type = {.name = activity->activity_type};

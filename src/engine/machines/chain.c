@@ -141,7 +141,10 @@ static void follow(hf_core *core, const hf_run *run, const hf_next *next, hf_sta
     body->parent_initiated_event_version = facts.parent_initiated_event_version;
     body->root_workflow_execution = facts.root_workflow_execution;
     body->priority = facts.priority;
-    body->versioning_override = facts.versioning_override;
+    bool is_pinned = facts.versioning_override != NULL &&
+                     (facts.versioning_override->override_case == HF_PB_VERSIONING_OVERRIDE_PINNED ||
+                      facts.versioning_override->pinned_version.len > 0);
+    body->versioning_override = is_pinned ? facts.versioning_override : NULL; /* any other is of this run alone */
     body->continued_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
     body->first_execution_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id));
     body->original_execution_run_id = next->run_id;
@@ -178,6 +181,7 @@ static void repeat(hf_core *core, const hf_run *run, const hf_next *next, const 
                    hf_start_facts *body)
 {
     follow(core, run, next, body);
+    body->priority = first->workflow_execution_started_event_attributes->priority; /* it begins as the first one did */
     hf_pb_history_event event = {.user_metadata = first->user_metadata, .links = first->links};
     begin(core, run, next, body, &event);
 }

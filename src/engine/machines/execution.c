@@ -26,7 +26,37 @@
 
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
-static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started)
+/* A link to the first event of the run, or to the event that tells of this request id. */
+static hf_pb_link *link_to(hf_arena *arena, const hf_run *run, hf_str attached_id)
+{
+    hf_pb_link *link = HF_ARENA_NEW(arena, hf_pb_link);
+    hf_pb_link_workflow_event *event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
+    hf_pb_link_workflow_event_event_reference *first = HF_ARENA_NEW(arena, hf_pb_link_workflow_event_event_reference);
+    hf_pb_link_workflow_event_request_id_reference *attached =
+        HF_ARENA_NEW(arena, hf_pb_link_workflow_event_request_id_reference);
+    if (arena->status != HF_OK) {
+        return NULL;
+    }
+    link->variant_case = HF_PB_LINK_WORKFLOW_EVENT;
+    link->workflow_event = event;
+    event->namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
+    event->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
+    event->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
+    if (attached_id.len == 0) {
+        first->event_id = 1;
+        first->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED;
+        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_EVENT_REF;
+        event->event_ref = first;
+    } else {
+        attached->request_id = hf_arena_copy(arena, attached_id);
+        attached->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED;
+        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_REQUEST_ID_REF;
+        event->request_id_ref = attached;
+    }
+    return link;
+}
+
+static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool started, hf_str attached_id)
 {
     hf_pb_start_workflow_execution_response *response = hf_call_response(core, call);
     if (response != NULL) {
@@ -34,6 +64,7 @@ static void answer_start(hf_core *core, hf_call *call, const hf_run *run, bool s
         response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
         response->started = started;
         response->status = run->status;
+        response->link = link_to(call->arena, run, attached_id);
         hf_call_reply(core, call);
     }
 }
@@ -51,6 +82,7 @@ static void answer_eager(hf_core *core, hf_call *call, hf_run *run)
     response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
     response->started = true;
     response->status = run->status;
+    response->link = link_to(call->arena, run, HF_STR(""));
     hf_wft_start_with(core, run, call, request->identity, &response->eager_workflow_task);
 }
 
@@ -86,7 +118,7 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
     return core->status == HF_OK ? run : NULL;
 }
 
-void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
+static void emit_first(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
 {
     hf_assert(run->event_count == 0 && body->workflow_type != NULL && body->task_queue != NULL);
     hf_pb_task_queue queue = {.name = body->task_queue->name, .kind = HF_TASK_QUEUE_KIND_NORMAL};
@@ -103,6 +135,11 @@ void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_
     event->attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES;
     event->workflow_execution_started_event_attributes = body;
     hf_event_emit(core, run, event);
+}
+
+void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event)
+{
+    emit_first(core, run, body, event);
     hf_wft_schedule(core, run);
 }
 
@@ -116,13 +153,13 @@ static int64_t first_pause(hf_core *core, const hf_pb_start_workflow_execution_r
     return pause == HF_CRON_NEVER ? 0 : pause; /* it was looked at when the call came */
 }
 
-static void start_new(hf_core *core, hf_call *call, hf_name *name)
+hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                         hf_name *name, const hf_signal *signal)
 {
     hf_assert(name->run == NULL || !hf_run_is_open(name->run) || HF_CANARY(HF_BUG_TWO_OPEN_RUNS)); /* one at a time */
-    const hf_pb_start_workflow_execution_request *request = call->request;
     hf_run *run = hf_execution_create(core, request->namespace, request->workflow_id, request->request_id);
     if (run == NULL) {
-        return;
+        return NULL;
     }
     hf_name_bind(name, run);
     hf_str run_id = hf_arena_copy(&core->scratch, hf_owned_str(&run->run_id));
@@ -160,13 +197,20 @@ static void start_new(hf_core *core, hf_call *call, hf_name *name)
     };
     hf_child_take_parent(core, call, &body);
     hf_pb_history_event event = {.user_metadata = request->user_metadata, .links = request->links};
-    bool is_eager = body.eager_execution_accepted;
-    hf_execution_begin(core, run, &body, &event);
-    if (core->status == HF_OK && is_eager && hf_wft_may_go_with(core, run, call)) {
-        answer_eager(core, call, run);
-    } else if (core->status == HF_OK) {
-        answer_start(core, call, run, true);
+    emit_first(core, run, &body, &event);
+    if (signal != NULL) {
+        hf_signal_add(core, run, signal);
     }
+    hf_wft_schedule(core, run);
+    return core->status == HF_OK ? run : NULL;
+}
+
+/* Whether the first task of a new run goes along with the answer to its start. */
+static bool is_eager(const hf_core *core, const hf_call *call, const hf_run *run)
+{
+    const hf_pb_start_workflow_execution_request *request = call->request;
+    return request->request_eager_execution && (core->alone.run == 0 || !call->in_process) &&
+           hf_wft_may_go_with(core, run, call);
 }
 
 /* Whether a closed run of the same id lets a new one start. */
@@ -197,6 +241,29 @@ static void refuse_start(hf_core *core, hf_call *call, const hf_run *run)
                       HF_STR_ARGS(run->run_id), hf_execution_machine.rules[run->status].name);
 }
 
+bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                            hf_run *current)
+{
+    if (current != NULL && hf_run_is_open(current)) {
+        if (request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
+            request->workflow_id_conflict_policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
+            HF_PROBE(core, HF_PROBE_START_REFUSED);
+            refuse_start(core, call, current);
+            return false;
+        }
+        HF_PROBE(core, HF_PROBE_START_TERMINATED);
+        if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
+            hf_execution_terminate(core, current, HF_STR("terminated by a new start of the same id"), NULL,
+                                   request->identity);
+        }
+    } else if (current != NULL && !may_reuse(request->workflow_id_reuse_policy, current->status)) {
+        HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
+        refuse_start(core, call, current);
+        return false;
+    }
+    return core->status == HF_OK;
+}
+
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
 {
     const hf_pb_start_workflow_execution_request *request = call->request;
@@ -211,36 +278,33 @@ void hf_execution_start(hf_core *core, hf_call *call, hf_name *name)
     bool is_known = same_request && !(call->maker == HF_CALL_OF_RUN && HF_CANARY(HF_BUG_CHILD_STARTED_TWICE));
     if (is_known && !HF_CANARY(HF_BUG_START_NOT_DEDUPED)) {
         HF_PROBE(core, HF_PROBE_START_DEDUPED);
-        answer_start(core, call, run, true);
+        answer_start(core, call, run, true, HF_STR(""));
         return;
     }
-    if (run != NULL && hf_run_is_open(run)) {
-        int32_t policy = request->workflow_id_conflict_policy;
-        if (request->workflow_id_reuse_policy == HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING) {
-            policy = HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING;
-        }
-        if (policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
-            HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
-            answer_start(core, call, run, false);
-            return;
-        }
-        if (policy != HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
-            HF_PROBE(core, HF_PROBE_START_REFUSED);
-            refuse_start(core, call, run);
-            return;
-        }
-        HF_PROBE(core, HF_PROBE_START_TERMINATED);
-        if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
-            hf_execution_terminate(core, run, HF_STR("terminated by a new start of the same id"), NULL,
-                                   request->identity);
-        }
-    } else if (run != NULL && !may_reuse(request->workflow_id_reuse_policy, run->status)) {
-        HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
-        refuse_start(core, call, run);
+    if (run != NULL && hf_run_has_attached(run, request->request_id, &core->scratch)) {
+        HF_PROBE(core, HF_PROBE_START_FOUND_ATTACHED);
+        answer_start(core, call, run, false, request->request_id);
         return;
     }
-    if (core->status == HF_OK) {
-        start_new(core, call, name);
+    if (run != NULL && hf_run_is_open(run) &&
+        request->workflow_id_reuse_policy != HF_WORKFLOW_ID_REUSE_POLICY_TERMINATE_IF_RUNNING &&
+        request->workflow_id_conflict_policy == HF_WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING) {
+        HF_PROBE(core, HF_PROBE_START_USE_EXISTING);
+        if (hf_options_attach(core, call, run, request)) {
+            const hf_pb_on_conflict_options *options = request->on_conflict_options;
+            bool is_attached = options != NULL && options->attach_request_id;
+            answer_start(core, call, run, false, is_attached ? request->request_id : HF_STR(""));
+        }
+        return;
+    }
+    if (!hf_execution_make_room(core, call, request, run)) {
+        return;
+    }
+    run = hf_execution_new(core, call, request, name, NULL);
+    if (run != NULL && is_eager(core, call, run)) {
+        answer_eager(core, call, run);
+    } else if (run != NULL) {
+        answer_start(core, call, run, true, HF_STR(""));
     }
 }
 

@@ -7,8 +7,15 @@
 #include "service/service.h"
 
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
+typedef struct hf_signal hf_signal;
 /* A start whose workflow id is known. */
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
+/* Whether the policies of the start let a new run follow the current one, which is terminated if it is open. If not the call has failed. */
+bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                            hf_run *current);
+/* The new run of a start, with a first signal unless it is NULL. NULL: engine-E2. */
+hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflow_execution_request *request,
+                         hf_name *name, const hf_signal *signal);
 /* A new run with a number and an id, and nothing else. NULL: engine-E2. */
 hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id);
 /* Its first event, of which `event` has the metadata and links, and its first workflow task, now or after its pause. */
@@ -21,12 +28,38 @@ void hf_execution_time_out(hf_core *core, hf_run *run);
 void hf_execution_closed(hf_core *core, hf_run *run);
 void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
 
+/* ---- options.c ------------------------------------------------------------------------------------------------------ */
+/* UpdateWorkflowExecutionOptions. */
+void hf_options_call(hf_core *core, hf_call *call, hf_run *run);
+/* A start is answered with this run, and leaves with it what its on_conflict_options say. False: the call has failed, or engine-E2. */
+bool hf_options_attach(hf_core *core, hf_call *call, hf_run *run,
+                       const hf_pb_start_workflow_execution_request *request);
+/* Whether a priority has possible values; if not the call has failed. */
+bool hf_priority_is_good(hf_core *core, hf_call *call, const hf_pb_priority *priority);
+
 /* ---- delete.c -------------------------------------------------------------------------------------------------------- */
 void hf_delete_call(hf_core *core, hf_call *call, hf_run *run);
 /* The same of a run whose records are damaged, and which the call names by its run id. False: it is being deleted already. */
 bool hf_delete_bad_call(hf_core *core, hf_call *call, hf_run *run);
 
-/* ---- signal.c -------------------------------------------------------------------------------------------------------- */
+/* ---- signal.c, signal_start.c ---------------------------------------------------------------------------------------- */
+/* A signal, whoever sends it. */
+typedef struct hf_signal {
+    hf_str name, identity, request_id;
+    hf_pb_payloads *input;
+    hf_pb_header *header;
+    hf_pb_link_list links;
+    hf_pb_workflow_execution *sender; /* another run; NULL = a client */
+} hf_signal;
+
+/* Whether the run may get one more; if not the call has failed. */
+bool hf_signal_fits(hf_core *core, hf_call *call, const hf_run *run);
+/* Its event, now or behind the started workflow task; hf_wft_schedule follows. */
+void hf_signal_add(hf_core *core, hf_run *run, const hf_signal *signal);
+/* SignalWithStartWorkflowExecution, whose workflow id is known. */
+void hf_signal_start_call(hf_core *core, hf_call *call, hf_name *name);
+/* The start among its fields. */
+hf_pb_start_workflow_execution_request hf_signal_start_of(const hf_call *call);
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run);
 void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
 /* True: a signal with this request id was accepted before. An empty id is never known. */
@@ -36,6 +69,10 @@ bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 /* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
 /* Schedules a workflow task unless one is pending or the run is closed. A step calls it last: the task may start at once. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
+/* The same, even if the first task of the run should wait still. */
+void hf_wft_schedule_early(hf_core *core, hf_run *run);
+/* Events were added for which no task is needed: are there too many, in the history or in the buffer? */
+void hf_wft_check_length(hf_core *core, hf_run *run);
 /* The same for a task that goes on with the last one, which a worker has kept alive since `first_time`; 0 = it does not. */
 void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time);
 /* Whether the task waits and may go to the caller with the answer to `call`, which is not a poll. Then starts it so, and replies. */

@@ -169,7 +169,7 @@ static hf_run *start_run(hf_core *core, hf_call *call, hf_name *name, bool *ret_
     start.maker = HF_CALL_OF_CALL; /* it is answered at once, and its answer waits with that of the call */
     start.state = &is_done;
     hf_list_push_back(&core->calls_all, &start.all);
-    if (hf_start_is_good(core, &start)) {
+    if (hf_start_is_good(core, &start, start_of(call))) {
         hf_execution_start(core, &start, name);
     }
     if (core->status != HF_OK) {

@@ -62,6 +62,44 @@ static void remember(hf_core *core, hf_run *run, hf_str request_id)
     }
 }
 
+bool hf_signal_fits(hf_core *core, hf_call *call, const hf_run *run)
+{
+    if (!has_all_signals(core, run)) {
+        return true;
+    }
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    hf_call_fail_for_good(core, call, "exceeded workflow execution limit for signal events",
+                          "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
+                          HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
+    return false;
+}
+
+void hf_signal_add(hf_core *core, hf_run *run, const hf_signal *signal)
+{
+    bool buffered = hf_wft_state_now(run) == HF_WFT_STARTED; /* if the buffer is full hf_wft_schedule ends the task */
+    if (buffered) {
+        HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
+    }
+    hf_pb_workflow_execution_signaled_event_attributes body = {
+        .signal_name = signal->name,
+        .input = signal->input,
+        .identity = signal->identity,
+        .header = signal->header,
+        .external_workflow_execution = signal->sender,
+        .request_id = signal->request_id,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+        .links = signal->links,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+        .workflow_execution_signaled_event_attributes = &body,
+    };
+    remember(core, run, signal->request_id);
+    if (!(buffered && HF_CANARY(HF_BUG_BUFFERED_LOST))) {
+        hf_event_emit_or_buffer(core, run, &event);
+    }
+}
+
 void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
 {
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
@@ -80,36 +118,20 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "this workflow is not a child of the one that sent the signal");
         return;
     }
-    if (has_all_signals(core, run)) {
-        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-        hf_call_fail_for_good(
-            core, call, "exceeded workflow execution limit for signal events",
-            "run %.*s has had %lld signals, the most that one run may get: end it and start another run",
-            HF_STR_ARGS(run->run_id), (long long)core->options.limits.signals);
+    if (!hf_signal_fits(core, call, run)) {
         return;
     }
-    bool buffered = hf_wft_state_now(run) == HF_WFT_STARTED; /* if the buffer is full hf_wft_schedule ends the task */
-    if (buffered) {
-        HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
-    }
     int64_t initiated_id = 0;
-    hf_pb_workflow_execution_signaled_event_attributes body = {
-        .signal_name = request->signal_name,
+    hf_signal signal = {
+        .name = request->signal_name,
         .input = request->input,
-        .identity = request->identity,
         .header = request->header,
-        .external_workflow_execution = hf_message_sender(call, &initiated_id),
+        .identity = request->identity,
         .request_id = request->request_id,
+        .links = request->links,
+        .sender = hf_message_sender(call, &initiated_id),
     };
-    hf_pb_history_event event = {
-        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
-        .workflow_execution_signaled_event_attributes = &body,
-    };
-    remember(core, run, request->request_id);
-    if (!(buffered && HF_CANARY(HF_BUG_BUFFERED_LOST))) {
-        hf_event_emit_or_buffer(core, run, &event);
-    }
+    hf_signal_add(core, run, &signal);
     hf_wft_schedule(core, run);
     hf_call_response(core, call);
     hf_call_reply(core, call);

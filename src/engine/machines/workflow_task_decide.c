@@ -98,17 +98,17 @@ static void overflow(hf_core *core, hf_run *run)
     hf_wft_schedule(core, run);
 }
 
-void hf_wft_schedule(hf_core *core, hf_run *run)
+/* Whether the first task of the run has to wait still. */
+static bool is_held_back(const hf_core *core, const hf_run *run)
 {
-    hf_wft_schedule_next(core, run, 0);
+    return run->first_task_at > core->now.wall && !run->cancel_requested && !HF_CANARY(HF_BUG_PAUSE_SKIPPED);
 }
 
-void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time)
+static void schedule(hf_core *core, hf_run *run, int64_t first_time)
 {
     hf_assert(!HF_SLOT(run)->loading && !HF_SLOT(run)->bad);
     hf_speculative_convert(core, run);
-    if (core->status != HF_OK || !hf_run_is_open(run) ||
-        (run->first_task_at > core->now.wall && !run->cancel_requested && !HF_CANARY(HF_BUG_PAUSE_SKIPPED))) {
+    if (core->status != HF_OK || !hf_run_is_open(run)) {
         return;
     }
     if (run->wft.state == HF_WFT_STARTED) {
@@ -137,6 +137,35 @@ void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time)
         .first_time = first_time,
     };
     hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
+}
+
+void hf_wft_schedule_next(hf_core *core, hf_run *run, int64_t first_time)
+{
+    if (!is_held_back(core, run)) {
+        schedule(core, run, first_time);
+    }
+}
+
+void hf_wft_schedule(hf_core *core, hf_run *run)
+{
+    hf_wft_schedule_next(core, run, 0);
+}
+
+void hf_wft_check_length(hf_core *core, hf_run *run)
+{
+    if (core->status != HF_OK || !hf_run_is_open(run)) {
+        return;
+    }
+    if (run->wft.state != HF_WFT_STARTED) {
+        (void)hf_execution_is_too_long(core, run);
+    } else if (buffer_is_over(core, run)) {
+        overflow(core, run);
+    }
+}
+
+void hf_wft_schedule_early(hf_core *core, hf_run *run)
+{
+    schedule(core, run, 0);
 }
 
 void hf_wft_enqueue(hf_core *core, hf_run *run)

@@ -146,7 +146,7 @@ static start_plan plan_of(const sim_world *world, hf_rng *rng)
 void sim_chain_choose(sim_world *world, sim_op *op)
 {
     bool is_child = op->workflow >= world->knobs.workflows; /* the janitor does not end what has no end */
-    if (op->kind == SIM_OP_START && !is_child && sim_chance(world, world->knobs.chains)) {
+    if (sim_op_starts(op) && !is_child && sim_chance(world, world->knobs.chains)) {
         hf_arena arena;
         hf_pb_start_workflow_execution_request ignored = {0};
         hf_rng rng = rng_of(world, op);
@@ -164,7 +164,7 @@ void sim_chain_choose(sim_world *world, sim_op *op)
                sim_chance(world, world->knobs.chains / 2)) {
         (void)snprintf(op->first_run_id, sizeof op->first_run_id, "%s", op->run_id);
         op->run_id[0] = '\0';
-    } else if (op->kind != SIM_OP_START && op->run_id[0] != '\0' && sim_chance(world, world->knobs.chains / 2)) {
+    } else if (!sim_op_starts(op) && op->run_id[0] != '\0' && sim_chance(world, world->knobs.chains / 2)) {
         for (size_t i = world->runs.count; i-- > 0;) { /* a later run of a chain: only workers and readers know it */
             char name[SIM_NAME_LEN];
             sim_name_of(world, op->workflow, name);

@@ -143,7 +143,12 @@ void sim_link_event(sim_world *world, sim_link *link, const hf_pb_history_event 
         if (event->workflow_execution_cancel_requested_event_attributes->external_initiated_event_id == 0) {
             link->left_by = event->workflow_execution_cancel_requested_event_attributes->external_workflow_execution;
         }
-        link->is_woken = link->task_time == 0;
+        link->is_woken = link->is_woken || link->task_time == 0;
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
+        link->is_woken = link->is_woken ||
+                         (link->task_time == 0 &&
+                          sim_is_signal_start(world, event->workflow_execution_signaled_event_attributes->request_id));
         break;
     case HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
         set_memo(&link->memo, event->workflow_properties_modified_event_attributes->upserted_memo, true);

@@ -90,6 +90,7 @@ static void fill_start(sim_world *world, sim_call *call, const sim_op *op)
         sim_chain_fill(world, op, &call->arena, request);
     }
     sim_along_start(world, call, op, request);
+    sim_attach_fill(call, op, request);
     call->call.request = request;
 }
 
@@ -148,6 +149,8 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
         [SIM_OP_CANCEL] = HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION,
         [SIM_OP_TERMINATE] = HF_METHOD_TERMINATE_WORKFLOW_EXECUTION,
         [SIM_OP_DELETE] = HF_METHOD_DELETE_WORKFLOW_EXECUTION,
+        [SIM_OP_OPTIONS] = HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS,
+        [SIM_OP_SIGNAL_START] = HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
     };
     sim_op *op = &world->ops.items[log];
     sim_call *call = sim_call_new(world, METHODS[op->kind], actor, then);
@@ -169,6 +172,13 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
     case SIM_OP_DELETE:
         sim_delete_fill(world, call, op);
         break;
+    case SIM_OP_SIGNAL_START:
+        fill_start(world, call, op);
+        sim_signal_start_fill(call, op);
+        break;
+    case SIM_OP_OPTIONS:
+        sim_options_fill(call, op);
+        break;
     }
     return call;
 }
@@ -178,7 +188,7 @@ static sim_call *make_call(sim_world *world, sim_actor *actor, uint64_t log, voi
 /* Whether the payload is longer than the limit. */
 static bool is_too_big(const sim_world *world, const sim_op *op)
 {
-    return op->is_large && op->kind <= SIM_OP_SIGNAL && world->knobs.core.limits.payload_len > 0;
+    return op->is_large && (sim_op_starts(op) || sim_op_signals(op)) && world->knobs.core.limits.payload_len > 0;
 }
 
 /* Whether such an operation may be refused with this status. */
@@ -188,9 +198,9 @@ static bool is_refusal(sim_world *world, const sim_op *op, const sim_call *call)
     sim_name_of(world, op->workflow, name);
     switch ((int)call->call.status) {
     case HF_ERR_NOT_FOUND:
-        return op->kind != SIM_OP_START;
+        return !sim_op_starts(op);
     case HF_ERR_LIMIT:
-        return op->kind == SIM_OP_SIGNAL || op->kind == SIM_OP_CANCEL;
+        return sim_op_signals(op) || op->kind == SIM_OP_CANCEL;
     case HF_ERR_TOO_BIG:
         return is_too_big(world, op);
     case HF_ERR_INVALID:
@@ -222,7 +232,10 @@ static bool note_answer(sim_world *world, sim_call *call)
     if (op->kind == SIM_OP_START && call->call.status == HF_OK) {
         const hf_pb_start_workflow_execution_response *response = call->call.response;
         run_id = response->run_id;
-    } else if (op->kind == SIM_OP_START && call->call.status == HF_ERR_EXISTS) {
+        op->was_used = !response->started;
+    } else if (op->kind == SIM_OP_SIGNAL_START && call->call.status == HF_OK) {
+        run_id = sim_signal_start_answered(world, call);
+    } else if (sim_op_starts(op) && call->call.status == HF_ERR_EXISTS) {
         run_id = call->call.existing_run_id;
     } else if (call->call.status != HF_OK) {
         if (!is_refusal(world, op, call)) {
@@ -237,9 +250,9 @@ static bool note_answer(sim_world *world, sim_call *call)
     if (op->is_bad) {
         sim_fail(world, "start %s was taken, with a schedule that is none", op->request_id);
     }
-    if (op->kind == SIM_OP_START && run_id.len != 36) {
+    if (sim_op_starts(op) && run_id.len != 36) {
         sim_fail(world, "a start was answered without a run id");
-    } else if (op->kind == SIM_OP_START) {
+    } else if (sim_op_starts(op)) {
         memcpy(op->run_id, run_id.data, run_id.len);
         sim_check_current(world, op->workflow, run_id, call->newest);
         (void)sim_log_run(world, run_id, hf_str_of(name));
@@ -390,7 +403,8 @@ static const char *some_run(sim_world *world, int workflow)
 static sim_op *new_op(sim_world *world, sim_op_kind kind, int client, uint64_t number, int workflow)
 {
     char run_id[SIM_RUN_ID_LEN] = "";
-    if (kind != SIM_OP_START && sim_chance(world, kind == SIM_OP_TERMINATE ? 1000 : 600)) {
+    if (kind != SIM_OP_START && kind != SIM_OP_SIGNAL_START &&
+        sim_chance(world, kind == SIM_OP_TERMINATE ? 1000 : 600)) {
         (void)snprintf(run_id, sizeof run_id, "%s", some_run(world, workflow));
     }
     sim_op *op = SIM_PUSH(&world->ops);
@@ -411,6 +425,8 @@ static void next_operation(sim_world *world, sim_client *client)
     if (chance >= 75) {
         if (chance >= 97) {
             sim_read_deleted(world);
+        } else if (chance >= 94) {
+            sim_read_back(world);
         } else if (chance >= 85) {
             read_history(world, client);
         } else {
@@ -423,13 +439,17 @@ static void next_operation(sim_world *world, sim_client *client)
                        : chance < 62 ? SIM_OP_SIGNAL
                        : chance < 71 ? SIM_OP_CANCEL
                                      : SIM_OP_TERMINATE;
+    kind = kind <= SIM_OP_SIGNAL && sim_signal_start_tempts(world) ? SIM_OP_SIGNAL_START : kind;
+    kind = sim_options_tempt(world) ? SIM_OP_OPTIONS : kind;
     kind = sim_delete_tempts(world) ? SIM_OP_DELETE : kind;
     workflow = kind == SIM_OP_DELETE ? workflow % world->knobs.workflows : workflow; /* children go with nobody */
     sim_op *op = new_op(world, kind, client->index, client->number++, workflow);
     if (kind == SIM_OP_DELETE) {
         sim_delete_choose(world, op);
     }
-    if (kind == SIM_OP_START) {
+    if (kind == SIM_OP_SIGNAL_START) {
+        sim_signal_start_choose(world, op);
+    } else if (kind == SIM_OP_START) {
         op->reuse = (int)hf_rng_below(&world->rng, 8);
         op->reuse = op->reuse > 4 ? 0 : op->reuse; /* most starts may use an id again */
         op->conflict = (int)hf_rng_below(&world->rng, 4);
@@ -439,6 +459,7 @@ static void next_operation(sim_world *world, sim_client *client)
                    op->conflict == HF_WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING) {
             op->reuse = 0; /* the two policies cannot be combined */
         }
+        sim_attach_choose(world, op);
     }
     sim_chain_choose(world, op);
     sim_along_choose(world, op);

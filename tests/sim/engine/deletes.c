@@ -105,7 +105,7 @@ static bool is_known(const sim_world *world, const sim_run_log *log)
 {
     for (size_t i = 0; i < world->ops.count; i++) {
         const sim_op *op = &world->ops.items[i];
-        if (op->kind == SIM_OP_START && op->outcome == SIM_ACKED && strcmp(op->run_id, log->run_id) == 0) {
+        if (sim_op_starts(op) && op->outcome == SIM_ACKED && strcmp(op->run_id, log->run_id) == 0) {
             return true;
         }
     }
@@ -137,7 +137,7 @@ int64_t sim_newest(const sim_world *world, int workflow)
     int64_t newest = 0;
     for (size_t i = 0; i < world->ops.count; i++) {
         const sim_op *op = &world->ops.items[i];
-        if (op->kind == SIM_OP_START && op->workflow == workflow && op->run_id[0] != '\0') {
+        if (sim_op_starts(op) && op->workflow == workflow && op->run_id[0] != '\0') {
             int64_t number = number_of(world, hf_str_of(op->run_id));
             newest = number > newest ? number : newest;
         }

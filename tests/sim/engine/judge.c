@@ -212,7 +212,7 @@ static bool saw_signal(verdict *all, tale *it, const hf_pb_history_event *event)
     }
     for (size_t i = 0; i < it->world->ops.count; i++) {
         const sim_op *op = &it->world->ops.items[i];
-        if (op->kind == SIM_OP_SIGNAL && hf_str_equal(hf_str_of(op->request_id), id)) {
+        if (sim_op_signals(op) && hf_str_equal(hf_str_of(op->request_id), id)) {
             size_t tale_at = (size_t)(it - all->tales.items);
             if (op->outcome == SIM_REFUSED && !op->maybe) {
                 return bad(it, event, "I2: a signal that was refused is there");
@@ -421,6 +421,9 @@ static bool tell_event(verdict *all, tale *it, const hf_pb_history_event *event)
         const char *why = "";
         return sim_saw_update(it->world, it->run, event, &why) || bad(it, event, why);
     }
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:
+        sim_saw_options(it->world, it->run, event);
+        return true;
     case HF_EVENT_TYPE_TIMER_FIRED:
         return fired(it, event);
     case HF_EVENT_TYPE_TIMER_CANCELED:
@@ -624,7 +627,14 @@ static void judge_op(verdict *all, size_t index)
         judge_start(all, op);
         return;
     }
-    if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE) {
+    if (op->kind == SIM_OP_SIGNAL_START) {
+        if (run != NULL || !sim_may_be_gone(world, op->run_id)) {
+            sim_judge_signal_start(world, op, run != NULL && is_signal_in(all, index, run),
+                                   is_signal_in(all, index, NULL));
+        }
+        return;
+    }
+    if (op->outcome != SIM_ACKED || op->kind == SIM_OP_DELETE || op->kind == SIM_OP_OPTIONS) {
         return;
     }
     bool may_be_gone = op->run_id[0] != '\0' ? sim_may_be_gone(world, op->run_id)
@@ -756,6 +766,7 @@ void sim_judge(sim_world *world)
         judge_names(&all);
         judge_answers(&all);
         sim_judge_updates(world);
+        sim_judge_options(world);
         sim_judge_chains(world, all.links.items, all.links.count);
         sim_judge_children(world, &all.children, all.links.items, all.links.count);
     }

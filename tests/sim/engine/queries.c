@@ -15,7 +15,7 @@ static int64_t signals_acknowledged(const sim_world *world, const char *run_id)
     int64_t count = 0;
     for (size_t i = 0; i < world->ops.count; i++) {
         const sim_op *op = &world->ops.items[i];
-        count += op->kind == SIM_OP_SIGNAL && op->outcome == SIM_ACKED && strcmp(op->run_id, run_id) == 0;
+        count += sim_op_signals(op) && op->outcome == SIM_ACKED && strcmp(op->run_id, run_id) == 0;
     }
     return count;
 }
@@ -94,7 +94,7 @@ static void query(sim_world *world, sim_asker *asker)
     size_t run = hf_rng_below(&world->rng, world->runs.count);
     for (size_t i = world->ops.count; i-- > 0 && sim_chance(world, 900);) { /* mostly one that was signaled just now */
         const sim_op *op = &world->ops.items[i];
-        if (op->kind == SIM_OP_SIGNAL && op->outcome == SIM_ACKED && op->run_id[0] != '\0') {
+        if (sim_op_signals(op) && op->outcome == SIM_ACKED && op->run_id[0] != '\0') {
             run = sim_log_run(world, hf_str_of(op->run_id), HF_STR(""));
             break;
         }

@@ -96,7 +96,7 @@ typedef struct sim_knobs {
     int eager, inlined, eager_start; /* activities, workflow tasks, first workflow tasks may come along */
     int by_id;                       /* workers answer activities by their ids */
     int operators;
-    int portions;                    /* the driver takes several inputs before tasks meet polls */
+    int portions; /* the driver takes several inputs before tasks meet polls */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -134,7 +134,15 @@ typedef struct sim_event {
 /* ---- Logs --------------------------------------------------------------------------------------------------------------- */
 
 typedef enum sim_outcome { SIM_UNKNOWN, SIM_ACKED, SIM_REFUSED } sim_outcome;
-typedef enum sim_op_kind { SIM_OP_START, SIM_OP_SIGNAL, SIM_OP_CANCEL, SIM_OP_TERMINATE, SIM_OP_DELETE } sim_op_kind;
+typedef enum sim_op_kind {
+    SIM_OP_START,
+    SIM_OP_SIGNAL,
+    SIM_OP_CANCEL,
+    SIM_OP_TERMINATE,
+    SIM_OP_DELETE,
+    SIM_OP_SIGNAL_START,
+    SIM_OP_OPTIONS
+} sim_op_kind;
 
 /* An operation of a client. */
 typedef struct sim_op {
@@ -158,7 +166,16 @@ typedef struct sim_op {
     bool is_all;   /* a deletion of all runs of the id */
     bool is_first; /* no run of the id was deleted before */
     size_t runs;   /* of the world, when it was asked first */
+    bool attaches; /* a start that leaves its request id with the run that is open */
+    bool was_used; /* a start that was answered with the run of another */
 } sim_op;
+
+/* An event that tells of changed options. */
+typedef struct sim_option {
+    size_t run;                    /* index of the run's log */
+    int32_t priority;              /* 0 = none */
+    char request_id[SIM_NAME_LEN]; /* that was attached */
+} sim_option;
 
 /* An answer of a worker. */
 typedef struct sim_answer {
@@ -505,6 +522,7 @@ struct sim_world {
     SIM_VEC(sim_name) child_names; /* workflow ids of children */
     SIM_VEC(sim_op) ops;
     SIM_VEC(sim_update) updates;
+    SIM_VEC(sim_option) options_seen; /* by the judge */
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
     SIM_VEC(sim_control) controls;
@@ -628,6 +646,38 @@ bool sim_may_be_gone(const sim_world *world, const char *run_id);
 /* The same of a run that was not known when the deletion was asked for. */
 bool sim_is_gone_below(const sim_world *world, const sim_run_log *log);
 bool sim_had_deletes(const sim_world *world, const char *workflow_id);
+
+/* signal_starts.c: an op of kind SIM_OP_SIGNAL_START is a start and a signal */
+static inline bool sim_op_starts(const sim_op *op)
+{
+    return op->kind == SIM_OP_START || op->kind == SIM_OP_SIGNAL_START;
+}
+static inline bool sim_op_signals(const sim_op *op)
+{
+    return op->kind == SIM_OP_SIGNAL || op->kind == SIM_OP_SIGNAL_START;
+}
+/* Whether a client that is about to start or signal does both. */
+bool sim_signal_start_tempts(sim_world *world);
+void sim_signal_start_choose(sim_world *world, sim_op *op);
+/* Its request, made of that of a start. */
+void sim_signal_start_fill(sim_call *call, const sim_op *op);
+/* It was taken: the run that the answer names. */
+hf_str sim_signal_start_answered(sim_world *world, const sim_call *call);
+/* Whether a signal event is that of such an operation. */
+bool sim_is_signal_start(const sim_world *world, hf_str request_id);
+/* I1, I2, I9, of one whose outcome is known: the signal is in the run that the answer named (`is_there`), and in no run if it was refused. */
+void sim_judge_signal_start(sim_world *world, const sim_op *op, bool is_there, bool is_anywhere);
+
+/* options.c */
+bool sim_options_tempt(sim_world *world);
+void sim_options_fill(sim_call *call, const sim_op *op);
+void sim_attach_choose(sim_world *world, sim_op *op);
+void sim_attach_fill(sim_call *call, const sim_op *op, hf_pb_start_workflow_execution_request *request);
+void sim_saw_options(sim_world *world, size_t run, const hf_pb_history_event *event);
+void sim_judge_options(sim_world *world);
+
+/* reverse.c: reads a history from its end */
+void sim_read_back(sim_world *world);
 
 /* workers.c, clients.c */
 void sim_workers_init(sim_world *world);

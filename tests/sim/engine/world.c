@@ -563,6 +563,7 @@ void sim_world_free(sim_world *world)
     free(world->ops.items);
     free(world->child_names.items);
     free(world->updates.items);
+    free(world->options_seen.items);
     free(world->answers.items);
     free(world->deliveries.items);
     free(world->controls.items);

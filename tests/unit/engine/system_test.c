@@ -117,8 +117,7 @@ static hf_status ask(hf_method method, const char *ns, const char *id, hf_str to
 
 static bool is_about_a_run(hf_method method)
 {
-    return method != HF_METHOD_DESCRIBE_TASK_QUEUE && method != HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION &&
-           method != HF_METHOD_EXECUTE_MULTI_OPERATION;
+    return method != HF_METHOD_DESCRIBE_TASK_QUEUE && method != HF_METHOD_EXECUTE_MULTI_OPERATION;
 }
 
 static void calls_for_later_are_checked_and_then_refused(void **state)

@@ -78,9 +78,10 @@ static void a_forged_token_is_an_invalid_argument(void **state)
 static void a_token_that_names_what_cannot_be_is_refused(void **state)
 {
     (void)state;
-    static const hf_page PAGES[] = {{1, 0, 0, 0, 0},  {1, -3, 0, 0, 0},        {1, INT64_MAX, 0, 0, 0},
-                                    {1, 1, -1, 0, 0}, {1, 1, INT64_MAX, 0, 0}, {0, 1, 0, 0, 0},
-                                    {-1, 1, 0, 0, 0}, {INT64_MAX, 1, 0, 0, 0}, {1, 1, 0, -1, 0}};
+    static const hf_page PAGES[] = {
+        {1, 0, 0, 0, 0, false},  {1, -3, 0, 0, 0, false},        {1, INT64_MAX, 0, 0, 0, false},
+        {1, 1, -1, 0, 0, false}, {1, 1, INT64_MAX, 0, 0, false}, {0, 1, 0, 0, 0, false},
+        {-1, 1, 0, 0, 0, false}, {INT64_MAX, 1, 0, 0, 0, false}, {1, 1, 0, -1, 0, false}};
     char bytes[HF_TOKEN_LEN];
     hf_str sealed = hf_str_of_len(bytes, sizeof bytes);
     for (size_t i = 0; i < HF_COUNT_OF(PAGES); i++) {

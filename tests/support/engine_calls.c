@@ -1,0 +1,138 @@
+#include "support/engine_calls.h"
+
+#include "history/payload.h"
+#include "support/engine_ask.h"
+
+#include <string.h>
+
+/* "sinput=BYTES" */
+static hf_pb_payloads *signal_input(hf_arena *arena, const hf_words *w)
+{
+    size_t len = (size_t)hf_words_number(w, "sinput", 0);
+    if (hf_words_option(w, "sinput") == NULL) {
+        return NULL;
+    }
+    hf_pb_payload payload = {.data = hf_str_of_len(hf_arena_zero(arena, len, 1), len)};
+    return hf_payloads_of(arena, payload);
+}
+
+static void signal_with_start(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+{
+    hf_pb_signal_with_start_workflow_execution_request *request =
+        HF_RIG_REQUEST(slot, signal_with_start_workflow_execution);
+    hf_arena *arena = &slot->request;
+    hf_pb_start_workflow_execution_request start = {0};
+    hf_words_start(arena, w, &start);
+    *request = (hf_pb_signal_with_start_workflow_execution_request){
+        .namespace = start.namespace,
+        .workflow_id = start.workflow_id,
+        .workflow_type = start.workflow_type,
+        .task_queue = start.task_queue,
+        .input = start.input,
+        .workflow_execution_timeout = start.workflow_execution_timeout,
+        .workflow_run_timeout = start.workflow_run_timeout,
+        .workflow_task_timeout = start.workflow_task_timeout,
+        .request_id = start.request_id,
+        .workflow_id_reuse_policy = start.workflow_id_reuse_policy,
+        .workflow_id_conflict_policy = start.workflow_id_conflict_policy,
+        .retry_policy = start.retry_policy,
+        .cron_schedule = start.cron_schedule,
+        .memo = start.memo,
+        .search_attributes = start.search_attributes,
+        .header = start.header,
+        .workflow_start_delay = start.workflow_start_delay,
+        .signal_name = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 2))),
+        .signal_input = signal_input(arena, w),
+    };
+    hf_rig_send(rig, slot, HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION, request);
+}
+
+void hf_words_attach(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_execution_request *request)
+{
+    if (hf_words_has(w, "attach") || hf_words_has(w, "attach_links")) {
+        request->on_conflict_options = HF_ARENA_NEW(arena, hf_pb_on_conflict_options);
+        request->on_conflict_options->attach_request_id = hf_words_has(w, "attach");
+        request->on_conflict_options->attach_links = hf_words_has(w, "attach_links");
+    }
+    if (hf_words_option(w, "link") != NULL) {
+        hf_pb_link *link = HF_ARENA_NEW(arena, hf_pb_link);
+        link->variant_case = HF_PB_LINK_WORKFLOW_EVENT;
+        link->workflow_event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
+        link->workflow_event->namespace = HF_STR(HF_RIG_NS);
+        link->workflow_event->workflow_id = hf_arena_copy(arena, hf_words_str(w, "link", ""));
+        request->links = (hf_pb_link_list){link, 1};
+    }
+    if (hf_words_option(w, "priority") != NULL) {
+        request->priority = HF_ARENA_NEW(arena, hf_pb_priority);
+        request->priority->priority_key = hf_words_number(w, "priority", 0);
+    }
+}
+
+static void add_path(const hf_words *w, const char *word, const char *path, hf_pb_field_mask *mask)
+{
+    if (hf_words_option(w, word) != NULL || hf_words_has(w, word)) {
+        mask->paths.items[mask->paths.count++] = hf_str_of(path);
+    }
+}
+
+/* "options ID": priority=N fairness=KEY weight=N; auto, pinned=BUILD or unset: the override; mask=PATH: that path as well */
+static void update_options(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+{
+    hf_pb_update_workflow_execution_options_request *request = HF_RIG_REQUEST(slot, update_workflow_execution_options);
+    hf_arena *arena = &slot->request;
+    hf_pb_workflow_execution_options *options = HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
+    hf_pb_field_mask *mask = HF_ARENA_NEW(arena, hf_pb_field_mask);
+    request->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", HF_RIG_NS));
+    request->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    request->workflow_execution->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+    request->workflow_execution->run_id = hf_arena_copy(arena, hf_words_str(w, "run_id", ""));
+    request->identity = hf_arena_copy(arena, hf_words_str(w, "identity", ""));
+    request->workflow_execution_options = options;
+    request->update_mask = mask;
+    mask->paths.items = HF_ARENA_ARRAY(arena, hf_str, 8);
+    add_path(w, "priority", "priority.priority_key", mask);
+    add_path(w, "fairness", "priority.fairnessKey", mask);
+    add_path(w, "weight", "priority.fairness_weight", mask);
+    add_path(w, "auto", "versioning_override", mask);
+    add_path(w, "pinned", "versioningOverride", mask);
+    add_path(w, "unset", "versioning_override", mask);
+    if (hf_words_option(w, "mask") != NULL) {
+        mask->paths.items[mask->paths.count++] = hf_arena_copy(arena, hf_words_str(w, "mask", ""));
+    }
+    if (hf_words_option(w, "priority") != NULL || hf_words_option(w, "fairness") != NULL ||
+        hf_words_option(w, "weight") != NULL) {
+        options->priority = HF_ARENA_NEW(arena, hf_pb_priority);
+        options->priority->priority_key = hf_words_number(w, "priority", 0);
+        options->priority->fairness_key = hf_arena_copy(arena, hf_words_str(w, "fairness", ""));
+        options->priority->fairness_weight = (float)hf_words_number(w, "weight", 0);
+    }
+    if (hf_words_has(w, "auto") || hf_words_option(w, "pinned") != NULL) {
+        hf_pb_versioning_override *override = HF_ARENA_NEW(arena, hf_pb_versioning_override);
+        options->versioning_override = override;
+        override->override_case = HF_PB_VERSIONING_OVERRIDE_AUTO_UPGRADE;
+        override->auto_upgrade = true;
+        if (hf_words_option(w, "pinned") != NULL) {
+            override->override_case = HF_PB_VERSIONING_OVERRIDE_PINNED;
+            override->pinned = HF_ARENA_NEW(arena, hf_pb_versioning_override_pinned_override);
+            override->pinned->behavior = 1;
+            if (hf_words_str(w, "pinned", "").len > 0) {
+                override->pinned->version = HF_ARENA_NEW(arena, hf_pb_worker_deployment_version);
+                override->pinned->version->build_id = hf_arena_copy(arena, hf_words_str(w, "pinned", ""));
+            }
+        }
+    }
+    hf_rig_send(rig, slot, HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, request);
+}
+
+bool hf_rig_client(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+{
+    const char *verb = hf_words_place(w, 0);
+    if (strcmp(verb, "sigstart") == 0) {
+        signal_with_start(rig, slot, w);
+    } else if (strcmp(verb, "options") == 0) {
+        update_options(rig, slot, w);
+    } else {
+        return false;
+    }
+    return true;
+}
