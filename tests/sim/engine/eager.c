@@ -145,7 +145,8 @@ void sim_along_started(sim_world *world, const sim_op *op, const sim_call *call)
 {
     const hf_pb_start_workflow_execution_response *response = call->call.response;
     const hf_pb_start_workflow_execution_request *request = call->call.request;
-    const hf_pb_poll_workflow_task_queue_response *task = response->eager_workflow_task;
+    const hf_pb_poll_workflow_task_queue_response *task =
+        call->call.method == HF_METHOD_START_WORKFLOW_EXECUTION ? response->eager_workflow_task : NULL;
     if (task == NULL) {
         return;
     }
