@@ -254,13 +254,33 @@ void hf_match_remove(hf_core *core, hf_task *task)
 
 /* ---- Polls ----------------------------------------------------------------------------------------------------------- */
 
-/* Older tasks are on disk: their runs are loaded. */
+/* Number of polls that could take a task now, up to the number of runs that are loaded at once. */
+static size_t polls_ready(const hf_core *core, const hf_queue *queue)
+{
+    size_t count = 0;
+    if (HF_LIKELY(core->alone.run == 0)) {
+        return queue->poll_count < COLD_LOADS_MAX ? queue->poll_count : COLD_LOADS_MAX;
+    }
+    HF_LIST_EACH(node, &queue->polls)
+    {
+        count += HF_CONTAINER(node, hf_call, link)->in_process ? 0 : 1;
+        if (count == COLD_LOADS_MAX) {
+            break;
+        }
+    }
+    return count;
+}
+
+/* Older tasks are on disk: their runs are loaded. Not for polls that wait because of a suspect: if memory is short, a run that nobody takes
+ * leaves again at once, and the queue would read and load it over and over. When that wait is over, the queue is marked (suspect.c). */
 static void fetch_cold(hf_core *core, hf_queue *queue)
 {
     hf_node *first = hf_list_first(&queue->tasks);
     int64_t oldest = first != NULL ? HF_CONTAINER(first, hf_task, link)->order : INT64_MAX;
-    size_t wanted = queue->poll_count < COLD_LOADS_MAX ? queue->poll_count : COLD_LOADS_MAX;
-    wanted = queue->shut ? COLD_LOADS_MAX : wanted;
+    size_t wanted = queue->shut ? COLD_LOADS_MAX : polls_ready(core, queue);
+    if (wanted == 0) {
+        return;
+    }
     HF_LIST_EACH(node, &queue->cold)
     {
         hf_cold *cold = HF_CONTAINER(node, hf_cold, link);
@@ -317,7 +337,7 @@ static void pump(hf_core *core, hf_queue *queue)
         start(core, task, call);
     }
     /* While a worker has a suspect, tasks and polls wait beside each other. The polls that are left may take what is younger on disk. */
-    if (core->status == HF_OK && queue->task_count == 0 && queue->poll_count > queue->loads &&
+    if (core->status == HF_OK && queue->task_count == 0 && polls_ready(core, queue) > queue->loads &&
         !hf_list_is_empty(&queue->cold)) {
         fetch_cold(core, queue);
     }

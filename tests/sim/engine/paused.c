@@ -5,8 +5,9 @@
  * P3  heartbeats and descriptions tell of pauses and resets, and only of those; options are as an operator was told
  *
  * Answers are given in the order of their decisions. So an attempt that a worker gets after a pause was acknowledged was started after it,
- * and one whose failure was acknowledged before a reset was not running then. An operation takes effect between the moment at which it was last sent and its answer; marks number all such moments. If another
- * operation that undoes it overlaps, nothing is known. */
+ * and one whose failure was acknowledged before a reset, in the same life of the process, was not running then. An operation takes effect
+ * between the moment at which it was last sent and its answer; marks number all such moments. If another operation that undoes it overlaps,
+ * nothing is known. */
 #include "sim/engine/operator.h"
 #include "sim/engine/workers.h"
 
@@ -168,7 +169,8 @@ static void was_reset(sim_world *world, const sim_control *control, int64_t numb
     sim_activity *activity = activity_of(world, control->run, number);
     activity->reset = control->sent;
     activity->reset_answered = world->marks;
-    activity->set_back = activity->is_running ? 2 : 1;
+    /* The next attempt may have begun in another life, and its worker was never told. */
+    activity->set_back = activity->idle_life == world->opened ? 1 : 2;
     activity->set_back_life = world->opened;
 }
 
@@ -281,7 +283,7 @@ void sim_activity_answered(sim_world *world, const sim_answer *answer)
 {
     sim_activity *activity = activity_of(world, answer->run, answer->scheduled_id);
     if (answer->is_by_id || (activity->attempt == answer->attempt && activity->round == answer->round)) {
-        activity->is_running = false;
+        activity->idle_life = world->opened;
     }
 }
 
@@ -301,7 +303,7 @@ void sim_activity_started(sim_world *world, size_t run, int64_t number, int32_t 
         begin_round(world, activity);
     }
     activity->set_back = 0;
-    activity->is_running = true;
+    activity->idle_life = 0;
     activity->attempt = attempt;
     activity->seen = ++world->marks;
 }

@@ -231,7 +231,7 @@ bool sim_take_query(sim_world *world, sim_slot *slot, const hf_pb_poll_workflow_
         sim_fail(world, "a query's own task is more than that");
     } else if (sim_evil(world, world->knobs.unwanted) && world->core != NULL) {
         hf_core_unwanted(world->core, response->task_token, sim_now(world));
-    } else if (!sim_evil(world, slot->kind == SIM_STICKY ? 300 : world->knobs.lost)) {
+    } else if (!sim_evil(world, slot->kind == SIM_STICKY ? 600 : world->knobs.lost)) {
         sim_summary summary = {0};
         const sim_summary *known = NULL;
         if (response->history.len == 0) {

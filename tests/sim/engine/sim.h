@@ -213,7 +213,7 @@ typedef struct sim_activity {
     int32_t attempt, round; /* handed out last; rounds of attempts begin with a reset */
     uint64_t seen;          /* mark: when that was */
     uint64_t paused;        /* mark: since when it is known to be paused; 0 = it may go on */
-    bool is_running;        /* nobody has answered that attempt */
+    uint64_t idle_life;     /* life of the process in which the answer to that attempt was taken; 0 = it was not */
     int32_t set_back; /* it was reset, and the next attempt to be handed out is at most this one; 0 = it is done */
     uint64_t set_back_life;  /* life of the process in which that was acknowledged */
     uint64_t reset;          /* mark: when the last reset was sent that was acknowledged */

@@ -164,6 +164,22 @@ static void polls_that_waited_for_it_get_tasks_on_disk_too(void **state)
     assert_true(hf_str_equal(hf_rig_task(&rig, "y")->workflow_execution->workflow_id, HF_STR("third")));
 }
 
+/* Tasks on disk stay there meanwhile: a run that is loaded for a poll that gets nothing would leave memory again, and so on. */
+static void nothing_is_loaded_for_polls_that_wait_for_it(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start second queue=o; start third queue=o; start wf; " THREE_CRASHES);
+    rig.core->options.mem_max = 1;
+    rig.core->options.page_max = 1; /* the next page is read while the run of the last is loaded */
+    hf_rig_do(&rig, "start other queue=p");
+    assert_true(run_of("second") == NULL && run_of("third") == NULL);
+    hf_rig_do(&rig, "poll in_process => parked; time 1s; is w; update wf up;" /* which keeps its run in memory */
+                    "poll as=x queue=o in_process => parked");
+    assert_true(run_of("second") == NULL && run_of("third") == NULL);
+    hf_rig_do(&rig, "poll as=far queue=o; complete of=far done; is x => parked; complete done; is x");
+    assert_true(hf_str_equal(hf_rig_task(&rig, "x")->workflow_execution->workflow_id, HF_STR("third")));
+}
+
 static void others_do_not_wait_longer_than_a_second_for_it(void **state)
 {
     (void)state;
@@ -270,6 +286,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(while_it_is_in_hand_nobody_else_gets_a_task),
     TEST(others_do_not_wait_longer_than_a_second_for_it),
     TEST(polls_that_waited_for_it_get_tasks_on_disk_too),
+    TEST(nothing_is_loaded_for_polls_that_wait_for_it),
     TEST(it_waits_no_longer_than_a_second_for_others_in_hand),
     TEST(one_suspect_at_a_time),
     TEST(an_activity_is_counted_attempt_by_attempt),
