@@ -188,10 +188,15 @@ void hf_rig_says(const hf_rig_call *slot, char *out, size_t len_max)
 
 void hf_rig_answer_query(hf_rig *rig, hf_rig_call *slot, const hf_words *w, hf_str token)
 {
+    char bytes[256]; /* the token may lie in the memory of the slot's last request */
+    assert_true(token.len <= sizeof bytes);
+    if (token.len > 0) {
+        memcpy(bytes, token.data, token.len);
+    }
     hf_pb_respond_query_task_completed_request *request = HF_RIG_REQUEST(slot, respond_query_task_completed);
     hf_arena *arena = &slot->request;
     request->namespace = copied(arena, w, "ns", HF_RIG_NS);
-    request->task_token = hf_arena_copy(arena, token);
+    request->task_token = hf_arena_copy(arena, hf_str_of_len(bytes, token.len));
     if (hf_words_option(w, "error") != NULL) {
         request->completed_type = HF_QUERY_RESULT_TYPE_FAILED;
         request->error_message = copied(arena, w, "error", "");
