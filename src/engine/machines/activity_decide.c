@@ -170,7 +170,7 @@ void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id
     hf_event_emit(core, run, &event);
 }
 
-bool hf_activities_cancel_early(hf_core *core, hf_run *run)
+bool hf_activities_cancel_early(hf_core *core, hf_run *run, hf_str identity)
 {
     bool news = false;
     for (size_t i = 0; i < run->activities.count && core->status == HF_OK;) {
@@ -181,7 +181,9 @@ bool hf_activities_cancel_early(hf_core *core, hf_run *run)
             continue;
         }
         HF_PROBE(core, HF_PROBE_ACTIVITY_CANCELED_EARLY);
-        hf_activity_emit_canceled(core, run, activity, NULL, HF_STR("")); /* the activity leaves the list */
+        hf_pb_payload why = hf_payload_json(&core->scratch, HF_STR("\"ACTIVITY_ID_NOT_STARTED\""));
+        hf_pb_payloads *details = hf_payloads_of(&core->scratch, why);
+        hf_activity_emit_canceled(core, run, activity, details, identity); /* the activity leaves the list */
         news = true;
     }
     return news;
