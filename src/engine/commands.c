@@ -298,7 +298,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         discard(core, call, run, &plan);
         return;
     }
-    if (!plan.closes && !hf_execution_has_room(core, call, run, count_after(run, &plan))) {
+    if (!plan.closes && !hf_execution_may_have(core, call, run, count_after(run, &plan))) {
         return;
     }
     hf_speculative_answered(core, run);

@@ -6,6 +6,7 @@
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/speculative.h"
 #include "engine/matching.h"
 #include "engine/retry.h"
 #include "engine/size.h"
@@ -482,6 +483,10 @@ static void answer(hf_core *core, hf_call *call, hf_run *run, hf_activity *activ
     if (method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED && activity->cancel_requested_id == 0) {
         hf_call_fail(core, call, HF_ERR_INVALID,
                      "unable to mark activity as canceled without activity being request canceled first");
+        return;
+    }
+    bool is_last = method != HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED; /* which may be tried again */
+    if (is_last && hf_wft_state_now(run) != HF_WFT_STARTED && !hf_execution_has_room(core, call, run, 2)) {
         return;
     }
     bool news = false;

@@ -314,7 +314,14 @@ bool hf_execution_is_too_long(hf_core *core, hf_run *run, int64_t more)
     return true;
 }
 
-bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t count)
+bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t more)
+{
+    /* Without a new task behind them the last events may pass the limit, on a Temporal server, too. */
+    bool needs_task = run->wft.state == HF_WFT_NONE && run->first_task_at <= core->now.wall;
+    return hf_execution_may_have(core, call, run, needs_task ? run->event_count + more + 1 : run->event_count);
+}
+
+bool hf_execution_may_have(hf_core *core, hf_call *call, hf_run *run, int64_t count)
 {
     if (count <= core->options.limits.history_count) {
         return true;

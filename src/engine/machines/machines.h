@@ -20,7 +20,9 @@ void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_pay
 /* True: with `more` events the history is beyond a limit, and the run was ended. */
 bool hf_execution_is_too_long(hf_core *core, hf_run *run, int64_t more);
 /* Whether the run may have `count` events. If not, nothing of the call is done: the run is ended, and the call answered. */
-bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t count);
+bool hf_execution_may_have(hf_core *core, hf_call *call, hf_run *run, int64_t count);
+/* The same for `more` events that a call brings while no workflow task is started, and the task that they need. */
+bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t more);
 void hf_execution_time_out(hf_core *core, hf_run *run);
 /* The run has just closed: it leaves queues, watchers are told. */
 void hf_execution_closed(hf_core *core, hf_run *run);

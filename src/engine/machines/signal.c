@@ -91,8 +91,7 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
     if (buffered) {
         HF_PROBE(core, HF_PROBE_SIGNAL_BUFFERED);
     }
-    bool needs_task = run->wft.state == HF_WFT_NONE && run->first_task_at <= core->now.wall;
-    if (!buffered && !hf_execution_has_room(core, call, run, run->event_count + (needs_task ? 2 : 1))) {
+    if (!buffered && !hf_execution_has_room(core, call, run, 1)) {
         return;
     }
     int64_t initiated_id = 0;

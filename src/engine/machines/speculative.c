@@ -177,7 +177,7 @@ static void forget(hf_core *core, hf_wft *wft)
     *wft = (hf_wft){0};
 }
 
-static void convert(hf_core *core, hf_run *run, bool is_answered)
+static void convert(hf_core *core, hf_run *run, hf_str identity)
 {
     hf_wft *wft = one_of(run);
     if (wft == NULL || core->status != HF_OK) {
@@ -188,7 +188,7 @@ static void convert(hf_core *core, hf_run *run, bool is_answered)
     hf_wft was = *wft;                                                           /* owns the texts now */
     hf_match_remove(core, &wft->task);
     *wft = (hf_wft){0};
-    hf_wft_write(core, run, &was, is_answered ? hf_owned_str(&was.identity) : HF_STR(""));
+    hf_wft_write(core, run, &was, identity);
     hf_assert(core->status != HF_OK || run->wft.scheduled_id == was.scheduled_id);
     hf_owned_free(&core->runs_memory, &was.identity);
     hf_owned_free(&core->runs_memory, &was.request_id);
@@ -196,12 +196,13 @@ static void convert(hf_core *core, hf_run *run, bool is_answered)
 
 void hf_speculative_convert(hf_core *core, hf_run *run)
 {
-    convert(core, run, false);
+    convert(core, run, HF_STR(""));
 }
 
 void hf_speculative_answered(hf_core *core, hf_run *run)
 {
-    convert(core, run, true);
+    const hf_wft *wft = one_of(run);
+    convert(core, run, wft != NULL ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->identity)) : HF_STR(""));
 }
 
 void hf_speculative_discard(hf_core *core, hf_run *run)
@@ -219,7 +220,7 @@ void hf_speculative_close(hf_core *core, hf_run *run)
     if (wft != NULL && wft->state == HF_WFT_SCHEDULED) {
         hf_speculative_discard(core, run);
     } else {
-        hf_speculative_convert(core, run);
+        convert(core, run, HF_IDENTITY_ENGINE);
     }
 }
 

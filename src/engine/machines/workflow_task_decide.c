@@ -140,9 +140,10 @@ static void schedule(hf_core *core, hf_run *run, int64_t first_time)
         }
         return;
     }
-    /* Events were added, so the length is checked even if a task waits already: no worker may ever take that one. */
+    /* Events were added, so the length is checked even if a task waits already: no worker may ever take that one. Without a new
+     * task the last event, or the two of an activity, may pass the limit (hf_execution_has_room). */
     bool is_next = run->wft.state == HF_WFT_NONE;
-    if (hf_execution_is_too_long(core, run, is_next ? 1 : 0) || !is_next) {
+    if (hf_execution_is_too_long(core, run, is_next ? 1 : -2) || !is_next) {
         return;
     }
     int32_t attempt = run->wft.attempt;

@@ -625,12 +625,14 @@ static void a_history_that_nobody_works_on_has_a_longest_too(void **state)
     (void)state;
     hf_rig_close(&rig);
     hf_rig_open(&rig, (hf_core_options){.limits = {.history_count = 5}});
-    hf_rig_do(&rig,
-              "start wf; signal wf a; signal wf b; signal wf c; signal wf d => limit; signal wf e => not_found; crash");
+    hf_rig_do(
+        &rig,
+        "start wf; signal wf a; signal wf b; signal wf c; signal wf d; signal wf e => limit; signal wf f => not_found;"
+        "crash");
     hf_rig_history(&rig, "wf",
                    START "3 WorkflowExecutionSignaled a\n4 WorkflowExecutionSignaled b\n"
-                         "5 WorkflowExecutionSignaled c\n"
-                         "6 WorkflowExecutionTerminated 'Workflow history count exceeds limit.'\n");
+                         "5 WorkflowExecutionSignaled c\n6 WorkflowExecutionSignaled d\n"
+                         "7 WorkflowExecutionTerminated 'Workflow history count exceeds limit.'\n");
     hf_rig_close(&rig);
     hf_rig_open(&rig, (hf_core_options){.limits = {.history_len = 3000}});
     hf_rig_do(&rig, "start wf; poll; complete activity a each=1h; apoll; signal wf s input=100; acomplete input=3000;"

@@ -132,16 +132,15 @@ static void a_run_that_is_ended_by_a_limit_says_which(void **state)
     limits_are((hf_core_limits){.history_count = 5});
     hf_rig_do(&rig, "start wf; signal wf a; signal wf b");
     told[0] = '\0';
-    hf_rig_do(&rig, "signal wf c; signal wf d => limit; signal wf e => not_found");
+    hf_rig_do(&rig, "signal wf c; signal wf d; signal wf e => limit; signal wf f => not_found");
     assert_told(
         "error workflow_over_limit workflow=wf type=type events=6 limit=5 message=\"the run was terminated\"\n");
     hf_rig_history(&rig, "wf",
                    "1 WorkflowExecutionStarted\n2 WorkflowTaskScheduled attempt=1\n3 WorkflowExecutionSignaled a\n"
-                   "4 WorkflowExecutionSignaled b\n5 WorkflowExecutionSignaled c\n"
-                   "6 WorkflowExecutionTerminated 'Workflow history count exceeds limit.'\n");
-    assert_why(
-        "the history of this run would have 6 events, and one run may have 5: let the workflow return before that "
-        "and start another run for the rest of the work");
+                   "4 WorkflowExecutionSignaled b\n5 WorkflowExecutionSignaled c\n6 WorkflowExecutionSignaled d\n"
+                   "7 WorkflowExecutionTerminated 'Workflow history count exceeds limit.'\n");
+    assert_why("the history of this run has 6 events, and one run may have 5: let the workflow return before that "
+               "and start another run for the rest of the work");
     limits_are((hf_core_limits){.history_len = 3000});
     hf_rig_do(&rig, "start wf; signal wf a input=3000; signal wf b => not_found");
     assert_true(strstr(told, "error workflow_over_limit workflow=wf type=type run=") != NULL);
