@@ -49,6 +49,8 @@ static const scene SCENES[] = {
      NULL, "heartbeat asked; acancel; poll; complete done"},
     {"start wf; poll", "complete force sticky=s", NULL, "unstick wf; poll; complete done"},
     {"start wf; poll", "complete untimer nobody", NULL, "poll; complete done"},
+    {"start wf; poll", "complete done, marker m", NULL, "complete done"},
+    {"start wf; poll", "complete activity a, unactivity 5", NULL, "poll; complete done"},
     {"start wf; poll; signal wf s", "complete done", NULL, "poll; complete done"},
     {"start wf; poll; fail; poll", "complete done", NULL, ""},
     {"start wf; poll; complete timer t 1h, activity a; signal wf s; poll", "complete done", NULL, ""},
@@ -136,6 +138,7 @@ static const scene SCENES[] = {
     /* Updates. */
     {"start wf; poll; complete", "update wf up uinput=500", NULL, "terminate wf"},
     {"start wf; poll; complete; update wf up", "update wf up as=v", NULL, "terminate wf"},
+    {"start wf delay=1h", "update wf up", "update wf up", "terminate wf"},
     {"start wf; poll; complete; update wf up", "poll in_process", "update wf up; poll in_process",
      "complete reject up; terminate wf"},
     {"start wf; update wf up; poll", "complete accept up, respond up", NULL, "terminate wf"},
@@ -150,6 +153,7 @@ static const scene SCENES[] = {
     {"start wf; poll; complete timer t 1h, marker m", "history wf", NULL, "terminate wf"},
     {"start wf; poll; complete timer t 1h, marker m; history wf 2", "history wf 2 more", NULL, "terminate wf"},
     {"start wf; poll; complete done", "history wf", NULL, ""},
+    {"start wf; poll; fail; poll", "history wf replays", NULL, "terminate wf"},
     {"start wf", "watch wf", NULL, "poll; complete done"},
     {"start wf", "system", NULL, "poll; complete done"},
     {"start wf", "namespace other", NULL, "poll; complete done"},
@@ -214,7 +218,7 @@ static bool has(const char *text, const char *word)
     return strstr(text, word) != NULL;
 }
 
-/* "describe ID", "history ID [N] [wait] [more]", "watch ID": N events a page, with the last token, until the end. */
+/* "describe ID", "history ID [N] [wait] [more] [replays]", "watch ID": N events a page, with the last token, until the end. */
 static hf_status look(const char *text, bool *ret_is_look)
 {
     char verb[16] = "";
@@ -245,6 +249,7 @@ static hf_status look(const char *text, bool *ret_is_look)
     if (has(text, "more")) {
         request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(stage.page, stage.page_len));
     }
+    slot->call.replays = has(text, "replays");
     hf_rig_send(&stage.rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
     if (slot->done && slot->call.status == HF_OK) {
         const hf_pb_get_workflow_execution_history_response *response = slot->call.response;
