@@ -3,6 +3,7 @@
 #include "client/errand.h"
 #include "fiber/sched/wait.h"
 #include "fiber/verbs.h"
+#include "history/reason.h"
 
 #include <stdio.h>
 
@@ -47,7 +48,7 @@ static hf_status outcome_of(const hf_pb_history_event *event, hf_payload *ret_ou
         return HF_OK;
     case HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES:
         return closed_as("WorkflowTerminated", "the workflow was terminated",
-                         event->workflow_execution_terminated_event_attributes->reason);
+                         hf_terminated_why(event->workflow_execution_terminated_event_attributes));
     default:
         return hf_raise(HF_ERR_INVALID, "the service answered with an event that does not close a run");
     }

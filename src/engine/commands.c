@@ -115,10 +115,7 @@ static const hf_command_rule *rule_of(const hf_pb_command *command)
 static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)
 {
     const hf_command_rule *rule = rule_of(command);
-    if (plan->closes) {
-        return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
-                              "a command follows the one that closes the run");
-    }
+    hf_assert(!plan->closes); /* is_in_order */
     if (rule == NULL) {
         return hf_command_bad(core, plan, HF_WORKFLOW_TASK_FAILED_CAUSE_FEATURE_DISABLED,
                               "this version does not know the command");
@@ -131,14 +128,43 @@ static bool check_one(hf_core *core, const hf_run *run, hf_plan *plan, const hf_
     return rule->check(core, run, plan, command);
 }
 
-static bool check_all(hf_core *core, const hf_run *run, hf_plan *plan)
+/* Whether a command that closes the run is the last one. */
+static bool is_in_order(const hf_pb_respond_workflow_task_completed_request *request)
 {
-    for (size_t i = 0; i < plan->request->commands.count; i++) {
-        if (!check_one(core, run, plan, &plan->request->commands.items[i])) {
+    for (size_t i = 0; i + 1 < request->commands.count; i++) {
+        const hf_command_rule *rule = rule_of(&request->commands.items[i]);
+        if (rule != NULL && rule->closes) {
             return false;
         }
     }
+    return true;
+}
+
+static bool check_all(hf_core *core, const hf_run *run, hf_plan *plan)
+{
+    size_t count = plan->request->commands.count;
+    plan->event_ids = HF_ARENA_ARRAY(&core->scratch, int64_t, count + 1);
+    if (plan->event_ids == NULL) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const hf_pb_command *command = &plan->request->commands.items[i];
+        plan->event_ids[i] = plan->event_id;
+        if (!check_one(core, run, plan, command)) {
+            return false;
+        }
+        plan->event_id += command->command_type != HF_COMMAND_TYPE_PROTOCOL_MESSAGE; /* those are counted there */
+    }
     return hf_updates_check_rest(core, run, plan);
+}
+
+/* How many events the history has when the task is completed: with what waits for its end, and with the next task. */
+static int64_t count_after(const hf_run *run, const hf_plan *plan)
+{
+    int64_t waiting = (int64_t)(run->buffered.count - plan->unfired) + plan->early;
+    bool is_next = waiting > 0 || plan->request->force_create_new_workflow_task;
+    return plan->event_id - 1 + waiting + (is_next ? 1 : 0);
 }
 
 /* ---- Events ---------------------------------------------------------------------------------------------------------- */
@@ -195,7 +221,7 @@ static void refuse(hf_core *core, hf_call *call, hf_run *run, int32_t cause, con
         hf_call_fail(core, call, HF_ERR_INVALID, "%s", message);
         return;
     }
-    hf_speculative_convert(core, run);
+    hf_speculative_answered(core, run);
     if (core->status != HF_OK) {
         return;
     }
@@ -237,18 +263,20 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
 {
     hf_assert(hf_wft_state_now(run) == HF_WFT_STARTED && hf_run_is_open(run)); /* its token is right */
     const hf_pb_respond_workflow_task_completed_request *request = call->request;
+    if (!is_in_order(request)) { /* no event says so, and the task goes on: its worker may answer again */
+        HF_PROBE(core, HF_PROBE_BAD_SEQUENCE);
+        call->task_failed_cause = HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED;
+        hf_call_fail(core, call, HF_ERR_INVALID,
+                     "invalid command sequence: the command that closes the run must be the last command");
+        return;
+    }
     hf_plan plan = {
         .request = request,
+        .event_id = hf_wft_now(run)->started_id + 2, /* behind WorkflowTaskCompleted */
         .activities = run->activities.count,
         .externals = run->externals.count,
         .children = run->children.count,
     };
-    if (request->commands.count > (size_t)core->options.limits.history_count) {
-        HF_PROBE(core, HF_PROBE_LIMIT_HIT);
-        refuse(core, call, run, HF_WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED,
-               "the workflow task has more commands than a history may have events");
-        return;
-    }
     if (!check_all(core, run, &plan)) {
         HF_PROBE(core, HF_PROBE_BAD_COMMAND);
         refuse(core, call, run, plan.cause, core->op.message);
@@ -270,7 +298,10 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
         discard(core, call, run, &plan);
         return;
     }
-    hf_speculative_convert(core, run);
+    if (!plan.closes && !hf_execution_may_have(core, call, run, count_after(run, &plan))) {
+        return;
+    }
+    hf_speculative_answered(core, run);
     if (core->status != HF_OK) {
         return;
     }
@@ -291,6 +322,7 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     set_sticky(core, run, request->sticky_attributes);
     for (size_t i = 0; i < request->commands.count && core->status == HF_OK; i++) {
         const hf_pb_command *command = &request->commands.items[i];
+        hf_assert(run->event_count + 1 == plan.event_ids[i]);
         core->event_metadata = command->user_metadata;
         rule_of(command)->act(core, run, &plan, command);
     }
@@ -298,8 +330,8 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
     if (core->status == HF_OK && hf_run_is_open(run)) {
         bool news = run->buffered.count > 0 || heartbeat;
         hf_flush_buffered(core, run);
-        news = hf_activities_cancel_early(core, run) || news;
-        if (!hf_execution_is_too_long(core, run) && news) {
+        news = hf_activities_cancel_early(core, run, request->identity) || news;
+        if (!hf_execution_is_too_long(core, run, 0) && news) {
             hf_wft_schedule_next(core, run, first_time);
         }
     }

@@ -23,6 +23,7 @@ typedef struct hf_plan {
     const hf_pb_respond_workflow_task_completed_request *request;
     size_t activities; /* pending, with those of the list */
     size_t unfired;    /* buffered firings that are taken back */
+    int64_t early;     /* activities that end before they have started */
     size_t externals;
     size_t children;
     hf_ids activity_ids; /* scheduled */
@@ -30,6 +31,8 @@ typedef struct hf_plan {
     hf_ids timer_ids;
     hf_ids child_ids; /* of children that the list starts */
     bool closes;
+    int64_t *event_ids; /* of each command that was checked: the id that the next event then had; in the scratch */
+    int64_t event_id;   /* that the event of the command being checked gets */
     hf_pb_history_event
         *first; /* the run's first event, if its end may lead to another run (machines/chain.c); else NULL */
     struct hf_update_plan

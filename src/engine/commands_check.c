@@ -134,6 +134,29 @@ bool hf_check_schedule_activity(hf_core *core, const hf_run *run, hf_plan *plan,
     return true;
 }
 
+/* The activity whose scheduled event has this id, or will have: a command of the same list may make it. Empty = none. */
+static hf_str activity_scheduled_by(const hf_run *run, const hf_plan *plan, const hf_pb_command *command,
+                                    int64_t scheduled_id)
+{
+    const hf_activity *activity = hf_run_activity(run, scheduled_id);
+    if (activity != NULL) {
+        return activity->activity_id;
+    }
+    const hf_pb_command *commands = plan->request->commands.items;
+    size_t from = 0, to = (size_t)(command - commands);
+    while (from < to) { /* the last command whose event has at most this id: those before it may make none */
+        size_t middle = from + (to - from) / 2;
+        if (plan->event_ids[middle] <= scheduled_id) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    bool is_one = from > 0 && plan->event_ids[from - 1] == scheduled_id &&
+                  commands[from - 1].command_type == HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK;
+    return is_one ? commands[from - 1].schedule_activity_task_command_attributes->activity_id : HF_STR("");
+}
+
 /* The command must name the scheduled event of an activity whose cancellation was not requested before. An activity that ended
  * while the task ran is accepted, because the worker cannot know that: its outcome is buffered, and follows the request. */
 bool hf_check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)
@@ -141,17 +164,20 @@ bool hf_check_cancel_activity(hf_core *core, const hf_run *run, hf_plan *plan, c
     const hf_pb_request_cancel_activity_task_command_attributes *attrs =
         command->request_cancel_activity_task_command_attributes;
     const int32_t cause = HF_WORKFLOW_TASK_FAILED_CAUSE_BAD_REQUEST_CANCEL_ACTIVITY_ATTRIBUTES;
-    const hf_activity *activity = attrs != NULL ? hf_run_activity(run, attrs->scheduled_event_id) : NULL;
-    if (activity == NULL) {
+    hf_str id = attrs != NULL ? activity_scheduled_by(run, plan, command, attrs->scheduled_event_id) : HF_STR("");
+    if (id.len == 0) {
         return hf_command_bad(core, plan, cause,
                               "RequestCancelActivityTaskCommand names an activity that is not pending");
     }
-    hf_listed *place = hf_command_listed(core, plan, &plan->cancel_ids, activity->activity_id);
-    if (place == NULL || place->id.data != NULL || activity->cancel_requested_id != 0) {
+    const hf_activity *activity = hf_run_activity(run, attrs->scheduled_event_id);
+    hf_listed *place = hf_command_listed(core, plan, &plan->cancel_ids, id);
+    if (place == NULL || place->id.data != NULL || (activity != NULL && activity->cancel_requested_id != 0)) {
         return hf_command_bad(core, plan, cause,
                               "RequestCancelActivityTaskCommand names an activity that is being canceled");
     }
-    *place = (hf_listed){activity->activity_id, false};
+    *place = (hf_listed){id, false};
+    bool waits = activity == NULL || (hf_activity_is_pending(activity) && activity->state != HF_ACTIVITY_STARTED);
+    plan->early += waits;
     return true;
 }
 

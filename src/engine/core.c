@@ -60,6 +60,7 @@ static void set_limits(hf_core_limits *limits)
     limits->payload_len = limits->payload_len > 0 ? limits->payload_len : HF_PAYLOAD_LEN_MAX;
     limits->history_count = limits->history_count > 0 ? limits->history_count : HF_HISTORY_COUNT_MAX;
     limits->history_len = limits->history_len > 0 ? limits->history_len : HF_HISTORY_LEN_MAX;
+    limits->suggest_count = limits->suggest_count > 0 ? limits->suggest_count : HF_HISTORY_SUGGEST_COUNT;
     limits->pending = limits->pending > 0 ? limits->pending : HF_PENDING_MAX;
     limits->buffered_count = limits->buffered_count > 0 ? limits->buffered_count : HF_BUFFERED_COUNT_MAX;
     limits->buffered_len = limits->buffered_len > 0 ? limits->buffered_len : HF_BUFFERED_LEN_MAX;

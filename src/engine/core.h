@@ -41,6 +41,7 @@ typedef struct hf_core_limits {
     size_t payload_len;    /* bytes of users' data in one place */
     int64_t history_count; /* events of a run; at the limit the run is terminated */
     int64_t history_len;   /* bytes of its events; the same */
+    int64_t suggest_count; /* events from which on a workflow is told to continue as new */
     size_t pending;        /* activities, timers and messages of a run, of each kind */
     size_t buffered_count; /* events that wait for a started workflow task */
     size_t buffered_len;   /* bytes of those */

@@ -90,6 +90,10 @@ static bool fire_all(hf_core *core, hf_run *run)
     const hf_due_item *items = find_due(core, run, &count);
     for (size_t i = 0; i < count && core->status == HF_OK; i++) {
         hf_timer *timer = items[i].is_timer ? hf_run_timer(run, items[i].id) : NULL;
+        bool needs_task = timer != NULL && hf_timer_is_due(core, timer) && hf_wft_state_now(run) == HF_WFT_NONE;
+        if (needs_task && hf_execution_is_too_long(core, run, 2)) { /* with the task that it needs */
+            return false;
+        }
         hf_activity *activity = items[i].is_timer ? NULL : hf_run_activity(run, items[i].id);
         news = (timer != NULL && hf_timer_fire(core, run, timer)) || news;
         news = (activity != NULL && hf_activity_fire(core, run, activity)) || news;
@@ -113,7 +117,9 @@ void hf_due_fire(hf_core *core, hf_run *run)
     }
     if (hf_run_is_open(run)) {
         bool news = fire_all(core, run);
-        hf_wft_time_out(core, run);
+        if (hf_run_is_open(run)) {
+            hf_wft_time_out(core, run);
+        }
         if (news) {
             hf_wft_schedule(core, run);
         }

@@ -88,7 +88,7 @@ static void answer_one(hf_core *core, hf_call *call, hf_run *run, int64_t event_
 /* The remaining events that a workflow task was started with: as the history was then, whatever has happened to the run since. */
 static void answer_task(hf_core *core, hf_call *call, hf_run *run, hf_page page, size_t count_max)
 {
-    const hf_wft *wft = hf_speculative_started(run) != NULL ? hf_speculative_started(run) : &run->wft;
+    const hf_wft *wft = hf_wft_now(run);
     if (page.last > run->event_count) { /* its task was handed out ahead of a commit that failed */
         hf_call_fail(core, call, HF_ERR_NOT_FOUND,
                      "the workflow task of this NextPageToken does not exist: its start was never committed");
@@ -127,6 +127,9 @@ void hf_history_call(hf_core *core, hf_call *call, hf_run *run)
     } else {
         hf_page_want want = {
             .page = page, .to = run->event_count, .count_max = count_max, .open_end = open && request->wait_new_event};
+        if (call->replays && open) {
+            want.extra = hf_wft_unwritten_events(core, run, hf_wft_now(run));
+        }
         answer_history(core, call, run, want);
     }
 }

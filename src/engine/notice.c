@@ -1,6 +1,6 @@
 /* Warnings in the log about runs that come near a limit: events, bytes of history, signals.
  *
- * At the limit a run is terminated, or gets no more signals, and its workflow code is not told. So there is a warning long before:
+ * Beyond the limit a run is terminated, or gets no more signals, and its workflow code is not told. So there is a warning long before:
  * when an event makes a count pass a fifth of its limit. A count passes that once, so the warning comes once, also over
  * restarts, and nothing has to be stored for it. It is logged when the event is durable. If the process dies between the two there
  * is no warning: that is the price of not storing it. */
@@ -44,11 +44,13 @@ void hf_notice_event(hf_core *core, hf_run *run, int64_t len_before, int64_t sig
 void hf_notice_sentence(const hf_core *core, const hf_run *run, char text[HF_MESSAGE_LEN_MAX])
 {
     const hf_core_limits *limits = &core->options.limits;
-    bool is_count = run->event_count >= limits->history_count;
+    int64_t count = HF_SLOT(run)->over_count;
+    bool is_count = count > limits->history_count;
     (void)snprintf(text, HF_MESSAGE_LEN_MAX,
-                   "the history of this run has %lld %s, and one run may have %lld: let the workflow return before "
+                   "the history of this run %s %lld %s, and one run may have %lld: let the workflow return before "
                    "that and start another run for the rest of the work%s",
-                   (long long)(is_count ? run->event_count : run->history_len), is_count ? "events" : "bytes",
+                   is_count && count > run->event_count ? "would have" : "has",
+                   (long long)(is_count ? count : HF_SLOT(run)->over_len), is_count ? "events" : "bytes",
                    (long long)(is_count ? limits->history_count : limits->history_len),
                    is_count ? "" : ", or pass less data to its activities and signals");
 }
@@ -102,7 +104,7 @@ void hf_notice_gather(hf_core *core, hf_commit_batch *batch, hf_run *run)
         0) { /* the numbers of hf_notice_sentence, without the events that ended it */
         const hf_count over_events = {"events", HF_SLOT(run)->over_count, limits->history_count};
         const hf_count over_bytes = {"history_bytes", HF_SLOT(run)->over_len, limits->history_len};
-        bool is_count = over_events.is >= over_events.limit;
+        bool is_count = over_events.is > over_events.limit;
         add(core, batch, run, HF_LOG_ERROR, "workflow_over_limit", is_count ? over_events : over_bytes,
             "the run was terminated");
         return;

@@ -19,6 +19,7 @@
     X(HF_PROBE_SIGNAL_START_DEDUPED, "a signal with start was known and changed nothing")   \
     X(HF_PROBE_CANCEL_TWICE, "a cancel request found one already there")                    \
     X(HF_PROBE_UNHANDLED_COMMAND, "a closing command met buffered events")                  \
+    X(HF_PROBE_BAD_SEQUENCE, "a command came behind the one that closes the run")           \
     X(HF_PROBE_BAD_COMMAND, "a command with bad attributes failed its workflow task")       \
     X(HF_PROBE_WFT_TRANSIENT, "a later attempt of a workflow task was started")             \
     X(HF_PROBE_WFT_TRANSIENT_DONE, "a transient workflow task was completed")               \
@@ -132,6 +133,8 @@
     X(HF_PROBE_ACTIVITY_RESET, "an activity was reset")                                     \
     X(HF_PROBE_ACTIVITY_OPTIONS, "an activity got other options")                           \
     X(HF_PROBE_MESSAGE_TO_ITSELF, "a workflow tried to send itself a message")              \
+    X(HF_PROBE_MESSAGE_STOPPED, "a run ended before its message went out")                  \
+    X(HF_PROBE_FIRST_TASK_EARLY, "an update did not wait for the first workflow task")      \
     X(HF_PROBE_BUFFER_OVER, "a full buffer ended a workflow task")
 
 typedef enum hf_probe {

@@ -70,7 +70,7 @@ typedef struct hf_slot {
     uint64_t commit_dirty; /* the first commit that is not in its rows */
     bool spill_now;        /* closed: its rows are written with the open batch */
     unsigned notices;   /* HF_BIT of hf_notice_kind: what the log is told when the open batch is durable (notice.c) */
-    int64_t over_count; /* with HF_NOTICE_ENDED: events of the run when a limit ended it, as its last event says */
+    int64_t over_count; /* with HF_NOTICE_ENDED: events that the run had, or would have had, when a limit ended it */
     int64_t over_len;   /* the same for its history's bytes */
 } hf_slot;
 

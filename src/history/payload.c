@@ -99,6 +99,7 @@ hf_pb_failure *hf_failure_timeout(hf_arena *arena, int32_t timeout_type, hf_str 
     }
     info->timeout_type = timeout_type;
     failure->timeout_failure_info = info;
+    failure->source = HF_STR("Server");
     return failure;
 }
 

@@ -28,7 +28,7 @@ const hf_pb_payload *hf_payloads_first(const hf_pb_payloads *payloads);
 
 /* A failure of the user's code. `type` is what retry policies name. */
 hf_pb_failure *hf_failure_application(hf_arena *arena, hf_str type, hf_str message, bool non_retryable);
-/* A timeout of this kind (HF_TIMEOUT_TYPE_...). */
+/* A timeout of this kind (HF_TIMEOUT_TYPE_...), which only a server can see: it says so. */
 hf_pb_failure *hf_failure_timeout(hf_arena *arena, int32_t timeout_type, hf_str message);
 /* A cancelation that was asked for; `details` may be NULL. */
 hf_pb_failure *hf_failure_canceled(hf_arena *arena, hf_str message, hf_pb_payloads *details);

@@ -12,6 +12,7 @@
 
 #include "history/history.h"
 #include "history/payload.h"
+#include "history/reason.h"
 #include "wire/base64.h"
 #include "wire/time_text.h"
 
@@ -212,7 +213,8 @@ static void put_execution_event(hf_timeline *w, const hf_pb_history_event *event
         break;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
         hf_buf_puts(w->out, "  ");
-        hf_timeline_put_cut(w, event->workflow_execution_terminated_event_attributes->reason, HF_TIMELINE_MESSAGE_MAX);
+        hf_timeline_put_cut(w, hf_terminated_why(event->workflow_execution_terminated_event_attributes),
+                            HF_TIMELINE_MESSAGE_MAX);
         break;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
         hf_buf_puts(w->out, "  ");

@@ -26,7 +26,7 @@ static hf_status cannot(hf_apply *a, const hf_run *run, const hf_pb_history_even
 }
 
 /* Kinds that are not named here change nothing but the count, the chain and the clock: markers, and what later versions
- * give a meaning to. */
+ * give a meaning to (hf_event_has_meaning). */
 static hf_apply_fn *const EVENTS[] = {
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED] = hf_execution_started,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED] = hf_execution_closed_event,
@@ -140,6 +140,12 @@ static const uint32_t ATTRIBUTES[HF_COUNT_OF(EVENTS)] = {
         HF_PB_HISTORY_EVENT_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED] = HF_PB_HISTORY_EVENT_WORKFLOW_PROPERTIES_MODIFIED_EVENT_ATTRIBUTES,
 };
+
+bool hf_event_has_meaning(int32_t event_type)
+{
+    bool is_named = event_type > 0 && (size_t)event_type < HF_COUNT_OF(EVENTS) && EVENTS[event_type] != NULL;
+    return is_named || event_type == HF_EVENT_TYPE_MARKER_RECORDED; /* which is for the workflow's code alone */
+}
 
 static bool attributes_fit(const hf_pb_history_event *event)
 {

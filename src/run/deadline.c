@@ -99,25 +99,31 @@ int64_t hf_activity_deadline(const hf_activity *activity)
     return INT64_MAX;
 }
 
+/* The one that was due first; of two at the same time the one that comes first here, as on a Temporal server. */
 int32_t hf_activity_timeout_passed(const hf_activity *activity, int64_t now)
 {
-    if (hf_activity_is_paused(activity)) {
-        return 0;
+    bool is_started = activity->state == HF_ACTIVITY_STARTED;
+    bool is_scheduled = activity->state == HF_ACTIVITY_SCHEDULED;
+    const struct {
+        int32_t type;
+        int64_t due;
+    } bounds[] = {
+        {HF_TIMEOUT_TYPE_START_TO_CLOSE,
+         is_started ? hf_bound_end(activity->started_time, activity->start_to_close) : INT64_MAX},
+        {HF_TIMEOUT_TYPE_SCHEDULE_TO_START,
+         is_scheduled ? hf_bound_end(activity->scheduled_time, activity->schedule_to_start) : INT64_MAX},
+        {HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE, hf_bound_end(activity->first_time, activity->schedule_to_close)},
+        {HF_TIMEOUT_TYPE_HEARTBEAT, is_started ? hf_bound_end(heard_at(activity), activity->heartbeat) : INT64_MAX},
+    };
+    int32_t type = 0;
+    int64_t due = INT64_MAX;
+    for (size_t i = 0; i < HF_COUNT_OF(bounds) && !hf_activity_is_paused(activity); i++) {
+        if (bounds[i].due <= now && bounds[i].due < due) {
+            type = bounds[i].type;
+            due = bounds[i].due;
+        }
     }
-    if (hf_bound_end(activity->first_time, activity->schedule_to_close) <= now) {
-        return HF_TIMEOUT_TYPE_SCHEDULE_TO_CLOSE;
-    }
-    if (activity->state == HF_ACTIVITY_SCHEDULED) {
-        bool is_late = hf_bound_end(activity->scheduled_time, activity->schedule_to_start) <= now;
-        return is_late ? HF_TIMEOUT_TYPE_SCHEDULE_TO_START : 0;
-    }
-    if (activity->state != HF_ACTIVITY_STARTED) {
-        return 0;
-    }
-    if (hf_bound_end(activity->started_time, activity->start_to_close) <= now) {
-        return HF_TIMEOUT_TYPE_START_TO_CLOSE;
-    }
-    return hf_bound_end(heard_at(activity), activity->heartbeat) <= now ? HF_TIMEOUT_TYPE_HEARTBEAT : 0;
+    return type;
 }
 
 /* ---- All of them --------------------------------------------------------------------------------------------------------- */

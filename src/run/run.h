@@ -54,6 +54,7 @@ typedef struct hf_wft {
     bool is_transient;      /* a later attempt: its events are written when it completes */
     bool sticky;            /* goes to the sticky queue */
     bool again;             /* started, but its holder is gone: the same task goes to the next poller */
+    bool has_many_updates;  /* if speculative and started: the run was near its limit of updates then */
     int32_t attempt;        /* of the pending task, or of the next one */
     int64_t scheduled_id;   /* if transient: the id it will get */
     int64_t started_id;     /* the same */
@@ -437,6 +438,8 @@ hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
 hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field);
 /* All fields of a part of a log; drops their effects. Resets the scratch arena on the way. */
 hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log);
+/* Whether an event of this type changes more than the count, the chain and the clock of a run, or is only for the workflow's code. */
+bool hf_event_has_meaning(int32_t event_type);
 /* Whether this is an event that may be buffered until a workflow task ends, with the attributes of its type. */
 bool hf_event_may_wait(const hf_pb_history_event *event);
 

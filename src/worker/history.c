@@ -66,6 +66,7 @@ static hf_status fetch(hf_op *op, pages *p, hf_str token, int64_t until)
             .namespace = worker->namespace_, .execution = &execution, .next_page_token = token};
         hf_call call;
         hf_worker_call_init(worker, &call, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, &request, p->arena);
+        call.replays = true;
         HF_TRY(hf_service_ask(op, worker->service, &call));
         const hf_pb_get_workflow_execution_history_response *response = call.response;
         HF_TRY(add_page(op, p, response->history));

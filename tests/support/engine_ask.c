@@ -14,6 +14,20 @@ static hf_pb_payloads *text_of(hf_arena *arena, hf_str text)
     return hf_payloads_of(arena, hf_payload_json(arena, hf_arena_copy(arena, text)));
 }
 
+/* The same as a JSON text, as an SDK gives it. */
+static hf_pb_payloads *quoted(hf_arena *arena, hf_str text)
+{
+    char json[200];
+    (void)snprintf(json, sizeof json, "\"%.*s\"", HF_STR_ARGS(text));
+    return text_of(arena, hf_str_of(json));
+}
+
+static hf_str unquoted(hf_str json)
+{
+    bool is_quoted = json.len >= 2 && json.data[0] == '"';
+    return is_quoted ? hf_str_of_len(json.data + 1, json.len - 2) : json;
+}
+
 static hf_pb_workflow_execution *execution_of(hf_arena *arena, const hf_words *w)
 {
     hf_pb_workflow_execution *execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
@@ -141,7 +155,7 @@ static void say_update(int32_t stage, const hf_pb_outcome *outcome, char *out, s
     static const char *const STAGES[] = {"", "admitted", "accepted", "completed"};
     hf_str text = {0};
     if (outcome != NULL && outcome->value_case == HF_PB_OUTCOME_SUCCESS) {
-        text = outcome->success->payloads.items[0].data;
+        text = unquoted(outcome->success->payloads.items[0].data);
     } else if (outcome != NULL && outcome->value_case == HF_PB_OUTCOME_FAILURE) {
         text = hf_failure_type(outcome->failure);
     }
@@ -159,7 +173,7 @@ void hf_rig_says(const hf_rig_call *slot, char *out, size_t len_max)
         if (response->query_rejected != NULL) {
             (void)snprintf(out, len_max, "rejected");
         } else if (response->query_result != NULL && response->query_result->payloads.count > 0) {
-            (void)snprintf(out, len_max, "%.*s", HF_STR_ARGS(response->query_result->payloads.items[0].data));
+            (void)snprintf(out, len_max, "%.*s", HF_STR_ARGS(unquoted(response->query_result->payloads.items[0].data)));
         }
     } else if (slot->call.method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION) {
         const hf_pb_update_workflow_execution_response *response = slot->call.response;
@@ -204,7 +218,7 @@ void hf_rig_answer_query(hf_rig *rig, hf_rig_call *slot, const hf_words *w, hf_s
     } else {
         request->completed_type = HF_QUERY_RESULT_TYPE_ANSWERED;
         request->query_result = hf_words_option(w, "input") != NULL ? hf_words_input(arena, w)
-                                                                    : text_of(arena, hf_words_str(w, "result", "fine"));
+                                                                    : quoted(arena, hf_words_str(w, "result", "fine"));
     }
     hf_rig_send(rig, slot, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, request);
 }
@@ -229,7 +243,7 @@ static void answer_queries(hf_arena *arena, const hf_words *w, const hf_pb_poll_
             result->failure = hf_failure_application(arena, HF_STR("Oops"), result->error_message, false);
         } else {
             result->result_type = HF_QUERY_RESULT_TYPE_ANSWERED;
-            result->answer = text_of(arena, hf_words_str(w, "answer", ""));
+            result->answer = quoted(arena, hf_words_str(w, "answer", ""));
         }
     }
 }
@@ -269,7 +283,7 @@ static bool say(hf_arena *arena, const char *text, const hf_pb_poll_workflow_tas
     hf_pb_rejection rejection = {
         asked_id, event_id, asked, hf_failure_application(arena, HF_STR("Refused"), HF_STR("no luck"), false), {0}};
     hf_pb_meta meta = {.update_id = id};
-    hf_pb_outcome outcome = {.value_case = HF_PB_OUTCOME_SUCCESS, .success = text_of(arena, HF_STR("fine"))};
+    hf_pb_outcome outcome = {.value_case = HF_PB_OUTCOME_SUCCESS, .success = quoted(arena, HF_STR("fine"))};
     if (hf_words_has(&w, "fail")) {
         outcome = (hf_pb_outcome){.value_case = HF_PB_OUTCOME_FAILURE,
                                   .failure = hf_failure_application(arena, HF_STR("Oops"), HF_STR("no luck"), false)};

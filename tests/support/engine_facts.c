@@ -1,6 +1,7 @@
 #include "support/engine_facts.h"
 
 #include "history/history.h"
+#include "service/grpc_code.h"
 #include "wire/pb_private.h"
 
 #include <stdio.h>
@@ -198,6 +199,39 @@ static void put_range(hf_buf *out, hf_str history)
     hf_arena_deinit(&arena);
 }
 
+/* "Payload" of "temporal.api.common.v1.Payload". */
+static const char *last_name(const char *name)
+{
+    return strrchr(name, '.') != NULL ? strrchr(name, '.') + 1 : name;
+}
+
+/* A message whose type stands beside it. */
+static void put_any(facts *f, const hf_pb_any *any, hf_buf *out)
+{
+    static const hf_pb_type *const TYPES[] = {&hf_pb_request_type, &hf_pb_multi_operation_execution_aborted_type,
+                                              &hf_pb_workflow_execution_already_started_failure_type,
+                                              &hf_pb_permission_denied_failure_type};
+    char url[200];
+    copy(url, sizeof url, any->type_url);
+    hf_buf_puts(out, last_name(url));
+    for (size_t i = 0; i < HF_COUNT_OF(TYPES); i++) {
+        if (strcmp(last_name(url), last_name(TYPES[i]->name)) != 0) {
+            continue;
+        }
+        hf_arena arena;
+        hf_op op;
+        hf_op_init(&op);
+        hf_arena_init(&arena, hf_rig_heap);
+        char *msg = hf_arena_zero(&arena, TYPES[i]->size, _Alignof(max_align_t));
+        assert_non_null(msg);
+        assert_int_equal(hf_pb_decode(&op, TYPES[i], any->value, &arena, msg), HF_OK);
+        hf_buf_putc(out, '{');
+        put_message(f, TYPES[i], msg, out);
+        hf_buf_putc(out, '}');
+        hf_arena_deinit(&arena);
+    }
+}
+
 /* A message inside another one; nothing: it says nothing. */
 static void put_nested(facts *f, const hf_pb_type *type, const char *msg, hf_buf *out)
 {
@@ -223,6 +257,10 @@ static void put_nested(facts *f, const hf_pb_type *type, const char *msg, hf_buf
         if (execution->run_id.len > 0) {
             put_run(f, id, execution->run_id, out);
         }
+        return;
+    }
+    if (type == &hf_pb_any_type) {
+        put_any(f, (const void *)msg, out);
         return;
     }
     hf_buf inner;
@@ -332,7 +370,7 @@ static void put_items(facts *f, const hf_pb_field *field, const char *name, hf_p
             const char *at = item + key[1].offset;
             at = key[1].kind == HF_PB_MESSAGE ? hf_pb_ptr_at(at) : at;
             hf_str word = hf_pb_str_at(item + key->offset);
-            put_quoted(&text, word.len == 36 ? HF_STR("") : word); /* the queries of a task: their names are chance */
+            put_quoted(&text, strcmp(name, "queries") == 0 ? HF_STR("") : word); /* their names are chance */
             hf_buf_putc(&text, '=');
             if (at != NULL) {
                 put_value(f, &key[1], "", at, &text);
@@ -419,29 +457,16 @@ static void put_message(facts *f, const hf_pb_type *type, const char *msg, hf_bu
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------- */
 
-/* The gRPC code that a status becomes. */
-static const char *code_of(hf_status status)
+/* The gRPC code that the failure of a call becomes, in the words of Go's library. */
+static const char *code_of(const hf_call *call)
 {
-    switch (status) {
-    case HF_ERR_NOT_FOUND:
-        return "NotFound";
-    case HF_ERR_INVALID:
-    case HF_ERR_TOO_BIG:
-    case HF_ERR_MISUSE:
-        return "InvalidArgument";
-    case HF_ERR_EXISTS:
-        return "AlreadyExists";
-    case HF_ERR_LIMIT:
-        return "ResourceExhausted";
-    case HF_ERR_CONFLICT:
-        return "FailedPrecondition";
-    case HF_ERR_UNSUPPORTED:
-        return "Unimplemented";
-    case HF_ERR_CANCELED:
-        return "Canceled";
-    default:
-        return hf_status_name(status);
-    }
+    static const char *const NAMES[HF_GRPC_CODE_COUNT] = {
+        "OK",       "Canceled",        "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+        "NotFound", "AlreadyExists",   "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+        "Aborted",  "OutOfRange",      "Unimplemented",    "Internal",          "Unavailable",
+        "DataLoss", "Unauthenticated",
+    };
+    return NAMES[hf_grpc_code_of(call->status, call->is_final)];
 }
 
 static bool is_poll(const hf_rig_call *slot)
@@ -460,7 +485,27 @@ static void set_id(facts *f, const hf_rig_call *slot, const char *named)
         execution =
             slot->call.method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE ? w->workflow_execution : a->workflow_execution;
     }
+    const hf_pb_execute_multi_operation_request *multi = slot->call.request;
+    if (slot->call.method == HF_METHOD_EXECUTE_MULTI_OPERATION && multi->operations.count > 0 &&
+        multi->operations.items[0].operation_case == HF_PB_EXECUTE_MULTI_OPERATION_REQUEST_OPERATION_START_WORKFLOW) {
+        copy(f->id, sizeof f->id, multi->operations.items[0].start_workflow->workflow_id);
+        return;
+    }
     copy(f->id, sizeof f->id, execution != NULL ? execution->workflow_id : hf_str_of(named));
+}
+
+/* Its code, its detail and the sentence of a server. */
+static void put_failure(facts *f, const hf_call *call)
+{
+    hf_buf_putf(f->out, "!%s", code_of(call));
+    if (call->detail_type != NULL) {
+        hf_buf text;
+        hf_buf_init(&text, hf_rig_heap, SIZE_MAX / 4);
+        put_message(f, call->detail_type, call->detail, &text);
+        hf_buf_putf(f->out, text.len > 0 ? " %s{%s}" : " %s", last_name(call->detail_type->name), hf_buf_text(&text));
+        hf_buf_deinit(&text);
+    }
+    hf_buf_putf(f->out, " '%s'\n", call->words != NULL ? call->words : call->message);
 }
 
 static void put_answer(facts *f, const hf_rig_call *slot, const char *named)
@@ -471,7 +516,7 @@ static void put_answer(facts *f, const hf_rig_call *slot, const char *named)
         return;
     }
     if (slot->call.status != HF_OK) {
-        hf_buf_putf(f->out, "!%s '%s'\n", code_of(slot->call.status), slot->call.message);
+        put_failure(f, &slot->call);
         return;
     }
     const hf_pb_poll_workflow_task_queue_response *w = slot->call.response;
@@ -575,10 +620,11 @@ static void put_history(facts *f, size_t index)
     request->execution = HF_ARENA_NEW(&slot->request, hf_pb_workflow_execution);
     request->execution->workflow_id = hf_arena_copy(&slot->request, hf_str_of(f->id));
     request->execution->run_id = hf_arena_copy(&slot->request, hf_str_of(f->runs[index].run_id));
+    slot->call.replays = true; /* as a Temporal server shows it to an SDK */
     hf_rig_send(f->rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
     assert_true(slot->done);
     if (slot->call.status != HF_OK) {
-        hf_buf_putf(f->out, "!%s\n", code_of(slot->call.status));
+        put_failure(f, &slot->call);
         return;
     }
     hf_arena arena;

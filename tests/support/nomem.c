@@ -50,6 +50,8 @@ static const scene SCENES[] = {
      NULL, "heartbeat asked; acancel; poll; complete done"},
     {"start wf; poll", "complete force sticky=s", NULL, "unstick wf; poll; complete done"},
     {"start wf; poll", "complete untimer nobody", NULL, "poll; complete done"},
+    {"start wf; poll", "complete done, marker m", NULL, "complete done"},
+    {"start wf; poll", "complete activity a, unactivity 5", NULL, "poll; complete done"},
     {"start wf; poll; signal wf s", "complete done", NULL, "poll; complete done"},
     {"start wf; poll; fail; poll", "complete done", NULL, ""},
     {"start wf; poll; complete timer t 1h, activity a; signal wf s; poll", "complete done", NULL, ""},
@@ -162,6 +164,7 @@ static const scene SCENES[] = {
     /* Updates. */
     {"start wf; poll; complete", "update wf up uinput=500", NULL, "terminate wf"},
     {"start wf; poll; complete; update wf up", "update wf up as=v", NULL, "terminate wf"},
+    {"start wf delay=1h", "update wf up", "update wf up", "terminate wf"},
     {"start wf; poll; complete; update wf up", "poll in_process", "update wf up; poll in_process",
      "complete reject up; terminate wf"},
     {"start wf; update wf up; poll", "complete accept up, respond up", NULL, "terminate wf"},
@@ -179,6 +182,7 @@ static const scene SCENES[] = {
     {"start wf; poll; complete done", "history wf", NULL, ""},
     {"start wf; poll; complete timer t 1h, marker m", "reverse wf", NULL, "terminate wf"},
     {"start wf; poll; complete timer t 1h, marker m; reverse wf 2", "reverse wf 2 more", NULL, "terminate wf"},
+    {"start wf; poll; fail; poll", "history wf replays", NULL, "terminate wf"},
     {"start wf", "watch wf", NULL, "poll; complete done"},
     {"start wf", "system", NULL, "poll; complete done"},
     {"start wf", "namespace other", NULL, "poll; complete done"},
@@ -271,7 +275,7 @@ static hf_status look_back(const char *text, const char *id, int page)
     return slot->done ? slot->call.status : HF_ERR_AGAIN;
 }
 
-/* "describe ID", "history ID [N] [wait] [more]", "watch ID": N events a page, with the last token, until the end. */
+/* "describe ID", "history ID [N] [wait] [more] [replays]", "watch ID": N events a page, with the last token, until the end. */
 static hf_status look(const char *text, bool *ret_is_look)
 {
     char verb[16] = "";
@@ -306,6 +310,7 @@ static hf_status look(const char *text, bool *ret_is_look)
     if (has(text, "more")) {
         request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(stage.page, stage.page_len));
     }
+    slot->call.replays = has(text, "replays");
     hf_rig_send(&stage.rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
     if (slot->done && slot->call.status == HF_OK) {
         keep_page(((const hf_pb_get_workflow_execution_history_response *)slot->call.response)->next_page_token);

@@ -28,8 +28,8 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
         attrs->activity_type->name.len > HF_ID_LEN_MAX) {
         return bad(core, "ActivityType is not set on ScheduleActivityTaskCommand, or too long.");
     }
-    if (attrs->task_queue != NULL && attrs->task_queue->name.len > HF_ID_LEN_MAX) {
-        return bad(core, "TaskQueue of ScheduleActivityTaskCommand is too long.");
+    if (attrs->task_queue == NULL || attrs->task_queue->name.len == 0 || attrs->task_queue->name.len > HF_ID_LEN_MAX) {
+        return bad(core, "TaskQueue is not set on ScheduleActivityTaskCommand, or too long.");
     }
     if (is_bad_span(attrs->schedule_to_close_timeout) || is_bad_span(attrs->schedule_to_start_timeout) ||
         is_bad_span(attrs->start_to_close_timeout) || is_bad_span(attrs->heartbeat_timeout)) {
@@ -66,10 +66,7 @@ bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
 
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs)
 {
-    hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
-    if (attrs->task_queue != NULL && attrs->task_queue->name.len > 0) {
-        queue.name = attrs->task_queue->name;
-    }
+    hf_pb_task_queue queue = {.name = attrs->task_queue->name, .kind = HF_TASK_QUEUE_KIND_NORMAL};
     hf_pb_activity_type type = {.name = attrs->activity_type->name};
     hf_pb_activity_task_scheduled_event_attributes body = {
         .activity_id = attrs->activity_id,

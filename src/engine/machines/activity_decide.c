@@ -6,6 +6,7 @@
 #include "engine/answer.h"
 #include "engine/emit.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/speculative.h"
 #include "engine/matching.h"
 #include "engine/retry.h"
 #include "engine/size.h"
@@ -170,7 +171,7 @@ void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id
     hf_event_emit(core, run, &event);
 }
 
-bool hf_activities_cancel_early(hf_core *core, hf_run *run)
+bool hf_activities_cancel_early(hf_core *core, hf_run *run, hf_str identity)
 {
     bool news = false;
     for (size_t i = 0; i < run->activities.count && core->status == HF_OK;) {
@@ -181,7 +182,9 @@ bool hf_activities_cancel_early(hf_core *core, hf_run *run)
             continue;
         }
         HF_PROBE(core, HF_PROBE_ACTIVITY_CANCELED_EARLY);
-        hf_activity_emit_canceled(core, run, activity, NULL, HF_STR("")); /* the activity leaves the list */
+        hf_pb_payload why = hf_payload_json(&core->scratch, HF_STR("\"ACTIVITY_ID_NOT_STARTED\""));
+        hf_pb_payloads *details = hf_payloads_of(&core->scratch, why);
+        hf_activity_emit_canceled(core, run, activity, details, identity); /* the activity leaves the list */
         news = true;
     }
     return news;
@@ -480,6 +483,10 @@ static void answer(hf_core *core, hf_call *call, hf_run *run, hf_activity *activ
     if (method == HF_METHOD_RESPOND_ACTIVITY_TASK_CANCELED && activity->cancel_requested_id == 0) {
         hf_call_fail(core, call, HF_ERR_INVALID,
                      "unable to mark activity as canceled without activity being request canceled first");
+        return;
+    }
+    bool is_last = method != HF_METHOD_RESPOND_ACTIVITY_TASK_FAILED; /* which may be tried again */
+    if (is_last && hf_wft_state_now(run) != HF_WFT_STARTED && !hf_execution_has_room(core, call, run, 2)) {
         return;
     }
     bool news = false;

@@ -276,6 +276,7 @@ void hf_child_send_close(hf_core *core, hf_run *run, const hf_child *child)
         message->cancel = (hf_pb_request_cancel_workflow_execution_request){
             .namespace = namespace_,
             .workflow_execution = &message->execution,
+            .identity = HF_IDENTITY_ENGINE,
             .request_id = hf_message_request_id(message),
             .first_execution_run_id = chain,
         };
@@ -286,7 +287,7 @@ void hf_child_send_close(hf_core *core, hf_run *run, const hf_child *child)
         .namespace = namespace_,
         .workflow_execution = &message->execution,
         .reason = BY_PARENT,
-        .identity = HF_STR("history-service"),
+        .identity = HF_IDENTITY_ENGINE,
         .first_execution_run_id = chain,
     };
     hf_message_post(core, message, HF_METHOD_TERMINATE_WORKFLOW_EXECUTION, &message->terminate);

@@ -255,7 +255,7 @@ void hf_delete_call(hf_core *core, hf_call *call, hf_run *run)
     }
     if (hf_run_is_open(run)) {
         HF_PROBE(core, HF_PROBE_DELETED_OPEN);
-        hf_execution_terminate(core, run, HF_STR("deleted"), NULL, HF_STR(""));
+        hf_execution_terminate(core, run, HF_STR("deleted"), NULL, HF_IDENTITY_ENGINE);
     }
     hf_deletion *it =
         core->status == HF_OK ? mark(core, run, request->holdfast_all_runs ? HF_DELETING_ALL : HF_DELETING_ONE) : NULL;

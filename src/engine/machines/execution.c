@@ -22,7 +22,10 @@
 #include "engine/zone.h"
 #include "history/limits.h"
 #include "history/payload.h"
+#include "history/reason.h"
 #include "ledger/run_id.h"
+
+#include <stdio.h>
 
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
@@ -254,7 +257,7 @@ bool hf_execution_make_room(hf_core *core, hf_call *call, const hf_pb_start_work
         HF_PROBE(core, HF_PROBE_START_TERMINATED);
         if (!HF_CANARY(HF_BUG_TWO_OPEN_RUNS)) {
             hf_execution_terminate(core, current, HF_STR("terminated by a new start of the same id"), NULL,
-                                   request->identity);
+                                   HF_IDENTITY_ENGINE);
         }
     } else if (current != NULL && !may_reuse(request->workflow_id_reuse_policy, current->status)) {
         HF_PROBE(core, HF_PROBE_START_REUSE_REFUSED);
@@ -315,7 +318,7 @@ static void end_task(hf_core *core, hf_run *run)
 {
     hf_speculative_close(core, run);
     if (run->wft.state == HF_WFT_STARTED) {
-        hf_wft_fail(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_STR(""));
+        hf_wft_fail(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_IDENTITY_ENGINE);
     }
 }
 
@@ -347,20 +350,50 @@ void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_pay
     hf_event_emit(core, run, &event);
 }
 
-bool hf_execution_is_too_long(hf_core *core, hf_run *run)
+/* Its history has, or would have, `count` events: that or its length ends the run. Writes the sentence for people. */
+static void end_too_long(hf_core *core, hf_run *run, int64_t count, char why[HF_MESSAGE_LEN_MAX])
+{
+    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
+    HF_SLOT(run)->over_count = count;
+    HF_SLOT(run)->over_len = run->history_len;
+    bool is_count = count > core->options.limits.history_count;
+    hf_str reason = is_count ? HF_STR(HF_REASON_TOO_MANY_EVENTS) : HF_STR(HF_REASON_TOO_MANY_BYTES);
+    char quoted[HF_MESSAGE_LEN_MAX + 2];
+    hf_notice_sentence(core, run, why);
+    (void)snprintf(quoted, sizeof quoted, "\"%s\"", why);
+    hf_str text = hf_arena_copy(&core->scratch, hf_str_of(quoted));
+    hf_pb_payloads *details = hf_payloads_of(&core->scratch, hf_payload_json(&core->scratch, text));
+    hf_execution_terminate(core, run, reason, details, HF_IDENTITY_ENGINE);
+    HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_ENDED);
+}
+
+bool hf_execution_is_too_long(hf_core *core, hf_run *run, int64_t more)
 {
     const hf_core_limits *limits = &core->options.limits;
-    if (run->event_count < limits->history_count && run->history_len < limits->history_len) {
+    if (run->event_count + more <= limits->history_count && run->history_len < limits->history_len) {
         return false;
     }
-    HF_PROBE(core, HF_PROBE_LIMIT_HIT);
     char why[HF_MESSAGE_LEN_MAX];
-    hf_notice_sentence(core, run, why);
-    HF_SLOT(run)->over_count = run->event_count;
-    HF_SLOT(run)->over_len = run->history_len;
-    hf_execution_terminate(core, run, hf_str_of(why), NULL, HF_STR("history-service"));
-    HF_SLOT(run)->notices |= HF_BIT(HF_NOTICE_ENDED);
+    end_too_long(core, run, run->event_count + more, why);
     return true;
+}
+
+bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t more)
+{
+    /* Without a new task behind them the last events may pass the limit, on a Temporal server, too. */
+    bool needs_task = run->wft.state == HF_WFT_NONE && run->first_task_at <= core->now.wall;
+    return hf_execution_may_have(core, call, run, needs_task ? run->event_count + more + 1 : run->event_count);
+}
+
+bool hf_execution_may_have(hf_core *core, hf_call *call, hf_run *run, int64_t count)
+{
+    if (count <= core->options.limits.history_count) {
+        return true;
+    }
+    char why[HF_MESSAGE_LEN_MAX];
+    end_too_long(core, run, count, why);
+    hf_call_fail_for_good(core, call, HF_REASON_TOO_MANY_EVENTS, "%s", why);
+    return false;
 }
 
 static hf_pb_failure *timeout_failure(hf_core *core)
@@ -419,7 +452,8 @@ void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
-    hf_execution_terminate(core, run, request->reason, request->details, request->identity);
+    hf_str identity = request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* nobody said who */
+    hf_execution_terminate(core, run, request->reason, request->details, identity);
     hf_call_response(core, call);
     hf_call_reply(core, call);
 }

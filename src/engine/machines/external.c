@@ -31,20 +31,25 @@ static int32_t cancel_cause(hf_status status)
                : HF_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED_CAUSE_UNSPECIFIED;
 }
 
+/* Commands that name no namespace mean that of their run. */
+static hf_str home_of(const hf_run *run, hf_str namespace_)
+{
+    return namespace_.len > 0 ? namespace_ : hf_owned_str(&run->namespace);
+}
+
 static void emit_signal_outcome(hf_core *core, hf_run *run, const hf_message *message)
 {
     const hf_pb_signal_external_workflow_execution_initiated_event_attributes *asked =
         message->event.signal_external_workflow_execution_initiated_event_attributes;
     hf_pb_external_workflow_execution_signaled_event_attributes signaled = {
         .initiated_event_id = message->id,
-        .namespace = asked->namespace,
+        .namespace = home_of(run, asked->namespace),
         .workflow_execution = asked->workflow_execution,
         .control = asked->control,
     };
     hf_pb_signal_external_workflow_execution_failed_event_attributes failed = {
         .cause = signal_cause(message->call.status),
-        .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
-        .namespace = asked->namespace,
+        .namespace = home_of(run, asked->namespace),
         .workflow_execution = asked->workflow_execution,
         .initiated_event_id = message->id,
         .control = asked->control,
@@ -68,13 +73,12 @@ static void emit_cancel_outcome(hf_core *core, hf_run *run, const hf_message *me
         message->event.request_cancel_external_workflow_execution_initiated_event_attributes;
     hf_pb_external_workflow_execution_cancel_requested_event_attributes requested = {
         .initiated_event_id = message->id,
-        .namespace = asked->namespace,
+        .namespace = home_of(run, asked->namespace),
         .workflow_execution = asked->workflow_execution,
     };
     hf_pb_request_cancel_external_workflow_execution_failed_event_attributes failed = {
         .cause = cancel_cause(message->call.status),
-        .workflow_task_completed_event_id = asked->workflow_task_completed_event_id,
-        .namespace = asked->namespace,
+        .namespace = home_of(run, asked->namespace),
         .workflow_execution = asked->workflow_execution,
         .initiated_event_id = message->id,
         .control = asked->control,
@@ -118,6 +122,7 @@ static void send_cancel(hf_core *core, hf_message *message, hf_str home)
     message->cancel = (hf_pb_request_cancel_workflow_execution_request){
         .namespace = asked->namespace.len > 0 ? asked->namespace : home,
         .workflow_execution = &message->execution,
+        .identity = HF_IDENTITY_ENGINE,
         .request_id = hf_message_request_id(message),
         .reason = asked->reason,
     };
@@ -134,6 +139,7 @@ static void send_signal(hf_core *core, hf_message *message, hf_str home)
         .workflow_execution = &message->execution,
         .signal_name = asked->signal_name,
         .input = asked->input,
+        .identity = HF_IDENTITY_ENGINE,
         .header = asked->header,
         .request_id = hf_message_request_id(message),
     };
@@ -166,7 +172,7 @@ void hf_external_signal(hf_core *core, hf_run *run,
                                           .run_id = attrs->execution->run_id};
     hf_pb_signal_external_workflow_execution_initiated_event_attributes body = {
         .workflow_task_completed_event_id = run->wft.completed_id,
-        .namespace = attrs->namespace.len > 0 ? attrs->namespace : hf_owned_str(&run->namespace),
+        .namespace = attrs->namespace, /* empty: that of the run */
         .workflow_execution = &execution,
         .signal_name = attrs->signal_name,
         .input = attrs->input,
@@ -188,7 +194,7 @@ void hf_external_cancel(hf_core *core, hf_run *run,
     hf_pb_workflow_execution execution = {.workflow_id = attrs->workflow_id, .run_id = attrs->run_id};
     hf_pb_request_cancel_external_workflow_execution_initiated_event_attributes body = {
         .workflow_task_completed_event_id = run->wft.completed_id,
-        .namespace = attrs->namespace.len > 0 ? attrs->namespace : hf_owned_str(&run->namespace),
+        .namespace = attrs->namespace, /* empty: that of the run */
         .workflow_execution = &execution,
         .control = attrs->control,
         .child_workflow_only = attrs->child_workflow_only,

@@ -6,6 +6,9 @@
 #include "engine/slot.h"
 #include "service/service.h"
 
+/* Who did what the engine itself decided: the word of a Temporal server. */
+#define HF_IDENTITY_ENGINE HF_STR("history-service")
+
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
 typedef struct hf_signal hf_signal;
 /* A start whose workflow id is known. */
@@ -21,8 +24,12 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
 /* Its first event, of which `event` has the metadata and links, and its first workflow task, now or after its pause. */
 void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);
-/* True: the history has reached a limit, and the run was ended. */
-bool hf_execution_is_too_long(hf_core *core, hf_run *run);
+/* True: with `more` events the history is beyond a limit, and the run was ended. */
+bool hf_execution_is_too_long(hf_core *core, hf_run *run, int64_t more);
+/* Whether the run may have `count` events. If not, nothing of the call is done: the run is ended, and the call answered. */
+bool hf_execution_may_have(hf_core *core, hf_call *call, hf_run *run, int64_t count);
+/* The same for `more` events that a call brings while no workflow task is started, and the task that they need. */
+bool hf_execution_has_room(hf_core *core, hf_call *call, hf_run *run, int64_t more);
 void hf_execution_time_out(hf_core *core, hf_run *run);
 /* The run has just closed: it leaves queues, watchers are told. */
 void hf_execution_closed(hf_core *core, hf_run *run);
@@ -53,7 +60,7 @@ typedef struct hf_signal {
 } hf_signal;
 
 /* Whether the run may get one more; if not the call has failed. */
-bool hf_signal_fits(hf_core *core, hf_call *call, const hf_run *run);
+bool hf_signal_fits(hf_core *core, hf_call *call, hf_run *run);
 /* Its event, now or behind the started workflow task; hf_wft_schedule follows. */
 void hf_signal_add(hf_core *core, hf_run *run, const hf_signal *signal);
 /* SignalWithStartWorkflowExecution, whose workflow id is known. */
@@ -69,8 +76,8 @@ bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 /* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
 /* Schedules a workflow task unless one is pending or the run is closed. A step calls it last: the task may start at once. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
-/* The same, even if the first task of the run should wait still. */
-void hf_wft_schedule_early(hf_core *core, hf_run *run);
+/* The same, even if the first task of the run should wait still: for an update or a signal with start, whose caller does not want to wait. */
+void hf_wft_schedule_now(hf_core *core, hf_run *run);
 /* Events were added for which no task is needed: are there too many, in the history or in the buffer? */
 void hf_wft_check_length(hf_core *core, hf_run *run);
 /* The same for a task that goes on with the last one, which a worker has kept alive since `first_time`; 0 = it does not. */
@@ -103,11 +110,13 @@ void hf_wft_enqueue(hf_core *core, hf_run *run);
 void hf_wft_unstick(hf_core *core, hf_run *run);
 /* The two events of a transient task, as the worker sees them: History bytes, in core->scratch. */
 hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft);
+/* The same for a reader of the history that has no task: of a task that is only scheduled the first one; empty = they are written. */
+hf_str hf_wft_unwritten_events(hf_core *core, const hf_run *run, const hf_wft *wft);
 /* For speculative tasks (speculative.c): the parts of the above that are alike. */
 int64_t hf_wft_timeout(hf_core *core, const hf_run *run, int32_t attempt);
 void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call, bool sticky, bool again);
-/* The task becomes that of the run. */
-void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from);
+/* The task becomes that of the run; `identity`: what its Started event says. */
+void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from, hf_str identity);
 
 /* ---- activity_command.c, activity_decide.c, activity_end.c -------------------------------------------------------------- */
 /* Whether the command is well-formed; fills in defaults. If not, the message is in core->op. */
@@ -118,8 +127,9 @@ void hf_activities_go_with(hf_core *core, hf_run *run, hf_call *call,
                            hf_pb_respond_workflow_task_completed_response *response);
 void hf_activity_schedule(hf_core *core, hf_run *run, const hf_pb_schedule_activity_task_command_attributes *attrs);
 void hf_activity_request_cancel(hf_core *core, hf_run *run, int64_t scheduled_id);
-/* Canceled activities that no worker has end at once, after the events of all commands. True: there were some. */
-bool hf_activities_cancel_early(hf_core *core, hf_run *run);
+/* Canceled activities that no worker has end at once, after the events of all commands of the worker `identity`. True: there were
+ * some. */
+bool hf_activities_cancel_early(hf_core *core, hf_run *run, hf_str identity);
 void hf_activity_start(hf_core *core, hf_activity *activity, hf_call *call);
 /* An attempt begins with the caller, and what its worker needs. */
 void hf_activity_give(hf_core *core, hf_activity *activity, const hf_call *call, hf_str identity);

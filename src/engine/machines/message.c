@@ -204,11 +204,23 @@ void hf_message_send_all(hf_core *core, hf_run *run)
     }
 }
 
-/* Whether a signal or cancel request is for the sender's own workflow, whichever run of it. Commands name no other namespace. */
-static bool is_to_itself(const hf_message *message)
+/* Why a signal or a cancel request does not go out: it is for the sender's own workflow, whichever run of it (commands name no other
+ * namespace), or the sender closed with the same task or soon after. NULL = it does. */
+static const char *stopped(hf_core *core, const hf_message *message)
 {
-    bool is_external = message->kind == HF_MESSAGE_SIGNAL || message->kind == HF_MESSAGE_CANCEL;
-    return is_external && hf_str_equal(message->sender.workflow_id, message->execution.workflow_id);
+    if (message->kind != HF_MESSAGE_SIGNAL && message->kind != HF_MESSAGE_CANCEL) {
+        return NULL;
+    }
+    if (hf_str_equal(message->sender.workflow_id, message->execution.workflow_id)) {
+        HF_PROBE(core, HF_PROBE_MESSAGE_TO_ITSELF);
+        return "a workflow cannot send itself a message";
+    }
+    const hf_run *sender = hf_run_find(core, message->source);
+    if (sender == NULL || !hf_run_is_open(sender)) {
+        HF_PROBE(core, HF_PROBE_MESSAGE_STOPPED);
+        return "the run that wanted to send it has ended";
+    }
+    return NULL;
 }
 
 void hf_inbox_pump(hf_core *core)
@@ -220,9 +232,9 @@ void hf_inbox_pump(hf_core *core)
         hf_core_reset_scratch(core);
         hf_call *call = HF_CONTAINER(node, hf_call, link);
         hf_assert(call->maker == HF_CALL_OF_RUN);
-        if (is_to_itself(hf_message_of_const(call))) {
-            HF_PROBE(core, HF_PROBE_MESSAGE_TO_ITSELF);
-            hf_call_set_failure(call, HF_ERR_NOT_FOUND, "a workflow cannot send itself a message");
+        const char *why_not = stopped(core, hf_message_of_const(call));
+        if (why_not != NULL) {
+            hf_call_set_failure(call, HF_ERR_NOT_FOUND, why_not);
             hf_call_now(call);
         } else {
             hf_input(core, call);

@@ -62,10 +62,10 @@ static void remember(hf_core *core, hf_run *run, hf_str request_id)
     }
 }
 
-bool hf_signal_fits(hf_core *core, hf_call *call, const hf_run *run)
+bool hf_signal_fits(hf_core *core, hf_call *call, hf_run *run)
 {
     if (!has_all_signals(core, run)) {
-        return true;
+        return hf_wft_state_now(run) == HF_WFT_STARTED || hf_execution_has_room(core, call, run, 1);
     }
     HF_PROBE(core, HF_PROBE_LIMIT_HIT);
     hf_call_fail_for_good(core, call, "exceeded workflow execution limit for signal events",

@@ -79,7 +79,7 @@ void hf_signal_start_call(hf_core *core, hf_call *call, hf_name *name)
         if (hf_signal_fits(core, call, run)) {
             HF_PROBE(core, HF_PROBE_SIGNAL_START_USED);
             hf_signal_add(core, run, &signal);
-            hf_wft_schedule_early(core, run); /* unlike a signal alone, it ends the wait of a start delay */
+            hf_wft_schedule_now(core, run); /* unlike a signal alone, it ends the wait of a start delay */
             answer(core, call, run, false);
         }
         return;

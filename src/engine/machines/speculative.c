@@ -17,6 +17,7 @@
 #include "engine/core_private.h"
 #include "engine/due.h"
 #include "engine/machines/machines.h"
+#include "engine/machines/update.h"
 #include "engine/matching.h"
 #include "history/limits.h"
 
@@ -33,6 +34,12 @@ hf_wft_state hf_wft_state_now(const hf_run *run)
     const hf_wft *wft = one_of(run);
     hf_assert(wft == NULL || run->wft.state == HF_WFT_NONE); /* engine-V1 */
     return wft != NULL ? wft->state : run->wft.state;
+}
+
+const hf_wft *hf_wft_now(const hf_run *run)
+{
+    const hf_wft *wft = one_of(run);
+    return wft != NULL ? wft : &run->wft;
 }
 
 const hf_wft *hf_speculative_started(const hf_run *run)
@@ -77,11 +84,11 @@ static void put_into_queue(hf_core *core, hf_run *run, hf_wft *wft)
 void hf_speculative_schedule(hf_core *core, hf_run *run)
 {
     hf_assert(hf_wft_state_now(run) == HF_WFT_NONE);
-    if (!hf_run_is_open(run) || run->first_task_at != 0) {
-        return; /* it waits for the first workflow task */
+    if (!hf_run_is_open(run)) {
+        return;
     }
     if (run->wft.attempt != 1 || run->wft.completed_id == 0) {
-        hf_wft_schedule(core, run);
+        hf_wft_schedule_now(core, run); /* a first task is always written */
         return;
     }
     HF_PROBE(core, HF_PROBE_SPECULATIVE);
@@ -145,6 +152,7 @@ void hf_speculative_start(hf_core *core, hf_run *run, hf_call *call)
     bool sticky = wft->sticky;
     if (!again) {
         wft->state = HF_WFT_STARTED;
+        wft->has_many_updates = hf_updates_are_many(core, run, true);
         wft->started_time = core->now.wall > run->last_time ? core->now.wall : run->last_time;
         hf_owned_set(&core->runs_memory, &wft->request_id, request_id_of(core));
     }
@@ -169,7 +177,7 @@ static void forget(hf_core *core, hf_wft *wft)
     *wft = (hf_wft){0};
 }
 
-void hf_speculative_make_real(hf_core *core, hf_run *run)
+static void convert(hf_core *core, hf_run *run, hf_str identity)
 {
     hf_wft *wft = one_of(run);
     if (wft == NULL || core->status != HF_OK) {
@@ -180,10 +188,21 @@ void hf_speculative_make_real(hf_core *core, hf_run *run)
     hf_wft was = *wft;                                                           /* owns the texts now */
     hf_match_remove(core, &wft->task);
     *wft = (hf_wft){0};
-    hf_wft_write(core, run, &was);
+    hf_wft_write(core, run, &was, identity);
     hf_assert(core->status != HF_OK || run->wft.scheduled_id == was.scheduled_id);
     hf_owned_free(&core->runs_memory, &was.identity);
     hf_owned_free(&core->runs_memory, &was.request_id);
+}
+
+void hf_speculative_make_real(hf_core *core, hf_run *run)
+{
+    convert(core, run, HF_STR(""));
+}
+
+void hf_speculative_answered(hf_core *core, hf_run *run)
+{
+    const hf_wft *wft = one_of(run);
+    convert(core, run, wft != NULL ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->identity)) : HF_STR(""));
 }
 
 void hf_speculative_discard(hf_core *core, hf_run *run)
@@ -201,7 +220,7 @@ void hf_speculative_close(hf_core *core, hf_run *run)
     if (wft != NULL && wft->state == HF_WFT_SCHEDULED) {
         hf_speculative_discard(core, run);
     } else {
-        hf_speculative_convert(core, run);
+        convert(core, run, HF_IDENTITY_ENGINE);
     }
 }
 

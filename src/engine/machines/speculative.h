@@ -21,6 +21,8 @@ bool hf_wft_holds(const hf_core *core, const hf_run *run, const hf_token *token)
 void hf_speculative_token(const hf_core *core, const hf_wft *wft, hf_token *token);
 /* The one that is started; NULL = none is. */
 const hf_wft *hf_speculative_started(const hf_run *run);
+/* The workflow task of the run, speculative or not; it may have none. */
+const hf_wft *hf_wft_now(const hf_run *run);
 
 /* The run changes, or is about to: the task becomes one of the run's own, with the same ids. If there is none, nothing happens. */
 void hf_speculative_make_real(hf_core *core, hf_run *run);
@@ -30,6 +32,8 @@ static inline void hf_speculative_convert(hf_core *core, hf_run *run)
         hf_speculative_make_real(core, run);
     }
 }
+/* The same because its worker has answered with commands: only then its Started event says who that is, as on a Temporal server. */
+void hf_speculative_answered(hf_core *core, hf_run *run);
 /* It is gone, and nothing was written. */
 void hf_speculative_discard(hf_core *core, hf_run *run);
 /* The run is being closed from outside: a task that no worker has seen is gone. */

@@ -304,6 +304,23 @@ static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_updat
     }
 }
 
+static size_t total_max(const hf_core *core)
+{
+    return core->options.limits.updates > 0 ? core->options.limits.updates : HF_UPDATES_MAX;
+}
+
+bool hf_updates_are_many(const hf_core *core, const hf_run *run, bool with_asked)
+{
+    size_t total = run->updates.count;
+    if (with_asked && HF_SLOT(run)->unwritten != NULL) {
+        HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->updates)
+        {
+            total += HF_CONTAINER(node, hf_asked, link)->state != ASKED_WRITTEN;
+        }
+    }
+    return total >= (total_max(core) * 9 + 9) / 10;
+}
+
 /* False: there is no room for another update of this run, and the call has failed. */
 static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len)
 {
@@ -323,7 +340,6 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
     }
     const hf_core_limits *limits = &core->options.limits;
     size_t in_flight_max = limits->updates_in_flight > 0 ? limits->updates_in_flight : IN_FLIGHT_MAX;
-    size_t total_max = limits->updates > 0 ? limits->updates : HF_UPDATES_MAX;
     if (in_flight >= in_flight_max || len > IN_FLIGHT_LEN_MAX) {
         HF_PROBE(core, HF_PROBE_UPDATE_LIMIT);
         char why[HF_MESSAGE_LEN_MAX];
@@ -332,7 +348,7 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
         refuse_busy(core, call, HF_RESOURCE_EXHAUSTED_CAUSE_CONCURRENT_LIMIT, why);
         return false;
     }
-    if (total >= total_max) {
+    if (total >= total_max(core)) {
         HF_PROBE(core, HF_PROBE_LIMIT_HIT);
         char why[HF_MESSAGE_LEN_MAX];
         (void)snprintf(
@@ -341,8 +357,12 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
             "sure any duplicate updates share an Update ID so the server can deduplicate them, and consider "
             "rejecting updates that you aren't going to process. You can also Continue-as-New to avoid this; "
             "we recommend you check Continue-as-New Suggested in your Workflow.",
-            total_max);
+            total_max(core));
         refuse(core, call, HF_ERR_NOT_READY, why);
+        if (call->method == HF_METHOD_UPDATE_WORKFLOW_EXECUTION) {
+            call->detail_type = NULL; /* that of the status tells of a task that is not there yet */
+            call->detail = NULL;
+        }
         return false;
     }
     return true;

@@ -20,6 +20,8 @@ void hf_update_expire(hf_core *core, hf_call *call);
 
 /* The run has changed. */
 void hf_updates_settle(hf_core *core, hf_run *run, hf_unwritten *unwritten);
+/* Whether the run has nine tenths of the updates that it may have; `with_asked`: with those that are not accepted yet. */
+bool hf_updates_are_many(const hf_core *core, const hf_run *run, bool with_asked);
 /* A workflow task goes to a worker, and the updates that wait for it go along; `again`: those that went before. */
 void hf_updates_attach(hf_core *core, hf_run *run, bool again, int64_t started_id, hf_call *call,
                        hf_pb_poll_workflow_task_queue_response *response);

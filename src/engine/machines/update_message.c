@@ -171,6 +171,7 @@ static bool check_saying(hf_core *core, const hf_run *run, hf_plan *plan, size_t
         HF_PROBE(core, HF_PROBE_UPDATE_RESURRECTED);
     }
     saying->is_taken = true;
+    plan->event_id += saying->said != SAID_REJECT;
     updates->order[updates->order_count++] = index;
     return true;
 }

@@ -54,19 +54,21 @@ bool hf_wft_wants_sticky(hf_core *core, const hf_run *run)
     return alive;
 }
 
+/* The queue that a Scheduled event names: the sticky one, also if its worker is not there and the task does not go there. */
+static hf_pb_task_queue queue_of(const hf_run *run, int32_t attempt)
+{
+    if (attempt == 1 && run->sticky_queue.len > 0) {
+        return (hf_pb_task_queue){.name = hf_owned_str(&run->sticky_queue),
+                                  .kind = HF_TASK_QUEUE_KIND_STICKY,
+                                  .normal_name = hf_owned_str(&run->task_queue)};
+    }
+    return (hf_pb_task_queue){.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
+}
+
 static void emit_scheduled(hf_core *core, hf_run *run, int32_t attempt, int64_t timeout, int64_t time)
 {
     hf_assert(core->status != HF_OK || (run->wft.state == HF_WFT_NONE && attempt > 0));
-    hf_pb_task_queue queue = {
-        .name = hf_owned_str(&run->task_queue),
-        .kind = HF_TASK_QUEUE_KIND_NORMAL,
-    };
-    if (attempt == 1 &&
-        run->sticky_queue.len > 0) { /* also if its worker is not there: then it just does not go there */
-        queue = (hf_pb_task_queue){.name = hf_owned_str(&run->sticky_queue),
-                                   .kind = HF_TASK_QUEUE_KIND_STICKY,
-                                   .normal_name = hf_owned_str(&run->task_queue)};
-    }
+    hf_pb_task_queue queue = queue_of(run, attempt);
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
         .start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(timeout)),
@@ -91,7 +93,7 @@ static bool buffer_is_over(const hf_core *core, const hf_run *run)
 static void overflow(hf_core *core, hf_run *run)
 {
     HF_PROBE(core, HF_PROBE_BUFFER_OVER);
-    fail_task(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_STR("history-service"));
+    fail_task(core, run, HF_WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND, NULL, HF_IDENTITY_ENGINE);
     unstick_failed(core, run);
     hf_flush_buffered(core, run); /* the attempts are counted on, unlike after other failures */
     hf_assert(core->status != HF_OK || run->buffered.count == 0);
@@ -117,8 +119,10 @@ static void schedule(hf_core *core, hf_run *run, int64_t first_time)
         }
         return;
     }
-    /* Events were added, so the length is checked even if a task waits already: no worker may ever take that one. */
-    if (hf_execution_is_too_long(core, run) || run->wft.state != HF_WFT_NONE) {
+    /* Events were added, so the length is checked even if a task waits already: no worker may ever take that one. Without a new
+     * task the last event, or the two of an activity, may pass the limit (hf_execution_has_room). */
+    bool is_next = run->wft.state == HF_WFT_NONE;
+    if (hf_execution_is_too_long(core, run, is_next ? 1 : -2) || !is_next) {
         return;
     }
     int32_t attempt = run->wft.attempt;
@@ -151,21 +155,24 @@ void hf_wft_schedule(hf_core *core, hf_run *run)
     hf_wft_schedule_next(core, run, 0);
 }
 
+void hf_wft_schedule_now(hf_core *core, hf_run *run)
+{
+    if (is_held_back(core, run)) {
+        HF_PROBE(core, HF_PROBE_FIRST_TASK_EARLY);
+    }
+    schedule(core, run, 0);
+}
+
 void hf_wft_check_length(hf_core *core, hf_run *run)
 {
     if (core->status != HF_OK || !hf_run_is_open(run)) {
         return;
     }
     if (run->wft.state != HF_WFT_STARTED) {
-        (void)hf_execution_is_too_long(core, run);
+        (void)hf_execution_is_too_long(core, run, run->wft.state == HF_WFT_NONE ? 0 : -2);
     } else if (buffer_is_over(core, run)) {
         overflow(core, run);
     }
-}
-
-void hf_wft_schedule_early(hf_core *core, hf_run *run)
-{
-    schedule(core, run, 0);
 }
 
 void hf_wft_enqueue(hf_core *core, hf_run *run)
@@ -224,28 +231,45 @@ void hf_wft_unstick(hf_core *core, hf_run *run)
 
 /* ---- Start --------------------------------------------------------------------------------------------------------- */
 
+/* What a Started event says. */
+typedef struct started_facts {
+    int64_t count; /* events of the history before it ... */
+    int64_t len;   /* ... and their bytes */
+    bool has_many_updates;
+    hf_str identity;
+    hf_str request_id;
+    int64_t time;
+    int64_t scheduled_id;
+} started_facts;
+
 /* Whether the workflow had better continue as new, and why. */
-static void suggest(hf_core *core, hf_pb_workflow_task_started_event_attributes *body, int64_t count, int64_t len)
+static void suggest(hf_core *core, const started_facts *facts, hf_pb_workflow_task_started_event_attributes *body)
 {
-    int32_t *reasons = HF_ARENA_ARRAY(&core->scratch, int32_t, 2);
-    body->suggest_continue_as_new = count >= HF_HISTORY_SUGGEST_COUNT || len >= HF_HISTORY_SUGGEST_LEN;
-    if (!body->suggest_continue_as_new || reasons == NULL) { /* hf_core_is_whole sees that there was no memory */
-        return;
-    }
-    body->suggest_continue_as_new_reasons.items = reasons;
-    if (len >= HF_HISTORY_SUGGEST_LEN) {
-        reasons[body->suggest_continue_as_new_reasons.count++] =
-            HF_SUGGEST_CONTINUE_AS_NEW_REASON_HISTORY_SIZE_TOO_LARGE;
-    }
-    if (count >= HF_HISTORY_SUGGEST_COUNT) {
-        reasons[body->suggest_continue_as_new_reasons.count++] =
-            HF_SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_HISTORY_EVENTS;
+    const struct {
+        bool is_so;
+        int32_t reason;
+    } reasons[] = {
+        {facts->len >= HF_HISTORY_SUGGEST_LEN, HF_SUGGEST_CONTINUE_AS_NEW_REASON_HISTORY_SIZE_TOO_LARGE},
+        {facts->count + 1 >= core->options.limits.suggest_count,
+         HF_SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_HISTORY_EVENTS},
+        {facts->has_many_updates, HF_SUGGEST_CONTINUE_AS_NEW_REASON_TOO_MANY_UPDATES},
+    };
+    for (size_t i = 0; i < HF_COUNT_OF(reasons); i++) {
+        if (!reasons[i].is_so) {
+            continue;
+        }
+        if (!body->suggest_continue_as_new) {
+            body->suggest_continue_as_new = true;
+            body->suggest_continue_as_new_reasons.items = HF_ARENA_ARRAY(&core->scratch, int32_t, HF_COUNT_OF(reasons));
+        }
+        if (body->suggest_continue_as_new_reasons.items != NULL) { /* hf_core_is_whole sees that there was no memory */
+            body->suggest_continue_as_new_reasons.items[body->suggest_continue_as_new_reasons.count++] =
+                reasons[i].reason;
+        }
     }
 }
 
-/* `count`, `len`: of the history before this event. */
-static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t len, hf_str identity, hf_str request_id,
-                                         int64_t time, int64_t scheduled_id)
+static hf_pb_history_event started_event(hf_core *core, const started_facts *facts)
 {
     hf_pb_workflow_task_started_event_attributes *body =
         HF_ARENA_NEW(&core->scratch, hf_pb_workflow_task_started_event_attributes);
@@ -253,13 +277,13 @@ static hf_pb_history_event started_event(hf_core *core, int64_t count, int64_t l
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return (hf_pb_history_event){0};
     }
-    body->scheduled_event_id = scheduled_id;
-    body->identity = identity;
-    body->request_id = request_id;
-    body->history_size_bytes = len;
-    suggest(core, body, count, len);
+    body->scheduled_event_id = facts->scheduled_id;
+    body->identity = facts->identity;
+    body->request_id = facts->request_id;
+    body->history_size_bytes = facts->len;
+    suggest(core, facts, body);
     return (hf_pb_history_event){
-        .event_time = hf_pb_timestamp_of((hf_time){time}),
+        .event_time = hf_pb_timestamp_of((hf_time){facts->time}),
         .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_STARTED,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES,
         .workflow_task_started_event_attributes = body,
@@ -274,10 +298,17 @@ static hf_str request_id_of(hf_core *core, const hf_run *run, const hf_wft *wft)
     return hf_uuid(&core->scratch, high, hf_hash_mix(high, words[0]));
 }
 
-hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft)
+/* The same before its Started event is written and when it is: only what cannot change in between counts. */
+static bool has_many_updates(const hf_core *core, const hf_run *run, const hf_wft *wft)
+{
+    return wft == &run->wft ? hf_updates_are_many(core, run, false) : wft->has_many_updates;
+}
+
+/* The events of a transient or speculative task; the second one if it is started. */
+static hf_str events_of(hf_core *core, const hf_run *run, const hf_wft *wft, hf_str identity)
 {
     hf_assert(wft->is_transient); /* its events are not written yet */
-    hf_pb_task_queue queue = {.name = hf_owned_str(&run->task_queue), .kind = HF_TASK_QUEUE_KIND_NORMAL};
+    hf_pb_task_queue queue = queue_of(run, wft->attempt);
     hf_pb_workflow_task_scheduled_event_attributes body = {
         .task_queue = &queue,
         .start_to_close_timeout = hf_pb_duration_of(hf_nanoseconds(wft->timeout)),
@@ -294,17 +325,38 @@ hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *w
     hf_buf_init(&out, core->memory, SIZE_MAX / 4);
     hf_pb_encode_field(1, &hf_pb_history_event_type, &scheduled, &out);
     /* The numbers are those it gets when it is written, after its Scheduled event. */
-    hf_pb_history_event started =
-        started_event(core, run->event_count + 1, run->history_len + (int64_t)out.len, hf_owned_str(&wft->identity),
-                      hf_owned_str(&wft->request_id), wft->started_time, wft->scheduled_id);
-    started.event_id = wft->started_id;
-    hf_pb_encode_field(1, &hf_pb_history_event_type, &started, &out);
+    if (wft->state == HF_WFT_STARTED) {
+        hf_pb_history_event started = started_event(core, &(started_facts){
+                                                              .count = run->event_count + 1,
+                                                              .len = run->history_len + (int64_t)out.len,
+                                                              .has_many_updates = has_many_updates(core, run, wft),
+                                                              .identity = identity,
+                                                              .request_id = hf_owned_str(&wft->request_id),
+                                                              .time = wft->started_time,
+                                                              .scheduled_id = wft->scheduled_id,
+                                                          });
+        started.event_id = wft->started_id;
+        hf_pb_encode_field(1, &hf_pb_history_event_type, &started, &out);
+    }
     hf_str tail = hf_arena_copy(&core->scratch, hf_str_of_len(out.data, out.len));
     if (out.status != HF_OK || core->scratch.status != HF_OK) {
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
     }
     hf_buf_deinit(&out);
     return tail;
+}
+
+hf_str hf_wft_transient_events(hf_core *core, const hf_run *run, const hf_wft *wft)
+{
+    hf_assert(wft->state == HF_WFT_STARTED);
+    return events_of(core, run, wft, hf_owned_str(&wft->identity));
+}
+
+hf_str hf_wft_unwritten_events(hf_core *core, const hf_run *run, const hf_wft *wft)
+{
+    bool has_them = wft->state != HF_WFT_NONE && wft->is_transient && wft->scheduled_id == run->event_count + 1;
+    return has_them ? events_of(core, run, wft, HF_STR(""))
+                    : HF_STR(""); /* who has the task is not said, as on Temporal */
 }
 
 bool hf_wft_name_task(hf_core *core, const hf_run *run, hf_call *call, const hf_token *token,
@@ -397,8 +449,15 @@ static void begin(hf_core *core, hf_run *run, const hf_call *call, hf_str identi
     hf_str request_id =
         again ? hf_arena_copy(&core->scratch, hf_owned_str(&wft->request_id)) : request_id_of(core, run, wft);
     if (!again && !wft->is_transient) {
-        hf_pb_history_event event = started_event(core, run->event_count, run->history_len, identity, request_id,
-                                                  core->now.wall, wft->scheduled_id);
+        hf_pb_history_event event = started_event(core, &(started_facts){
+                                                            .count = run->event_count,
+                                                            .len = run->history_len,
+                                                            .has_many_updates = hf_updates_are_many(core, run, true),
+                                                            .identity = identity,
+                                                            .request_id = request_id,
+                                                            .time = core->now.wall,
+                                                            .scheduled_id = wft->scheduled_id,
+                                                        });
         hf_event_emit(core, run, &event);
     }
     if (!again && wft->is_transient) {
@@ -471,12 +530,19 @@ void hf_wft_materialise(hf_core *core, hf_run *run)
     hf_pb_workflow_task_reset reset = {.attempt_next = attempt};
     hf_record(core, run, HF_CHANGE_TASK_RESET, &hf_pb_workflow_task_reset_type, &reset);
     emit_scheduled(core, run, attempt, timeout, scheduled_time);
-    hf_pb_history_event event = started_event(core, run->event_count, run->history_len, identity, request_id,
-                                              started_time, run->wft.scheduled_id);
+    hf_pb_history_event event = started_event(core, &(started_facts){
+                                                        .count = run->event_count,
+                                                        .len = run->history_len,
+                                                        .has_many_updates = hf_updates_are_many(core, run, false),
+                                                        .identity = identity,
+                                                        .request_id = request_id,
+                                                        .time = started_time,
+                                                        .scheduled_id = run->wft.scheduled_id,
+                                                    });
     hf_event_emit(core, run, &event);
 }
 
-void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from)
+void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from, hf_str identity)
 {
     hf_assert(from->attempt == 1 && from->state != HF_WFT_NONE);
     emit_scheduled(core, run, 1, from->timeout, from->scheduled_time);
@@ -485,9 +551,15 @@ void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from)
         hf_record(core, run, HF_CHANGE_TASK_SCHEDULED, &hf_pb_workflow_task_scheduled_type, &msg);
         return;
     }
-    hf_pb_history_event event =
-        started_event(core, run->event_count, run->history_len, hf_owned_str(&from->identity),
-                      hf_owned_str(&from->request_id), from->started_time, run->wft.scheduled_id);
+    hf_pb_history_event event = started_event(core, &(started_facts){
+                                                        .count = run->event_count,
+                                                        .len = run->history_len,
+                                                        .has_many_updates = from->has_many_updates,
+                                                        .identity = identity,
+                                                        .request_id = hf_owned_str(&from->request_id),
+                                                        .time = from->started_time,
+                                                        .scheduled_id = run->wft.scheduled_id,
+                                                    });
     hf_event_emit(core, run, &event);
     hf_pb_workflow_task_started msg = {
         .time = from->started_time,

@@ -77,6 +77,20 @@ static void log_answer(sim_world *world, sim_slot *slot, hf_method method)
     sim_suspect_answered(world, &world->answers.items[world->answers.count - 1]); /* it may count from now on */
 }
 
+/* Activities are for the workers of the same queue. */
+static void name_queues(const sim_slot *slot, sim_call *call, const hf_pb_command_list *commands)
+{
+    char name[SIM_NAME_LEN];
+    (void)snprintf(name, sizeof name, "q%d", slot->worker->queue);
+    for (size_t i = 0; i < commands->count; i++) {
+        if (commands->items[i].command_type == HF_COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK) {
+            hf_pb_task_queue *queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
+            queue->name = sim_copy(call, name);
+            commands->items[i].schedule_activity_task_command_attributes->task_queue = queue;
+        }
+    }
+}
+
 static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *commands)
 {
     hf_pb_command *items = HF_ARENA_ARRAY(&call->arena, hf_pb_command, commands->count + 1);
@@ -86,6 +100,10 @@ static void bad_command(sim_world *world, sim_call *call, hf_pb_command_list *co
     items[0].cancel_timer_command_attributes->timer_id = HF_STR("nobody");
     if (sim_chance(world, 300)) {
         items[0].command_type = HF_COMMAND_TYPE_START_TIMER;
+        items[0].attributes_case = 0;
+        items[0].cancel_timer_command_attributes = NULL;
+    } else if (commands->count > 0 && sim_chance(world, 300)) { /* others come behind the close */
+        items[0].command_type = HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
         items[0].attributes_case = 0;
         items[0].cancel_timer_command_attributes = NULL;
     }
@@ -149,6 +167,7 @@ static void fill_completed(sim_world *world, sim_slot *slot, sim_call *call)
             bad_command(world, call, &request->commands);
         }
     }
+    name_queues(slot, call, &request->commands);
     sim_answer_queries(world, slot, call, request);
     if (!request->force_create_new_workflow_task) {
         sim_answer_updates(world, slot, call, request);

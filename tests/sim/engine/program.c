@@ -406,10 +406,11 @@ static bool do_marker(writer *out, const sim_summary *known, int at)
 
 static bool do_message(writer *out, const sim_world *world, const sim_summary *known, const step *it, int at)
 {
-    if (known->messages[at].scheduled_id != 0) {
-        return known->messages[at].ended;
-    }
     hf_rng rng = it->rng;
+    bool forgets = hf_rng_permille(&rng, 250); /* does not wait, and may close with the same task */
+    if (known->messages[at].scheduled_id != 0) {
+        return forgets || known->messages[at].ended;
+    }
     char name[SIM_NAME_LEN];
     char control[4] = {'e', (char)('0' + at), 0, 0};
     (void)snprintf(name, sizeof name, "wf-%d", (int)hf_rng_below(&rng, (uint64_t)world->knobs.workflows));
@@ -434,7 +435,7 @@ static bool do_message(writer *out, const sim_world *world, const sim_summary *k
         command->attributes_case = HF_PB_COMMAND_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES;
         command->request_cancel_external_workflow_execution_command_attributes = attrs;
     }
-    return false;
+    return forgets;
 }
 
 static hf_pb_command *add_any(void *out)

@@ -275,6 +275,7 @@ typedef struct sim_update {
     char id[SIM_NAME_LEN];
     int workflow;
     char run_id[SIM_RUN_ID_LEN]; /* that it named, or that has accepted it */
+    int64_t asked, asked_last;   /* wall ns: sent for the first and for the last time */
     int32_t stage;               /* that the caller waits for */
     bool with_start;
     bool is_accepted;            /* as the caller was told */

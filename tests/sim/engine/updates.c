@@ -205,6 +205,9 @@ static sim_call *make_update(sim_world *world, sim_actor *actor, size_t index)
 static void submit(sim_world *world, sim_asker *asker)
 {
     sim_call *second = NULL;
+    sim_update *update = &world->updates.items[asker->update];
+    update->asked_last = sim_now(world).wall;
+    update->asked = update->asked == 0 ? update->asked_last : update->asked;
     asker->is_waiting = true;
     if (sim_evil(world, world->knobs.client_twice)) {
         second = make_update(world, NULL, asker->update);

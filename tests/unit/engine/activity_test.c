@@ -57,7 +57,7 @@ GOLDEN(a_timeout_of_an_activity_that_is_to_be_canceled_says_so,
        FIRST_ACTIVITY "6 WorkflowExecutionSignaled s\n7 WorkflowTaskScheduled attempt=1\n"
                       "8 WorkflowTaskStarted scheduled=7\n9 WorkflowTaskCompleted scheduled=7 started=8\n"
                       "10 ActivityTaskCancelRequested scheduled=5\n11 ActivityTaskStarted scheduled=5 attempt=1\n"
-                      "12 ActivityTaskTimedOut scheduled=5 started=11 timeout=ScheduleToClose CancelRequested\n"
+                      "12 ActivityTaskTimedOut scheduled=5 started=11 timeout=StartToClose CancelRequested\n"
                       "13 WorkflowTaskScheduled attempt=1\n")
 
 GOLDEN(a_retry_that_would_come_too_late_is_not_made,
@@ -223,7 +223,7 @@ static void a_timeout_carries_the_last_details_and_its_own_name(void **state)
         const char *activity;
         const char *message;
     } CASES[] = {
-        {"close=5s", "activity ScheduleToClose timeout after 5 s"},
+        {"close=5s", "activity ScheduleToClose timeout after 5 s: no time is left for another attempt"},
         {"each=5s retries=1", "activity StartToClose timeout after 5 s"},
         {"each=1m beat=5s retries=1", "activity Heartbeat timeout after 5 s"},
     };

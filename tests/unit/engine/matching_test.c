@@ -62,9 +62,10 @@ static void polls_are_served_in_the_order_they_came(void **state)
 static void queues_and_kinds_do_not_mix(void **state)
 {
     (void)state;
-    hf_rig_do(&rig,
-              "start wf queue=x; poll => parked; poll queue=x as=x; complete of=x activity a1 queue=y, activity a2;"
-              "apoll as=q => parked; apoll queue=y as=y; apoll queue=x as=a; is q => parked; is w => parked");
+    hf_rig_do(
+        &rig,
+        "start wf queue=x; poll => parked; poll queue=x as=x; complete of=x activity a1 queue=y, activity a2 queue=x;"
+        "apoll as=q => parked; apoll queue=y as=y; apoll queue=x as=a; is q => parked; is w => parked");
     assert_true(hf_str_equal(hf_rig_activity(&rig, "y")->activity_id, HF_STR("a1")));
     assert_true(hf_str_equal(hf_rig_activity(&rig, "a")->activity_id, HF_STR("a2")));
 }

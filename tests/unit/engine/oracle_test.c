@@ -107,13 +107,22 @@ static bool cut_attribute(char *line, const char *name)
     return found;
 }
 
-/* The words of a failure are not compared, only its code. */
+/* The words of a failure are not compared, only its code and its detail. */
 static void cut_words(char *line)
 {
     char *failure = line[0] == '!' ? line : strstr(line, "=> !");
-    if (failure != NULL) {
-        failure += strcspn(failure, "!");
-        failure[strcspn(failure, " ")] = '\0';
+    if (failure == NULL) {
+        return;
+    }
+    (void)cut_attribute(failure, "message");
+    char *words = NULL; /* the last text in quotes that is outside of the detail */
+    int depth = 0;
+    for (char *at = failure; *at != '\0' && words == NULL; at++) {
+        depth += (*at == '{') - (*at == '}');
+        words = depth == 0 && *at == '\'' ? at : NULL;
+    }
+    if (words != NULL) {
+        words[words > failure && words[-1] == ' ' ? -1 : 0] = '\0';
     }
 }
 
@@ -187,8 +196,13 @@ static void play(const scenario *s)
     char *script = text;
     while (*script == '#' || *script == '@') {
         if (strncmp(script, "@small", 6) == 0) {
-            options.limits =
-                (hf_core_limits){.pending = 2, .signals = 3, .history_count = 30, .keep_alive = INT64_C(1000000000)};
+            options.limits = (hf_core_limits){.pending = 2,
+                                              .signals = 3,
+                                              .history_count = 30,
+                                              .suggest_count = 12,
+                                              .keep_alive = INT64_C(1000000000),
+                                              .updates = 3,
+                                              .updates_in_flight = 2};
         }
         script += strcspn(script, "\n");
         script += *script == '\n';

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+static bool replays; /* pages are for somebody who executes the workflow */
 static char token_kept[HF_TOKEN_LEN + 1];
 static size_t token_len;
 
@@ -24,6 +25,7 @@ static const hf_pb_get_workflow_execution_history_response *page_of(const char *
     request->execution->workflow_id = hf_str_of(id);
     request->maximum_page_size = size;
     request->next_page_token = hf_arena_copy(&slot->request, hf_str_of_len(token_kept, token_len));
+    slot->call.replays = replays;
     hf_rig_send(&rig, slot, HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY, request);
     return slot->done ? slot->call.response : NULL;
 }
@@ -118,6 +120,64 @@ static void the_pages_of_a_transient_task_end_with_its_two_events(void **state)
                                       "13 WorkflowTaskScheduled attempt=2\n14 WorkflowTaskStarted scheduled=13\n");
         hf_rig_do(&rig, "complete done");
     }
+}
+
+/* The whole history as text, in pages of `size` events. */
+static char *text_of_pages(int32_t size)
+{
+    static char text[8000];
+    hf_buf history;
+    hf_buf out;
+    hf_buf_init(&history, hf_rig_heap, SIZE_MAX / 4);
+    hf_buf_init(&out, hf_rig_heap, SIZE_MAX / 4);
+    token_len = 0;
+    do {
+        const hf_pb_get_workflow_execution_history_response *response = page_of("wf", size);
+        assert_non_null(response);
+        hf_buf_put(&history, response->history.data, response->history.len);
+        keep_token(response->next_page_token);
+    } while (token_len > 0);
+    hf_rig_history_text(hf_str_of_len(history.data, history.len), false, &out);
+    (void)snprintf(text, sizeof text, "%s", hf_buf_text(&out));
+    hf_buf_deinit(&history);
+    hf_buf_deinit(&out);
+    return text;
+}
+
+static char *text_for_replay(int32_t size)
+{
+    replays = true;
+    char *text = text_of_pages(size);
+    replays = false;
+    return text;
+}
+
+#define FAILED_TASK LONG_TASK "12 WorkflowTaskFailed scheduled=10 started=11 WorkflowWorkerUnhandledFailure\n"
+
+static void who_executes_a_workflow_sees_the_task_that_is_not_written(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < HF_COUNT_OF(PLACES); i++) {
+        hf_rig_close(&rig);
+        hf_rig_open(&rig, PLACES[i]);
+        hf_rig_do(&rig, "start wf; poll; complete marker a, marker b, marker c, marker d; signal wf s; poll; fail");
+        assert_string_equal(text_for_replay(3), FAILED_TASK "13 WorkflowTaskScheduled attempt=2\n");
+        hf_rig_do(&rig, "poll");
+        assert_string_equal(text_for_replay(0),
+                            FAILED_TASK "13 WorkflowTaskScheduled attempt=2\n14 WorkflowTaskStarted scheduled=13\n");
+        assert_string_equal(text_of_pages(0), FAILED_TASK); /* others see what is written */
+        hf_rig_do(&rig, "complete done");
+        assert_null(strstr(text_for_replay(0), "16 WorkflowTaskScheduled"));
+    }
+    hf_rig_close(&rig);
+    hf_rig_open(&rig, PLACES[0]);
+    hf_rig_do(&rig, "start wf; poll; complete; update wf up");
+    assert_string_equal(text_for_replay(0), FIRST_TASK "5 WorkflowTaskScheduled attempt=1\n");
+    hf_rig_do(&rig, "poll");
+    assert_string_equal(text_for_replay(0),
+                        FIRST_TASK "5 WorkflowTaskScheduled attempt=1\n6 WorkflowTaskStarted scheduled=5\n");
+    hf_rig_do(&rig, "complete reject up");
+    assert_string_equal(text_for_replay(0), FIRST_TASK);
 }
 
 static void the_pages_of_a_task_end_where_the_task_began(void **state)
@@ -248,6 +308,7 @@ static void a_page_reads_no_more_of_the_store_than_it_holds(void **state)
 static const struct CMUnitTest TESTS[] = {
     TEST(a_long_workflow_task_comes_in_pages),
     TEST(the_pages_of_a_transient_task_end_with_its_two_events),
+    TEST(who_executes_a_workflow_sees_the_task_that_is_not_written),
     TEST(the_pages_of_a_task_end_where_the_task_began),
     TEST(the_pages_of_a_failed_attempt_are_without_its_two_events),
     TEST(a_sticky_task_has_pages_from_where_its_worker_is),
