@@ -114,7 +114,7 @@ static const scene SCENES[] = {
     {"start wf; poll; signal wf s request=r2", "signal wf s request=r3", NULL, "complete; poll; complete done"},
     {"start wf; signal wf s request=r2", "signal wf s request=r2", NULL, "poll; complete done"},
     {"start wf", "signal nobody s request=r2", NULL, "poll; complete done"},
-    {"start wf", "signal wf s request=r2 run_id=no-such-run", NULL, "poll; complete done"},
+    {"start wf", "signal wf s request=r2 run_id=11111111-1111-4111-8111-111111111111", NULL, "poll; complete done"},
     {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
     {"start wf; poll", "cancel wf", NULL, "complete; poll; complete canceled"},
     {"start wf; poll; complete timer t 1h, activity a", "terminate wf", NULL, ""},
