@@ -1,6 +1,7 @@
 /* Checks of commands: nothing is changed before the whole list was found to be good. */
 #include "engine/commands.h"
 
+#include "base/uuid.h"
 #include "engine/core_private.h"
 #include "engine/machines/machines.h"
 #include "engine/size.h"
@@ -189,8 +190,12 @@ static bool is_short(hf_str text)
 
 /* A target that cannot exist is refused here: the event for a message that failed has no cause to express it. */
 static bool check_external(hf_core *core, const hf_run *run, hf_plan *plan, hf_str namespace_, hf_str workflow_id,
-                           int32_t bad_cause, int32_t many_cause)
+                           hf_str run_id, int32_t bad_cause, int32_t many_cause)
 {
+    uint64_t halves[2] = {0};
+    if (run_id.len > 0 && !hf_uuid_parse(run_id, &halves[0], &halves[1])) {
+        return hf_command_bad(core, plan, bad_cause, "the RunId of a message to another workflow is not a run id");
+    }
     if (workflow_id.len == 0 || workflow_id.len > HF_ID_LEN_MAX) {
         return hf_command_bad(core, plan, bad_cause,
                               "a message to another workflow has no workflow id, or one that is too long");
@@ -223,8 +228,8 @@ bool hf_check_signal_external(hf_core *core, const hf_run *run, hf_plan *plan, c
                            "SignalExternalWorkflowExecutionCommandAttributes.Input exceeds size limit.") &&
            hf_command_fits(core, plan, hf_message_len(core, &hf_pb_header_type, attrs->header), cause,
                            "SignalExternalWorkflowExecutionCommandAttributes.Header exceeds size limit.") &&
-           check_external(core, run, plan, attrs->namespace, attrs->execution->workflow_id, cause,
-                          HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_SIGNALS_LIMIT_EXCEEDED);
+           check_external(core, run, plan, attrs->namespace, attrs->execution->workflow_id, attrs->execution->run_id,
+                          cause, HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_SIGNALS_LIMIT_EXCEEDED);
 }
 
 bool hf_check_cancel_external(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)
@@ -243,8 +248,8 @@ bool hf_check_cancel_external(hf_core *core, const hf_run *run, hf_plan *plan, c
         return hf_command_bad(core, plan, cause, "a child cannot be started and canceled by the same workflow task");
     }
     return check_external(core, run, plan, attrs != NULL ? attrs->namespace : HF_STR(""),
-                          attrs != NULL ? attrs->workflow_id : HF_STR(""), cause,
-                          HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
+                          attrs != NULL ? attrs->workflow_id : HF_STR(""), attrs != NULL ? attrs->run_id : HF_STR(""),
+                          cause, HF_WORKFLOW_TASK_FAILED_CAUSE_PENDING_REQUEST_CANCEL_LIMIT_EXCEEDED);
 }
 
 bool hf_check_marker(hf_core *core, const hf_run *run, hf_plan *plan, const hf_pb_command *command)

@@ -1,6 +1,7 @@
 /* Inputs: a call is checked, finds its run, and is given to the machine it is for. */
 #include "engine/input.h"
 
+#include "base/uuid.h"
 #include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/history_page.h"
@@ -386,6 +387,12 @@ static void by_token(hf_core *core, hf_call *call, hf_str bytes)
     core->token_call = NULL; /* the call may wait for its run, and be freed meanwhile */
 }
 
+static bool is_run_id(hf_str text)
+{
+    uint64_t halves[2] = {0};
+    return hf_uuid_parse(text, &halves[0], &halves[1]);
+}
+
 /* A history goes on with the run it began with, whatever run its workflow id has by now. */
 static void by_name(hf_core *core, hf_call *call, const hf_target *target)
 {
@@ -525,6 +532,10 @@ void hf_input(hf_core *core, hf_call *call)
         refuse(core, call,
                target.names_workflow ? "WorkflowId is not set on request, or longer than 1000 bytes."
                                      : "the task token or the execution is not set on request");
+        return;
+    }
+    if (target.run_id.len > 0 && !is_run_id(target.run_id)) {
+        refuse(core, call, "Invalid RunId.");
         return;
     }
     if (is_paged(call)) {

@@ -117,7 +117,7 @@ struct hf_call {
     hf_span timeout;    /* long polls: time after which they are answered without a task; 0 = the method's default */
     bool in_process;    /* the caller dies with this process: its tasks are handed out again at the next opening */
     bool run_ahead;     /* a workflow task may be given out before its commit; only with in_process */
-    bool replays; /* of a history: with the events of a workflow task that are not written yet, for who executes it */
+    bool replays;       /* of a history: it ends with the events of a workflow task that are not written yet */
 
     /* Set by the service before done. */
     hf_status status;              /* HF_OK: `response` is set; else the reason */

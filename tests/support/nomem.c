@@ -140,7 +140,7 @@ static const scene SCENES[] = {
     {"start wf request=r0; start wf request=r1 conflict=2 attach; poll; complete done", "start wf request=r1", NULL,
      ""},
     {"start wf", "signal nobody s request=r2", NULL, "poll; complete done"},
-    {"start wf", "signal wf s request=r2 run_id=no-such-run", NULL, "poll; complete done"},
+    {"start wf", "signal wf s request=r2 run_id=11111111-1111-4111-8111-111111111111", NULL, "poll; complete done"},
     {"start wf; poll; complete timer t 1h", "cancel wf", NULL, "poll; complete canceled"},
     {"start wf; poll", "cancel wf", NULL, "complete; poll; complete canceled"},
     {"start wf; poll; complete timer t 1h, activity a", "terminate wf", NULL, ""},

@@ -76,8 +76,7 @@ static void the_run_that_was_taken_over_is_still_there(void **state)
     hf_rig_do(&rig, "crash");
     hf_rig_do(&rig, late);
     assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, "completed"));
-    hf_rig_do(&rig,
-              "signal wf s run_id=no-such => not_found; signal nobody s => not_found; cancel nobody => not_found");
+    hf_rig_do(&rig, "signal wf s run_id=no-such => invalid; signal nobody s => not_found; cancel nobody => not_found");
 }
 
 static void a_closed_run_lets_its_id_be_used_as_the_policy_says(void **state)

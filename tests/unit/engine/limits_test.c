@@ -475,7 +475,6 @@ static void what_goes_along_with_a_command_has_a_longest(void **state)
                                     .signal_external_workflow_execution_command_attributes = &signal};
     command_has_a_longest(&signal_command, &some_payload.data, 101, "Attributes.Header exceeds size limit.");
     command_has_a_longest(&signal_command, &signal.control, MAX + 1, "too long");
-    command_has_a_longest(&signal_command, &other.run_id, MAX + 1, "too long");
 
     hf_pb_request_cancel_external_workflow_execution_command_attributes cancel = {.workflow_id = HF_STR("other")};
     hf_pb_command cancel_command = {.command_type = HF_COMMAND_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION,
@@ -484,7 +483,6 @@ static void what_goes_along_with_a_command_has_a_longest(void **state)
                                     .request_cancel_external_workflow_execution_command_attributes = &cancel};
     command_has_a_longest(&cancel_command, &cancel.reason, MAX + 1, "too long");
     command_has_a_longest(&cancel_command, &cancel.control, MAX + 1, "too long");
-    command_has_a_longest(&cancel_command, &cancel.run_id, MAX + 1, "too long");
 }
 
 /* ---- How many -------------------------------------------------------------------------------------------------------- */

@@ -152,11 +152,11 @@ static void a_run_is_found_by_its_id_however_old_it_is(void **state)
         odd[0] = odd[0] == 'a' ? 'b' : 'a';
         describe("wf", hf_str_of(odd), HF_ERR_NOT_FOUND);
         odd[0] = 'G';
-        describe("wf", hf_str_of(odd), HF_ERR_NOT_FOUND);
-        describe("wf", hf_str_of_len(ids[i], 35), HF_ERR_NOT_FOUND);
+        describe("wf", hf_str_of(odd), HF_ERR_INVALID);
+        describe("wf", hf_str_of_len(ids[i], 35), HF_ERR_INVALID);
     }
     describe("wf", HF_STR("00000000-0000-0000-0000-000000000000"), HF_ERR_NOT_FOUND);
-    describe("wf", HF_STR("no uuid"), HF_ERR_NOT_FOUND);
+    describe("wf", HF_STR("no uuid"), HF_ERR_INVALID);
 }
 
 static void expect_refused(const hf_core_options *options, const char *sentence)
