@@ -91,6 +91,9 @@ void hf_speculative_schedule(hf_core *core, hf_run *run)
         hf_wft_schedule_now(core, run); /* a first task is always written */
         return;
     }
+    if (hf_execution_is_too_long(core, run, 1)) { /* it may have to be written */
+        return;
+    }
     HF_PROBE(core, HF_PROBE_SPECULATIVE);
     hf_wft *wft = &HF_SLOT(run)->unwritten->speculative;
     wft->state = HF_WFT_SCHEDULED;

@@ -66,7 +66,7 @@ static void a_long_history_ends_the_run_even_if_no_task_is_due(void **state)
     (void)state;
     again(&(hf_core_options){.limits = {.history_count = 10}});
     hf_rig_do(&rig, "start wf; poll; complete");
-    for (int i = 1; i <= 6; i++) {
+    for (int i = 1; i <= 7; i++) {
         char step[40];
         (void)snprintf(step, sizeof step, "options wf priority=%d", i);
         hf_rig_do(&rig, step);
