@@ -5,6 +5,7 @@
  * X2  a workflow id leads to its newest run or to none: no older run takes the place of one that was deleted
  * X3  nothing of a deleted run is left in any table, and no deletion is left undone
  * X4  all other runs are there, by their run ids (judge.c) */
+#include "sim/engine/children.h"
 #include "sim/engine/sim.h"
 
 #include "inspect/check.h"
@@ -45,7 +46,8 @@ void sim_delete_choose(sim_world *world, sim_op *op)
     if (world->damages.count > 0 && sim_chance(world, 700)) { /* a damaged run, or one that may have it behind it */
         const sim_damage *damage = &world->damages.items[hf_rng_below(&world->rng, world->damages.count)];
         int workflow = 0;
-        if (sscanf(damage->workflow_id, "wf-%d", &workflow) == 1 && workflow < world->knobs.workflows) {
+        if (!sim_is_child_name(hf_str_of(damage->workflow_id)) &&
+            sscanf(damage->workflow_id, "wf-%d", &workflow) == 1 && workflow < world->knobs.workflows) {
             op->workflow = workflow;
             (void)snprintf(op->run_id, sizeof op->run_id, "%s",
                            sim_chance(world, 500) ? world->runs.items[damage->log].run_id : "");
