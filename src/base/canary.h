@@ -39,6 +39,7 @@
     X(HF_BUG_SIGNAL_NOT_DEDUPED, "engine", "a repeated signal is not recognised")                                  \
     X(HF_BUG_SIGNAL_START_LOST, "engine", "a signal with start that starts a run forgets the signal")              \
     X(HF_BUG_ATTACHED_FORGOTTEN, "engine", "the request id of a start that uses a run is not attached")            \
+    X(HF_BUG_RATE_IGNORED, "engine", "the rate limit of a task queue is ignored")                                  \
     X(HF_BUG_BUFFERED_LOST, "engine", "a signal that is to be buffered is dropped")                                \
     X(HF_BUG_CLOSE_OVER_BUFFERED, "engine", "a run closes over events it has not seen")                            \
     X(HF_BUG_FAILED_COMMIT_IGNORED, "engine", "a failed commit is taken for done: the state in memory is stale")   \

@@ -122,14 +122,15 @@ hf_core *hf_core_new(const hf_core_options *options)
                                         .part_len_min = core->options.part_len_min};
     hf_effects_init(&core->effects);
     hf_op_init(&core->op);
-    hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches, &core->cold_runs};
+    hf_map *const maps[] = {&core->runs, &core->names, &core->queues, &core->watches, &core->cold_runs, &core->pollers};
     for (size_t i = 0; i < HF_COUNT_OF(maps); i++) {
         hf_map_init(maps[i], core->memory);
     }
-    hf_list *const lists[] = {&core->runs_all, &core->lru,           &core->ended,      &core->dirty,
-                              &core->touched,  &core->queues_all,    &core->reads,      &core->calls_all,
-                              &core->inbox,    &core->ahead_replies, &core->task_polls, &core->history_polls,
-                              &core->suspects, &core->queues_marked, &core->unsettled,  &core->zones};
+    hf_list *const lists[] = {&core->runs_all,    &core->lru,           &core->ended,      &core->dirty,
+                              &core->touched,     &core->queues_all,    &core->reads,      &core->calls_all,
+                              &core->inbox,       &core->ahead_replies, &core->task_polls, &core->history_polls,
+                              &core->suspects,    &core->queues_marked, &core->unsettled,  &core->zones,
+                              &core->shut_workers};
     for (size_t i = 0; i < HF_COUNT_OF(lists); i++) {
         hf_list_init(lists[i]);
     }
@@ -137,6 +138,7 @@ hf_core *hf_core_new(const hf_core_options *options)
         hf_list_init(&core->calls_by_number[i]);
     }
     hf_heap_init(&core->due, core->memory);
+    hf_heap_init(&core->rated, core->memory);
     hf_heap_init(&core->cold_due, core->memory);
     hf_heap_init(&core->polls, core->memory);
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
@@ -185,6 +187,7 @@ void hf_core_free(hf_core *core)
     while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
         hf_slot_free(core, HF_CONTAINER(node, hf_slot, all_link));
     }
+    hf_shut_workers_free(core);
     while ((node = hf_list_pop_front(&core->queues_all)) != NULL) {
         hf_queue_free(core, HF_CONTAINER(node, hf_queue, all_link));
     }
@@ -206,11 +209,13 @@ void hf_core_free(hf_core *core)
     hf_map_deinit(&core->runs);
     hf_map_deinit(&core->names);
     hf_map_deinit(&core->queues);
+    hf_map_deinit(&core->pollers);
     hf_map_deinit(&core->watches);
     hf_map_deinit(&core->cold_runs);
     hf_heap_deinit(&core->due);
     hf_heap_deinit(&core->cold_due);
     hf_heap_deinit(&core->polls);
+    hf_heap_deinit(&core->rated);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_writes_deinit(&core->batches[i].writes);
         hf_buf_deinit(&core->batches[i].journal);
@@ -436,6 +441,7 @@ void hf_core_tick(hf_core *core, hf_clock now)
         return;
     }
     hf_polls_expire(core);
+    hf_rates_tick(core);
     hf_due_tick(core);
     hf_suspects_tick(core);
     end(core);
@@ -473,6 +479,7 @@ hf_clock hf_core_next(const hf_core *core)
         return (hf_clock){next.wall, core->now.mono}; /* at once */
     }
     next.mono = hf_suspects_next(core);
+    next.mono = hf_rates_next(core) < next.mono ? hf_rates_next(core) : next.mono;
     if (poll != NULL && poll->deadline.key < next.mono) {
         next.mono = poll->deadline.key;
     }

@@ -34,8 +34,12 @@ struct hf_core {
     hf_list dirty;   /* runs with changes that are not in rows, by commit_dirty */
     hf_list touched; /* runs with changes in the open batch */
     hf_map names;
-    hf_names index;   /* of names that are not in their table yet */
-    hf_filter filter; /* which names have runs with rows */
+    hf_names index;       /* of names that are not in their table yet */
+    hf_filter filter;     /* which names have runs with rows */
+    hf_map pollers;       /* hf_poller, by queue and identity */
+    hf_list shut_workers; /* workers that have shut down, longest ago first (shutdown.c) */
+    size_t shut_count;    /* of those */
+    hf_heap rated;        /* hf_queue.rate_wait, by the time of their next token */
     hf_map queues;
     hf_list queues_all;
     hf_list queues_marked; /* queues where tasks may meet polls at the end of the portion */

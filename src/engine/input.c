@@ -355,6 +355,13 @@ static bool queue_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue *
     return true;
 }
 
+/* How many tasks a second a poll wants. */
+static bool rate_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue_metadata *metadata)
+{
+    const hf_pb_double_value *rate = metadata != NULL ? metadata->max_tasks_per_second : NULL;
+    return rate == NULL || rate->value >= 0 || refuse(core, call, "MaxTasksPerSecond is not a number of tasks.");
+}
+
 /* ---- Finding the run ------------------------------------------------------------------------------------------------- */
 
 /* Loads the run of a token. A token that was handed out ahead of a commit that failed may name a run that does not exist, or one that
@@ -436,20 +443,6 @@ static void by_page(hf_core *core, hf_call *call)
     load_given_out(core, call, page.run);
 }
 
-/* A worker shuts down: tasks no longer wait in its sticky queue. */
-static void shutdown_worker(hf_core *core, hf_call *call)
-{
-    REQUEST(shutdown_worker);
-    if (id_is_good(request->sticky_task_queue)) { /* a worker need not have one */
-        hf_queue *queue = hf_queue_get(core, 'w', request->namespace, request->sticky_task_queue);
-        if (queue != NULL) {
-            hf_queue_shut(core, queue);
-        }
-    }
-    hf_call_response(core, call);
-    hf_call_reply(core, call);
-}
-
 /* A namespace is found by its name: its id is made of the name, and nobody keeps a list. */
 static bool namespace_is_good(hf_core *core, hf_call *call, hf_str name)
 {
@@ -474,17 +467,17 @@ static bool is_of_no_run(hf_core *core, hf_call *call)
         }
     } else if (call->method == HF_METHOD_POLL_ACTIVITY_TASK_QUEUE) {
         REQUEST(poll_activity_task_queue);
-        if (queue_is_good(core, call, request->task_queue)) {
+        if (queue_is_good(core, call, request->task_queue) && rate_is_good(core, call, request->task_queue_metadata)) {
             hf_match_poll(core, call);
         }
     } else if (call->method == HF_METHOD_SHUTDOWN_WORKER) {
-        shutdown_worker(core, call);
+        hf_shutdown_worker_call(core, call);
     } else if (call->method == HF_METHOD_DESCRIBE_NAMESPACE) {
         hf_describe_namespace_call(core, call);
     } else if (call->method == HF_METHOD_DESCRIBE_TASK_QUEUE) {
         REQUEST(describe_task_queue);
         if (queue_is_good(core, call, request->task_queue)) {
-            refuse_unsupported(core, call);
+            hf_describe_task_queue_call(core, call);
         }
     } else {
         return false;

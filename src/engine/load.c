@@ -573,6 +573,7 @@ static bool is_of_one(hf_core *core, hf_read *read)
         fail_waiting(core, &read->name->waiting, HF_ERR_STORE, read->request.op.message);
         hf_name_drop(core, read->name);
         return true;
+    case HF_READ_BACKLOG:
     case HF_READ_HISTORY: /* the call also waits for a commit: it is in that batch's list already */
         hf_history_failed(core, read->call, read->request.op.message);
         return true;
@@ -621,6 +622,9 @@ void hf_load_done(hf_core *core, hf_read *read)
         return;
     case HF_READ_HISTORY:
         hf_history_rows_read(core, read);
+        return;
+    case HF_READ_BACKLOG:
+        hf_backlog_rows_read(core, read);
         return;
     case HF_READ_EVENT:
         hf_fetch_done(core, read);

@@ -35,6 +35,7 @@ typedef enum hf_read_kind {
     HF_READ_HISTORY,
     HF_READ_EVENT,
     HF_READ_TASKS,
+    HF_READ_BACKLOG, /* the same, to be counted */
     HF_READ_DUE,
     HF_READ_FILTER,
     HF_READ_DELETION /* for a run that is being deleted */
@@ -48,7 +49,7 @@ typedef struct hf_read {
     hf_name *name;         /* NAME */
     hf_run *run;           /* RUN, FIRST, PARTS, EVENT */
     hf_queue *queue;       /* TASKS */
-    hf_call *call;         /* HISTORY */
+    hf_call *call;         /* HISTORY, BACKLOG */
     hf_deletion *deletion; /* DELETION */
     int64_t to;            /* HISTORY: last event in rows */
     hf_page_want want;     /* HISTORY */

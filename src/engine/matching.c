@@ -10,6 +10,7 @@
 #include "engine/matching.h"
 
 #include "base/canary.h"
+#include "engine/answer.h"
 #include "engine/core_private.h"
 #include "engine/cursor.h"
 #include "engine/load.h"
@@ -59,6 +60,8 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     hf_list_init(&queue->tasks);
     hf_list_init(&queue->cold);
     hf_list_init(&queue->polls);
+    hf_list_init(&queue->pollers);
+    queue->rate = -1;
     queue->cursor.has_rows = core->tasks_on_disk;
     queue->polled_at = INT64_MIN / 2;
     queue->used_at = core->now.mono;
@@ -80,6 +83,14 @@ static bool text_of(hf_core *core, char kind, hf_str namespace_, hf_str name, ch
         return false;
     }
     return true;
+}
+
+hf_str hf_queue_text_in(hf_core *core, hf_arena *arena, char kind, hf_str namespace_, hf_str name)
+{
+    char text[HF_QUEUE_TEXT_LEN];
+    size_t len = 0;
+    (void)text_of(core, kind, namespace_, name, text, &len);
+    return hf_arena_copy(arena, hf_str_of_len(text, len));
 }
 
 void hf_queue_mark(hf_core *core, hf_queue *queue)
@@ -113,6 +124,8 @@ void hf_queue_free(hf_core *core, hf_queue *queue)
     if (hf_node_is_linked(&queue->marked_link)) {
         hf_list_remove(&queue->marked_link);
     }
+    hf_heap_remove(&core->rated, &queue->rate_wait);
+    hf_pollers_free(core, queue);
     hf_owned_free(&core->runs_memory, &queue->text);
     hf_core_free_mem(core, queue, sizeof *queue);
 }
@@ -125,8 +138,8 @@ static void use(hf_core *core, hf_queue *queue)
     hf_list_push_back(&core->queues_all, &queue->all_link);
 }
 
-/* A queue without waiting tasks and polls holds nothing that is not in the task table, too: it can be freed, and is made again from
- * the table when it is next used. Unused queues are kept for queue_span, or less if there are more than queues_max queues. */
+/* A queue without waiting tasks and polls, and whose rate limit has all its tokens, holds nothing that is not in the task table, too: it
+ * can be freed, and is made again from the table when it is next used. Unused queues are kept for queue_span, or less if there are more than queues_max queues. */
 void hf_queues_tidy(hf_core *core)
 {
     hf_node *node = NULL;
@@ -137,7 +150,8 @@ void hf_queues_tidy(hf_core *core)
             return;
         }
         if (queue->task_count > 0 || queue->suspect_count > 0 || queue->poll_count > 0 || queue->cursor.is_reading ||
-            queue->loads > 0 || hf_node_is_linked(&queue->marked_link)) {
+            queue->loads > 0 || (queue->rate > 0 && queue->rate_full_at > core->now.mono) ||
+            hf_node_is_linked(&queue->marked_link)) {
             use(core, queue);
             continue;
         }
@@ -316,17 +330,31 @@ static void fetch_cold(hf_core *core, hf_queue *queue)
     }
 }
 
+/* The answer says how many more wait. */
+static void hint(const hf_core *core, const hf_call *call, const hf_queue *queue)
+{
+    hf_pb_poll_workflow_task_queue_response *response = call->response;
+    if (core->status == HF_OK && call->method == HF_METHOD_POLL_WORKFLOW_TASK_QUEUE && response != NULL) {
+        response->backlog_count_hint = (int64_t)queue->task_count;
+    }
+}
+
 /* Gives the oldest task to the poll that came first, and so on. Runs on disk whose tasks are older are loaded, so that none waits for
  * ever. */
 static void pump(hf_core *core, hf_queue *queue)
 {
+    bool has_tasks =
+        queue->task_count > 0 || queue->suspect_count > 0 || queue->cursor.has_rows || !hf_list_is_empty(&queue->cold);
+    if (has_tasks && queue->poll_count > 0 && !hf_queue_may_give(core, queue)) {
+        return; /* nor are runs loaded before there is a token */
+    }
     if (queue->suspect_count > 0 && queue->poll_count > 0) {
         hf_suspect_poll(core, queue);
     }
     if (core->status == HF_OK && (queue->poll_count > 0 || queue->shut)) {
         fetch_cold(core, queue);
     }
-    while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0) {
+    while (core->status == HF_OK && queue->task_count > 0 && queue->poll_count > 0 && hf_queue_may_give(core, queue)) {
         hf_call *call = take_poll(core, queue);
         if (call == NULL) {
             break; /* a worker has a suspect */
@@ -334,7 +362,9 @@ static void pump(hf_core *core, hf_queue *queue)
         hf_task *task = HF_CONTAINER(hf_list_first(&queue->tasks), hf_task, link);
         hf_core_reset_scratch(core);
         hf_match_remove(core, task);
+        hf_queue_gave(core, queue);
         start(core, task, call);
+        hint(core, call, queue);
     }
     /* While a worker has a suspect, tasks and polls wait beside each other. The polls that are left may take what is younger on disk. */
     if (core->status == HF_OK && queue->task_count == 0 && polls_ready(core, queue) > queue->loads &&
@@ -388,6 +418,18 @@ void hf_match_poll(hf_core *core, hf_call *call)
     hf_queue *queue = hf_queue_get(core, workflow ? 'w' : 'a', workflow ? w->namespace : a->namespace, named->name);
     if (queue == NULL) {
         return;
+    }
+    if (hf_worker_is_shut(core, workflow ? w->worker_instance_key : a->worker_instance_key)) {
+        HF_PROBE(core, HF_PROBE_POLL_ENDED);
+        hf_call_response(core, call);
+        hf_call_reply(core, call);
+        return;
+    }
+    const hf_pb_double_value *rate =
+        !workflow && a->task_queue_metadata != NULL ? a->task_queue_metadata->max_tasks_per_second : NULL;
+    hf_poller_note(core, queue, workflow ? w->identity : a->identity, rate);
+    if (!workflow) {
+        hf_queue_set_rate(core, queue, rate);
     }
     queue->polled_at = core->now.mono;
     queue->shut = false;

@@ -28,6 +28,15 @@ struct hf_queue {
     /* Of the run that is being written (spill.c): */
     int32_t spill_count; /* its activities that wait here */
     int64_t spill_order; /* of the oldest of them */
+
+    /* Its rate limit (queue_rate.c), of activities alone. */
+    double rate;            /* tasks a second, as the last poll said; negative = no limit */
+    int64_t rate_full_at;   /* mono ns: when all tokens are back */
+    hf_heap_node rate_wait; /* of core->rated, while polls wait for the next token */
+
+    /* Who polls it (queue_describe.c). */
+    hf_list pollers; /* hf_poller, by their last poll */
+    size_t poller_count;
 };
 
 /* A task in the table whose run is not in memory. */
@@ -40,6 +49,7 @@ typedef struct hf_cold {
 } hf_cold;
 
 hf_queue *hf_queue_get(hf_core *core, char kind, hf_str namespace_, hf_str name);
+hf_str hf_queue_text_in(hf_core *core, hf_arena *arena, char kind, hf_str namespace_, hf_str name);
 hf_queue *hf_queue_by_text(hf_core *core, hf_str text);
 hf_queue *hf_queue_find(hf_core *core, char kind, hf_str namespace_, hf_str name); /* NULL: not used lately */
 void hf_queue_free(hf_core *core, hf_queue *queue);
@@ -59,6 +69,31 @@ void hf_match_tasks_read(hf_core *core, hf_read *read);
 void hf_match_run_loaded(hf_core *core, hf_run *run);
 void hf_match_evicted(hf_core *core, hf_run *run);
 bool hf_queue_has_pollers(const hf_queue *queue);
+
+/* ---- queue_rate.c ------------------------------------------------------------------------------------------------------ */
+/* The limit of the last poll holds; NULL = none. */
+void hf_queue_set_rate(hf_core *core, hf_queue *queue, const hf_pb_double_value *rate);
+/* Whether a task may be handed out now; if not hf_queue_mark follows as soon as one may. Then one was. */
+bool hf_queue_may_give(hf_core *core, hf_queue *queue);
+void hf_queue_gave(const hf_core *core, hf_queue *queue);
+/* For the step and its driver. */
+void hf_rates_tick(hf_core *core);
+int64_t hf_rates_next(const hf_core *core); /* mono ns */
+
+/* ---- queue_describe.c -------------------------------------------------------------------------------------------------- */
+/* Somebody polls; metadata as in hf_queue_set_rate. */
+void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate);
+void hf_poller_forget(hf_core *core, hf_queue *queue, hf_str identity);
+void hf_pollers_free(hf_core *core, hf_queue *queue);
+void hf_describe_task_queue_call(hf_core *core, hf_call *call);
+void hf_backlog_rows_read(hf_core *core, hf_read *read);
+
+/* ---- shutdown.c -------------------------------------------------------------------------------------------------------- */
+/* ShutdownWorker. */
+void hf_shutdown_worker_call(hf_core *core, hf_call *call);
+/* Whether a worker with this key has shut down: a poll of it that comes late is answered at once. */
+bool hf_worker_is_shut(hf_core *core, hf_str key);
+void hf_shut_workers_free(hf_core *core);
 int64_t hf_order_next(hf_core *core);
 
 #endif

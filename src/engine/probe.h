@@ -73,6 +73,9 @@
     X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")               \
     X(HF_PROBE_HISTORY_REVERSED, "a history was read from its end")                         \
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
+    X(HF_PROBE_POLL_ENDED, "a poll of a worker that shut down was answered empty")          \
+    X(HF_PROBE_RATE_LIMITED, "a poll had to wait for the rate limit of its queue")          \
+    X(HF_PROBE_QUEUE_DESCRIBED, "a task queue was described")                               \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \
     X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")             \

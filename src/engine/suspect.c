@@ -181,6 +181,7 @@ static void hand_out(hf_core *core, hf_task *task, hf_call *call)
     const hf_run *run = task->run;
     int64_t scheduled_id = task->scheduled_id;
     bool in_process = call->in_process;
+    hf_queue_gave(core, task->queue);
     hf_match_start(core, task, call);
     if (core->status != HF_OK || !in_process) {
         return;
@@ -227,7 +228,7 @@ static HF_NOINLINE void look(hf_core *core)
     HF_LIST_EACH(node, &core->suspects)
     {
         hf_task *task = HF_CONTAINER(node, hf_task, link);
-        if (core->status == HF_OK && is_its_turn(core, task)) {
+        if (core->status == HF_OK && is_its_turn(core, task) && hf_queue_may_give(core, task->queue)) {
             hf_call *call = HF_CONTAINER(hf_list_first(&task->queue->polls), hf_call, link);
             hf_core_reset_scratch(core);
             hf_match_unpark(core, call);

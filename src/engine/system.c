@@ -13,7 +13,16 @@ static const hf_pb_get_system_info_response_capabilities CAPABILITIES = {
     .internal_error_differentiation = true,
     .activity_failure_include_heartbeat = true,
     .encoded_failure_attributes = true,
+    .upsert_memo = true,
+    .eager_workflow_start = true,
     .sdk_metadata = true,
+};
+
+static const hf_pb_namespace_info_capabilities NAMESPACE_CAPABILITIES = {
+    .eager_workflow_start = true,
+    .sync_update = true,
+    .async_update = true,
+    .worker_poll_complete_on_shutdown = true,
 };
 
 void hf_system_info_call(hf_core *core, hf_call *call)
@@ -55,6 +64,9 @@ void hf_describe_namespace_call(hf_core *core, hf_call *call)
         config->workflow_execution_retention_ttl = hf_pb_duration_of((hf_span){0}); /* runs that have ended stay */
         config->history_archival_state = HF_ARCHIVAL_STATE_DISABLED;
         config->visibility_archival_state = HF_ARCHIVAL_STATE_DISABLED;
+    }
+    if (info != NULL && info->capabilities != NULL) {
+        *info->capabilities = NAMESPACE_CAPABILITIES;
     }
     if (info != NULL && info->limits != NULL) {
         info->limits->blob_size_limit_error = (int64_t)core->options.limits.payload_len;

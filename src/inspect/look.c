@@ -13,6 +13,7 @@
 typedef struct hf_look_change {
     int64_t run;
     uint64_t commit; /* 0 = the run has kept changes that cannot be read */
+    int64_t time;    /* ns: of the commit; 0 = kept changes do not say it */
     hf_str changes;  /* fields of a log; in the arena */
     bool kept;       /* not from the journal */
     bool is_gone;    /* the commit deleted the run */
@@ -96,7 +97,8 @@ static hf_status add_commit(hf_op *op, void *arg, const hf_commit_read *commit, 
     (void)arena;
     for (size_t i = 0; i < fields->runs.count; i++) {
         const hf_pb_run_changes *run = &fields->runs.items[i];
-        hf_look_change change = {.run = run->run, .commit = fields->commit, .changes = run->changes};
+        hf_look_change change = {
+            .run = run->run, .commit = fields->commit, .time = fields->time, .changes = run->changes};
         HF_TRY(add_change(op, look, change));
     }
     hf_str gone = fields->gone;
@@ -290,6 +292,8 @@ static hf_status apply_changes(hf_op *op, hf_look *look, hf_run *run)
         hf_assert(change->commit > last); /* ledger-W2: each change once, in order */
         last = change->commit;
         hf_buf_put(&run->log, change->changes.data, change->changes.len);
+        run->transitions++;
+        run->transition_time = change->time != 0 ? change->time : run->transition_time;
         HF_TRY(hf_apply_log(op, &look->runs, run, change->changes));
     }
     return run->log.status;

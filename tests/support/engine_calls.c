@@ -124,6 +124,21 @@ static void update_options(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
     hf_rig_send(rig, slot, HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, request);
 }
 
+static void describe_queue(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+{
+    hf_pb_describe_task_queue_request *request = HF_RIG_REQUEST(slot, describe_task_queue);
+    hf_arena *arena = &slot->request;
+    request->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", HF_RIG_NS));
+    request->task_queue = hf_words_queue(arena, hf_str_of(hf_words_place(w, 1)));
+    request->task_queue->name = hf_arena_copy(arena, request->task_queue->name);
+    request->task_queue_type =
+        hf_words_has(w, "activities") ? HF_TASK_QUEUE_TYPE_ACTIVITY : HF_TASK_QUEUE_TYPE_WORKFLOW;
+    request->include_task_queue_status = hf_words_has(w, "status");
+    request->report_stats = hf_words_has(w, "stats");
+    request->api_mode = hf_words_has(w, "enhanced") ? HF_DESCRIBE_TASK_QUEUE_MODE_ENHANCED : 0;
+    hf_rig_send(rig, slot, HF_METHOD_DESCRIBE_TASK_QUEUE, request);
+}
+
 bool hf_rig_client(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
 {
     const char *verb = hf_words_place(w, 0);
@@ -131,6 +146,8 @@ bool hf_rig_client(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
         signal_with_start(rig, slot, w);
     } else if (strcmp(verb, "options") == 0) {
         update_options(rig, slot, w);
+    } else if (strcmp(verb, "queue") == 0) {
+        describe_queue(rig, slot, w);
     } else {
         return false;
     }

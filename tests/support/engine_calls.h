@@ -7,7 +7,7 @@
 
 /* What a start leaves with a run that is open ("attach", "attach_links"), its link and its priority. */
 void hf_words_attach(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_execution_request *request);
-/* sigstart, options; false: another verb. */
+/* sigstart, options, queue; false: another verb. */
 bool hf_rig_client(hf_rig *rig, hf_rig_call *slot, const hf_words *w);
 
 #endif

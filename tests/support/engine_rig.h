@@ -14,7 +14,8 @@
  *                         delay=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
  *                         attrs=KEY:VALUE+... (search attributes; no value: null) priority=N link=ID; with conflict=2: attach (its request
  *                         id), attach_links
- *     poll, apoll         queue=Q as=SLOT identity=I timeout=SPAN in_process run_ahead ns=N
+ *     poll, apoll         queue=Q as=SLOT identity=I key=K (of the worker) timeout=SPAN in_process run_ahead ns=N; apoll: rate=N (a second)
+ *     queue Q             describe it; activities (not workflow tasks) stats status ns=N
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
  *                         close=SPAN start=SPAN each=SPAN beat=SPAN retries=N initial=SPAN never=TYPE queue=Q,
@@ -46,7 +47,7 @@
  *     apause, aunpause, areset, aoptions ID ACTIVITY
  *                         type=T or all instead of ACTIVITY; apause: request=R; aunpause: attempts heartbeats; areset: heartbeats
  *                         paused (stays so) original; aoptions: as in a command, or original
- *     unstick ID, shutdown QUEUE ns=N, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
+ *     unstick ID, shutdown QUEUE ns=N key=K queue=Q type=N, unwanted SLOT, drop SLOT (the caller of a parked poll goes), time SPAN, crash
  *     until ID EVENT, gone ID
  *                         a server in other processes needs a moment: wait for an event, or until a run is deleted
  *

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { STEP_LEN_MAX = 600 };
 
@@ -101,11 +102,18 @@ static void do_poll(hf_rig *rig, step *s)
         w->namespace = hf_arena_copy(&slot->request, ns);
         w->task_queue = hf_words_queue(&slot->request, queue);
         w->identity = hf_arena_copy(&slot->request, identity);
+        w->worker_instance_key = hf_arena_copy(&slot->request, hf_words_str(&s->w, "key", ""));
     } else {
         a = HF_RIG_REQUEST(slot, poll_activity_task_queue);
         a->namespace = hf_arena_copy(&slot->request, ns);
         a->task_queue = hf_words_queue(&slot->request, queue);
         a->identity = hf_arena_copy(&slot->request, identity);
+        a->worker_instance_key = hf_arena_copy(&slot->request, hf_words_str(&s->w, "key", ""));
+        if (hf_words_option(&s->w, "rate") != NULL) {
+            a->task_queue_metadata = HF_ARENA_NEW(&slot->request, hf_pb_task_queue_metadata);
+            a->task_queue_metadata->max_tasks_per_second = HF_ARENA_NEW(&slot->request, hf_pb_double_value);
+            a->task_queue_metadata->max_tasks_per_second->value = strtod(hf_words_option(&s->w, "rate"), NULL);
+        }
     }
     slot->call.in_process = hf_words_has(&s->w, "in_process");
     slot->call.run_ahead = hf_words_has(&s->w, "run_ahead");
@@ -262,6 +270,13 @@ static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
         hf_pb_shutdown_worker_request *request = HF_RIG_REQUEST(slot, shutdown_worker);
         request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
         request->sticky_task_queue = hf_arena_copy(arena, hf_str_of(hf_words_place(&s->w, 1)));
+        request->worker_instance_key = hf_arena_copy(arena, hf_words_str(&s->w, "key", ""));
+        request->task_queue = hf_arena_copy(arena, hf_words_str(&s->w, "queue", ""));
+        if (hf_words_option(&s->w, "type") != NULL) {
+            request->task_queue_types.items = HF_ARENA_NEW(arena, int32_t);
+            request->task_queue_types.items[0] = hf_words_number(&s->w, "type", 0);
+            request->task_queue_types.count = 1;
+        }
         hf_rig_send(rig, slot, HF_METHOD_SHUTDOWN_WORKER, request);
     }
 }

@@ -29,14 +29,10 @@
 
 /* ---- Start ----------------------------------------------------------------------------------------------------------- */
 
-/* A link to the first event of the run, or to the event that tells of this request id. */
-static hf_pb_link *link_to(hf_arena *arena, const hf_run *run, hf_str attached_id)
+static hf_pb_link_workflow_event *link_new(hf_arena *arena, const hf_run *run, hf_pb_link **ret_link)
 {
     hf_pb_link *link = HF_ARENA_NEW(arena, hf_pb_link);
     hf_pb_link_workflow_event *event = HF_ARENA_NEW(arena, hf_pb_link_workflow_event);
-    hf_pb_link_workflow_event_event_reference *first = HF_ARENA_NEW(arena, hf_pb_link_workflow_event_event_reference);
-    hf_pb_link_workflow_event_request_id_reference *attached =
-        HF_ARENA_NEW(arena, hf_pb_link_workflow_event_request_id_reference);
     if (arena->status != HF_OK) {
         return NULL;
     }
@@ -45,16 +41,39 @@ static hf_pb_link *link_to(hf_arena *arena, const hf_run *run, hf_str attached_i
     event->namespace = hf_arena_copy(arena, hf_owned_str(&run->namespace));
     event->workflow_id = hf_arena_copy(arena, hf_owned_str(&run->workflow_id));
     event->run_id = hf_arena_copy(arena, hf_owned_str(&run->run_id));
-    if (attached_id.len == 0) {
+    *ret_link = link;
+    return event;
+}
+
+hf_pb_link *hf_link_to_request(hf_arena *arena, const hf_run *run, hf_str request_id, int32_t event_type)
+{
+    hf_pb_link *link = NULL;
+    hf_pb_link_workflow_event *event = link_new(arena, run, &link);
+    hf_pb_link_workflow_event_request_id_reference *reference =
+        HF_ARENA_NEW(arena, hf_pb_link_workflow_event_request_id_reference);
+    if (event != NULL && reference != NULL) {
+        reference->request_id = hf_arena_copy(arena, request_id);
+        reference->event_type = event_type;
+        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_REQUEST_ID_REF;
+        event->request_id_ref = reference;
+    }
+    return link;
+}
+
+/* A link to the first event of the run, or to the event that tells of this request id. */
+static hf_pb_link *link_to(hf_arena *arena, const hf_run *run, hf_str attached_id)
+{
+    if (attached_id.len > 0) {
+        return hf_link_to_request(arena, run, attached_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED);
+    }
+    hf_pb_link *link = NULL;
+    hf_pb_link_workflow_event *event = link_new(arena, run, &link);
+    hf_pb_link_workflow_event_event_reference *first = HF_ARENA_NEW(arena, hf_pb_link_workflow_event_event_reference);
+    if (event != NULL && first != NULL) {
         first->event_id = 1;
         first->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED;
         event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_EVENT_REF;
         event->event_ref = first;
-    } else {
-        attached->request_id = hf_arena_copy(arena, attached_id);
-        attached->event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED;
-        event->reference_case = HF_PB_LINK_WORKFLOW_EVENT_REQUEST_ID_REF;
-        event->request_id_ref = attached;
     }
     return link;
 }
@@ -333,7 +352,8 @@ void hf_execution_closed(hf_core *core, hf_run *run)
     }
 }
 
-void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
+static void terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity,
+                      hf_pb_link_list links)
 {
     hf_assert(hf_run_is_open(run));
     end_task(core, run);
@@ -344,10 +364,16 @@ void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_pay
     };
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+        .links = links,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
         .workflow_execution_terminated_event_attributes = &body,
     };
     hf_event_emit(core, run, &event);
+}
+
+void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity)
+{
+    terminate(core, run, reason, details, identity, (hf_pb_link_list){NULL, 0});
 }
 
 /* Its history has, or would have, `count` events: that or its length ends the run. Writes the sentence for people. */
@@ -453,7 +479,7 @@ void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run)
         return;
     }
     hf_str identity = request->identity.len > 0 ? request->identity : HF_STR("frontend-service"); /* nobody said who */
-    hf_execution_terminate(core, run, request->reason, request->details, identity);
+    terminate(core, run, request->reason, request->details, identity, request->links);
     hf_call_response(core, call);
     hf_call_reply(core, call);
 }

@@ -11,6 +11,8 @@
 
 /* ---- execution.c --------------------------------------------------------------------------------------------------- */
 typedef struct hf_signal hf_signal;
+/* A link to the event of this type that the request has made. NULL: the arena has no memory. */
+hf_pb_link *hf_link_to_request(hf_arena *arena, const hf_run *run, hf_str request_id, int32_t event_type);
 /* A start whose workflow id is known. */
 void hf_execution_start(hf_core *core, hf_call *call, hf_name *name);
 /* Whether the policies of the start let a new run follow the current one, which is terminated if it is open. If not the call has failed. */

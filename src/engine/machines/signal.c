@@ -133,7 +133,11 @@ void hf_signal_call(hf_core *core, hf_call *call, hf_run *run)
     };
     hf_signal_add(core, run, &signal);
     hf_wft_schedule(core, run);
-    hf_call_response(core, call);
+    hf_pb_signal_workflow_execution_response *response = hf_call_response(core, call);
+    if (response != NULL && request->request_id.len > 0) {
+        response->link =
+            hf_link_to_request(call->arena, run, request->request_id, HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED);
+    }
     hf_call_reply(core, call);
 }
 
@@ -159,6 +163,7 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run)
     body.external_workflow_execution = hf_message_sender(call, &body.external_initiated_event_id);
     hf_pb_history_event event = {
         .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED,
+        .links = request->links,
         .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_CANCEL_REQUESTED_EVENT_ATTRIBUTES,
         .workflow_execution_cancel_requested_event_attributes = &body,
     };

@@ -45,6 +45,9 @@ static void answer(hf_core *core, hf_call *call, const hf_run *run, bool is_new)
         response->run_id = hf_arena_copy(call->arena, hf_owned_str(&run->run_id));
         response->first_execution_run_id = hf_arena_copy(call->arena, hf_owned_str(&run->first_run_id));
         response->started = is_new;
+        response->signal_link = hf_link_to_request(
+            call->arena, run, ((const hf_pb_signal_with_start_workflow_execution_request *)call->request)->request_id,
+            HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED);
         hf_call_reply(core, call);
     }
 }

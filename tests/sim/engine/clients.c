@@ -425,6 +425,8 @@ static void next_operation(sim_world *world, sim_client *client)
     if (chance >= 75) {
         if (chance >= 97) {
             sim_read_deleted(world);
+        } else if (chance >= 96) {
+            sim_describe_queue(world);
         } else if (chance >= 94) {
             sim_read_back(world);
         } else if (chance >= 85) {

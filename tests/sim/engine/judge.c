@@ -771,6 +771,7 @@ void sim_judge(sim_world *world)
         judge_answers(&all);
         sim_judge_updates(world);
         sim_judge_options(world);
+        sim_judge_queues(world);
         sim_judge_chains(world, all.links.items, all.links.count);
         sim_judge_children(world, &all.children, all.links.items, all.links.count);
     }

@@ -259,7 +259,8 @@ void sim_check_rest(sim_world *world)
     HF_LIST_EACH(node, &core->queues_all)
     {
         const hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
-        if (queue->task_count > 0 && queue->poll_count > 0 && core->alone.run == 0) {
+        bool may_wait = core->alone.run != 0 || sim_is_rated(core, queue);
+        if (queue->task_count > 0 && queue->poll_count > 0 && !may_wait) {
             sim_fail(world, "I16: a task waits in queue %.*s beside a free poller", HF_STR_ARGS(queue->text));
         }
     }
@@ -273,7 +274,8 @@ void sim_check_rest(sim_world *world)
     {
         const hf_queue *queue = HF_CONTAINER(node, hf_queue, all_link);
         /* A clock that was set back may let the pause of a suspect begin again. */
-        if (queue->poll_count > 0 && core->alone.run == 0 && !world->knobs.has_clock_steps) {
+        if (queue->poll_count > 0 && core->alone.run == 0 && !world->knobs.has_clock_steps &&
+            !sim_is_rated(core, queue)) {
             check_queue(world, queue);
         }
     }

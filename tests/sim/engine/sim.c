@@ -140,6 +140,7 @@ static void choose(sim_world *world)
     knobs->poison = sim_chance(world, 250) ? (int)sim_upto(world, 1000) : 0;
     knobs->chains = swarm(world, 600);
     knobs->zones_go = sim_chance(world, 300);
+    knobs->rate = sim_chance(world, 300) ? 0.5 + (double)sim_upto(world, 7) / 2 : 0;
     knobs->deletes = sim_chance(world, 500) ? 20 + (int)sim_upto(world, 180) : 0;
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "engine/core_private.h"
+#include "engine/matching.h"
 #include "engine/token.h"
 #include "sim/engine/faults.h"
 #include "store/mem.h"
@@ -97,6 +98,7 @@ typedef struct sim_knobs {
     int by_id;                       /* workers answer activities by their ids */
     int operators;
     int portions; /* the driver takes several inputs before tasks meet polls */
+    double rate;  /* activities a second that workers ask for; 0 = they do not say */
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -110,10 +112,11 @@ struct sim_call {
     sim_call *next;  /* of the answered ones */
     uint64_t commit; /* commit that the answer depends on, once it is decided */
     bool is_decided;
-    uint64_t opened; /* life of the process in which it was asked */
-    uint64_t log;    /* index in the log of the actor's kind */
-    uint64_t epoch;  /* of the slot that asked */
-    int64_t newest;  /* number of the newest run of its workflow that was known when it was asked */
+    uint64_t opened;     /* life of the process in which it was asked */
+    uint64_t log;        /* index in the log of the actor's kind */
+    uint64_t epoch;      /* of the slot that asked */
+    uint64_t epoch_shut; /* of a poll: shutdowns of its worker before it */
+    int64_t newest;      /* number of the newest run of its workflow that was known when it was asked */
     bool is_done;
 };
 
@@ -399,7 +402,16 @@ struct sim_worker {
     char identity[SIM_NAME_LEN], sticky_queue[SIM_NAME_LEN];
     sim_slot slots[SIM_SLOTS];
     SIM_VEC(sim_cached) cache;
+    uint64_t shutdowns; /* so far: each worker that follows has another key */
 };
+
+/* An activity that a worker got from a queue. */
+typedef struct sim_given {
+    int queue;
+    uint64_t opened; /* life of the process */
+    int64_t time;    /* wall ns: when it was handed out */
+    uint64_t task;   /* a hash of which attempt it is */
+} sim_given;
 
 typedef struct sim_client {
     sim_actor actor;
@@ -524,6 +536,7 @@ struct sim_world {
     SIM_VEC(sim_op) ops;
     SIM_VEC(sim_update) updates;
     SIM_VEC(sim_option) options_seen; /* by the judge */
+    SIM_VEC(sim_given) given;
     SIM_VEC(sim_answer) answers;
     SIM_VEC(sim_delivery) deliveries;
     SIM_VEC(sim_control) controls;
@@ -668,6 +681,16 @@ hf_str sim_signal_start_answered(sim_world *world, const sim_call *call);
 bool sim_is_signal_start(const sim_world *world, hf_str request_id);
 /* I1, I2, I9, of one whose outcome is known: the signal is in the run that the answer named (`is_there`), and in no run if it was refused. */
 void sim_judge_signal_start(sim_world *world, const sim_op *op, bool is_there, bool is_anywhere);
+
+/* queues.c */
+void sim_poll_workflow_as(sim_call *call, const sim_worker *worker, hf_pb_poll_workflow_task_queue_request *request);
+void sim_poll_activity_as(sim_call *call, const sim_worker *worker, hf_pb_poll_activity_task_queue_request *request);
+/* Whether tasks may wait beside polls because there is no token. */
+bool sim_is_rated(const hf_core *core, const hf_queue *queue);
+void sim_rate_saw(sim_world *world, const sim_worker *worker, const hf_pb_poll_activity_task_queue_response *response);
+void sim_shut_down(sim_world *world, sim_worker *worker);
+void sim_describe_queue(sim_world *world);
+void sim_judge_queues(sim_world *world);
 
 /* options.c */
 bool sim_options_tempt(sim_world *world);

@@ -432,6 +432,7 @@ static void on_polled(sim_world *world, sim_call *call)
     if (slot->kind == SIM_ACTIVITY) {
         const hf_pb_poll_activity_task_queue_response *response = call->call.response;
         if (response->task_token.len > 0) {
+            sim_rate_saw(world, slot->worker, response);
             sim_take_activity(world, slot, response);
             return;
         }
@@ -461,6 +462,7 @@ static void poll(sim_world *world, sim_slot *slot)
         request->identity = sim_copy(call, slot->worker->identity);
         request->task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
         request->task_queue->name = sim_copy(call, name);
+        sim_poll_activity_as(call, slot->worker, request);
         call->call.request = request;
     } else {
         call = sim_ask(world, slot, HF_METHOD_POLL_WORKFLOW_TASK_QUEUE, on_polled);
@@ -470,12 +472,14 @@ static void poll(sim_world *world, sim_slot *slot)
         request->identity = sim_copy(call, slot->worker->identity);
         request->task_queue = HF_ARENA_NEW(&call->arena, hf_pb_task_queue);
         request->task_queue->name = sim_copy(call, slot->kind == SIM_STICKY ? slot->worker->sticky_queue : name);
+        sim_poll_workflow_as(call, slot->worker, request);
         call->call.request = request;
         call->call.run_ahead = slot->worker->run_ahead;
     }
     if (world->is_healed) {
         call->call.timeout = hf_seconds(120); /* nothing is learned from polls that end */
     }
+    call->epoch_shut = slot->worker->shutdowns;
     slot->state = SIM_POLLING;
     slot->poll = call;
     if (sim_evil(world, world->knobs.poll_cancel)) {
@@ -513,12 +517,7 @@ static bool trouble(sim_world *world, sim_slot *slot)
 static void say_goodbye(sim_world *world, sim_slot *slot)
 {
     sim_fault(world, HF_SIM_WORKER_SHUTDOWN);
-    sim_call *call = sim_call_new(world, HF_METHOD_SHUTDOWN_WORKER, NULL, NULL);
-    hf_pb_shutdown_worker_request *request = HF_ARENA_NEW(&call->arena, hf_pb_shutdown_worker_request);
-    request->namespace = HF_STR(SIM_NAMESPACE);
-    request->sticky_task_queue = sim_copy(call, slot->worker->sticky_queue);
-    call->call.request = request;
-    sim_call_submit(world, call);
+    sim_shut_down(world, slot->worker);
 }
 
 static void reset_sticky(sim_world *world, const sim_slot *slot)

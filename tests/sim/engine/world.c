@@ -564,6 +564,7 @@ void sim_world_free(sim_world *world)
     free(world->child_names.items);
     free(world->updates.items);
     free(world->options_seen.items);
+    free(world->given.items);
     free(world->answers.items);
     free(world->deliveries.items);
     free(world->controls.items);

@@ -395,9 +395,11 @@ static void a_start_takes_so_many_search_attributes(void **state)
     assert_int_equal(start_workflow_execution_by(1, request), HF_OK);
     request.workflow_id = HF_STR("other");
     request.search_attributes = NULL;
-    hf_pb_priority priority = {.fairness_key = text_of(101)};
+    hf_pb_priority priority = {.fairness_key = text_of(65)};
     request.priority = &priority;
     assert_int_equal(start_workflow_execution_by(1, request), HF_ERR_INVALID);
+    priority.fairness_key = text_of(64);
+    assert_int_equal(start_workflow_execution_by(1, request), HF_OK);
 }
 
 static void the_answer_to_a_task_says_so_much_of_its_worker(void **state)

@@ -15,6 +15,8 @@ static void the_system_names_its_version_and_what_works(void **state)
         .internal_error_differentiation = true,
         .activity_failure_include_heartbeat = true,
         .encoded_failure_attributes = true,
+        .upsert_memo = true,
+        .eager_workflow_start = true,
         .sdk_metadata = true,
     };
     assert_true(hf_pb_equal(&hf_pb_get_system_info_response_capabilities_type, response->capabilities, &expected));
@@ -42,8 +44,11 @@ static void any_good_name_is_a_namespace_whose_id_never_changes(void **state)
         assert_true(hf_str_equal(info->name, hf_str_of(NAMESPACES[i].name)));
         assert_true(hf_str_equal(info->id, hf_str_of(NAMESPACES[i].id)));
         assert_int_equal(info->state, HF_NAMESPACE_STATE_REGISTERED);
-        assert_true(hf_pb_equal(&hf_pb_namespace_info_capabilities_type, info->capabilities,
-                                &(hf_pb_namespace_info_capabilities){0}));
+        hf_pb_namespace_info_capabilities able = {.eager_workflow_start = true,
+                                                  .sync_update = true,
+                                                  .async_update = true,
+                                                  .worker_poll_complete_on_shutdown = true};
+        assert_true(hf_pb_equal(&hf_pb_namespace_info_capabilities_type, info->capabilities, &able));
         assert_int_equal(info->limits->blob_size_limit_error, 2 << 20);
         assert_true(response->config->workflow_execution_retention_ttl.has);
     }
