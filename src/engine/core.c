@@ -492,13 +492,12 @@ hf_clock hf_core_next(const hf_core *core)
 
 /* ---- Commit ---------------------------------------------------------------------------------------------------------- */
 
-void hf_core_release(hf_core *core)
+void hf_core_release(hf_core *core, hf_clock now)
 {
     if (!hf_core_is_whole(core)) {
         return;
     }
-    if (!hf_list_is_empty(&core->queues_marked)) {
-        core->step++;
+    if (!hf_list_is_empty(&core->queues_marked) && begin(core, now)) {
         hf_match_all(core);
     }
     if (hf_core_is_whole(core)) {
@@ -570,7 +569,7 @@ static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
 
 hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
 {
-    hf_core_release(core);
+    hf_core_release(core, now);
     if (core->committing || !begin(core, now)) {
         return NULL;
     }

@@ -107,7 +107,7 @@ hf_clock hf_core_next(const hf_core *core);
 
 /* The end of a portion of calls: tasks meet polls, and workflow tasks that do not wait for their commit are handed out. hf_core_tick
  * and hf_core_done let tasks meet polls, too, and hf_core_seal does both. */
-void hf_core_release(hf_core *core);
+void hf_core_release(hf_core *core, hf_clock now);
 /* The open batch as a commit, NULL when there is nothing to commit or a commit is under way. Answers that need no commit
  * are sent. The caller passes the request to the store, and then to hf_core_done. */
 hf_store_request *hf_core_seal(hf_core *core, hf_clock now);

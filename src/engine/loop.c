@@ -400,7 +400,7 @@ static void step(hf_engine *engine, hf_taken *taken)
     }
     hf_core_tick(engine->core, now);
     give_zones(engine, now);
-    hf_core_release(engine->core);
+    hf_core_release(engine->core, now);
     if (hf_core_status(engine->core) == HF_OK) {
         commit_if_free(engine, now);
     }

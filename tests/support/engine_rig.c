@@ -276,7 +276,7 @@ void hf_rig_send(hf_rig *rig, hf_rig_call *slot, hf_method method, const void *r
     if (!rig->hold) {
         (void)hf_rig_settle(rig);
     } else {
-        hf_core_release(rig->core); /* answers that need not wait for a commit */
+        hf_core_release(rig->core, rig->now); /* answers that need not wait for a commit */
     }
 }
 

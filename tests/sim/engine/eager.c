@@ -125,6 +125,7 @@ bool sim_along_take(sim_world *world, sim_slot *slot, const sim_call *call)
         return false;
     }
     for (size_t i = 0; i < response->activity_tasks.count && !world->failed; i++) {
+        sim_rate_saw(world, NULL, &response->activity_tasks.items[i]);
         take_activity(world, slot, request, &response->activity_tasks.items[i]);
     }
     const hf_pb_poll_workflow_task_queue_response *task = response->workflow_task;

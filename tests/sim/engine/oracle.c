@@ -253,7 +253,8 @@ void sim_check_rest(sim_world *world)
 {
     hf_core *core = world->core;
     if (core == NULL || hf_core_status(core) != HF_OK || world->is_told_wrong ||
-        !hf_list_is_empty(&core->queues_marked)) { /* a portion of inputs has not ended */
+        !hf_list_is_empty(&core->queues_marked) ||
+        world->mono < world->portion_end) { /* a portion of inputs has not ended */
         return;
     }
     HF_LIST_EACH(node, &core->queues_all)

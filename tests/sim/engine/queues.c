@@ -57,7 +57,7 @@ void sim_rate_saw(sim_world *world, const sim_worker *worker, const hf_pb_poll_a
     if (counts && !world->knobs.has_clock_steps) {
         sim_given *given = SIM_PUSH(&world->given);
         given->task = task;
-        given->queue = worker->queue;
+        given->queue = worker != NULL ? worker->queue : -1;
         given->opened = world->opened;
         given->time = hf_pb_timestamp_time(response->started_time).ns;
     }
@@ -81,6 +81,9 @@ void sim_judge_queues(sim_world *world)
     }
     for (size_t i = 0; i < world->given.count && !world->failed; i++) {
         const sim_given *last = &world->given.items[i];
+        if (last->queue < 0) {
+            continue; /* it needed no token */
+        }
         if (last->queue != world->given.items[first].queue || last->opened != world->given.items[first].opened) {
             first = i;
         }

@@ -687,6 +687,7 @@ void sim_poll_workflow_as(sim_call *call, const sim_worker *worker, hf_pb_poll_w
 void sim_poll_activity_as(sim_call *call, const sim_worker *worker, hf_pb_poll_activity_task_queue_request *request);
 /* Whether tasks may wait beside polls because there is no token. */
 bool sim_is_rated(const hf_core *core, const hf_queue *queue);
+/* A worker got an activity; NULL = it came along with the task of its workflow. */
 void sim_rate_saw(sim_world *world, const sim_worker *worker, const hf_pb_poll_activity_task_queue_response *response);
 void sim_shut_down(sim_world *world, sim_worker *worker);
 void sim_describe_queue(sim_world *world);

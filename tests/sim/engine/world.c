@@ -370,7 +370,7 @@ static void seal(sim_world *world)
 {
     world->is_sealing = false;
     if (world->core != NULL) {
-        hf_core_release(world->core); /* the portion ends here */
+        hf_core_release(world->core, sim_now(world)); /* the portion ends here */
         sim_note_commits(world);
         hf_store_request *request = hf_core_seal(world->core, sim_now(world));
         if (request != NULL) {
@@ -479,7 +479,7 @@ static void release(sim_world *world)
         world->portion_end = world->mono + 1 + sim_upto(world, 50 * SIM_MS);
     }
     if (world->mono >= world->portion_end) {
-        hf_core_release(world->core);
+        hf_core_release(world->core, sim_now(world));
     }
 }
 
