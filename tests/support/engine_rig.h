@@ -12,7 +12,7 @@
  *
  *     start ID            request=R run=SPAN exec=SPAN task=SPAN reuse=N conflict=N queue=Q ns=N input=BYTES header=BYTES
  *                         delay=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
- *                         attrs=KEY:VALUE+... (search attributes; no value: null)
+ *                         attrs=KEY:VALUE+... (search attributes; no value: null) meta=TEXT (the summary of its user metadata)
  *     poll, apoll         queue=Q as=SLOT identity=I timeout=SPAN in_process run_ahead ns=N
  *     is SLOT             only the expectation
  *     complete COMMANDS   of=SLOT sticky=Q sticky_for=SPAN force; commands: timer ID SPAN, untimer ID, activity ID
