@@ -73,6 +73,48 @@ function print_cells(    i, c, t, per) {
             over(get(c, "changed_s"), limit("batch", get(c, "changed_commit"))), verdict(c, get(c, "ops_s"))
     }
 }
+function commits_bar(cell,    is, most) { # one client at a time: nothing shares a commit
+    is = get(cell, "commits_op")
+    if (cell ~ /^(update|released)@1$/) most = 1
+    else if (cell ~ /^(rejected|query)/) most = 0
+    else return ""
+    return sprintf("%s %d commit%s each", is <= most + 0.05 ? "ok   <=" : "SHORT >", most, most == 1 ? "" : "s")
+}
+function print_asks(    i, c, head) {
+    for (i = 1; i <= cell_count; i++) {
+        c = cells[i]
+        if (c !~ /^(update|rejected|released|query|child)@/) continue
+        if (!head++)
+            printf "\n%-12s %8s %6s %8s %8s %7s %7s %7s %7s  %s\n", "cell", "per s", "spread", "p50 ms", "p99 ms", "com/op",
+                "tr/op", "fl/op", "us/op", "bar"
+        printf "%-12s %8.0f %6s %8.2f %8.2f %7.3f %7.2f %7.3f %7.1f  %s\n", c, get(c, "ops_s"), spread(c, "ops_s"),
+            get(c, "p50_ms"), get(c, "p99_ms"), get(c, "commits_op"), get(c, "tr_op"), get(c, "flushes_op"),
+            get(c, "cpu_op_us"), commits_bar(c)
+    }
+}
+function print_family(c,    is_good) {
+    is_good = get(c, "open_rss_mib") <= 64 && get(c, "rss_mib") <= 64 && get(c, "serving_s") <= 1 &&
+              get(c "/make", "file_run_b") <= 1.7 * 1024
+    printf "%s: parents that wait for as many children: %.0f families made/s, file %.2f KiB per run (at most 1.7); open to serving " \
+           "%.3f s (at most 1); RSS %.1f MiB then, %.1f MiB after the signals (at most 64) %s; a signal to a random one: %.0f/s, " \
+           "%.1f us CPU, p99 %.1f ms\n", c, get(c "/make", "starts_s"), get(c "/make", "file_run_b") / 1024, get(c, "serving_s"),
+        get(c, "open_rss_mib"), get(c, "rss_mib"), is_good ? "ok" : "SHORT", get(c, "ops_s"), get(c, "cpu_op_us"), get(c, "p99_ms")
+}
+function print_new(    i) {
+    if (has("busy"))
+        printf "busy: a signal with a request id to a run that has had 9,000: %.1f us CPU, to a new one %.1f us, ratio %.2f; each " \
+               "with a commit of its own: %.1f and %.1f us, ratio %.2f (at most 3) %s\n", get("busy", "busy_us"),
+            get("busy", "new_us"), get("busy", "ratio"), get("busy", "alone_busy_us"), get("busy", "alone_new_us"),
+            get("busy", "alone_ratio"), get("busy", "ratio") <= 3 && get("busy", "alone_ratio") <= 3 ? "ok" : "SHORT"
+    if (has("gap"))
+        printf "gap: longest time between answers to others: alone %.1f ms (max %.1f); a parent of 2,000 children ends %.1f ms " \
+               "(max %.1f); 10,000 polls are canceled %.1f ms (max %.1f); at most 50 ms above: %+.1f and %+.1f %s\n",
+            get("gap", "alone_ms"), get("gap", "alone_max_ms"), get("gap", "parent_ms"), get("gap", "parent_max_ms"),
+            get("gap", "polls_ms"), get("gap", "polls_max_ms"), get("gap", "parent_more_ms"), get("gap", "polls_more_ms"),
+            get("gap", "parent_more_ms") <= 50 && get("gap", "polls_more_ms") <= 50 ? "ok" : "SHORT"
+    for (i = 1; i <= cell_count; i++)
+        if (cells[i] ~ /^family/ && cells[i] !~ /make$/) print_family(cells[i])
+}
 function print_threads(    i, c) {
     printf "\n%-8s %26s %30s\n%-8s %8s %8s %8s %10s %9s %9s\n", "", "CPU us per transition", "sleeps per commit", "cell",
         "engine", "store", "worker", "engine", "store", "worker"
@@ -123,6 +165,11 @@ function print_rest(    i, c) {
             get(c "/make", "starts_s"), get(c "/make", "file_run_b"), get(c, "serving_s"), get(c, "open_rss_mib"),
             get(c, "rss_mib"), get(c, "ops_s"), get(c, "cpu_op_us"), get(c, "p99_ms"),
             get(c, "alone_ms"), get(c, "raw_update_us")
+        if (get(c, "raw_signal_us") > 0)
+            printf "%s: a signal against SQLite alone, two reads and one write of random rows: %.1f us CPU, of them %.1f us in the " \
+                   "engine's two threads, to %.1f us, ratio %s (at most 2.5) %s\n", c, get(c, "cpu_op_us"), get(c, "engine_op_us"),
+                get(c, "raw_signal_us"), over(get(c, "cpu_op_us"), get(c, "raw_signal_us")),
+                get(c, "cpu_op_us") <= 2.5 * get(c, "raw_signal_us") ? "ok" : "SHORT"
     }
     if (has("idle@1000") && has(big))
         printf "a signal among %s runs against one among 1000: one at a time %s, CPU under load %s (at most 2)\n",
@@ -130,5 +177,5 @@ function print_rest(    i, c) {
 }
 END {
     if (json) { print_json(); exit }
-    print_cells(); print_threads(); print_limits(); print_rest()
+    print_cells(); print_asks(); print_threads(); print_limits(); print_rest(); print_new()
 }

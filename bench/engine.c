@@ -8,51 +8,30 @@
  *     load        a run that is not in memory, against a SELECT of its row
  *     idle_make, idle_use    COUNT runs that wait for ever, in one file; reopening it, signaling some
  *     reopen      a file whose process was killed with COUNT MiB of log, against a plain write and flush of them
+ *     update, rejected, released, query    COUNT clients ask runs that wait; released: the runs are only rows
+ *     child       COUNT clients at once: a parent starts a child and gets its result
+ *     busy        signals with request ids to runs that have had COUNT of them, against signals to new runs
+ *     family_make, family_use    COUNT parents that wait for COUNT children, in one file; reopening it, signaling some
+ *     gap         COUNT clients; how long none of them is answered while a large family ends, or many polls are canceled
  *
  * Durability is full: every answer that a client gets is on the disk. */
 #include "bench.h"
 #include "engine/cells.h"
 
 #define SECOND INT64_C(1000000000)
-/* With many runs at once the script looks for answers so long before it sleeps: waking it costs the engine a system call. */
-#define LOOK_US 20
-
 typedef struct shape {
     const char *mode;
+    play_wait wait;
     int rounds;
     int width;
 } shape;
 
-static const shape SHAPES[] = {{"w1", 1, 1}, {"w2", 10, 1}, {"w3", 1, 50}};
-
-/* As many polls as there may be tasks at once, within reason. */
-static play_options play_options_of(const cell_options *o, hf_service *service, int width)
-{
-    long long polls = o->count * width;
-    polls = polls < 8 ? 8 : polls > 512 ? 512 : polls;
-    return (play_options){
-        .service = service,
-        .env = hf_env_posix(),
-        .is_direct = o->is_direct,
-        .is_in_order = o->is_in_order,
-        .look_us = o->look_us >= 0  ? o->look_us
-                   : o->count >= 16 ? LOOK_US
-                                    : 0,
-        .polls = o->polls > 0 ? o->polls : (int)polls,
-        .runs_max = (size_t)o->count,
-    };
-}
-
-static void sleep_seconds(double seconds)
-{
-    (void)usleep((useconds_t)(seconds * 1e6));
-}
-
-static void print_times(play_times *times, const char *p50, const char *p99)
-{
-    bench_print(p50, play_quantile(times, 0.5) / 1000);
-    bench_print(p99, play_quantile(times, 0.99) / 1000);
-}
+static const shape SHAPES[] = {
+    {"w1", PLAY_ACTIVITIES, 1, 1},
+    {"w2", PLAY_ACTIVITIES, 10, 1},
+    {"w3", PLAY_ACTIVITIES, 1, 50},
+    {"child", PLAY_CHILD, 0, 2},
+};
 
 /* ---- W1 to W3 ------------------------------------------------------------------------------------------------------------ */
 
@@ -61,17 +40,17 @@ static void cell_slots(const cell_options *o, const shape *s)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service, s->width);
-    options.wait = PLAY_ACTIVITIES;
+    play_options options = cell_play(o, service, s->width);
+    options.wait = s->wait;
     options.rounds = s->rounds;
     options.width = s->width;
     play p;
     play_open(&p, &options);
     play_slots(&p, (int)o->count);
-    sleep_seconds(o->seconds < 4 ? 0.5 : 1.0);
+    cell_sleep(o->seconds < 4 ? 0.5 : 1.0);
     cell_moment from = cell_now(service, &p);
     atomic_store(&p.measuring, true);
-    sleep_seconds(o->seconds);
+    cell_sleep(o->seconds);
     atomic_store(&p.measuring, false);
     cell_moment to = cell_now(service, &p);
     double runs = (double)(to.results - from.results);
@@ -82,7 +61,7 @@ static void cell_slots(const cell_options *o, const shape *s)
         (void)usleep(1000);
     }
     cell_check(&p);
-    print_times(&p.result_times, "p50_ms", "p99_ms");
+    cell_print_times(&p.result_times, "p50_ms", "p99_ms");
     cell_close(service);
     play_close(&p);
     cell_remove(path);
@@ -95,7 +74,7 @@ static void cell_signals(const cell_options *o)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service, 1);
+    play_options options = cell_play(o, service, 1);
     options.wait = PLAY_SIGNAL;
     play p;
     play_open(&p, &options);
@@ -115,7 +94,7 @@ static void cell_signals(const cell_options *o)
     bench_print("ended_s", (double)o->count / ((double)(to.wall - from.wall) * 1e-9));
     cell_print(&from, &to, (double)o->count);
     cell_check(&p);
-    print_times(&p.sweep_times, "p50_ms", "p99_ms");
+    cell_print_times(&p.sweep_times, "p50_ms", "p99_ms");
     cell_close(service);
     play_close(&p);
     cell_remove(path);
@@ -128,7 +107,7 @@ static void cell_timers(const cell_options *o, bool is_patient)
     const char *path = cell_path(o, o->mode);
     cell_remove(path);
     hf_service *service = cell_open(o, path);
-    play_options options = play_options_of(o, service, 1);
+    play_options options = cell_play(o, service, 1);
     options.wait = PLAY_TIMER;
     options.is_patient = is_patient;
     options.polls = is_patient ? (int)o->count : options.polls; /* none waits for another's answer */
@@ -146,8 +125,8 @@ static void cell_timers(const cell_options *o, bool is_patient)
     cell_moment to = cell_now(service, &p);
     atomic_store(&p.measuring, false);
     cell_check(&p);
-    print_times(&p.fired_times, "task_p50_ms", "task_p99_ms");
-    print_times(&p.ended_times, "p50_ms", "p99_ms");
+    cell_print_times(&p.fired_times, "task_p50_ms", "task_p99_ms");
+    cell_print_times(&p.ended_times, "p50_ms", "p99_ms");
     bench_print("ops_s", 1e6 * (double)o->count / play_quantile(&p.ended_times, 1));
     cell_print(&from, &to, (double)o->count);
     cell_close(service);
@@ -206,6 +185,25 @@ static bool parse_option(cell_options *o, const char *name, const char *value, b
     return true;
 }
 
+static const struct {
+    const char *mode;
+    cell_ask kind;
+} ASKS[] = {
+    {"update", CELL_UPDATE},
+    {"rejected", CELL_REJECTED},
+    {"released", CELL_RELEASED},
+    {"query", CELL_QUERY},
+};
+
+static const struct {
+    const char *mode;
+    void (*cell)(const cell_options *o);
+} CELLS[] = {
+    {"w4", cell_signals},    {"load", cell_load}, {"idle_make", cell_idle_make},     {"idle_use", cell_idle_use},
+    {"reopen", cell_reopen}, {"busy", cell_busy}, {"family_make", cell_family_make}, {"family_use", cell_family_use},
+    {"gap", cell_gap},
+};
+
 int main(int argc, char **argv)
 {
     cell_options o = {
@@ -219,7 +217,9 @@ int main(int argc, char **argv)
         }
     }
     if (o.count <= 0) {
-        play_die("usage: engine w1|w2|w3|w4|w5|load|idle_make|idle_use|reopen COUNT [options]");
+        play_die(
+            "usage: engine w1|w2|w3|w4|w5|load|idle_make|idle_use|reopen|update|rejected|released|query|child|busy|"
+            "family_make|family_use|gap COUNT [options]");
     }
     for (size_t i = 0; i < HF_COUNT_OF(SHAPES); i++) {
         if (strcmp(o.mode, SHAPES[i].mode) == 0) {
@@ -227,20 +227,21 @@ int main(int argc, char **argv)
             return 0;
         }
     }
-    if (strcmp(o.mode, "w4") == 0) {
-        cell_signals(&o);
-    } else if (strcmp(o.mode, "w5") == 0) {
+    if (strcmp(o.mode, "w5") == 0) {
         cell_timers(&o, is_patient);
-    } else if (strcmp(o.mode, "load") == 0) {
-        cell_load(&o);
-    } else if (strcmp(o.mode, "idle_make") == 0) {
-        cell_idle_make(&o);
-    } else if (strcmp(o.mode, "idle_use") == 0) {
-        cell_idle_use(&o);
-    } else if (strcmp(o.mode, "reopen") == 0) {
-        cell_reopen(&o);
-    } else {
-        play_die("engine: there is no cell '%s'", o.mode);
+        return 0;
     }
-    return 0;
+    for (size_t i = 0; i < HF_COUNT_OF(ASKS); i++) {
+        if (strcmp(o.mode, ASKS[i].mode) == 0) {
+            cell_asks(&o, ASKS[i].kind);
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < HF_COUNT_OF(CELLS); i++) {
+        if (strcmp(o.mode, CELLS[i].mode) == 0) {
+            CELLS[i].cell(&o);
+            return 0;
+        }
+    }
+    play_die("engine: there is no cell '%s'", o.mode);
 }

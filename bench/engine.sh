@@ -4,8 +4,8 @@
 #   bench/engine.sh BUILD_DIR [--quick] [--direct] [--dir DIR] [--idle N] [--json] [FILTER]
 #
 # BUILD_DIR is a release build with the target `benches`. FILTER is a regular expression on the cells' ids (w1@128, w4, load,
-# reopen, idle). --direct plays the worker on the engine's own thread. --dir: where the files go (a real disk, please; the build tree
-# unless said). --idle N: so many open runs in one file (1,000,000; 20,000 with --quick).
+# reopen, idle, update@1, gap). --direct plays the worker on the engine's own thread. --dir: where the files go (a real disk, please; the
+# build tree unless said). --idle N: so many open runs in one file (1,000,000; 20,000 with --quick), and half as many families.
 # The exit code says only whether something could be measured, never how fast it was.
 set -euo pipefail
 export LC_ALL=C
@@ -98,11 +98,25 @@ for ((round = 0; round < rounds; round++)); do
     cell w5/durable w5 10000 --patient
     cell load load "$loads"
     cell reopen reopen 8
+    for count in 1 16 128; do
+        cell "update@$count" update "$count" --seconds "$seconds"
+        cell "child@$count" child "$count" --seconds "$seconds"
+    done
+    for count in 1 128; do
+        cell "released@$count" released "$count" --seconds "$seconds"
+        cell "query@$count" query "$count" --seconds "$seconds"
+    done
+    cell rejected@1 rejected 1 --seconds "$seconds"
+    cell busy busy 9000
+    cell gap gap 16 --seconds "$seconds"
 done
 for count in 1000 "$idle"; do
     cell "idle@$count/make" idle_make "$count" "${idle_memory[@]}"
     cell "idle@$count" idle_use "$count" "${idle_memory[@]}"
 done
+families=$((idle / 2))
+cell "family@$families/make" family_make "$families" "${idle_memory[@]}"
+cell "family@$families" family_use "$families" "${idle_memory[@]}"
 note ""
 
 if [[ ! -s $samples ]]; then

@@ -6,7 +6,8 @@
 # Both are release builds with the target `benches`. Each cell is played old, new, old, N times over (10), S seconds each (2). The
 # table has the medians of the old and the new build and their ratio. The noise is what the same comparison finds between the old
 # build and itself: the quarter of the pairs' ratios that lies furthest off is left out. A difference that is not larger than the
-# noise means nothing. FILTER is a regular expression on the cells: w1@128, w4, worker@16, fork_join ...
+# noise means nothing. Cells that one of the builds does not know are left out. FILTER is a regular expression on the cells: w1@128, w4,
+# worker@16, fork_join ...
 # The exit code says only whether something could be measured, never how fast it was.
 set -euo pipefail
 export LC_ALL=C
@@ -17,7 +18,7 @@ while (($# > 0)); do
     --pairs) pairs=$2 && shift ;;
     --seconds) seconds=$2 && shift ;;
     --dir) dir=$2 && shift ;;
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0" && exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0" && exit 0 ;;
     -*) echo "pairs.sh: unknown option $1" >&2 && exit 2 ;;
     *) if ((${#builds[@]} < 2)); then builds+=("$1"); else filter=$1; fi ;;
     esac
@@ -45,6 +46,15 @@ sample()
     awk -v head="$cell"$'\t'"$side"$'\t'"$pair" 'NF == 2 { print head "\t" $1 "\t" $2 }' "$data/out" >>"$data/samples"
 }
 
+# knows MODE: both builds' engines have this cell. Without arguments they say which they have.
+knows()
+{
+    local side
+    for side in "$old" "$new"; do
+        { "$side/engine" 2>&1 || true; } | tr -c 'a-z0-9_' '\n' | grep -qx -- "$1" || return 1
+    done
+}
+
 # cell ID PROGRAM ARGS...: one pair of it, if the filter wants it.
 cell()
 {
@@ -66,6 +76,15 @@ for ((pair = 1; pair <= pairs; pair++)); do
     cell w4 engine w4 20000 --dir "$data"
     cell w5 engine w5 10000 --dir "$data"
     cell load engine load 20000 --dir "$data"
+    for mode in update released query child; do
+        knows "$mode" || continue
+        for count in 1 128; do
+            cell "$mode@$count" engine "$mode" "$count" --seconds "$seconds" --dir "$data"
+        done
+    done
+    if knows busy; then
+        cell busy engine busy 9000 --dir "$data"
+    fi
     for count in 1 16 128; do
         cell "worker@$count" workflows w1 "$count" --seconds "$seconds" --dir "$data"
     done

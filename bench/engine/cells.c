@@ -5,6 +5,9 @@
 
 #include <dirent.h>
 
+/* With many runs at once the script looks for answers so long before it sleeps: waking it costs the engine a system call. */
+#define LOOK_US 20
+
 /* As the threads call themselves. */
 static const char *const THREADS[CELL_THREAD_COUNT] = {"hf-engine", "hf-store", "play"};
 
@@ -155,6 +158,7 @@ void cell_print(const cell_moment *from, const cell_moment *to, double operation
     bench_print("events_s", ratio(events, seconds));
     bench_print("events_commit", ratio(events, commits));
     bench_print("tr_op", ratio(transitions, operations));
+    bench_print("commits_op", ratio(commits, operations));
     bench_print("flushes_op", ratio(flushes, operations));
     bench_print("flushes_tr", ratio(flushes, transitions));
     bench_print("bytes_tr", ratio(bytes, transitions));
@@ -182,12 +186,41 @@ void cell_check(const play *p)
     }
 }
 
+/* As many polls as there may be tasks at once, within reason. */
+play_options cell_play(const cell_options *o, hf_service *service, int width)
+{
+    long long polls = o->count * width;
+    polls = polls < 8 ? 8 : polls > 512 ? 512 : polls;
+    return (play_options){
+        .service = service,
+        .env = hf_env_posix(),
+        .is_direct = o->is_direct,
+        .is_in_order = o->is_in_order,
+        .look_us = o->look_us >= 0  ? o->look_us
+                   : o->count >= 16 ? LOOK_US
+                                    : 0,
+        .polls = o->polls > 0 ? o->polls : (int)polls,
+        .runs_max = (size_t)o->count,
+    };
+}
+
+void cell_sleep(double seconds)
+{
+    (void)usleep((useconds_t)(seconds * 1e6));
+}
+
+void cell_print_times(play_times *times, const char *p50, const char *p99)
+{
+    bench_print(p50, play_quantile(times, 0.5) / 1000);
+    bench_print(p99, play_quantile(times, 0.99) / 1000);
+}
+
 static void described(hf_call *call)
 {
     atomic_store((atomic_bool *)call->state, true);
 }
 
-void cell_ask(hf_service *service)
+void cell_serves(hf_service *service)
 {
     hf_arena arena;
     hf_arena_init(&arena, cell_memory());

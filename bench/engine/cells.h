@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 
 typedef struct cell_options {
-    const char *mode;   /* w1, w2, w3, w4, w5, load, idle_make, idle_use, reopen */
-    long long count;    /* runs at once; w4, w5, load, idle: runs in all; reopen: MiB of log */
-    double seconds;     /* measured, after the warm-up */
-    const char *dir;    /* where the files go */
-    bool is_direct;     /* play on the engine's thread */
+    const char *mode; /* w1, w2, w3, w4, w5, load, ...: see engine.c */
+    long long count; /* runs or clients at once; w4, w5, load, idle: runs in all; reopen: MiB of log; family: parents */
+    double seconds;  /* measured, after the warm-up */
+    const char *dir; /* where the files go */
+    bool is_direct;  /* play on the engine's thread */
     bool is_in_order;   /* ids of workflows ascend */
     int look_us;        /* the thread of the play looks for so long before it sleeps; -1 = by count */
     int polls;          /* of each kind; 0 = by count */
@@ -43,16 +43,26 @@ void cell_remove(const char *path);
 hf_service *cell_open(const cell_options *o, const char *path);
 void cell_close(hf_service *service);
 cell_moment cell_now(hf_service *service, const play *p);
+play_options cell_play(const cell_options *o, hf_service *service, int width);
+void cell_sleep(double seconds);
+void cell_print_times(play_times *times, const char *p50, const char *p99);
 /* Prints what lies between, per second, per transition and per operation. */
 void cell_print(const cell_moment *from, const cell_moment *to, double operations);
 void cell_check(const play *p);
 /* The engine serves when it has answered a question: returns then. */
-void cell_ask(hf_service *service);
+void cell_serves(hf_service *service);
 hf_allocator cell_memory(void);
 
 void cell_load(const cell_options *o);
 void cell_idle_make(const cell_options *o);
 void cell_idle_use(const cell_options *o);
 void cell_reopen(const cell_options *o);
+/* COUNT clients send updates or queries to runs that wait. */
+typedef enum cell_ask { CELL_UPDATE, CELL_REJECTED, CELL_RELEASED, CELL_QUERY } cell_ask;
+void cell_asks(const cell_options *o, cell_ask kind);
+void cell_busy(const cell_options *o);
+void cell_family_make(const cell_options *o);
+void cell_family_use(const cell_options *o);
+void cell_gap(const cell_options *o);
 
 #endif

@@ -2,6 +2,7 @@
  *
  *     poll (workflow) -> read the news -> RespondWorkflowTaskCompleted -> back to the idle errands
  *     poll (activity) ----------------> RespondActivityTaskCompleted ---> back to the idle errands
+ *     poll (query) -------------------> RespondQueryTaskCompleted ------> back to the idle errands
  *
  * A poll that was answered is replaced by another one before its task is looked at, so that the number under way is constant. */
 #include "engine/play_private.h"
@@ -256,6 +257,7 @@ static void read_news(errand *e, play_run *run, hf_str history)
         case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
         case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
         case HF_EVENT_TYPE_TIMER_FIRED:
+        case HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
             run->news++;
             break;
         case HF_EVENT_TYPE_TIMER_STARTED:
@@ -277,10 +279,11 @@ static hf_pb_command_list start_timer(errand *e, int64_t ns)
     return (hf_pb_command_list){&e->command, 1};
 }
 
+static const hf_pb_command_list NOTHING = {NULL, 0};
+
 /* The commands that the workflow's code would give. */
-static hf_pb_command_list decide(errand *e, play_run *run)
+static hf_pb_command_list decide(errand *e, play_run *run, hf_str workflow_id)
 {
-    static const hf_pb_command_list NOTHING = {NULL, 0};
     play *p = e->p;
     bool is_first = run->asked == 0;
     e->ends = false;
@@ -314,20 +317,62 @@ static hf_pb_command_list decide(errand *e, play_run *run)
         }
         play_times_add(p, &p->fired_times, p->o.env->ops->wall_now(p->o.env).ns - run->due);
         break;
+    case PLAY_UPDATE:
+        return NOTHING;
+    case PLAY_CHILD:
+    case PLAY_FAMILY:
+        run->asked = 1;
+        if (is_first) {
+            return play_start_kids(e, workflow_id, 1);
+        }
+        if (run->news == 0 || p->o.wait == PLAY_FAMILY) {
+            return NOTHING;
+        }
+        break;
     }
     e->ends = true;
     return (hf_pb_command_list){&complete, 1};
 }
 
+/* The same for workflows that are not of the kind of o.wait. */
+static bool decide_other(errand *e, const hf_pb_poll_workflow_task_queue_response *task, hf_pb_command_list *commands)
+{
+    play *p = e->p;
+    e->is_kid = hf_str_equal(task->workflow_type->name, PLAY_KID);
+    if (e->is_kid) {
+        e->ends = p->o.wait == PLAY_CHILD;
+        *commands = e->ends ? (hf_pb_command_list){&complete, 1} : NOTHING;
+        return true;
+    }
+    if (hf_str_equal(task->workflow_type->name, PLAY_CLAN)) {
+        e->ends = false;
+        *commands = task->previous_started_event_id == 0
+                        ? play_start_kids(e, task->workflow_execution->workflow_id, p->o.children)
+                        : NOTHING;
+        return true;
+    }
+    return false;
+}
+
 static void workflow_task_answered(errand *e)
 {
     play *p = e->p;
-    if (play_errand_is_good(e)) {
+    bool is_late = p->o.may_be_late && e->call.status == HF_ERR_NOT_FOUND;
+    if (!is_late && play_errand_is_good(e)) {
         if (e->ends && p->o.wait == PLAY_TIMER) {
             play_times_add(p, &p->ended_times, p->o.env->ops->wall_now(p->o.env).ns - play_run_of(p, e->run)->due);
         }
         atomic_fetch_add_explicit(e->ends ? &p->ended : &p->waiting, 1, memory_order_relaxed);
+        if (e->is_kid) {
+            atomic_fetch_add_explicit(&p->kids, 1, memory_order_relaxed);
+        }
     }
+    errand_give(e);
+}
+
+static void errand_answered(errand *e)
+{
+    (void)play_errand_is_good(e);
     errand_give(e);
 }
 
@@ -349,22 +394,27 @@ static void take_workflow_task(errand *e)
     if (e->run < 0 || (size_t)e->run >= p->o.runs_max) {
         play_die("a task of run %.*s, which is none of ours", HF_STR_ARGS(id));
     }
-    play_run *run = play_run_of(p, e->run);
-    read_news(e, run, task->history);
+    if (task->query != NULL) {
+        play_answer_query(e, task, errand_answered);
+        return;
+    }
+    hf_pb_command_list commands;
+    if (!decide_other(e, task, &commands)) {
+        play_run *run = play_run_of(p, e->run);
+        read_news(e, run, task->history);
+        commands = decide(e, run, id);
+    }
     e->request.workflow = (hf_pb_respond_workflow_task_completed_request){
         .namespace = PLAY_NAMESPACE,
         .identity = PLAY_IDENTITY,
         .task_token = task->task_token,
-        .commands = decide(e, run),
+        .commands = commands,
         .sticky_attributes = &sticky,
     };
+    if (task->messages.count > 0) {
+        play_take_updates(e, task, &e->request.workflow);
+    }
     play_errand_send(e, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &e->request.workflow, workflow_task_answered);
-}
-
-static void activity_answered(errand *e)
-{
-    (void)play_errand_is_good(e);
-    errand_give(e);
 }
 
 static void take_activity(errand *e)
@@ -383,7 +433,7 @@ static void take_activity(errand *e)
                                                                           .identity = PLAY_IDENTITY,
                                                                           .task_token = task->task_token,
                                                                           .result = &play_payloads};
-    play_errand_send(e, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, &e->request.activity, activity_answered);
+    play_errand_send(e, HF_METHOD_RESPOND_ACTIVITY_TASK_COMPLETED, &e->request.activity, errand_answered);
 }
 
 /* ---- Life ---------------------------------------------------------------------------------------------------------------- */
@@ -420,6 +470,7 @@ void play_open(play *p, const play_options *options)
     p->runs = take_memory(p->table_len, sizeof *p->runs);
     hf_list_init(&p->mail);
     hf_list_init(&p->idle);
+    p->sweep_only = -1;
     make_activities(p);
     hf_op op;
     hf_op_init(&op);

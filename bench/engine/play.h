@@ -15,25 +15,32 @@
 typedef enum play_wait {
     PLAY_ACTIVITIES, /* rounds of activities, one round after another, then the end */
     PLAY_SIGNAL,     /* until a signal comes */
-    PLAY_TIMER       /* until a timer fires */
+    PLAY_TIMER,      /* until a timer fires */
+    PLAY_UPDATE,     /* for ever; updates are accepted and completed in one task, or rejected */
+    PLAY_CHILD,      /* for the result of a child, which ends at once */
+    PLAY_FAMILY      /* for ever, as its child does */
 } play_wait;
 
 typedef struct play_options {
-    hf_service *service; /* borrowed */
-    hf_env *env;         /* borrowed */
-    play_wait wait;      /* what the workflow does */
-    int rounds;          /* of activities */
-    int width;           /* activities of a round */
-    bool stays_open;     /* it does not end after its signal: the next one finds it */
-    bool is_direct;      /* answers are taken on the engine's thread */
-    bool is_patient;     /* workflow tasks are given out after their commit, as to a worker elsewhere */
-    bool is_in_order;    /* workflow ids ascend; else they have no order */
-    int look_us;         /* the thread looks for answers for so long before it sleeps */
-    int polls;           /* under way, of each kind */
-    size_t runs_max;     /* numbers of runs are below this */
-    size_t table_max;    /* so many runs are remembered, others in their places; 0 = all */
-    int64_t due_wall;    /* PLAY_TIMER: when all of them are due, ns since 1970 */
-    int far_every;       /* of the runs that wait for a signal, each n-th also has a timer of 30 days; 0 = none */
+    hf_service *service;  /* borrowed */
+    hf_env *env;          /* borrowed */
+    play_wait wait;       /* what the workflow does */
+    int rounds;           /* of activities */
+    int width;            /* activities of a round */
+    bool stays_open;      /* it does not end after its signal: the next one finds it */
+    bool is_direct;       /* answers are taken on the engine's thread */
+    bool is_patient;      /* workflow tasks are given out after their commit, as to a worker elsewhere */
+    bool is_in_order;     /* workflow ids ascend; else they have no order */
+    int look_us;          /* the thread looks for answers for so long before it sleeps */
+    int polls;            /* under way, of each kind */
+    size_t runs_max;      /* numbers of runs are below this */
+    size_t table_max;     /* so many runs are remembered, others in their places; 0 = all */
+    int64_t due_wall;     /* PLAY_TIMER: when all of them are due, ns since 1970 */
+    bool rejects;         /* PLAY_UPDATE: all of them */
+    bool has_request_ids; /* of signals, each another */
+    bool may_be_late;     /* answers to workflow tasks that a full buffer or the end of their run has taken away */
+    int children;         /* that a run of play_start_clan has */
+    int far_every;        /* of the runs that wait for a signal, each n-th also has a timer of 30 days; 0 = none */
 } play_options;
 
 /* Lengths of time in microseconds, added by one thread. */
@@ -77,7 +84,14 @@ struct play {
     long long sweep_count;        /* of the sweep that goes on */
     uint64_t chance;              /* sweeps over random numbers */
     bool sweep_is_random;         /* each call of a sweep names some run below runs_max */
+    long long sweep_only;         /* each call of a sweep names this run; -1 = each another */
+    long long ask_base;           /* ids of signals and updates of a sweep count from here */
+    atomic_int sweepers;          /* errands of a sweep that have not ended */
+    atomic_llong described;       /* status of a run that was described */
+    atomic_llong mark_last;       /* mono ns: when a client of a slot was last answered */
+    atomic_llong mark_gap;        /* ns: the longest time between two such answers */
     atomic_llong waiting;         /* answers to workflow tasks that left the run waiting, durable */
+    atomic_llong kids;            /* of those, answers to tasks of children */
     atomic_llong ended;           /* runs whose end is durable, as the worker sees it */
     atomic_llong results;         /* runs whose result a client has got */
     atomic_llong failed;          /* calls that failed although nobody stopped them */
@@ -99,6 +113,19 @@ void play_slots(play *p, int count);
  * answered; the nanoseconds that took. */
 int64_t play_start_all(play *p, long long count, int window);
 int64_t play_signal_all(play *p, long long count, int window, bool is_random);
+/* The same, so many calls to one run. */
+int64_t play_signal_one(play *p, long long number, long long count, int window);
+/* Updates or queries, `window` at a time, to the runs one after the other or at random, until play_ask_end. */
+void play_ask_begin(play *p, hf_method method, int window, bool is_random);
+void play_ask_end(play *p);
+/* A run with o.children children that wait for ever. Returns when it was started; its children come later. */
+void play_start_clan(play *p, long long number);
+/* Ends it, and with it its children. The second: whether the last of them has ended. */
+void play_end_clan(play *p, long long number);
+bool play_clan_is_over(play *p, long long number);
+/* Forgets the longest time between two answers; reads it. */
+void play_gap_begin(play *p);
+int64_t play_gap(play *p);
 /* Sleeps until the counter has reached the count. */
 void play_await(const atomic_llong *counter, long long count);
 

@@ -1,4 +1,4 @@
-/* Shared by the files of kill_child. */
+/* Shared by the files of kill_child: child.c is the program, clients.c asks, work.c and flow.c do what was asked for. */
 #ifndef HF_TESTS_KILL_CHILD_H
 #define HF_TESTS_KILL_CHILD_H
 
@@ -6,11 +6,16 @@
 
 #include <stdatomic.h>
 
-enum { CHILD_SIGNALS = 3 }; /* that a workflow waits for */
+enum {
+    CHILD_SIGNALS = 3, /* that a workflow waits for */
+    CHILD_UPDATES = 4, /* that it is sent at most */
+};
 
 extern const hf_str child_namespace;
 extern hf_pb_task_queue child_queue;
 extern uint64_t child_seed;
+extern const char *child_cycle;
+extern bool child_is_heavy;
 extern atomic_bool child_is_over; /* threads are to end */
 
 /* One call after the other. */
@@ -31,5 +36,11 @@ void child_give_up(const char *what, const char *why);
 /* Threads; `arg` is their number. */
 void *child_workflows(void *arg);
 void *child_activities(void *arg);
+void *child_client(void *arg);
+
+/* Sends again what is in doubt, and looks whether what was deleted is gone. `deletes`: some workflows that ended are deleted. */
+void child_send_again(const char *ledger_path, bool deletes);
+/* Everything that is open gets what it waits for, until all have ended. */
+void child_let_all_end(const char *ledger_path);
 
 #endif

@@ -82,7 +82,7 @@ void drive_finish(drive *d, hf_rng *rng, const char *database, const char *ledge
         drive_fail(d, "the last child");
         return;
     }
-    drive_verify(d, database, ledger_path);
+    drive_verify(d, database, ledger_path, true);
 }
 
 /* ---- Moments ---------------------------------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static void one_file(drive *d, hf_rng *rng, size_t kills)
     for (unsigned cycle = 0; d->failures == 0 && cycle < CYCLES && d->kills < kills; cycle++) {
         one_kill(d, rng, cycle);
         if (is_begun(d)) {
-            drive_verify(d, d->database, d->ledger_path);
+            drive_verify(d, d->database, d->ledger_path, false);
             drive_verify_backups(d, rng);
         }
     }
@@ -250,6 +250,9 @@ static void check_moments(drive *d)
     if (d->in_backup == 0 || d->backups_opened == 0) {
         drive_fail(d, "no kill in a backup, or none was opened");
     }
+    if (d->updates == 0 || d->children == 0 || d->continued == 0 || d->deletions == 0 || d->queries == 0) {
+        drive_fail(d, "no update, child, chain, deletion or query");
+    }
 }
 
 static void report(const drive *d)
@@ -259,6 +262,9 @@ static void report(const drive *d)
     (void)printf("%zu checks; %zu backups sound, %zu of them opened and brought to their end, %zu unfinished ones"
                  " refused; workflows compared %zu times\n",
                  d->checks, d->backups, d->backups_opened, d->backups_refused, d->workflows);
+    (void)printf(
+        "in these comparisons: %zu updates, %zu children, %zu runs that were continued, %zu deletions, %zu queries\n",
+        d->updates, d->children, d->continued, d->deletions, d->queries);
 }
 
 int main(int argc, char **argv)

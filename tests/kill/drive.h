@@ -25,7 +25,12 @@ typedef struct drive {
     size_t backups;         /* that were acknowledged, and hold their promise */
     size_t backups_opened;  /* of these: an engine went on with them until all workflows had ended */
     size_t backups_refused; /* that were not finished */
-    size_t workflows;       /* compared with the ledger */
+    size_t workflows;       /* compared with the ledger; the others were found in them, each time */
+    size_t updates;         /* with a known outcome */
+    size_t children;        /* whose parent knows of their end */
+    size_t continued;       /* runs that another one follows */
+    size_t deletions;
+    size_t queries;
 } drive;
 
 void drive_fail(drive *d, const char *what);
@@ -36,8 +41,8 @@ void drive_finish(drive *d, hf_rng *rng, const char *database, const char *ledge
 
 /* ---- verify.c -------------------------------------------------------------------------------------------------------- */
 
-/* The database is sound and says what its ledger says. */
-void drive_verify(drive *d, const char *database, const char *ledger_path);
+/* The database is sound and says what its ledger says. `is_over`: all workflows must have ended. */
+void drive_verify(drive *d, const char *database, const char *ledger_path, bool is_over);
 /* The same for backups, of the time when they were made. All are removed. */
 void drive_verify_backups(drive *d, hf_rng *rng);
 

@@ -1,8 +1,6 @@
 #include "kill/ledger.h"
 
 #include "base/rng.h"
-#include "history/history.h"
-#include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,22 +58,62 @@ static entry *entry_of(ledger *l, const char *id)
     return fresh;
 }
 
+/* Children have no entries: what is known of one is in that of its parent, "p.a". */
+static bool take_line_of_kid(ledger *l, char letter, char *id, long at)
+{
+    char *dot = strchr(id, '.');
+    if (dot == NULL) {
+        return false;
+    }
+    *dot = '\0';
+    kid *k = &entry_of(l, id)->kids[(unsigned)(dot[1] - 'a') % LEDGER_KIDS];
+    if (letter == 'R') {
+        k->result_acked = at;
+    } else if (letter == 'D') {
+        k->end_acked = at;
+    }
+    return true;
+}
+
+/* Lines that are not about one workflow. */
+static bool take_other_line(ledger *l, char letter, const char *name, long at)
+{
+    if (letter == 'b') {
+        l->backup_begun = at;
+    } else if (letter == 'B') { /* they are made one after the other */
+        l->backup_at = l->backup_begun;
+        (void)snprintf(l->backup, sizeof l->backup, "%s", name);
+    } else if (letter == 'Q') {
+        l->queries++;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void take_update(entry *e, char letter, unsigned n, const char *outcome, long at)
+{
+    lines *update = &e->updates[n % LEDGER_UPDATES].lines;
+    if (letter == 'u') {
+        update->sent = at;
+        return;
+    }
+    update->acked = at;
+    e->updates[n % LEDGER_UPDATES].is_rejected = letter == 'W';
+    (void)snprintf(e->updates[n % LEDGER_UPDATES].outcome, LEDGER_TEXT_LEN, "%.19s", outcome);
+}
+
 static void take_line(ledger *l, const char *line, long at)
 {
     char id[64] = "";
     char rest[64] = "";
-    (void)sscanf(line + 1, " %63s %63s", id, rest);
-    if (line[0] == 'b') {
-        l->backup_begun = at;
-        return;
-    }
-    if (line[0] == 'B') { /* they are made one after the other */
-        l->backup_at = l->backup_begun;
-        (void)snprintf(l->backup, sizeof l->backup, "%s", id);
+    char last[64] = "";
+    (void)sscanf(line + 1, " %63s %63s %63s", id, rest, last);
+    if (take_other_line(l, line[0], id, at) || take_line_of_kid(l, line[0], id, at)) {
         return;
     }
     entry *e = entry_of(l, id);
-    lines *signal = &e->signals[strtoul(rest, NULL, 10) % 10];
+    unsigned n = (unsigned)strtoul(rest, NULL, 10);
     switch (line[0]) {
     case 's':
         e->start.sent = at;
@@ -85,16 +123,28 @@ static void take_line(ledger *l, const char *line, long at)
         (void)snprintf(e->run_id, sizeof e->run_id, "%.39s", rest);
         break;
     case 'g':
-        signal->sent = at;
+        e->again[n % LEDGER_SIGNALS] += e->signals[n % LEDGER_SIGNALS].sent != 0 ? 1 : 0;
+        e->signals[n % LEDGER_SIGNALS].sent = at;
         break;
     case 'G':
-        signal->acked = at;
+        e->signals[n % LEDGER_SIGNALS].acked = at;
         break;
     case 'c':
         e->cancel.sent = at;
         break;
     case 'C':
         e->cancel.acked = at;
+        break;
+    case 'u':
+    case 'U':
+    case 'W':
+        take_update(e, line[0], n, last, at);
+        break;
+    case 'x':
+        e->deletion.sent = at;
+        break;
+    case 'X':
+        e->deletion.acked = at;
         break;
     case 'R':
         e->result_acked = at;
@@ -138,7 +188,7 @@ void ledger_copy(const char *path, long until, const char *to)
     }
     char line[LINE_LEN_MAX];
     for (long at = 1; next_line(file, line); at++) {
-        bool is_sent = line[0] == 's' || line[0] == 'g' || line[0] == 'c';
+        bool is_sent = strchr("sgcux", line[0]) != NULL;
         if (line[0] != 'b' && line[0] != 'B' && (is_sent || at <= until)) {
             (void)fputs(line, copy);
         }
@@ -154,179 +204,4 @@ void ledger_free(ledger *l)
     free(l->entries);
     free(l->slots);
     *l = (ledger){0};
-}
-
-/* ---- The store -------------------------------------------------------------------------------------------------------- */
-
-static void count_event(const hf_pb_history_event *event, facts *f)
-{
-    switch (event->event_type) {
-    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED: {
-        hf_str name = event->workflow_execution_signaled_event_attributes->signal_name;
-        f->signals[name.len == 2 ? (unsigned)(name.data[1] - '0') % 10 : 9]++;
-        break;
-    }
-    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
-        f->cancels++;
-        break;
-    case HF_EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-        f->scheduled++;
-        break;
-    case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-        f->results++;
-        break;
-    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
-    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED:
-        f->ends++;
-        break;
-    default:
-        break;
-    }
-}
-
-/* Events in the history, and those that wait for the end of a workflow task. */
-static bool gather(const hf_run *run, hf_str history, facts *f)
-{
-    hf_arena arena;
-    hf_arena_init(&arena, run->log.memory);
-    hf_op op;
-    hf_op_init(&op);
-    hf_str bytes = {0};
-    hf_pb_history_event event;
-    bool is_sound = true;
-    while (hf_history_next(&history, &bytes)) {
-        hf_arena_reset(&arena);
-        is_sound = is_sound && hf_pb_decode(&op, &hf_pb_history_event_type, bytes, &arena, &event) == HF_OK;
-        count_event(&event, f);
-    }
-    for (size_t i = 0; i < run->buffered.count; i++) {
-        is_sound = is_sound && hf_pb_decode(&op, &hf_pb_history_event_type, hf_owned_str(&run->buffered.items[i]),
-                                            &arena, &event) == HF_OK;
-        count_event(&event, f);
-    }
-    hf_arena_deinit(&arena);
-    return is_sound && history.len == 0;
-}
-
-static size_t wrong(const char *what, const char *id, const char *how)
-{
-    (void)fprintf(stderr, "%s: %s: %s\n", what, id, how);
-    return 1;
-}
-
-static size_t compare(const entry *e, long until, const char *what)
-{
-    size_t bad = 0;
-    const facts *f = &e->found;
-    bool is_started = e->start.acked != 0 && e->start.acked <= until;
-    if (e->seen == 0) {
-        return is_started ? wrong(what, e->id, "its start was acknowledged, and it is not there") : 0;
-    }
-    if (e->seen > 1) {
-        bad += wrong(what, e->id, "was started twice");
-    }
-    if (is_started && strcmp(e->found_run, e->run_id) != 0) {
-        bad += wrong(what, e->id, "another run than the one that was acknowledged");
-    }
-    for (unsigned n = 0; n < 10; n++) {
-        const lines *signal = &e->signals[n];
-        if (f->signals[n] > 1) {
-            bad += wrong(what, e->id, "a signal is there twice");
-        }
-        if (signal->acked != 0 && signal->acked <= until && f->signals[n] == 0) {
-            bad += wrong(what, e->id, "an acknowledged signal is lost");
-        }
-        if (signal->sent == 0 && f->signals[n] != 0) {
-            bad += wrong(what, e->id, "a signal that nobody sent");
-        }
-    }
-    if (f->cancels > 1 || f->scheduled > 1 || f->results > 1 || f->ends > 1) {
-        bad += wrong(what, e->id, "something happened twice");
-    }
-    bool is_canceled = e->cancel.acked != 0 && e->cancel.acked <= until;
-    if ((is_canceled && f->cancels == 0) || (e->cancel.sent == 0 && f->cancels > 0)) {
-        bad += wrong(what, e->id, "a cancel request is lost, or from nobody");
-    }
-    if (e->result_acked != 0 && e->result_acked <= until && f->results == 0) {
-        bad += wrong(what, e->id, "an acknowledged result of an activity is lost");
-    }
-    if (e->end_acked != 0 && e->end_acked <= until && (f->ends == 0 || e->is_open)) {
-        bad += wrong(what, e->id, "a workflow that had ended is open again");
-    }
-    return bad;
-}
-
-/* The last line of something that was found. */
-static long reach(const entry *e)
-{
-    long last = e->seen > 0 ? e->start.sent : 0;
-    for (unsigned n = 0; n < 10; n++) {
-        if (e->found.signals[n] > 0 && e->signals[n].sent > last) {
-            last = e->signals[n].sent;
-        }
-    }
-    return e->found.cancels > 0 && e->cancel.sent > last ? e->cancel.sent : last;
-}
-
-/* Writes down what the store says of a run. */
-static size_t take_run(ledger *l, hf_look *look, int64_t number, hf_buf *history, const char *what)
-{
-    hf_op op;
-    hf_op_init(&op);
-    hf_run *run = NULL;
-    history->len = 0;
-    hf_status status = hf_look_run(&op, look, number, &run);
-    if (status == HF_OK) {
-        status = hf_look_history(&op, look, run, history);
-    }
-    facts f = {0};
-    size_t bad = 0;
-    if (status != HF_OK || !gather(run, hf_str_of_len(history->data, history->len), &f)) {
-        bad = wrong(what, op.message, "cannot be read");
-    } else {
-        char id[40];
-        (void)snprintf(id, sizeof id, "%.*s", (int)(run->workflow_id.len < 39 ? run->workflow_id.len : 39),
-                       run->workflow_id.data);
-        entry *e = ledger_find(l, id);
-        if (e == NULL) {
-            bad = wrong(what, id, "nobody started it");
-        } else {
-            e->seen++;
-            e->found = f;
-            e->is_open = hf_run_is_open(run);
-            (void)snprintf(e->found_run, sizeof e->found_run, "%.*s", HF_STR_ARGS(hf_owned_str(&run->run_id)));
-        }
-    }
-    hf_look_run_free(look, run);
-    return bad;
-}
-
-size_t ledger_verify(ledger *l, hf_look *look, long *until, const char *what)
-{
-    hf_op op;
-    hf_op_init(&op);
-    hf_buf history;
-    hf_buf_init(&history, hf_look_memory(look)->heap, SIZE_MAX / 4);
-    size_t bad = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        l->entries[i].seen = 0;
-        l->entries[i].found = (facts){0};
-    }
-    int64_t number = 0;
-    do {
-        if (hf_look_next(&op, look, number, &number) != HF_OK) {
-            bad += wrong(what, op.message, "cannot be read");
-            break;
-        }
-        bad += number != 0 ? take_run(l, look, number, &history, what) : 0;
-    } while (number != 0);
-    hf_buf_deinit(&history);
-    for (size_t i = 0; i < l->count; i++) {
-        long last = reach(&l->entries[i]);
-        *until = last > *until ? last : *until;
-    }
-    for (size_t i = 0; i < l->count; i++) {
-        bad += compare(&l->entries[i], *until, what);
-    }
-    return bad;
 }

@@ -2,14 +2,22 @@
  * (small letter) and after it was acknowledged (capital), and whether a store still says so.
  *
  *     s ID, S ID RUN      start                  g ID N, G ID N      signal number N, of 0 to 9
- *     c ID, C ID          cancel request         R ID                an activity's result was taken
+ *     c ID, C ID          cancel request         u ID N, U ID N TEXT update number N, of 0 to 3, and its outcome;
+ *     x ID, X ID          deletion               W ID N              or it was rejected
+ *     R ID                an activity's result was taken             Q ID N   a query was answered: N signals
  *     D ID                a workflow was ended   b NAME, B NAME      a backup; what was acknowledged before `b` is in it
  *
- * N1  What was acknowledged is there.
- * N2  Nothing is there twice, acknowledged or not: one run per id, one event per signal, one cancel request, one result.
+ * The first letter of a workflow id says what it is (flow.h): w, a parent p with the children ID.a, ID.b and ID.c, or a chain of runs
+ * c. Children have no entries of their own.
+ *
+ * N1  What was acknowledged is there; a run whose deletion was acknowledged is not there, or marked to go.
+ * N2  Nothing is there twice, acknowledged or not: one run per id and step of a chain, one event per signal, one cancel request, one
+ *     result, one outcome per update. A child is started once, and its parent is told of its end once. Only a signal to a chain that is
+ *     sent again may reach two runs: each run knows its own request ids, as in Temporal.
  * N3  Nothing is there that nobody sent.
  * N4  A backup is a prefix: what was acknowledged before it began is in it, and what was acknowledged before anything else
- *     that is in it was sent. */
+ *     that is in it was sent.
+ * N5  At the end, nothing is open, and every parent has the results of its children. */
 #ifndef HF_TESTS_KILL_LEDGER_H
 #define HF_TESTS_KILL_LEDGER_H
 
@@ -18,33 +26,64 @@
 #include <limits.h>
 #include <stdio.h>
 
+enum { LEDGER_SIGNALS = 10, LEDGER_UPDATES = 4, LEDGER_KIDS = 3, LEDGER_TEXT_LEN = 20 };
+
 /* Places of lines in the file, from 1; 0 = there is no such line. */
 typedef struct lines {
     long sent;
     long acked;
 } lines;
 
-/* What a history says, in the ledger's words: numbers of events. */
+/* What the histories of an id say, in the ledger's words: numbers of events. */
 typedef struct facts {
-    unsigned signals[10];
+    unsigned runs;
+    unsigned open;     /* of these */
+    unsigned deleting; /* runs that are marked to go; nothing else is counted of them */
+    unsigned signals[LEDGER_SIGNALS];
     unsigned cancels;
     unsigned scheduled;
     unsigned results;
-    unsigned ends;
+    unsigned ends;      /* of the chain */
+    unsigned continued; /* the other runs' ends */
+    char result[LEDGER_TEXT_LEN];
+    struct {
+        unsigned accepted;
+        unsigned completed;
+        char outcome[LEDGER_TEXT_LEN];
+    } updates[LEDGER_UPDATES];
+    struct { /* what a parent knows of its children */
+        unsigned initiated;
+        unsigned started;
+        unsigned told;
+        char result[LEDGER_TEXT_LEN];
+    } kids[LEDGER_KIDS];
+    char first_run[40]; /* id of the first run */
 } facts;
+
+/* What is known of a child, besides what is found of it. */
+typedef struct kid {
+    long result_acked;
+    long end_acked;
+    facts found;
+} kid;
 
 typedef struct entry {
     char id[40];
     char run_id[40]; /* once the start was acknowledged */
     lines start;
     lines cancel;
-    lines signals[10];
+    lines deletion;
+    lines signals[LEDGER_SIGNALS];
+    unsigned again[LEDGER_SIGNALS]; /* how often it was sent again, if the ledger says so */
+    struct {
+        lines lines;
+        bool is_rejected;
+        char outcome[LEDGER_TEXT_LEN];
+    } updates[LEDGER_UPDATES];
     long result_acked;
     long end_acked;
-    unsigned seen;      /* while verifying: runs of this id, */
-    facts found;        /* what the last of them says, */
-    char found_run[40]; /* its id, */
-    bool is_open;       /* and whether it goes on */
+    facts found; /* while verifying */
+    kid kids[LEDGER_KIDS];
 } entry;
 
 typedef struct ledger {
@@ -56,6 +95,7 @@ typedef struct ledger {
     char backup[64];   /* the last one that was acknowledged; empty = none */
     long backup_at;    /* of its `b` line */
     long backup_begun; /* the same of the last one that was begun */
+    size_t queries;    /* answered */
 } ledger;
 
 /* Reads the file. A last line without an end is not counted. */
@@ -65,9 +105,11 @@ entry *ledger_find(ledger *l, const char *id); /* NULL = not known */
 /* Copies what was sent, and what was acknowledged up to the line `until`: what is known of a store of that time. */
 void ledger_copy(const char *path, long until, const char *to);
 
+/* ---- compare.c -------------------------------------------------------------------------------------------------------- */
+
 /* N1 to N3 for a store that has at least what was acknowledged up to the line `*until` (LONG_MAX = everything); for an older one
- * `*until` moves on to the last line of which something is there (N4). Returns the number of violations, each told on
- * stderr. */
-size_t ledger_verify(ledger *l, hf_look *look, long *until, const char *what);
+ * `*until` moves on to the last line of which something is there (N4). `is_over`: N5 as well. Returns the number of violations, each
+ * told on stderr. */
+size_t ledger_verify(ledger *l, hf_look *look, long *until, bool is_over, const char *what);
 
 #endif

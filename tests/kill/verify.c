@@ -41,7 +41,24 @@ static bool is_sound(drive *d, const char *database)
     return false;
 }
 
-static void compare(drive *d, const char *database, ledger *l, long *until)
+static void count(drive *d, const ledger *l)
+{
+    d->workflows += l->count;
+    d->queries += l->queries;
+    for (size_t i = 0; i < l->count; i++) {
+        const entry *e = &l->entries[i];
+        d->deletions += e->deletion.acked != 0 ? 1 : 0;
+        d->continued += e->found.continued;
+        for (unsigned n = 0; n < LEDGER_UPDATES; n++) {
+            d->updates += e->updates[n].lines.acked != 0 ? 1 : 0;
+        }
+        for (unsigned k = 0; k < LEDGER_KIDS; k++) {
+            d->children += e->found.kids[k].told;
+        }
+    }
+}
+
+static void compare(drive *d, const char *database, ledger *l, long *until, bool is_over)
 {
     hf_env *env = hf_env_posix();
     hf_op op;
@@ -55,15 +72,15 @@ static void compare(drive *d, const char *database, ledger *l, long *until)
     }
     if (hf_look_open(&op, hf_env_memory(env), peek.store, &look) != HF_OK) {
         drive_fail(d, op.message);
-    } else if (ledger_verify(l, look, until, database) != 0) {
+    } else if (ledger_verify(l, look, until, is_over, database) != 0) {
         drive_fail(d, "the ledger");
     }
-    d->workflows += l->count;
+    count(d, l);
     hf_look_close(look);
     hf_peek_close(&peek);
 }
 
-void drive_verify(drive *d, const char *database, const char *ledger_path)
+void drive_verify(drive *d, const char *database, const char *ledger_path, bool is_over)
 {
     if (!is_sound(d, database)) {
         drive_fail(d, "the database is not sound");
@@ -72,7 +89,7 @@ void drive_verify(drive *d, const char *database, const char *ledger_path)
     ledger l;
     ledger_read(&l, ledger_path);
     long until = LONG_MAX;
-    compare(d, database, &l, &until);
+    compare(d, database, &l, &until, is_over);
     ledger_free(&l);
 }
 
@@ -99,7 +116,7 @@ static void verify_acknowledged(drive *d, hf_rng *rng, ledger *l, const char *pa
         drive_fail(d, "a backup is not sound");
         return;
     }
-    compare(d, path, l, &until);
+    compare(d, path, l, &until, false);
     if (d->failures == 0 && d->backups++ % OPENED_EVERY == 0) {
         go_on_with_backup(d, rng, path, until);
     }

@@ -12,7 +12,7 @@
  *
  *     start ID            request=R run=SPAN exec=SPAN task=SPAN reuse=N conflict=N queue=Q ns=N input=BYTES header=BYTES
  *                         delay=SPAN cron=SCHEDULE ('_' for a space) retries=N initial=SPAN never=TYPE memo=KEY:VALUE+...
- *                         attrs=KEY:VALUE+... (search attributes; no value: null) priority=N link=ID; with conflict=2: attach (its request
+ *                         attrs=KEY:VALUE+... (search attributes; no value: null) meta=TEXT (the summary of its user metadata) priority=N link=ID; with conflict=2: attach (its request
  *                         id), attach_links
  *     poll, apoll         queue=Q as=SLOT identity=I key=K (of the worker) timeout=SPAN in_process run_ahead ns=N; apoll: rate=N (a second)
  *     queue Q             describe it; activities (not workflow tasks) stats status ns=N

@@ -74,12 +74,18 @@ void hf_words_start(hf_arena *arena, const hf_words *w, hf_pb_start_workflow_exe
     request->memo = hf_words_memo(arena, hf_words_option(w, "memo"));
     request->search_attributes = hf_words_attributes(arena, hf_words_option(w, "attrs"));
     hf_words_attach(arena, w, request);
+    if (hf_words_option(w, "meta") != NULL) {
+        request->user_metadata = HF_ARENA_NEW(arena, hf_pb_user_metadata);
+        request->user_metadata->summary = HF_ARENA_NEW(arena, hf_pb_payload);
+        *request->user_metadata->summary = hf_payload_json(arena, hf_arena_copy(arena, hf_words_str(w, "meta", "")));
+    }
 }
 
 static void do_start(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     hf_pb_start_workflow_execution_request *request = HF_RIG_REQUEST(slot, start_workflow_execution);
-    only(s, " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= cron= memo= attrs= retries= "
+    only(s, " request= run= exec= task= reuse= conflict= queue= ns= input= header= delay= cron= memo= attrs= meta= "
+            "retries= "
             "initial= factor= longest= never= eager attach attach_links link= priority= ");
     hf_words_start(&slot->request, &s->w, request);
     request->request_eager_execution = hf_words_has(&s->w, "eager");
