@@ -706,8 +706,10 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_POLL_WORKFLOW_EXECUTION_UPDATE:
         hf_update_poll_call(core, call, run);
         return;
-    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
     case HF_METHOD_RESET_WORKFLOW_EXECUTION:
+        hf_reset_call(core, call, run);
+        return;
+    case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
         refuse_unsupported(core, call);
         return;

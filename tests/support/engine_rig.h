@@ -29,6 +29,8 @@
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     describe ID         run_id=R
  *     delete ID           run_id=R ns=N all (runs of the id)
+ *     reset ID POINT      EVENT, "first", "last" or activity=A; as=SLOT run_id=R ns=N request=R reapply=N exclude=N (1 signals, 2 updates)
+ *                         signal=NAME (of the new run)
  *     query ID TYPE       as=SLOT ns=N run_id=R reject=N timeout=SPAN input=BYTES
  *     qanswer             of=SLOT result=TEXT error=TEXT input=BYTES; the queries of a workflow task are answered by
  *                         complete answer=TEXT or answerfail=TEXT
@@ -68,7 +70,6 @@
  *                         failed: type=T final delay=SPAN; xsignal, xcancel: run_id=R, xcancel: reason=TEXT
  *     acomplete, afail, acancel, heartbeat
  *                         by=WORKFLOW/ACTIVITY instead of a task
- *     reset ID EVENT      request=R reapply=N exclude=N
  *     delete ID, pause ID, unpause ID
  *     apause ID ACTIVITY, aunpause (attempts heartbeats), areset (heartbeats paused original), aoptions (close= start= each=
  *                         beat= and a retry policy, original)
