@@ -374,7 +374,12 @@ static hf_status find_unmade(hf_op *op, hf_core *core, hf_store *store, hf_arena
     size_t count = 0;
     HF_TRY(hf_making_scan(op, store, arena, &rows, &count));
     for (size_t i = 0; i < count; i++) {
-        hf_reset_undo(core, hf_making_run(&rows[i]));
+        hf_store_request get = {
+            .verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = hf_making_run(&rows[i])}, .arena = arena};
+        HF_TRY(hf_store_ask(op, store, &get));
+        if (!get.found) { /* ledger-G1; else it is the row in the meta table that is wrong */
+            hf_reset_undo(core, get.key.a);
+        }
     }
     return core->status;
 }

@@ -479,10 +479,12 @@ static bool take_log(hf_core *core, hf_reset *it, const hf_run *run, bool is_las
     }
     hf_str left = {0};
     int64_t before = it->next;
+    bool is_search = it->stage == RESET_FIND;
     if (!take_from(core, it, log, first, is_last, &left)) {
         return false;
     }
-    hf_assert(it->next != before || !may_take(core) || is_full(core, it)); /* run-R2: the log has them */
+    bool is_found = is_search && it->stage != RESET_FIND;
+    hf_assert(it->next > before || is_found || !may_take(core) || is_full(core, it)); /* run-R2: the log has them */
     it->log_id = it->next > before ? it->next : 0;
     it->log_at = (size_t)(left.data - run->log.data);
     it->log_spills = HF_SLOT(run)->spills;
