@@ -362,6 +362,7 @@ static void met_current(hf_core *core, hf_reset *it, hf_run *run)
     it->has_none = run == NULL;
     if (run != NULL) {
         hold(core, run);
+        let_go(core, &it->current); /* the reset has been here before */
         it->current = run->number;
     }
     it->stage = RESET_LAST;

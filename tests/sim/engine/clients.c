@@ -2,6 +2,7 @@
  * janitor signals every workflow until all of them are over. */
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
+#include "sim/engine/resets.h"
 #include "sim/engine/sim.h"
 
 #include "history/payload.h"
@@ -497,7 +498,7 @@ static void sweep(sim_world *world, sim_actor *actor)
         return;
     }
     if (world->janitor_at == sim_name_count(world)) {
-        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world);
+        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world) || sim_resets_are_busy(world);
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
@@ -535,4 +536,5 @@ void sim_clients_init(sim_world *world)
     }
     world->janitor.wake = sweep;
     sim_askers_init(world);
+    sim_resets_init(world);
 }

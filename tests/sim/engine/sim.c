@@ -1,6 +1,7 @@
 /* One seed: knobs, a safety phase full of faults, healing, judgement. */
 #include "sim/engine/sim.h"
 #include "sim/engine/children.h"
+#include "sim/engine/resets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,8 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->ended_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 4) : 0;
     options->name_bits_off = sim_chance(world, 300) ? HF_NAME_BITS - (unsigned)sim_upto(world, 4) : 0;
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
+    options->reset_portion_count = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 3) : 0;
+    options->reset_portion_len = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 600) : 0;
 }
 
 static void choose(sim_world *world)
@@ -139,6 +142,7 @@ static void choose(sim_world *world)
     knobs->deletes = sim_chance(world, 500) ? 20 + (int)sim_upto(world, 180) : 0;
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
+    knobs->has_resets = sim_chance(world, 400);
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 
@@ -277,6 +281,9 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
         }
         if (!world->failed) {
             sim_judge_deletes(world);
+        }
+        if (!world->failed) {
+            sim_judge_resets(world);
         }
     }
     world->totals.seeds = 1;
