@@ -66,6 +66,8 @@
     X(HF_BUG_DELETED_NAME_LEFT, "engine", "the name of a deleted run is left")                                     \
     X(HF_BUG_DELETED_HISTORY_LEFT, "engine", "the history rows of a deleted run are left")                         \
     X(HF_BUG_OLDER_RUN_CURRENT, "engine", "an older run becomes the current one when the newest is deleted")       \
+    X(HF_BUG_MAKING_LEFT, "engine", "the rows of a reset that a crash has interrupted are left")                   \
+    X(HF_BUG_RESET_TWICE, "engine", "a repeated reset is not recognised")                                          \
     X(HF_BUG_LATCH_TOUCHED, "life", "a latch is touched after it was opened")                                      \
     X(HF_BUG_POSTER_NOT_COUNTED, "life", "a runtime ends while a thread from outside is waking one of its fibers") \
     X(HF_BUG_EVICTED_SPINS, "crew", "an evicted fiber that does not return is refused for ever")                   \

@@ -59,7 +59,7 @@ void hf_core_unuse(hf_core *core, hf_run *run)
     if (HF_SLOT(run)->loading || hf_node_is_linked(&HF_SLOT(run)->lru_link) ||
         hf_node_is_linked(&HF_SLOT(run)->dirty_link) || hf_run_has_messages(run) || HF_SLOT(run)->suspects > 0 ||
         HF_SLOT(run)->fetch_id != 0 || HF_SLOT(run)->unwritten != NULL || HF_SLOT(run)->deletion != NULL ||
-        has_unwritten_heartbeat(run)) {
+        HF_SLOT(run)->resets > 0 || has_unwritten_heartbeat(run)) {
         return;
     }
     HF_SLOT(run)->is_ended = !hf_run_is_open(run);

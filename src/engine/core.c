@@ -102,6 +102,9 @@ static void set_defaults(hf_core_options *options)
     options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
     options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
+    options->reset_portion_len = options->reset_portion_len > 0 ? options->reset_portion_len : HF_RESET_PORTION_LEN;
+    options->reset_portion_count =
+        options->reset_portion_count > 0 ? options->reset_portion_count : HF_RESET_PORTION_COUNT;
 }
 
 hf_core *hf_core_new(const hf_core_options *options)
@@ -144,6 +147,7 @@ hf_core *hf_core_new(const hf_core_options *options)
     hf_buf_init(&core->row, core->memory, SIZE_MAX / 4);
     hf_buf_init(&core->events, core->memory, SIZE_MAX / 4);
     hf_deletions_init(core);
+    hf_resets_init(core);
     for (size_t i = 0; i < HF_COUNT_OF(core->batches); i++) {
         hf_writes_init(&core->batches[i].writes, &core->runs_memory, &core->row);
         hf_buf_init(&core->batches[i].journal, core->memory, SIZE_MAX / 4);
@@ -184,6 +188,7 @@ void hf_core_free(hf_core *core)
         hf_read_free(core, HF_CONTAINER(node, hf_read, link));
     }
     hf_deletions_deinit(core);
+    hf_resets_deinit(core);
     while ((node = hf_list_pop_front(&core->runs_all)) != NULL) {
         hf_slot_free(core, HF_CONTAINER(node, hf_slot, all_link));
     }
@@ -301,15 +306,17 @@ static bool begin(hf_core *core, hf_clock now)
 {
     core->now = now;
     core->step++;
+    hf_resets_begin_step(core);
     hf_core_reset_scratch(core);
     hf_op_init(&core->op);
     return core->status == HF_OK;
 }
 
-/* The end of a step: the messages that runs have sent each other, each a step of its own. Of very many some stay for the next step, so
+/* The end of a step: resets go on. Then come the messages that runs have sent each other, each a step of its own. Of very many some stay for the next step, so
  * that other inputs come in between. */
 static void pump(hf_core *core)
 {
+    hf_resets_pump(core);
     hf_inbox_pump(core);
     hf_deletions_pump(core);
     hf_unwritten_settle(core);
@@ -475,7 +482,8 @@ hf_clock hf_core_next(const hf_core *core)
     }
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
-    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core) || !hf_list_is_empty(&core->queues_marked)) {
+    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core) || hf_resets_have_work(core) ||
+        !hf_list_is_empty(&core->queues_marked)) {
         return (hf_clock){next.wall, core->now.mono}; /* at once */
     }
     next.mono = hf_suspects_next(core);
@@ -580,7 +588,8 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
         return NULL;
     }
     bool deletes = hf_deletions_can_go(core);
-    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !deletes) {
+    bool makes = hf_resets_can_go(core);
+    if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !deletes && !makes) {
         hf_calls_publish(&batch->replies); /* everything they tell is durable */
         return NULL;
     }
@@ -588,6 +597,9 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     hf_list_init(&batch->notices);
     if (deletes) {
         hf_deletions_go(core, batch);
+    }
+    if (makes) {
+        hf_resets_go(core, batch);
     }
     settle_runs(core, batch);
     make_room(core, batch);

@@ -59,6 +59,7 @@ uint64_t hf_core_hash(hf_core *core)
             hash = hf_hash_mix(hash, (uint64_t)run->activities.items[i]->heard_time);
         }
     }
+    hash = hf_resets_hash(core, hash);
     for (size_t i = 0; i < HF_NAME_BUCKETS; i++) {
         const hf_name_bucket *bucket = &core->index.buckets[i];
         if (bucket->entries.count > 0) {

@@ -9,6 +9,7 @@
 #include "engine/delete.h"
 #include "engine/filter.h"
 #include "engine/probe.h"
+#include "engine/reset.h"
 #include "engine/slot.h"
 #include "engine/suspect.h"
 #include "ledger/names.h"
@@ -86,6 +87,7 @@ struct hf_core {
     size_t zones_wanted;                 /* of those, whose rules are not here */
     hf_pb_user_metadata *event_metadata; /* of the command that is carried out: the next event gets it */
     hf_deletions deletions;              /* runs that are being deleted */
+    hf_resets resets;                    /* runs that are being made of others */
 
     hf_list reads;
     hf_list ahead_replies;                                  /* answers that do not wait for the open batch */

@@ -179,8 +179,7 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
     apply_last(core, run, start);
 }
 
-/* Where a completion of an activity or a child names what it ends and its started event; false: it is none. */
-static bool completion_of(const hf_pb_history_event *event, int64_t *ret_begun_id, int64_t **ret_started_id)
+bool hf_event_completion_of(const hf_pb_history_event *event, int64_t *ret_begun_id, int64_t **ret_started_id)
 {
 #define ENDS(type, stem, begun)                                              \
     case type:                                                               \
@@ -208,7 +207,7 @@ static bool is_completion(const hf_pb_history_event *event)
 {
     int64_t begun_id = 0;
     int64_t *started_id = NULL;
-    return completion_of(event, &begun_id, &started_id);
+    return hf_event_completion_of(event, &begun_id, &started_id);
 }
 
 /* A completion that was buffered with its started event learns that event's id. */
@@ -216,7 +215,7 @@ static void fix_started_id(hf_pb_history_event *event, const int64_t (*started)[
 {
     int64_t begun_id = 0;
     int64_t *started_id = NULL;
-    if (!completion_of(event, &begun_id, &started_id)) {
+    if (!hf_event_completion_of(event, &begun_id, &started_id)) {
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -11,6 +11,8 @@ void hf_event_emit_or_buffer(hf_core *core, hf_run *run, hf_pb_history_event *ev
 void hf_record(hf_core *core, hf_run *run, uint32_t field, const hf_pb_type *type, const void *msg);
 void hf_record_str(hf_core *core, hf_run *run, uint32_t field, hf_str bytes);
 void hf_record_int(hf_core *core, hf_run *run, uint32_t field, int64_t value);
+/* Where a completion of an activity or a child names what it ends and its started event; false: it is none. */
+bool hf_event_completion_of(const hf_pb_history_event *event, int64_t *ret_begun_id, int64_t **ret_started_id);
 /* Buffered events become events: completions of activities come after all others. */
 void hf_flush_buffered(hf_core *core, hf_run *run);
 

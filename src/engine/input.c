@@ -210,13 +210,6 @@ static bool refuse(hf_core *core, hf_call *call, const char *why)
     return false;
 }
 
-/* A call that this version knows and does not do. */
-static void refuse_unsupported(hf_core *core, hf_call *call)
-{
-    hf_call_fail(core, call, HF_ERR_UNSUPPORTED, "%s is not part of this version",
-                 hf_method_info_of(call->method)->name);
-}
-
 static bool id_is_good(hf_str id)
 {
     return id.len > 0 && id.len <= HF_ID_LEN_MAX;
@@ -750,11 +743,11 @@ static void dispatch(hf_core *core, hf_call *call, hf_run *run)
     case HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE:
         hf_history_reverse_call(core, call, run);
         return;
+    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
+        hf_reset_call(core, call, run);
+        return;
     case HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS:
         hf_options_call(core, call, run);
-        return;
-    case HF_METHOD_RESET_WORKFLOW_EXECUTION:
-        refuse_unsupported(core, call);
         return;
     case HF_METHOD_START_WORKFLOW_EXECUTION:
     case HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION:

@@ -83,33 +83,44 @@ void hf_slot_free(hf_core *core, hf_slot *slot)
     hf_core_free_mem(core, slot, sizeof *slot);
 }
 
-hf_run *hf_run_add(hf_core *core, int64_t number)
+hf_slot *hf_slot_new(hf_core *core, int64_t number)
 {
-    hf_assert(hf_run_find(core, number) == NULL); /* a run is in memory once */
     hf_slot *slot = hf_core_alloc(core, sizeof *slot);
-    if (slot == NULL) {
-        return NULL;
+    if (slot != NULL) {
+        hf_list_init(&slot->waiting);
+        hf_list_init(&slot->wanted_as);
+        hf_run_init(&core->runs_memory, &slot->run, number);
     }
-    hf_list_init(&slot->waiting);
-    hf_list_init(&slot->wanted_as);
-    hf_run_init(&core->runs_memory, &slot->run, number);
-    if (hf_map_insert(&core->runs, &slot->by_number, number_hash(number)) != HF_OK) {
+    return slot;
+}
+
+bool hf_run_insert(hf_core *core, hf_slot *slot)
+{
+    hf_assert(hf_run_find(core, slot->run.number) == NULL); /* a run is in memory once */
+    if (hf_map_insert(&core->runs, &slot->by_number, number_hash(slot->run.number)) != HF_OK) {
         hf_slot_free(core, slot);
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
-        return NULL;
+        return false;
     }
     hf_list_push_back(&core->runs_all, &slot->all_link);
-    return &slot->run;
+    return true;
+}
+
+hf_run *hf_run_add(hf_core *core, int64_t number)
+{
+    hf_slot *slot = hf_slot_new(core, number);
+    return slot != NULL && hf_run_insert(core, slot) ? &slot->run : NULL;
+}
+
+int64_t hf_run_number_next(hf_core *core)
+{
+    hf_assert(hf_run_is_number(core->run_next));
+    return core->run_next++;
 }
 
 hf_run *hf_run_create(hf_core *core)
 {
-    hf_assert(hf_run_is_number(core->run_next));
-    hf_run *run = hf_run_add(core, core->run_next);
-    if (run != NULL) {
-        core->run_next++;
-    }
-    return run;
+    return hf_run_add(core, hf_run_number_next(core));
 }
 
 hf_run *hf_run_load(hf_core *core, int64_t number)
@@ -583,6 +594,9 @@ static bool is_of_one(hf_core *core, hf_read *read)
     case HF_READ_DELETION:
         hf_deletion_failed(core, read->deletion, read->request.op.message);
         return true;
+    case HF_READ_RESET:
+        hf_reset_failed(core, read->reset, read->request.op.message);
+        return true;
     case HF_READ_TASKS:
     case HF_READ_DUE:
     case HF_READ_FILTER:
@@ -640,6 +654,9 @@ void hf_load_done(hf_core *core, hf_read *read)
         return;
     case HF_READ_DELETION:
         hf_deletion_rows_read(core, read->deletion, read);
+        return;
+    case HF_READ_RESET:
+        hf_reset_rows_read(core, read->reset, read);
         return;
     }
 }

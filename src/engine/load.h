@@ -38,7 +38,8 @@ typedef enum hf_read_kind {
     HF_READ_BACKLOG, /* the same, to be counted */
     HF_READ_DUE,
     HF_READ_FILTER,
-    HF_READ_DELETION /* for a run that is being deleted */
+    HF_READ_DELETION, /* for a run that is being deleted */
+    HF_READ_RESET     /* events of a run that is reset, or continued it */
 } hf_read_kind;
 
 typedef struct hf_read {
@@ -51,6 +52,7 @@ typedef struct hf_read {
     hf_queue *queue;       /* TASKS */
     hf_call *call;         /* HISTORY, BACKLOG */
     hf_deletion *deletion; /* DELETION */
+    hf_reset *reset;       /* RESET */
     int64_t to;            /* HISTORY: last event in rows */
     hf_page_want want;     /* HISTORY */
     hf_owned tail;         /* HISTORY: the events after those in the table; PARTS: the value of the run's row */
@@ -58,10 +60,13 @@ typedef struct hf_read {
 
 hf_run *hf_run_find(hf_core *core, int64_t number);
 void hf_slot_free(hf_core *core, hf_slot *slot);
-hf_run *hf_run_load(hf_core *core, int64_t number); /* in memory, or loading */
-hf_run *hf_run_add(hf_core *core, int64_t number);  /* empty */
-hf_run *hf_run_create(hf_core *core);               /* with the next number */
-void hf_run_remove(hf_core *core, hf_run *run);     /* from memory */
+hf_run *hf_run_load(hf_core *core, int64_t number);  /* in memory, or loading */
+hf_slot *hf_slot_new(hf_core *core, int64_t number); /* empty, and nobody finds it; NULL: engine-E2 */
+bool hf_run_insert(hf_core *core, hf_slot *slot);    /* it can be found from now on; takes it. False: engine-E2 */
+hf_run *hf_run_add(hf_core *core, int64_t number);   /* both */
+hf_run *hf_run_create(hf_core *core);                /* with the next number */
+int64_t hf_run_number_next(hf_core *core);
+void hf_run_remove(hf_core *core, hf_run *run); /* from memory */
 hf_name *hf_name_add(hf_core *core, hf_str namespace_,
                      hf_str workflow_id); /* without asking the store: `fresh` if new */
 /* The run that this id leads to as far as memory knows, or one that is being deleted; NULL = unknown, or none. */

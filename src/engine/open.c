@@ -19,6 +19,7 @@
 #include "engine/matching.h"
 #include "ledger/journal.h"
 #include "ledger/kept.h"
+#include "ledger/making.h"
 #include "ledger/meta.h"
 #include "ledger/rows.h"
 
@@ -366,6 +367,23 @@ static hf_status load_kept(hf_op *op, hf_core *core, hf_store *store, hf_arena *
     return core->status;
 }
 
+/* Runs whose making a crash has interrupted: nobody has seen them, and their rows go. */
+static hf_status find_unmade(hf_op *op, hf_core *core, hf_store *store, hf_arena *arena)
+{
+    hf_row *rows = NULL;
+    size_t count = 0;
+    HF_TRY(hf_making_scan(op, store, arena, &rows, &count));
+    for (size_t i = 0; i < count; i++) {
+        hf_store_request get = {
+            .verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = hf_making_run(&rows[i])}, .arena = arena};
+        HF_TRY(hf_store_ask(op, store, &get));
+        if (!get.found) { /* ledger-G1; else it is the row in the meta table that is wrong */
+            hf_reset_undo(core, get.key.a);
+        }
+    }
+    return core->status;
+}
+
 /* Visits a commit of the journal a second time, to keep its changes of bad runs (ledger-B1). */
 static hf_status gather(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
 {
@@ -521,6 +539,7 @@ static hf_status recover(hf_op *op, hf_core *core, hf_store *store, hf_arena *ar
     uint32_t names_version = 0;
     HF_TRY(read_meta(op, core, store, arena, &names_version));
     HF_TRY(load_kept(op, core, store, arena));
+    HF_TRY(find_unmade(op, core, store, arena));
     opening o = {.core = core, .store = store};
     HF_TRY(replay(op, &o));
     HF_TRY(recover_names(op, &o, names_version));

@@ -3,141 +3,157 @@
 #define HF_ENGINE_PROBE_H
 
 /*    name, what happened */
-#define HF_PROBE_MAP(X)                                                                     \
-    X(HF_PROBE_START_DEDUPED, "a start with a known request id was answered with its run")  \
-    X(HF_PROBE_START_REFUSED, "a start met an open run of the same id")                     \
-    X(HF_PROBE_START_USE_EXISTING, "a start was answered with the run that is open")        \
-    X(HF_PROBE_REQUEST_ATTACHED, "a start left something with the run that is open")        \
-    X(HF_PROBE_START_FOUND_ATTACHED, "a start found a run by an attached request id")       \
-    X(HF_PROBE_OPTIONS_UPDATED, "a run got other options")                                  \
-    X(HF_PROBE_START_TERMINATED, "a start terminated the run that was open")                \
-    X(HF_PROBE_START_REUSE_REFUSED, "a start met a closed run and its policy refused")      \
-    X(HF_PROBE_SIGNAL_DEDUPED, "a signal with a known request id changed nothing")          \
-    X(HF_PROBE_SIGNAL_BUFFERED, "a signal came while a workflow task was started")          \
-    X(HF_PROBE_SIGNAL_START_NEW, "a signal with start started a run")                       \
-    X(HF_PROBE_SIGNAL_START_USED, "a signal with start found an open run")                  \
-    X(HF_PROBE_SIGNAL_START_DEDUPED, "a signal with start was known and changed nothing")   \
-    X(HF_PROBE_CANCEL_TWICE, "a cancel request found one already there")                    \
-    X(HF_PROBE_UNHANDLED_COMMAND, "a closing command met buffered events")                  \
-    X(HF_PROBE_BAD_SEQUENCE, "a command came behind the one that closes the run")           \
-    X(HF_PROBE_BAD_COMMAND, "a command with bad attributes failed its workflow task")       \
-    X(HF_PROBE_WFT_TRANSIENT, "a later attempt of a workflow task was started")             \
-    X(HF_PROBE_WFT_TRANSIENT_DONE, "a transient workflow task was completed")               \
-    X(HF_PROBE_WFT_TRANSIENT_RENEWED, "new events made a transient task a normal one")      \
-    X(HF_PROBE_WFT_HEARTBEAT, "a workflow task asked for a new one without commands")       \
-    X(HF_PROBE_WFT_STRETCHED, "a workflow task got a longer timeout after many attempts")   \
-    X(HF_PROBE_STICKY_USED, "a workflow task went to a sticky queue")                       \
-    X(HF_PROBE_STICKY_SKIPPED, "a sticky queue had no poller for a while")                  \
-    X(HF_PROBE_STICKY_MOVED, "a task left the sticky queue of a worker that is gone")       \
-    X(HF_PROBE_QUEUE_FREED, "a task queue that nobody used was freed")                      \
-    X(HF_PROBE_STICKY_TIMED_OUT, "a sticky workflow task was not taken in time")            \
-    X(HF_PROBE_FLUSH_REORDERED, "a completion moved behind a later buffered event")         \
-    X(HF_PROBE_TIMER_UNFIRED, "a timer was canceled while its firing was buffered")         \
-    X(HF_PROBE_LATE_ANSWER, "an answer came for a task that is not pending any more")       \
-    X(HF_PROBE_FORGED_TOKEN, "a token was forged or damaged")                               \
-    X(HF_PROBE_TASK_AGAIN, "a started task went to another poller")                         \
-    X(HF_PROBE_WORKER_LOST, "an activity of a dead incarnation was retried")                \
-    X(HF_PROBE_WFT_OF_DEAD, "a workflow task of a dead incarnation was handed out again")   \
-    X(HF_PROBE_SUSPECT, "a third process ended with the same task in hand")                 \
-    X(HF_PROBE_SUSPECT_ALONE, "a suspect was handed out alone")                             \
-    X(HF_PROBE_SUSPECT_WAITED_FOR, "a poll got no task because a suspect was in hand")      \
-    X(HF_PROBE_ACTIVITY_RETRIED, "an activity failed and was scheduled again")              \
-    X(HF_PROBE_ACTIVITY_CANCELED_EARLY, "an activity was canceled before it was started")   \
-    X(HF_PROBE_HEARTBEAT_CANCEL, "a heartbeat told of a cancel request")                    \
-    X(HF_PROBE_EVENT_FETCHED, "an input needed an event that is in a row")                  \
-    X(HF_PROBE_PARTS_READ, "a run was loaded whose state has parts in rows of their own")   \
-    X(HF_PROBE_CONTINUED_AS_NEW, "a run continued as new")                                  \
-    X(HF_PROBE_WORKFLOW_RETRIED, "a run that failed was followed by another attempt")       \
-    X(HF_PROBE_CRON, "a run was followed by the next one of its schedule")                  \
-    X(HF_PROBE_UPSERTED, "a workflow changed its memo or search attributes")                \
-    X(HF_PROBE_CHILD, "a run started a child")                                              \
-    X(HF_PROBE_CHILD_REFUSED, "a child could not be started")                               \
-    X(HF_PROBE_CHILD_ENDED, "a parent was told of the end of its child")                    \
-    X(HF_PROBE_CHILD_LEFT, "a parent ended before its child")                               \
-    X(HF_PROBE_LOAD_WAITED, "an input waited for its run to be loaded")                     \
-    X(HF_PROBE_NAME_FILTERED, "a new workflow id was known to be new without a read")       \
-    X(HF_PROBE_EVICTED, "a run was dropped from memory")                                    \
-    X(HF_PROBE_SPILLED_OPEN, "an open run was written to its rows")                         \
-    X(HF_PROBE_SPILLED_CLOSED, "a closed run was written to its rows")                      \
-    X(HF_PROBE_COLD_TASK, "a task of a run that was not in memory met a poller")            \
-    X(HF_PROBE_COLD_TASK_STALE, "a task row was older than its run")                        \
-    X(HF_PROBE_COLD_DUE, "a deadline loaded its run")                                       \
-    X(HF_PROBE_COLD_DUE_STALE, "a run was loaded before its deadline on disk came up")      \
-    X(HF_PROBE_TICK_FULL, "more deadlines came at once than a tick takes")                  \
-    X(HF_PROBE_DUE_EARLY, "a deadline had moved on")                                        \
-    X(HF_PROBE_JOURNAL_TRIMMED, "old commits left the journal")                             \
-    X(HF_PROBE_RECOVERED, "a journal was replayed at open")                                 \
-    X(HF_PROBE_RUN_AHEAD, "a workflow task was given out before its commit")                \
-    X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                        \
-    X(HF_PROBE_HISTORY_PAGED, "a history did not fit one answer")                           \
-    X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")               \
-    X(HF_PROBE_HISTORY_REVERSED, "a history was read from its end")                         \
-    X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
-    X(HF_PROBE_POLL_ENDED, "a poll of a worker that shut down was answered empty")          \
-    X(HF_PROBE_RATE_LIMITED, "a poll had to wait for the rate limit of its queue")          \
-    X(HF_PROBE_QUEUE_DESCRIBED, "a task queue was described")                               \
-    X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
-    X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \
-    X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")             \
-    X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                         \
-    X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                   \
-    X(HF_PROBE_BAD_RECORD, "a record of the store was damaged")                             \
-    X(HF_PROBE_KEPT, "changes of a run that cannot be read were kept aside")                \
-    X(HF_PROBE_KEPT_APPLIED, "a run that can be read again got the changes kept for it")    \
-    X(HF_PROBE_LIMIT_HIT, "a limit refused an input")                                       \
-    X(HF_PROBE_DELETED, "a run was deleted")                                                \
-    X(HF_PROBE_DELETED_OPEN, "a run that was open was terminated and deleted")              \
-    X(HF_PROBE_DELETED_ALL, "all runs of a workflow id were deleted")                       \
-    X(HF_PROBE_DELETED_BEHIND, "a run was deleted while a newer one had its id")            \
-    X(HF_PROBE_DELETED_ASKED, "a call met a run that is being deleted")                     \
-    X(HF_PROBE_DELETED_RESUMED, "an opening went on with a deletion")                       \
-    X(HF_PROBE_DELETED_REPLAYED, "the journal had changes of a deleted run")                \
-    X(HF_PROBE_DELETED_WAITED, "a deleted run had a message on its way, or a reader")       \
-    X(HF_PROBE_DELETED_STUCK, "a deletion met an older run that is damaged")                \
-    X(HF_PROBE_DELETED_BAD, "a damaged run was deleted")                                    \
-    X(HF_PROBE_UNNAMED, "an older run lost its name")                                       \
-    X(HF_PROBE_NAME_GONE, "the table had a name that was gone")                             \
-    X(HF_PROBE_NAME_STALE, "a name was read while a sweep deleted names")                   \
-    X(HF_PROBE_QUERY_DIRECT, "a query was answered by a task of its own")                   \
-    X(HF_PROBE_QUERY_ATTACHED, "a query went with a workflow task")                         \
-    X(HF_PROBE_QUERY_UNSTUCK, "a query left the sticky queue of a worker")                  \
-    X(HF_PROBE_QUERY_FAILED, "a worker could not answer a query")                           \
-    X(HF_PROBE_QUERY_FAILED_FAST, "a query met a workflow task that keeps failing")         \
-    X(HF_PROBE_QUERY_REJECTED, "a query met a run that is not open")                        \
-    X(HF_PROBE_QUERY_EXPIRED, "a query was not answered in time")                           \
-    X(HF_PROBE_UPDATE_ADMITTED, "an update came")                                           \
-    X(HF_PROBE_UPDATE_ATTACHED, "an update with a known id was the same one")               \
-    X(HF_PROBE_UPDATE_ACCEPTED, "an update was accepted")                                   \
-    X(HF_PROBE_UPDATE_COMPLETED, "an update was completed")                                 \
-    X(HF_PROBE_UPDATE_REJECTED, "an update was rejected")                                   \
-    X(HF_PROBE_UPDATE_UNPROCESSED, "a worker said nothing of an update")                    \
-    X(HF_PROBE_UPDATE_SENT_AGAIN, "an update was sent with another workflow task")          \
-    X(HF_PROBE_UPDATE_RESURRECTED, "an update that a crash took came back with its answer") \
-    X(HF_PROBE_UPDATE_OUTCOME_READ, "the outcome of an update was read from its event")     \
-    X(HF_PROBE_UPDATE_OUTLIVED, "a run closed before an accepted update was completed")     \
-    X(HF_PROBE_UPDATE_ABORTED, "a run closed before an update was accepted")                \
-    X(HF_PROBE_UPDATE_WAITED, "a call for an update was answered with the stage reached")   \
-    X(HF_PROBE_UPDATE_LIMIT, "a run had too many updates in flight")                        \
-    X(HF_PROBE_UPDATE_WITH_START, "a start and an update came as one call")                 \
-    X(HF_PROBE_SPECULATIVE, "an update got a speculative workflow task")                    \
-    X(HF_PROBE_SPECULATIVE_DROPPED, "a speculative workflow task left no trace")            \
-    X(HF_PROBE_SPECULATIVE_CONVERTED, "a speculative workflow task became a real one")      \
-    X(HF_PROBE_ACTIVITY_EAGER, "an activity began with the worker of its workflow")         \
-    X(HF_PROBE_WFT_INLINE, "a workflow task went out with the answer to the one before")    \
-    X(HF_PROBE_WFT_EAGER, "a workflow task went out with the answer to a start")            \
-    X(HF_PROBE_WFT_HEARTBEAT_OVER, "a workflow task was kept alive for too long")           \
-    X(HF_PROBE_HEARTBEAT_UNWRITTEN, "a heartbeat with nothing new was not written")         \
-    X(HF_PROBE_HEARTBEAT_GRACE, "an opening gave an attempt time for its next heartbeat")   \
-    X(HF_PROBE_ACTIVITY_BY_ID, "an activity was answered by its id")                        \
-    X(HF_PROBE_ACTIVITY_DONE_UNSTARTED, "an activity that no worker had was completed")     \
-    X(HF_PROBE_ACTIVITY_PAUSED, "an activity was paused while no attempt of it ran")        \
-    X(HF_PROBE_ACTIVITY_PAUSED_RUNNING, "an activity was paused while an attempt ran")      \
-    X(HF_PROBE_ACTIVITY_UNPAUSED, "a paused activity went on")                              \
-    X(HF_PROBE_ACTIVITY_RESET, "an activity was reset")                                     \
-    X(HF_PROBE_ACTIVITY_OPTIONS, "an activity got other options")                           \
-    X(HF_PROBE_MESSAGE_TO_ITSELF, "a workflow tried to send itself a message")              \
-    X(HF_PROBE_MESSAGE_STOPPED, "a run ended before its message went out")                  \
-    X(HF_PROBE_FIRST_TASK_EARLY, "an update did not wait for the first workflow task")      \
+#define HF_PROBE_MAP(X)                                                                      \
+    X(HF_PROBE_START_DEDUPED, "a start with a known request id was answered with its run")   \
+    X(HF_PROBE_START_REFUSED, "a start met an open run of the same id")                      \
+    X(HF_PROBE_START_USE_EXISTING, "a start was answered with the run that is open")         \
+    X(HF_PROBE_REQUEST_ATTACHED, "a start left something with the run that is open")         \
+    X(HF_PROBE_START_FOUND_ATTACHED, "a start found a run by an attached request id")        \
+    X(HF_PROBE_OPTIONS_UPDATED, "a run got other options")                                   \
+    X(HF_PROBE_START_TERMINATED, "a start terminated the run that was open")                 \
+    X(HF_PROBE_START_REUSE_REFUSED, "a start met a closed run and its policy refused")       \
+    X(HF_PROBE_SIGNAL_DEDUPED, "a signal with a known request id changed nothing")           \
+    X(HF_PROBE_SIGNAL_BUFFERED, "a signal came while a workflow task was started")           \
+    X(HF_PROBE_SIGNAL_START_NEW, "a signal with start started a run")                        \
+    X(HF_PROBE_SIGNAL_START_USED, "a signal with start found an open run")                   \
+    X(HF_PROBE_SIGNAL_START_DEDUPED, "a signal with start was known and changed nothing")    \
+    X(HF_PROBE_CANCEL_TWICE, "a cancel request found one already there")                     \
+    X(HF_PROBE_UNHANDLED_COMMAND, "a closing command met buffered events")                   \
+    X(HF_PROBE_BAD_SEQUENCE, "a command came behind the one that closes the run")            \
+    X(HF_PROBE_BAD_COMMAND, "a command with bad attributes failed its workflow task")        \
+    X(HF_PROBE_WFT_TRANSIENT, "a later attempt of a workflow task was started")              \
+    X(HF_PROBE_WFT_TRANSIENT_DONE, "a transient workflow task was completed")                \
+    X(HF_PROBE_WFT_TRANSIENT_RENEWED, "new events made a transient task a normal one")       \
+    X(HF_PROBE_WFT_HEARTBEAT, "a workflow task asked for a new one without commands")        \
+    X(HF_PROBE_WFT_STRETCHED, "a workflow task got a longer timeout after many attempts")    \
+    X(HF_PROBE_STICKY_USED, "a workflow task went to a sticky queue")                        \
+    X(HF_PROBE_STICKY_SKIPPED, "a sticky queue had no poller for a while")                   \
+    X(HF_PROBE_STICKY_MOVED, "a task left the sticky queue of a worker that is gone")        \
+    X(HF_PROBE_QUEUE_FREED, "a task queue that nobody used was freed")                       \
+    X(HF_PROBE_STICKY_TIMED_OUT, "a sticky workflow task was not taken in time")             \
+    X(HF_PROBE_FLUSH_REORDERED, "a completion moved behind a later buffered event")          \
+    X(HF_PROBE_TIMER_UNFIRED, "a timer was canceled while its firing was buffered")          \
+    X(HF_PROBE_LATE_ANSWER, "an answer came for a task that is not pending any more")        \
+    X(HF_PROBE_FORGED_TOKEN, "a token was forged or damaged")                                \
+    X(HF_PROBE_TASK_AGAIN, "a started task went to another poller")                          \
+    X(HF_PROBE_WORKER_LOST, "an activity of a dead incarnation was retried")                 \
+    X(HF_PROBE_WFT_OF_DEAD, "a workflow task of a dead incarnation was handed out again")    \
+    X(HF_PROBE_SUSPECT, "a third process ended with the same task in hand")                  \
+    X(HF_PROBE_SUSPECT_ALONE, "a suspect was handed out alone")                              \
+    X(HF_PROBE_SUSPECT_WAITED_FOR, "a poll got no task because a suspect was in hand")       \
+    X(HF_PROBE_ACTIVITY_RETRIED, "an activity failed and was scheduled again")               \
+    X(HF_PROBE_ACTIVITY_CANCELED_EARLY, "an activity was canceled before it was started")    \
+    X(HF_PROBE_HEARTBEAT_CANCEL, "a heartbeat told of a cancel request")                     \
+    X(HF_PROBE_EVENT_FETCHED, "an input needed an event that is in a row")                   \
+    X(HF_PROBE_PARTS_READ, "a run was loaded whose state has parts in rows of their own")    \
+    X(HF_PROBE_CONTINUED_AS_NEW, "a run continued as new")                                   \
+    X(HF_PROBE_WORKFLOW_RETRIED, "a run that failed was followed by another attempt")        \
+    X(HF_PROBE_CRON, "a run was followed by the next one of its schedule")                   \
+    X(HF_PROBE_UPSERTED, "a workflow changed its memo or search attributes")                 \
+    X(HF_PROBE_CHILD, "a run started a child")                                               \
+    X(HF_PROBE_CHILD_REFUSED, "a child could not be started")                                \
+    X(HF_PROBE_CHILD_ENDED, "a parent was told of the end of its child")                     \
+    X(HF_PROBE_CHILD_LEFT, "a parent ended before its child")                                \
+    X(HF_PROBE_LOAD_WAITED, "an input waited for its run to be loaded")                      \
+    X(HF_PROBE_NAME_FILTERED, "a new workflow id was known to be new without a read")        \
+    X(HF_PROBE_EVICTED, "a run was dropped from memory")                                     \
+    X(HF_PROBE_SPILLED_OPEN, "an open run was written to its rows")                          \
+    X(HF_PROBE_SPILLED_CLOSED, "a closed run was written to its rows")                       \
+    X(HF_PROBE_COLD_TASK, "a task of a run that was not in memory met a poller")             \
+    X(HF_PROBE_COLD_TASK_STALE, "a task row was older than its run")                         \
+    X(HF_PROBE_COLD_DUE, "a deadline loaded its run")                                        \
+    X(HF_PROBE_COLD_DUE_STALE, "a run was loaded before its deadline on disk came up")       \
+    X(HF_PROBE_TICK_FULL, "more deadlines came at once than a tick takes")                   \
+    X(HF_PROBE_DUE_EARLY, "a deadline had moved on")                                         \
+    X(HF_PROBE_JOURNAL_TRIMMED, "old commits left the journal")                              \
+    X(HF_PROBE_RECOVERED, "a journal was replayed at open")                                  \
+    X(HF_PROBE_RUN_AHEAD, "a workflow task was given out before its commit")                 \
+    X(HF_PROBE_HISTORY_FROM_ROWS, "events were read back from rows")                         \
+    X(HF_PROBE_HISTORY_PAGED, "a history did not fit one answer")                            \
+    X(HF_PROBE_HISTORY_MORE_ROWS, "a page of a history needed a second read")                \
+    X(HF_PROBE_HISTORY_REVERSED, "a history was read from its end")                          \
+    X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                        \
+    X(HF_PROBE_POLL_ENDED, "a poll of a worker that shut down was answered empty")           \
+    X(HF_PROBE_RATE_LIMITED, "a poll had to wait for the rate limit of its queue")           \
+    X(HF_PROBE_QUEUE_DESCRIBED, "a task queue was described")                                \
+    X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                    \
+    X(HF_PROBE_MESSAGE, "a run sent a message to another")                                   \
+    X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")              \
+    X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                          \
+    X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                    \
+    X(HF_PROBE_BAD_RECORD, "a record of the store was damaged")                              \
+    X(HF_PROBE_KEPT, "changes of a run that cannot be read were kept aside")                 \
+    X(HF_PROBE_KEPT_APPLIED, "a run that can be read again got the changes kept for it")     \
+    X(HF_PROBE_LIMIT_HIT, "a limit refused an input")                                        \
+    X(HF_PROBE_RESET, "a run was reset")                                                     \
+    X(HF_PROBE_RESET_OPEN, "a reset terminated the current run")                             \
+    X(HF_PROBE_RESET_CLOSED, "a reset followed a run that is closed")                        \
+    X(HF_PROBE_RESET_OLD, "a run that is not the current one was reset")                     \
+    X(HF_PROBE_RESET_NO_CURRENT, "a run was reset whose id has no current run")              \
+    X(HF_PROBE_RESET_CONTINUED, "a reset looked through a run that continued its base")      \
+    X(HF_PROBE_RESET_SIGNAL, "a reset applied a signal again")                               \
+    X(HF_PROBE_RESET_UPDATE, "a reset applied an update again")                              \
+    X(HF_PROBE_RESET_CHILD, "a reset applied the start or end of a child again")             \
+    X(HF_PROBE_RESET_REFUSED, "a reset named a point that is not one")                       \
+    X(HF_PROBE_RESET_DEDUPED, "a repeated reset was answered with its run")                  \
+    X(HF_PROBE_RESET_JOINED, "a reset was repeated while it was under way")                  \
+    X(HF_PROBE_RESET_PORTION, "events were written for a run that did not exist")            \
+    X(HF_PROBE_RESET_RESTARTED, "a run began while a reset was under way")                   \
+    X(HF_PROBE_RESET_UNDONE, "the rows of a run that was not made were deleted")             \
+    X(HF_PROBE_RESET_TOLD, "the end of a child went on to the run that replaced its parent") \
+    X(HF_PROBE_DELETED, "a run was deleted")                                                 \
+    X(HF_PROBE_DELETED_OPEN, "a run that was open was terminated and deleted")               \
+    X(HF_PROBE_DELETED_ALL, "all runs of a workflow id were deleted")                        \
+    X(HF_PROBE_DELETED_BEHIND, "a run was deleted while a newer one had its id")             \
+    X(HF_PROBE_DELETED_ASKED, "a call met a run that is being deleted")                      \
+    X(HF_PROBE_DELETED_RESUMED, "an opening went on with a deletion")                        \
+    X(HF_PROBE_DELETED_REPLAYED, "the journal had changes of a deleted run")                 \
+    X(HF_PROBE_DELETED_WAITED, "a deleted run had a message on its way, or a reader")        \
+    X(HF_PROBE_DELETED_STUCK, "a deletion met an older run that is damaged")                 \
+    X(HF_PROBE_DELETED_BAD, "a damaged run was deleted")                                     \
+    X(HF_PROBE_UNNAMED, "an older run lost its name")                                        \
+    X(HF_PROBE_NAME_GONE, "the table had a name that was gone")                              \
+    X(HF_PROBE_NAME_STALE, "a name was read while a sweep deleted names")                    \
+    X(HF_PROBE_QUERY_DIRECT, "a query was answered by a task of its own")                    \
+    X(HF_PROBE_QUERY_ATTACHED, "a query went with a workflow task")                          \
+    X(HF_PROBE_QUERY_UNSTUCK, "a query left the sticky queue of a worker")                   \
+    X(HF_PROBE_QUERY_FAILED, "a worker could not answer a query")                            \
+    X(HF_PROBE_QUERY_FAILED_FAST, "a query met a workflow task that keeps failing")          \
+    X(HF_PROBE_QUERY_REJECTED, "a query met a run that is not open")                         \
+    X(HF_PROBE_QUERY_EXPIRED, "a query was not answered in time")                            \
+    X(HF_PROBE_UPDATE_ADMITTED, "an update came")                                            \
+    X(HF_PROBE_UPDATE_ATTACHED, "an update with a known id was the same one")                \
+    X(HF_PROBE_UPDATE_ACCEPTED, "an update was accepted")                                    \
+    X(HF_PROBE_UPDATE_COMPLETED, "an update was completed")                                  \
+    X(HF_PROBE_UPDATE_REJECTED, "an update was rejected")                                    \
+    X(HF_PROBE_UPDATE_UNPROCESSED, "a worker said nothing of an update")                     \
+    X(HF_PROBE_UPDATE_SENT_AGAIN, "an update was sent with another workflow task")           \
+    X(HF_PROBE_UPDATE_RESURRECTED, "an update that a crash took came back with its answer")  \
+    X(HF_PROBE_UPDATE_OUTCOME_READ, "the outcome of an update was read from its event")      \
+    X(HF_PROBE_UPDATE_OUTLIVED, "a run closed before an accepted update was completed")      \
+    X(HF_PROBE_UPDATE_ABORTED, "a run closed before an update was accepted")                 \
+    X(HF_PROBE_UPDATE_WAITED, "a call for an update was answered with the stage reached")    \
+    X(HF_PROBE_UPDATE_LIMIT, "a run had too many updates in flight")                         \
+    X(HF_PROBE_UPDATE_WITH_START, "a start and an update came as one call")                  \
+    X(HF_PROBE_SPECULATIVE, "an update got a speculative workflow task")                     \
+    X(HF_PROBE_SPECULATIVE_DROPPED, "a speculative workflow task left no trace")             \
+    X(HF_PROBE_SPECULATIVE_CONVERTED, "a speculative workflow task became a real one")       \
+    X(HF_PROBE_ACTIVITY_EAGER, "an activity began with the worker of its workflow")          \
+    X(HF_PROBE_WFT_INLINE, "a workflow task went out with the answer to the one before")     \
+    X(HF_PROBE_WFT_EAGER, "a workflow task went out with the answer to a start")             \
+    X(HF_PROBE_WFT_HEARTBEAT_OVER, "a workflow task was kept alive for too long")            \
+    X(HF_PROBE_HEARTBEAT_UNWRITTEN, "a heartbeat with nothing new was not written")          \
+    X(HF_PROBE_HEARTBEAT_GRACE, "an opening gave an attempt time for its next heartbeat")    \
+    X(HF_PROBE_ACTIVITY_BY_ID, "an activity was answered by its id")                         \
+    X(HF_PROBE_ACTIVITY_DONE_UNSTARTED, "an activity that no worker had was completed")      \
+    X(HF_PROBE_ACTIVITY_PAUSED, "an activity was paused while no attempt of it ran")         \
+    X(HF_PROBE_ACTIVITY_PAUSED_RUNNING, "an activity was paused while an attempt ran")       \
+    X(HF_PROBE_ACTIVITY_UNPAUSED, "a paused activity went on")                               \
+    X(HF_PROBE_ACTIVITY_RESET, "an activity was reset")                                      \
+    X(HF_PROBE_ACTIVITY_OPTIONS, "an activity got other options")                            \
+    X(HF_PROBE_MESSAGE_TO_ITSELF, "a workflow tried to send itself a message")               \
+    X(HF_PROBE_MESSAGE_STOPPED, "a run ended before its message went out")                   \
+    X(HF_PROBE_FIRST_TASK_EARLY, "an update did not wait for the first workflow task")       \
     X(HF_PROBE_BUFFER_OVER, "a full buffer ended a workflow task")
 
 typedef enum hf_probe {

@@ -10,6 +10,7 @@ typedef struct hf_core hf_core;
 typedef struct hf_name hf_name;
 typedef struct hf_unwritten hf_unwritten;
 typedef struct hf_deletion hf_deletion;
+typedef struct hf_reset hf_reset;
 
 /* What a task is, and its token. */
 typedef enum hf_task_kind { HF_TASK_WORKFLOW, HF_TASK_ACTIVITY, HF_TASK_QUERY } hf_task_kind;
@@ -59,6 +60,10 @@ typedef struct hf_slot {
     hf_unwritten *unwritten; /* what is never written (unwritten.h); NULL = there is nothing */
 
     hf_deletion *deletion; /* it is being deleted (delete.h), which holds it in memory; NULL = it is not */
+
+    size_t resets;     /* that read it, or will end it: they hold it in memory, too (reset.h) */
+    bool is_in_making; /* the meta table says so until its rows are written (ledger/making.h) */
+    uint64_t spills;   /* times that its log was written to rows */
 
     /* Deadlines. */
     hf_heap_node due; /* of core->due: its earliest deadline of any kind, or earlier */

@@ -14,6 +14,7 @@
 #include "engine/matching.h"
 #include "ledger/journal.h"
 #include "ledger/kept.h"
+#include "ledger/making.h"
 #include "ledger/rows.h"
 
 #define KEPT_LEN_MIN ((size_t)64 << 10) /* bytes of a buffer that are kept for the next batch in any case */
@@ -126,6 +127,10 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
         hf_kept_remove(&batch->writes, run->number);
         HF_SLOT(run)->kept = false;
     }
+    if (HF_SLOT(run)->is_in_making) { /* ledger-G1: from this commit on it has a row of its own */
+        hf_making_remove(&batch->writes, run->number);
+        HF_SLOT(run)->is_in_making = false;
+    }
     run->commit_last = core->commit_next;
     hf_parts_put(&batch->writes, run);
     hf_run_row_put(&batch->writes, run, tail);
@@ -134,6 +139,7 @@ void hf_spill(hf_core *core, hf_commit_batch *batch, hf_run *run)
     }
     run->is_written = true;
     HF_SLOT(run)->spill_now = false;
+    HF_SLOT(run)->spills++;
     hf_buf_deinit(&run->log);
     hf_buf_init(&run->log, core->memory, SIZE_MAX / 4);
     hf_buf_put(&run->log, tail.data, tail.len);

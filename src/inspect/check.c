@@ -22,6 +22,8 @@ typedef struct checking {
     hf_check_report report;
     uint64_t rows[HF_TABLE_COUNT];      /* in the table */
     uint64_t accounted[HF_TABLE_COUNT]; /* that runs name */
+    int64_t made_id;                    /* of a run that is being made: the last event of its rows so far */
+    uint64_t made_chain;                /* after that */
     uint64_t unsure;                    /* rows of one table that lead to runs which cannot be read */
     hf_look *look;
     hf_arena arena; /* of one row */
@@ -452,6 +454,17 @@ static bool is_known(checking *c, const hf_run *run, hf_table table, const hf_ro
     return true;
 }
 
+static bool is_unmade(const checking *c, int64_t number)
+{
+    int64_t unmade = 0;
+    for (size_t i = 0; (unmade = hf_look_unmade(c->look, i)) != 0; i++) {
+        if (unmade == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_row *row)
 {
     (void)op;
@@ -459,6 +472,9 @@ static hf_status name_stranger(hf_op *op, checking *c, hf_table table, const hf_
     hf_op_init(&bad);
     int64_t number = run_of(c, table, row);
     if (table == HF_TABLE_NAME && hf_names_is_gone(hf_look_names(c->look), row->key.a, row->key.b)) { /* ledger-N1 */
+        return HF_OK;
+    }
+    if (table == HF_TABLE_HISTORY && is_unmade(c, number)) { /* check_unmade has looked at it */
         return HF_OK;
     }
     hf_run *run = NULL;
@@ -532,6 +548,49 @@ static hf_status check_gone(hf_op *op, checking *c)
     return HF_OK;
 }
 
+static hf_status check_unmade_row(hf_op *op, void *arg, const hf_row *row, hf_arena *arena)
+{
+    checking *c = arg;
+    hf_op bad;
+    hf_op_init(&bad);
+    hf_pb_history_record record;
+    c->accounted[HF_TABLE_HISTORY]++;
+    hf_status status = hf_history_row_open(&bad, row, arena, &record);
+    if (status == HF_OK && (record.first_id != c->made_id + 1 || record.chain_before != c->made_chain)) {
+        found(c, "run %lld, which is being made: the row of event %lld does not follow the one before it",
+              (long long)row->key.a, (long long)row->key.b);
+    }
+    if (status == HF_OK) {
+        c->made_id = record.last_id;
+        c->made_chain = record.chain_after;
+    }
+    return status == HF_OK || is_damage(status) ? HF_OK : hf_fail(op, status, "%s", bad.message);
+}
+
+/* ledger-G1: the history rows of runs that a reset was making. Damaged ones were reported by inspect-K1. */
+static hf_status check_unmade(hf_op *op, checking *c)
+{
+    int64_t number = 0;
+    for (size_t i = 0; (number = hf_look_unmade(c->look, i)) != 0; i++) {
+        hf_arena_reset(&c->arena);
+        hf_store_request get = {.verb = HF_STORE_GET, .table = HF_TABLE_RUN, .key = {.a = number}, .arena = &c->arena};
+        HF_TRY(hf_store_ask(op, c->store, &get));
+        if (get.found) { /* it counts its history rows itself */
+            found(c, "run %lld is being made, but has a row already", (long long)number);
+            continue;
+        }
+        hf_key from = {.a = number};
+        hf_key to = {.a = number + 1};
+        c->made_id = 0;
+        c->made_chain = 0;
+        HF_TRY(hf_store_each_row(op, c->store, c->memory, HF_TABLE_HISTORY, &from, &to, check_unmade_row, c));
+        if (c->made_id == 0) {
+            found(c, "run %lld is being made, but has no events", (long long)number);
+        }
+    }
+    return HF_OK;
+}
+
 /* ---- All of it -------------------------------------------------------------------------------------------------------- */
 
 static hf_status check_all(hf_op *op, checking *c)
@@ -553,6 +612,7 @@ static hf_status check_all(hf_op *op, checking *c)
     hf_assert(c->report.commits <= c->rows[HF_TABLE_JOURNAL]); /* inspect-K2: each of its rows was read */
     HF_TRY(check_index(op, c));
     HF_TRY(check_gone(op, c));
+    HF_TRY(check_unmade(op, c));
     int64_t number = 0;
     do {
         HF_TRY(hf_look_next(op, c->look, number, &number));

@@ -4,6 +4,7 @@
 
 #include "ledger/journal.h"
 #include "ledger/kept.h"
+#include "ledger/making.h"
 #include "ledger/meta.h"
 #include "ledger/names.h"
 #include "ledger/rows.h"
@@ -28,6 +29,7 @@ struct hf_look {
     hf_arena journal;               /* its bytes */
     HF_VEC(hf_look_change) changes; /* by run, then commit; without those of deleted runs */
     HF_VEC(int64_t) gone;           /* runs that the journal deletes, by number */
+    HF_VEC(int64_t) unmade;         /* runs that a reset was making, by number */
     uint64_t commits;               /* in the journal */
     uint64_t names_logged;          /* in name_log, according to the last commit */
     hf_arena arena;                 /* of one question */
@@ -88,6 +90,26 @@ static hf_status read_kept(hf_op *op, hf_look *look)
         }
     }
     return HF_OK;
+}
+
+static hf_status read_unmade(hf_op *op, hf_look *look)
+{
+    hf_row *rows = NULL;
+    size_t count = 0;
+    hf_arena_reset(&look->arena);
+    HF_TRY(hf_making_scan(op, look->store, &look->arena, &rows, &count));
+    for (size_t i = 0; i < count; i++) {
+        if (!HF_VEC_RESERVE(&look->runs, &look->unmade)) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the runs that are being made");
+        }
+        look->unmade.items[look->unmade.count++] = hf_making_run(&rows[i]);
+    }
+    return HF_OK;
+}
+
+int64_t hf_look_unmade(const hf_look *look, size_t index)
+{
+    return index < look->unmade.count ? look->unmade.items[index] : 0;
 }
 
 static hf_status add_commit(hf_op *op, void *arg, const hf_commit_read *commit, hf_arena *arena)
@@ -229,6 +251,7 @@ static hf_status read_all(hf_op *op, hf_look *look)
     bool found = false;
     HF_TRY(hf_meta_read(op, look->store, &look->arena, &look->meta, &found));
     HF_TRY(read_kept(op, look));
+    HF_TRY(read_unmade(op, look));
     HF_TRY(read_journal(op, look));
     sort_changes(look);
     HF_TRY(drop_gone(op, look));
@@ -267,6 +290,7 @@ void hf_look_close(hf_look *look)
     hf_allocator memory = look->memory;
     HF_VEC_FREE(&look->runs, &look->changes);
     HF_VEC_FREE(&look->runs, &look->gone);
+    HF_VEC_FREE(&look->runs, &look->unmade);
     hf_names_deinit(&look->names);
     hf_arena_deinit(&look->journal);
     hf_arena_deinit(&look->arena);

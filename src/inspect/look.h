@@ -22,6 +22,9 @@ hf_run_memory *hf_look_memory(hf_look *look);       /* of its runs */
 const hf_names *hf_look_names(const hf_look *look); /* those that are not in their table */
 /* The runs that the journal deletes, by number: from index 0 on; 0 = there are no more. */
 int64_t hf_look_gone(const hf_look *look, size_t index);
+/* The runs that a reset was making when the store was left, by number: the same. They have history rows, and the next opening deletes
+ * them. */
+int64_t hf_look_unmade(const hf_look *look, size_t index);
 uint64_t hf_look_commits(const hf_look *look); /* in the journal */
 
 /* The state of one run. Freed by hf_look_run_free. Fails: HF_ERR_NOT_FOUND, HF_ERR_INVALID, HF_ERR_NOMEM. */

@@ -2,47 +2,20 @@
 
 #include "base/canary.h"
 
-#include <stdio.h>
+#include "ledger/numbered.h"
 
-#define PREFIX "kept/"
-#define BEHIND "kept0" /* the first text after all that begin with PREFIX */
-#define DIGITS 16      /* so that the order of texts is the order of runs */
+#define PREFIX HF_STR("kept/")
 
-enum { PREFIX_LEN = sizeof PREFIX - 1, TEXT_LEN = 24, KEPT_RUN = 1, KEPT_COMMIT = 2 };
+enum { KEPT_RUN = 1, KEPT_COMMIT = 2 };
 
 int64_t hf_kept_run(const hf_row *row)
 {
-    uint64_t run = 0;
-    hf_str text = row->key.text;
-    for (size_t i = PREFIX_LEN; i < text.len; i++) {
-        char c = text.data[i];
-        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
-            return 0;
-        }
-        run = run << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
-    }
-    return text.len == PREFIX_LEN + DIGITS && run < INT64_MAX ? (int64_t)run : 0;
+    return hf_numbered_run(PREFIX, row);
 }
 
 hf_status hf_kept_scan(hf_op *op, hf_store *store, hf_arena *arena, hf_row **ret_rows, size_t *ret_count)
 {
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = HF_TABLE_META,
-        .key = {.text = HF_STR(PREFIX)},
-        .key_end = {.text = HF_STR(BEHIND)},
-        .arena = arena,
-    };
-    HF_TRY(hf_store_ask(op, store, &scan));
-    for (size_t i = 0; i < scan.row_count; i++) {
-        if (hf_kept_run(&scan.rows[i]) == 0) {
-            return hf_fail(op, HF_ERR_INVALID, "the row of kept changes '%.*s' does not name a run",
-                           HF_STR_ARGS(scan.rows[i].key.text));
-        }
-    }
-    *ret_rows = scan.rows;
-    *ret_count = scan.row_count;
-    return HF_OK;
+    return hf_numbered_scan(op, store, PREFIX, arena, ret_rows, ret_count);
 }
 
 hf_status hf_kept_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_kept_changes *ret_kept)
@@ -65,22 +38,14 @@ void hf_kept_add(hf_buf *body, int64_t run, uint64_t commit, hf_str changes)
     hf_ledger_put_pair(body, KEPT_COMMIT, commit, changes);
 }
 
-static hf_key key_of(hf_writes *writes, int64_t run)
-{
-    char text[TEXT_LEN];
-    int len = snprintf(text, sizeof text, PREFIX "%016llx", (unsigned long long)run);
-    hf_assert(len == PREFIX_LEN + DIGITS);
-    return (hf_key){.text = hf_writes_copy(writes, hf_str_of_len(text, (size_t)len))};
-}
-
 void hf_kept_put(hf_writes *writes, int64_t run, const hf_buf *body)
 {
     if (!HF_CANARY(HF_BUG_NOT_KEPT)) {
-        hf_writes_put_record(writes, HF_TABLE_META, key_of(writes, run), body);
+        hf_writes_put_record(writes, HF_TABLE_META, hf_numbered_key(writes, PREFIX, run), body);
     }
 }
 
 void hf_kept_remove(hf_writes *writes, int64_t run)
 {
-    hf_writes_delete(writes, HF_TABLE_META, key_of(writes, run));
+    hf_writes_delete(writes, HF_TABLE_META, hf_numbered_key(writes, PREFIX, run));
 }

@@ -64,6 +64,7 @@ static hf_apply_fn *const EVENTS[] = {
     [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED] = hf_child_ended,
     [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TIMED_OUT] = hf_child_ended,
     [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED] = hf_child_ended,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED] = hf_update_admitted,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED] = hf_update_accepted,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED] = hf_update_completed,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED] = hf_execution_signaled,
@@ -127,6 +128,8 @@ static const uint32_t ATTRIBUTES[HF_COUNT_OF(EVENTS)] = {
         HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TIMED_OUT_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED] =
         HF_PB_HISTORY_EVENT_CHILD_WORKFLOW_EXECUTION_TERMINATED_EVENT_ATTRIBUTES,
+    [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED] =
+        HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ADMITTED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED] =
         HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_UPDATE_ACCEPTED_EVENT_ATTRIBUTES,
     [HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_COMPLETED] =
@@ -147,7 +150,7 @@ bool hf_event_has_meaning(int32_t event_type)
     return is_named || event_type == HF_EVENT_TYPE_MARKER_RECORDED; /* which is for the workflow's code alone */
 }
 
-static bool attributes_fit(const hf_pb_history_event *event)
+bool hf_event_fits(const hf_pb_history_event *event)
 {
     bool known = event->event_type > 0 && (size_t)event->event_type < HF_COUNT_OF(EVENTS);
     return !known || EVENTS[event->event_type] == NULL || event->attributes_case == ATTRIBUTES[event->event_type];
@@ -167,7 +170,7 @@ hf_status hf_apply_event(hf_apply *a, hf_run *run, const hf_pb_history_event *ev
     run->chain = hf_digest(run->chain, bytes);
     run->last_time = hf_pb_timestamp_time(event->event_time).ns;
     if (event->event_type > 0 && (size_t)event->event_type < HF_COUNT_OF(EVENTS) && EVENTS[event->event_type] != NULL) {
-        if (!attributes_fit(event)) {
+        if (!hf_event_fits(event)) {
             return cannot(a, run, event, "its attributes are missing, or those of another event type");
         }
         return EVENTS[event->event_type](a, run, event, bytes);
@@ -225,7 +228,7 @@ bool hf_event_may_wait(const hf_pb_history_event *event)
     case HF_EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_CANCEL_REQUESTED:
     case HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
     case HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_FAILED:
-        return attributes_fit(event);
+        return hf_event_fits(event);
     default:
         return false;
     }
@@ -275,9 +278,7 @@ static hf_status apply_unbuffered(hf_apply *a, hf_run *run, uint64_t index_plus_
 
 static hf_status apply_request_id(hf_apply *a, hf_run *run, hf_str bytes)
 {
-    if (HF_VEC_RESERVE(a->memory, &run->request_ids)) {
-        run->request_ids.items[run->request_ids.count++] = hf_request_hash(bytes);
-    }
+    hf_run_remember(a->memory, run, bytes);
     return a->memory->status;
 }
 
@@ -343,6 +344,8 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field)
     case HF_CHANGE_TOLD:
         run->is_untold = false;
         return HF_OK;
+    case HF_CHANGE_RUN_RESET:
+        return hf_run_apply_reset(a, run, field->bytes);
     case HF_CHANGE_TASK_MOVED:
         return hf_task_apply_moved(a, run, field->bytes);
     case HF_CHANGE_ACTIVITY_PAUSED:

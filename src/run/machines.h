@@ -44,8 +44,16 @@ hf_status hf_timer_mark_fired(hf_apply *a, hf_run *run, const hf_pb_history_even
 
 /* ---- machines/update.c ----------------------------------------------------------------------------------------------------- */
 hf_update_state hf_update_state_of(const hf_update *update);
-hf_update *hf_update_add(hf_run_memory *memory, hf_run *run, hf_str id, int64_t accepted_id);
-hf_apply_fn hf_update_accepted, hf_update_completed;
+hf_update *hf_update_add(hf_run_memory *memory, hf_run *run, hf_str id);
+hf_apply_fn hf_update_admitted, hf_update_accepted, hf_update_completed;
+
+/* ---- reset.c --------------------------------------------------------------------------------------------------------------- */
+/* Adds one at the end; the oldest goes if there are too many. */
+void hf_resets_add(hf_run_memory *memory, hf_run *run, hf_str request_id, hf_str run_id);
+void hf_resets_free(hf_run_memory *memory, hf_run *run);
+hf_status hf_run_apply_reset(hf_apply *a, hf_run *run, hf_str bytes);
+/* Whether the event ends a run because a reset puts another one in its place. */
+bool hf_event_is_of_reset(const hf_pb_history_event *event);
 
 /* ---- options.c ------------------------------------------------------------------------------------------------------------- */
 hf_attached *hf_attached_add(hf_run_memory *memory, hf_run *run, hf_str id, int64_t event_id);
@@ -68,7 +76,8 @@ hf_status hf_child_apply_gone(hf_apply *a, hf_run *run, int64_t initiated_id);
 /* As hf_activity_mark_ended; also a Started event that waits. */
 hf_status hf_child_mark(hf_apply *a, hf_run *run, const hf_pb_history_event *event);
 void hf_child_set(hf_run *run, hf_child *child, hf_child_state state); /* keeps hf_run.moving */
-void hf_children_leave(hf_run_memory *memory, hf_run *run);
+/* The run closes. `is_reset`: another one takes its place and its children. */
+void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset);
 void hf_children_free(hf_run_memory *memory, hf_run *run);
 
 #endif

@@ -81,6 +81,7 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run)
         hf_owned_free(memory, &run->updates.items[i].id);
     }
     HF_VEC_FREE(memory, &run->updates);
+    hf_resets_free(memory, run);
     for (size_t i = 0; i < run->attached.count; i++) {
         hf_owned_free(memory, &run->attached.items[i].id);
     }
@@ -183,6 +184,13 @@ hf_update *hf_run_update(const hf_run *run, hf_str id)
     return NULL;
 }
 
+void hf_run_remember(hf_run_memory *memory, hf_run *run, hf_str request_id)
+{
+    if (HF_VEC_RESERVE(memory, &run->request_ids)) {
+        run->request_ids.items[run->request_ids.count++] = hf_request_hash(request_id);
+    }
+}
+
 void hf_run_check(const hf_run *run)
 {
     hf_assert(run->event_count >= run->spilled && run->spilled >= 0); /* run-R1, run-R2 */
@@ -202,7 +210,7 @@ void hf_run_check(const hf_run *run)
         hf_assert(activity->state != HF_ACTIVITY_PAUSED || hf_activity_is_paused(activity));
     }
     for (size_t i = 0; i < run->updates.count; i++) {
-        hf_assert(i == 0 || run->updates.items[i - 1].accepted_id < run->updates.items[i].accepted_id);
+        hf_assert(i == 0 || hf_update_first(&run->updates.items[i - 1]) < hf_update_first(&run->updates.items[i]));
         hf_assert(run->updates.items[i].completed_id <= run->event_count);
     }
     for (size_t i = 0; i < run->attached.count; i++) {

@@ -97,6 +97,7 @@ struct hf_activity {
     int64_t heard_time;          /* ns of the last heartbeat that was not written: it had nothing new; 0 = none */
     int64_t cancel_requested_id; /* event, 0 = not requested */
     uint64_t incarnation;        /* of the in-process holder, 0 = elsewhere */
+    bool is_renewed;             /* first_time is not that of its event: a reset has scheduled it anew */
     bool is_reset;               /* the attempt that runs is told that the activity was reset */
     bool forgets_heartbeat;      /* the details of heartbeats go with the attempt that runs */
     int32_t attempt_given;       /* the attempt that runs, as its worker knows it; 0 = `attempt` */
@@ -163,13 +164,19 @@ typedef struct hf_child {
     hf_owned workflow_type;
     hf_owned run_id; /* of its first run, once it has started */
 } hf_child;
-typedef enum hf_update_state { HF_UPDATE_NEW, HF_UPDATE_ACCEPTED, HF_UPDATE_COMPLETED } hf_update_state;
-#define HF_UPDATE_STATE_COUNT 3
+typedef enum hf_update_state {
+    HF_UPDATE_NEW,
+    HF_UPDATE_ADMITTED,
+    HF_UPDATE_ACCEPTED,
+    HF_UPDATE_COMPLETED
+} hf_update_state;
+#define HF_UPDATE_STATE_COUNT 4
 
-/* An update that was accepted. Its request and its outcome are in the events. */
+/* An update that is in the history. Its request and its outcome are in the events. */
 typedef struct hf_update {
     hf_owned id;
-    int64_t accepted_id;  /* its ...UpdateAccepted event */
+    int64_t admitted_id;  /* its ...UpdateAdmitted event; 0 = it was accepted at once */
+    int64_t accepted_id;  /* its ...UpdateAccepted event; 0 = it is not accepted */
     int64_t completed_id; /* its ...UpdateCompleted event; 0 = it is not completed */
 } hf_update;
 
@@ -203,6 +210,13 @@ typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
 
 /* What the state knows. Rows of an earlier version are brought up to this one when they are read: hf_run_learn. */
 #define HF_RUN_VERSION 1
+
+/* A request that has made a run by a reset: whoever sends it again gets the same run. */
+typedef struct hf_reset_made {
+    hf_owned request_id;
+    hf_owned run_id;
+} hf_reset_made;
+#define HF_RESETS_KEPT_MAX 16 /* of those, with one run: the last ones; each may be some 1,000 bytes of a state row */
 
 /* Whether a run is about to go. */
 typedef enum hf_deleting {
@@ -254,8 +268,10 @@ struct hf_run {
     HF_VEC(hf_child) children;        /* by initiated_id */
     size_t moving;                    /* of those, about which a message is on its way */
     bool is_untold;                   /* closed, and its listener was not told yet */
-    HF_VEC(hf_update) updates;        /* by accepted_id; of a closed run, too */
+    HF_VEC(hf_update) updates;        /* by their first event; of a closed run, too */
     HF_VEC(hf_attached) attached;     /* by event_id; the same */
+    HF_VEC(hf_reset_made) resets;     /* that led to this run or to others of its id, oldest first */
+    hf_owned reset_run_id;            /* the run that the last reset of this one made; empty = there was none */
     HF_VEC(hf_owned) buffered;        /* in order of arrival */
     size_t buffered_len;
     HF_VEC(uint64_t) request_ids; /* of signals that were accepted, as hf_request_hash */
@@ -299,6 +315,8 @@ void hf_run_deinit(hf_run_memory *memory, hf_run *run);
 /* The same with allocated memory; NULL: there was none. */
 hf_run *hf_run_new(hf_run_memory *memory, int64_t number);
 void hf_run_free(hf_run_memory *memory, hf_run *run);
+/* A signal with this request id was accepted. */
+void hf_run_remember(hf_run_memory *memory, hf_run *run, hf_str request_id);
 /* The run closes: drops its tasks, activities, timers and buffered events. Pending messages stay until they are answered. Request ids
  * stay for ever: a repeated signal counts as accepted, even after the run has closed. */
 void hf_run_drop_pending(hf_run_memory *memory, hf_run *run, hf_effects *effects);
@@ -332,6 +350,13 @@ bool hf_child_is_moving(const hf_child *child); /* a message about it is on its 
 bool hf_run_has_messages(
     const hf_run *run); /* some are on their way: the run is held in memory, or has a row that says so */
 hf_update *hf_run_update(const hf_run *run, hf_str id);
+/* The event with which an update came into the history. */
+static inline int64_t hf_update_first(const hf_update *update)
+{
+    return update->admitted_id != 0 ? update->admitted_id : update->accepted_id;
+}
+/* The run that the reset with this request id made; empty = it is not known. */
+hf_str hf_run_reset_by(const hf_run *run, hf_str request_id);
 
 /* Asserts run-R1, run-R2, run-R4 to run-R6 and the order of lists. Takes time for each activity and timer. */
 void hf_run_check(const hf_run *run);
@@ -440,6 +465,8 @@ hf_status hf_apply_change(hf_apply *a, hf_run *run, const hf_pb_raw *field);
 hf_status hf_apply_log(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str log);
 /* Whether an event of this type changes more than the count, the chain and the clock of a run, or is only for the workflow's code. */
 bool hf_event_has_meaning(int32_t event_type);
+/* Whether an event has the attributes of its type. They are a union: others must not be looked at. */
+bool hf_event_fits(const hf_pb_history_event *event);
 /* Whether this is an event that may be buffered until a workflow task ends, with the attributes of its type. */
 bool hf_event_may_wait(const hf_pb_history_event *event);
 
@@ -477,6 +504,11 @@ hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *
 /* The same for a run whose records cannot be read: its number, and why. */
 void hf_run_brief_damaged(int64_t number, const char *why, hf_arena *arena, hf_pb_admin_run *ret_brief);
 
+/* ---- reset.c -------------------------------------------------------------------------------------------------------------- */
+
+/* Who terminates a run that a reset puts another one in place of. Its children and its listener do not hear of that end. */
+#define HF_RESETTER HF_STR("history-resetter")
+
 /* ---- rebuild.c ---------------------------------------------------------------------------------------------------------- */
 
 /* A run from its History bytes alone. Freed by hf_run_free. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
@@ -505,6 +537,7 @@ enum {
     HF_CHANGE_UNNAMED = 17,
     HF_CHANGE_CHILD_GONE = 18,
     HF_CHANGE_TOLD = 19,
+    HF_CHANGE_RUN_RESET = 20,
     HF_CHANGE_ACTIVITY_PAUSED = 24,
     HF_CHANGE_ACTIVITY_CONTROLLED = 25
 };

@@ -32,8 +32,8 @@ bool hf_namespace_is_good(hf_str name)
 
 static const char *wrong_identity(const hf_run *run)
 {
-    const hf_owned *const names[] = {&run->run_id,        &run->start_request_id, &run->first_run_id,
-                                     &run->workflow_type, &run->task_queue,       &run->sticky_queue};
+    const hf_owned *const names[] = {&run->run_id,     &run->start_request_id, &run->first_run_id, &run->workflow_type,
+                                     &run->task_queue, &run->sticky_queue,     &run->reset_run_id};
     for (size_t i = 0; i < HF_COUNT_OF(names); i++) {
         if (names[i]->len > HF_ID_LEN_MAX) {
             return "one of its names is too long";
@@ -127,12 +127,14 @@ static const char *wrong_lists(const hf_run *run)
     before = 0;
     for (size_t i = 0; i < run->updates.count; i++) {
         const hf_update *update = &run->updates.items[i];
-        if (!is_within(update->accepted_id, before + 1, run->event_count) ||
+        bool is_accepted = update->admitted_id == 0 || update->accepted_id != 0;
+        if (!is_within(hf_update_first(update), before + 1, run->event_count) || update->admitted_id < 0 ||
+            (is_accepted && !is_within(update->accepted_id, update->admitted_id + 1, run->event_count)) ||
             (update->completed_id != 0 &&
-             !is_within(update->completed_id, update->accepted_id + 1, run->event_count))) {
+             (!is_accepted || !is_within(update->completed_id, update->accepted_id + 1, run->event_count)))) {
             return "its updates are not in order";
         }
-        before = update->accepted_id;
+        before = hf_update_first(update);
     }
     before = 0;
     for (size_t i = 0; i < run->attached.count; i++) {

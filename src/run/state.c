@@ -68,6 +68,7 @@ static hf_pb_activity_state encode_activity(const hf_run *run, const hf_activity
         msg.attempt_given = activity->attempt_given;
         msg.options = hf_owned_str(&activity->options);
         msg.attempt_end = activity->attempt_end;
+        msg.first_time = activity->is_renewed ? activity->first_time : 0;
     }
     return msg;
 }
@@ -121,6 +122,7 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
     msg->attached.items = HF_ARENA_ARRAY(arena, hf_pb_attached_id, run->attached.count);
     msg->buffered.items = HF_ARENA_ARRAY(arena, hf_str, run->buffered.count);
     msg->rows_written.items = HF_ARENA_ARRAY(arena, hf_pb_task_row, run->rows_written.count);
+    msg->resets.items = HF_ARENA_ARRAY(arena, hf_pb_run_reset, run->resets.count);
     if (arena->status != HF_OK) {
         return false;
     }
@@ -141,6 +143,7 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
         const hf_update *update = &run->updates.items[msg->updates.count];
         msg->updates.items[msg->updates.count] = (hf_pb_update_state){
             .id = hf_owned_str(&update->id),
+            .admitted_event_id = update->admitted_id,
             .accepted_event_id = update->accepted_id,
             .completed_event_id = HF_CANARY(HF_BUG_UPDATE_LOST) ? 0 : update->completed_id,
         };
@@ -169,6 +172,11 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
     }
     for (; msg->buffered.count < run->buffered.count; msg->buffered.count++) {
         msg->buffered.items[msg->buffered.count] = hf_owned_str(&run->buffered.items[msg->buffered.count]);
+    }
+    for (; msg->resets.count < run->resets.count; msg->resets.count++) {
+        const hf_reset_made *made = &run->resets.items[msg->resets.count];
+        msg->resets.items[msg->resets.count] =
+            (hf_pb_run_reset){.request_id = hf_owned_str(&made->request_id), .run_id = hf_owned_str(&made->run_id)};
     }
     for (; msg->rows_written.count < run->rows_written.count; msg->rows_written.count++) {
         const hf_task_key *key = &run->rows_written.items[msg->rows_written.count];
@@ -230,6 +238,7 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_
         msg.tail = tail;
         msg.is_deleting = HF_CANARY(HF_BUG_DELETED_BACK) ? 0 : (int32_t)run->deleting;
         msg.is_nameless = run->is_nameless;
+        msg.reset_run_id = hf_owned_str(&run->reset_run_id);
         msg.unknown = hf_owned_str(&run->unknown);
     }
     if (!encode_lists(memory, run, mode, &msg)) {
@@ -298,6 +307,8 @@ static hf_status decode_activity(hf_op *op, hf_run_memory *memory, hf_run *run, 
     activity->forgets_heartbeat = msg->forget_heartbeat;
     activity->attempt_given = msg->attempt_given;
     activity->attempt_end = msg->attempt_end;
+    activity->is_renewed = msg->first_time != 0;
+    activity->first_time = activity->is_renewed ? msg->first_time : activity->first_time;
     return msg->options.len > 0 ? hf_activity_set_options(op, memory, activity, msg->options) : memory->status;
 }
 
@@ -382,8 +393,10 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
         if (update->id.len == 0) {
             return hf_fail(op, HF_ERR_INVALID, "run %lld: an update has no id", (long long)run->number);
         }
-        hf_update *added = hf_update_add(memory, run, update->id, update->accepted_event_id);
+        hf_update *added = hf_update_add(memory, run, update->id);
         if (added != NULL) {
+            added->admitted_id = update->admitted_event_id;
+            added->accepted_id = update->accepted_event_id;
             added->completed_id = update->completed_event_id;
         }
     }
@@ -411,6 +424,9 @@ static hf_status decode_lists(hf_op *op, hf_run_memory *memory, hf_run *run, con
         if (HF_VEC_RESERVE(memory, &run->parts)) {
             run->parts.items[run->parts.count++] = (hf_part){msg->parts.items[i].key, msg->parts.items[i].crc};
         }
+    }
+    for (size_t i = 0; i < msg->resets.count && i < HF_RESETS_KEPT_MAX; i++) {
+        hf_resets_add(memory, run, msg->resets.items[i].request_id, msg->resets.items[i].run_id);
     }
     for (size_t i = 0; i < msg->rows_written.count; i++) {
         if (HF_VEC_RESERVE(memory, &run->rows_written)) {
@@ -500,6 +516,7 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     run->is_written = true;
     hf_owned_set(memory, &run->sticky_queue, msg.sticky_queue);
     hf_owned_set(memory, &run->unknown, msg.unknown);
+    hf_owned_set(memory, &run->reset_run_id, msg.reset_run_id);
     decode_wft(memory, &run->wft, msg.task);
     HF_TRY(decode_lists(op, memory, run, &msg));
     if (memory->status != HF_OK) {

@@ -102,6 +102,7 @@ typedef enum hf_call_maker {
     HF_CALL_OF_CLIENT,
     HF_CALL_OF_RUN,      /* a message from one run to another: hf_message */
     HF_CALL_OF_DELETION, /* looks at another run of an id: hf_deletion */
+    HF_CALL_OF_RESET,    /* the same: hf_reset */
     HF_CALL_OF_CALL      /* a part of a call that consists of several */
 } hf_call_maker;
 

@@ -267,7 +267,7 @@ static bool say(hf_arena *arena, const char *text, const hf_pb_poll_workflow_tas
     (void)snprintf(name, sizeof name, "%s/request", w.items[1]);
     hf_str asked_id = hf_arena_copy(arena, hf_str_of(name));
     hf_pb_request *asked = NULL;
-    int64_t event_id = 0;
+    int64_t event_id = hf_words_number(&w, "at", 0); /* of an update that an event admitted */
     hf_op op;
     hf_op_init(&op);
     for (size_t i = 0; i < task->messages.count; i++) {

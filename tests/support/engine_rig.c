@@ -382,16 +382,3 @@ uint64_t hf_rig_probe(const hf_rig *rig, hf_probe probe)
 {
     return rig->probes[probe] + (rig->core != NULL ? rig->core->probes[probe] : 0);
 }
-
-bool hf_rig_is_for_later(hf_method method)
-{
-    static const hf_method LATER[] = {
-        HF_METHOD_RESET_WORKFLOW_EXECUTION,
-    };
-    for (size_t i = 0; i < HF_COUNT_OF(LATER); i++) {
-        if (LATER[i] == method) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -34,6 +34,8 @@
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     describe ID         run_id=R
  *     delete ID           run_id=R ns=N all (runs of the id)
+ *     reset ID POINT      EVENT, "first", "last" or activity=A; as=SLOT run_id=R ns=N request=R reapply=N exclude=N (1 signals, 2 updates)
+ *                         signal=NAME (of the new run)
  *     query ID TYPE       as=SLOT ns=N run_id=R reject=N timeout=SPAN input=BYTES
  *     qanswer             of=SLOT result=TEXT error=TEXT input=BYTES; the queries of a workflow task are answered by
  *                         complete answer=TEXT or answerfail=TEXT
@@ -72,7 +74,6 @@
  *                         failed: type=T final delay=SPAN; xsignal, xcancel: run_id=R, xcancel: reason=TEXT
  *     acomplete, afail, acancel, heartbeat
  *                         by=WORKFLOW/ACTIVITY instead of a task
- *     reset ID EVENT      request=R reapply=N exclude=N
  *     delete ID, pause ID, unpause ID
  *     apause ID ACTIVITY, aunpause (attempts heartbeats), areset (heartbeats paused original), aoptions (close= start= each=
  *                         beat= and a retry policy, original)
@@ -160,9 +161,6 @@ void hf_rig_restart(hf_rig *rig);
 hf_status hf_rig_reopen(hf_rig *rig);
 /* While there is no core: a store of hf_rig_open_on(HF_RIG_SQLITE) is closed and opened again. */
 void hf_rig_reopen_store(hf_rig *rig);
-
-/* A call that the engine knows and answers with HF_ERR_UNSUPPORTED. */
-bool hf_rig_is_for_later(hf_method method);
 
 /* Steps. hf_rig_try says how a single one went instead of failing the test; HF_ERR_AGAIN: not as expected. */
 void hf_rig_do(hf_rig *rig, const char *script);

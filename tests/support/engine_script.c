@@ -224,6 +224,46 @@ static void do_activity(hf_rig *rig, hf_rig_call *slot, step *s)
     }
 }
 
+/* A request id that no other step has, unless the step gives one. */
+static hf_str request_id_of(hf_arena *arena, const hf_words *w)
+{
+    static unsigned count;
+    char text[32];
+    (void)snprintf(text, sizeof text, "request-%u", ++count);
+    return hf_arena_copy(arena, hf_words_str(w, "request", text));
+}
+
+static void do_reset(hf_rig *rig, hf_rig_call *slot, const step *s)
+{
+    hf_arena *arena = &slot->request;
+    hf_pb_reset_workflow_execution_request *request = HF_RIG_REQUEST(slot, reset_workflow_execution);
+    const char *to = hf_words_place(&s->w, 2);
+    request->namespace = hf_arena_copy(arena, hf_words_str(&s->w, "ns", HF_RIG_NS));
+    request->workflow_execution = execution_of(arena, &s->w);
+    request->reason = HF_STR("again");
+    request->request_id = request_id_of(arena, &s->w);
+    request->reset_reapply_type = hf_words_number(&s->w, "reapply", 0);
+    request->holdfast_point = strcmp(to, "first") == 0 ? 1 : strcmp(to, "last") == 0 ? 2 : 0;
+    request->workflow_task_finish_event_id = strtoll(to, NULL, 10);
+    if (strncmp(to, "activity=", 9) == 0) {
+        request->holdfast_activity_id = hf_arena_copy(arena, hf_str_of(to + 9));
+    }
+    if (hf_words_option(&s->w, "exclude") != NULL) {
+        request->reset_reapply_exclude_types.items = HF_ARENA_NEW(arena, int32_t);
+        request->reset_reapply_exclude_types.items[0] = hf_words_number(&s->w, "exclude", 0);
+        request->reset_reapply_exclude_types.count = 1;
+    }
+    if (hf_words_option(&s->w, "signal") != NULL) {
+        hf_pb_post_reset_operation *operation = HF_ARENA_NEW(arena, hf_pb_post_reset_operation);
+        operation->variant_case = HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW;
+        operation->signal_workflow = HF_ARENA_NEW(arena, hf_pb_post_reset_operation_signal_workflow);
+        operation->signal_workflow->signal_name = hf_arena_copy(arena, hf_words_str(&s->w, "signal", ""));
+        request->post_reset_operations.items = operation;
+        request->post_reset_operations.count = 1;
+    }
+    hf_rig_send(rig, slot, HF_METHOD_RESET_WORKFLOW_EXECUTION, request);
+}
+
 static void do_client(hf_rig *rig, hf_rig_call *slot, step *s)
 {
     const char *verb = s->w.items[0];
@@ -432,6 +472,10 @@ static hf_rig_call *run_step(hf_rig *rig, step *s)
     } else if (strcmp(verb, "acomplete") == 0 || strcmp(verb, "afail") == 0 || strcmp(verb, "acancel") == 0 ||
                strcmp(verb, "heartbeat") == 0) {
         do_activity(rig, slot, s);
+    } else if (strcmp(verb, "reset") == 0) {
+        const char *as = hf_words_option(&s->w, "as");
+        slot = as != NULL ? hf_rig_slot(rig, as) : slot;
+        do_reset(rig, slot, s);
     } else if (strcmp(verb, "signal") == 0 || strcmp(verb, "cancel") == 0 || strcmp(verb, "terminate") == 0 ||
                strcmp(verb, "unstick") == 0 || strcmp(verb, "shutdown") == 0 || strcmp(verb, "system") == 0 ||
                strcmp(verb, "namespace") == 0 || strcmp(verb, "describe") == 0 || strcmp(verb, "delete") == 0) {

@@ -157,6 +157,14 @@ static const scene SCENES[] = {
     {"start wf; start gone; terminate gone; start gone; terminate gone; start gone input=3000", "delete gone all", NULL,
      "signal gone s => not_found; start gone; terminate gone; terminate wf"},
     {"start wf; start gone; poll; poll; complete done; watch gone", "delete gone", NULL, "terminate wf"},
+    /* Resets. */
+    {"start wf; poll; complete timer t 1h, activity a; signal wf s request=r2", "reset wf 4 request=r3", NULL,
+     "poll; complete done"},
+    {"start wf; poll; complete activity a, child kid queue=p; signal wf s; poll; complete done",
+     "reset wf last request=r3 signal=x", NULL, "terminate wf"},
+    {"start wf; poll; complete continue; signal wf s; poll; complete continue; signal wf s2 input=3000; poll; complete",
+     "reset wf activity=a request=r3 => invalid", NULL, "terminate wf"},
+    {"start wf; poll; complete marker m", "reset wf 5 request=r3 => invalid", NULL, "terminate wf"},
     /* Queries. */
     {"start wf; poll; complete", "query wf q input=500", NULL, "terminate wf"},
     {"start wf; poll; complete; query wf q", "poll in_process", NULL, "terminate wf"},
@@ -354,7 +362,8 @@ static void open_stage(size_t index)
 {
     hf_core_options options = {0};
     if (index % 2 == 1) { /* runs and tasks come from the store each time */
-        options = (hf_core_options){.mem_max = 1, .trim_count = 1, .page_max = 1, .tail_len_max = 200};
+        options = (hf_core_options){
+            .mem_max = 1, .trim_count = 1, .page_max = 1, .tail_len_max = 200, .reset_portion_count = 2};
     }
     stage.page_len = 0;
     hf_rig_open_on(&stage.rig, options, hf_nomem_is_sqlite(index) ? HF_RIG_SQLITE : HF_RIG_MEMORY);
@@ -505,6 +514,7 @@ static void count_method(const scene *it, hf_nomem_counts *counts)
         {"cancel ", HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION},
         {"terminate ", HF_METHOD_TERMINATE_WORKFLOW_EXECUTION},
         {"delete ", HF_METHOD_DELETE_WORKFLOW_EXECUTION},
+        {"reset ", HF_METHOD_RESET_WORKFLOW_EXECUTION},
         {"describe ", HF_METHOD_DESCRIBE_WORKFLOW_EXECUTION},
         {"history ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY},
         {"reverse ", HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE},

@@ -2,6 +2,7 @@
 
 #include "base/canary.h"
 #include "engine/core_private.h"
+#include "engine/emit.h"
 #include "engine/load.h"
 #include "engine/machines/machines.h"
 #include "engine/retry.h"
@@ -174,6 +175,13 @@ static void begin(hf_core *core, const hf_run *run, const hf_next *next, hf_star
     }
     hf_assert(!hf_run_is_open(run)); /* engine-H1 */
     hf_name_succeed(core, next->run);
+    for (size_t i = 0; i < run->resets.count; i++) { /* a reset that is asked for again is known to the next run, too */
+        hf_pb_run_reset msg = {
+            .request_id = hf_owned_str(&run->resets.items[i].request_id),
+            .run_id = hf_owned_str(&run->resets.items[i].run_id),
+        };
+        hf_record(core, next->run, HF_CHANGE_RUN_RESET, &hf_pb_run_reset_type, &msg);
+    }
     hf_execution_begin(core, next->run, body, event);
 }
 

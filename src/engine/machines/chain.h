@@ -2,7 +2,8 @@
  * failure, or has a cron schedule. The next run begins in the same step, so in the same commit, and the event that closes the first
  * one names it.
  *
- * engine-H1  Runs of a chain have one first run, one expiration and one listener; at most one of them is open. */
+ * engine-H1  Runs of a chain have one first run, one expiration and one listener; at most one of them is open. A reset puts another run in
+ *     the place of one of them, and begins a new expiration (ADR 0018). */
 #ifndef HF_ENGINE_MACHINES_CHAIN_H
 #define HF_ENGINE_MACHINES_CHAIN_H
 

@@ -647,8 +647,8 @@ static bool can_go(hf_core *core, hf_deletion *it)
     hf_assert(run != NULL && HF_SLOT(run)->deletion == it);
     const hf_slot *slot = HF_SLOT(run);
     bool is_used = !hf_list_is_empty(&slot->waiting) || !hf_list_is_empty(&slot->wanted_as) || slot->loading ||
-                   slot->fetch_id != 0 || slot->unwritten != NULL || slot->suspects > 0 || hf_run_has_messages(run) ||
-                   is_read(core, it->run);
+                   slot->fetch_id != 0 || slot->unwritten != NULL || slot->suspects > 0 || slot->resets > 0 ||
+                   hf_run_has_messages(run) || is_read(core, it->run);
     if (is_used && !it->has_waited) {
         it->has_waited = true;
         HF_PROBE(core, HF_PROBE_DELETED_WAITED);

@@ -108,7 +108,7 @@ static void answer_eager(hf_core *core, hf_call *call, hf_run *run)
     hf_wft_start_with(core, run, call, request->identity, &response->eager_workflow_task);
 }
 
-static hf_str new_run_id(hf_core *core, int64_t number)
+hf_str hf_execution_new_id(hf_core *core, int64_t number)
 {
     uint64_t words[2] = {core->incarnation, core->run_ids++};
     uint64_t chance = hf_siphash(core->options.seed, hf_str_of_len(words, sizeof words));
@@ -133,7 +133,7 @@ hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id
         .run = run->number,
         .namespace = namespace_,
         .workflow_id = workflow_id,
-        .run_id = new_run_id(core, run->number),
+        .run_id = hf_execution_new_id(core, run->number),
         .start_request_id = request_id,
     };
     hf_record(core, run, HF_CHANGE_CREATED, &hf_pb_created_type, &created);

@@ -47,6 +47,7 @@ void hf_listener_tell(hf_core *core, hf_run *run)
         .child = child,
         .workflow_type = hf_arena_copy(arena, hf_owned_str(&run->workflow_type)),
         .event = hf_arena_copy(arena, bytes),
+        .first_run_id = hf_arena_copy(arena, hf_owned_str(&run->first_run_id)),
     };
     hf_message_post(core, message, HF_METHOD_TELL_LISTENER, &message->tell);
 }
@@ -188,6 +189,22 @@ static void emit_end(hf_core *core, hf_run *run, const child_end *end, const hf_
     }
 }
 
+/* A reset has put another run in the place of this one, with the children that it had at the point: that one is told. */
+static bool goes_further(hf_core *core, hf_message *message, const hf_run *run)
+{
+    if (hf_run_is_open(run) || run->reset_run_id.len == 0) {
+        return false;
+    }
+    HF_PROBE(core, HF_PROBE_RESET_TOLD);
+    message->execution.run_id = hf_arena_copy(&message->arena, hf_owned_str(&run->reset_run_id));
+    if (message->arena.status != HF_OK) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return true;
+    }
+    hf_list_push_back(&core->inbox, &message->call.link);
+    return true;
+}
+
 void hf_listener_call(hf_core *core, hf_call *call, hf_run *run)
 {
     hf_message *message = hf_message_of(call);
@@ -196,9 +213,14 @@ void hf_listener_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_INVALID, "only the engine itself makes this call");
         return;
     }
+    if (goes_further(core, message, run)) {
+        return;
+    }
     const hf_child *child = hf_run_is_open(run) ? hf_run_child(run, request->initiated_id) : NULL;
     bool waits = child != NULL && child->state == HF_CHILD_STARTED &&
-                 hf_str_equal(hf_owned_str(&child->workflow_id), request->child->workflow_id);
+                 hf_str_equal(hf_owned_str(&child->workflow_id), request->child->workflow_id) &&
+                 (hf_str_equal(hf_owned_str(&child->run_id), request->first_run_id) ||
+                  hf_str_equal(hf_owned_str(&child->run_id), request->child->run_id));
     if (waits) {
         HF_PROBE(core, HF_PROBE_CHILD_ENDED);
         hf_pb_workflow_type type = {.name = request->workflow_type};

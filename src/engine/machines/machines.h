@@ -23,6 +23,8 @@ hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflo
                          hf_name *name, const hf_signal *signal);
 /* A new run with a number and an id, and nothing else. NULL: engine-E2. */
 hf_run *hf_execution_create(hf_core *core, hf_str namespace_, hf_str workflow_id, hf_str request_id);
+/* The id of a new run, in the scratch. */
+hf_str hf_execution_new_id(hf_core *core, int64_t number);
 /* Its first event, of which `event` has the metadata and links, and its first workflow task, now or after its pause. */
 void hf_execution_begin(hf_core *core, hf_run *run, hf_start_facts *body, hf_pb_history_event *event);
 void hf_execution_terminate(hf_core *core, hf_run *run, hf_str reason, hf_pb_payloads *details, hf_str identity);

@@ -98,6 +98,19 @@ static bool only_for_children(const hf_message *message)
            message->event.signal_external_workflow_execution_initiated_event_attributes->child_workflow_only;
 }
 
+/* A run that took the place of its parent by a reset has the child as well. */
+static bool has_child(const hf_run *parent, const hf_run *run)
+{
+    for (size_t i = 0; parent != NULL && i < parent->children.count; i++) {
+        const hf_child *child = &parent->children.items[i];
+        if (hf_str_equal(hf_owned_str(&child->workflow_id), hf_owned_str(&run->workflow_id)) &&
+            hf_str_equal(hf_owned_str(&child->run_id), hf_owned_str(&run->first_run_id))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool hf_message_is_for_others(hf_core *core, const hf_call *call, const hf_run *run)
 {
     const hf_message *message = hf_message_of_const(call);
@@ -105,9 +118,12 @@ bool hf_message_is_for_others(hf_core *core, const hf_call *call, const hf_run *
         return false;
     }
     hf_start_facts facts;
-    return !hf_run_has_listener(run, &core->scratch, &facts) ||
-           !hf_str_equal(facts.parent_workflow_execution->workflow_id, message->sender.workflow_id) ||
-           !hf_str_equal(facts.parent_workflow_execution->run_id, message->sender.run_id);
+    if (!hf_run_has_listener(run, &core->scratch, &facts) ||
+        !hf_str_equal(facts.parent_workflow_execution->workflow_id, message->sender.workflow_id)) {
+        return true;
+    }
+    return !hf_str_equal(facts.parent_workflow_execution->run_id, message->sender.run_id) &&
+           !has_child(hf_run_find(core, message->source), run);
 }
 
 bool hf_message_is_refused(const hf_message *message)

@@ -8,7 +8,7 @@
  *
  * Before it is accepted an update is in memory only (hf_unwritten): nobody was told more than that it is there, and a caller who
  * gets no answer sends it again, with the same id. Accepted and completed updates are events, and part of the run's state
- * (run/machines/update.c); here is only who waits for them. Answers are decided with the events and let out with their commit.
+ * (run/machines/update.c); here is only who waits for them. So are updates that a reset has applied again: an event admits them. Answers are decided with the events and let out with their commit.
  *
  * engine-Y1  An id names one update of a run: whoever sends it again gets the same outcome, unless it was rejected.
  * engine-Y2  An update is sent only with a workflow task that starts after it came. */
@@ -282,11 +282,27 @@ static int32_t stage_of(const hf_pb_wait_policy *policy)
     return policy != NULL && policy->lifecycle_stage == STAGE_COMPLETED ? STAGE_COMPLETED : STAGE_ACCEPTED;
 }
 
+/* The update is known to the run, by an event that admits it. */
+static void of_admitted(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
+{
+    hf_str id = hf_owned_str(&update->id);
+    hf_asked *asked = hf_asked_find(run, id);
+    if (!hf_run_is_open(run)) {
+        refuse(core, call, HF_ERR_NOT_FOUND, "workflow update was aborted by closing workflow");
+    } else if (stage <= STAGE_ADMITTED) {
+        tell(core, call, run, id, STAGE_ADMITTED, NULL, is_new);
+    } else {
+        wait_for(core, call, run, asked != NULL ? asked : asked_new(core, run, id, ASKED_EVENT), stage, is_new);
+    }
+}
+
 /* The update is known to the run. */
 static void of_written(hf_core *core, hf_call *call, hf_run *run, const hf_update *update, int32_t stage, bool is_new)
 {
     hf_str id = hf_owned_str(&update->id);
-    if (update->completed_id != 0) {
+    if (update->accepted_id == 0) {
+        of_admitted(core, call, run, update, stage, is_new);
+    } else if (update->completed_id != 0) {
         hf_pb_history_event event;
         if (hf_event_for_call(core, call, run, update->completed_id, &event)) {
             HF_PROBE(core, HF_PROBE_UPDATE_OUTCOME_READ);
@@ -333,8 +349,9 @@ static bool has_room(hf_core *core, hf_call *call, const hf_run *run, size_t len
         HF_LIST_EACH(node, &HF_SLOT(run)->unwritten->updates)
         {
             const hf_asked *asked = HF_CONTAINER(node, hf_asked, link);
-            in_flight += asked->state != ASKED_WRITTEN;
-            total += asked->state != ASKED_WRITTEN;
+            bool is_in_memory = asked->state == ASKED_ADMITTED || asked->state == ASKED_SENT;
+            in_flight += is_in_memory;
+            total += is_in_memory;
             len += asked->request.len;
         }
     }
@@ -565,7 +582,8 @@ void hf_updates_settle(hf_core *core, hf_run *run, hf_unwritten *unwritten)
             HF_PROBE(core, HF_PROBE_UPDATE_SENT_AGAIN);
             asked->state = ASKED_ADMITTED; /* its task has failed, or timed out */
         }
-        if (asked->state == ASKED_WRITTEN && hf_list_is_empty(&asked->waiters)) {
+        bool is_event = asked->state == ASKED_WRITTEN || asked->state == ASKED_EVENT;
+        if (is_event && hf_list_is_empty(&asked->waiters)) {
             hf_asked_free(core, asked);
             continue;
         }

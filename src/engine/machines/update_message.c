@@ -150,16 +150,19 @@ static bool check_saying(hf_core *core, const hf_run *run, hf_plan *plan, size_t
     if (!is_complete(core, plan, saying)) {
         return false;
     }
-    bool is_running = before != NULL ? before->said == SAID_ACCEPT : written != NULL && written->completed_id == 0;
+    bool is_admitted = written != NULL && written->accepted_id == 0; /* by an event, which has its request */
+    bool is_running =
+        before != NULL ? before->said == SAID_ACCEPT : written != NULL && !is_admitted && written->completed_id == 0;
     bool is_over = before != NULL ? before->said != SAID_ACCEPT : written != NULL && written->completed_id != 0;
     if (saying->said == SAID_RESPOND ? !is_running : is_running || is_over) {
         return wrong_state(core, plan, saying, is_over ? "Completed" : is_running ? "Accepted" : "Sent");
     }
     /* After a crash only the worker knows the request, and its answer brings it back. */
-    bool is_known = saying->said == SAID_RESPOND || asked != NULL ||
+    bool is_known = saying->said == SAID_RESPOND || asked != NULL || is_admitted ||
                     (saying->said == SAID_ACCEPT ? saying->acceptance->accepted_request != NULL
                                                  : saying->rejection->rejected_request != NULL);
-    if (!is_known || (saying->said == SAID_ACCEPT && asked == NULL && run->updates.count >= HF_UPDATES_MAX)) {
+    bool is_new = asked == NULL && !is_admitted;
+    if (!is_known || (saying->said == SAID_ACCEPT && is_new && run->updates.count >= HF_UPDATES_MAX)) {
         char why[HF_MESSAGE_LEN_MAX];
         (void)snprintf(why, sizeof why,
                        "update %.*s wasn't found on the server. This is most likely a transient error which will be "
@@ -167,7 +170,7 @@ static bool check_saying(hf_core *core, const hf_run *run, hf_plan *plan, size_t
                        HF_STR_ARGS(id));
         return bad(core, plan, why);
     }
-    if (saying->said == SAID_ACCEPT && asked == NULL) {
+    if (saying->said == SAID_ACCEPT && is_new) {
         HF_PROBE(core, HF_PROBE_UPDATE_RESURRECTED);
     }
     saying->is_taken = true;
@@ -230,7 +233,12 @@ static void emit_accepted(hf_core *core, hf_run *run, const hf_saying *saying)
     hf_str id = saying->message->protocol_instance_id;
     hf_asked *asked = hf_asked_find(run, id);
     hf_pb_request *request = saying->acceptance->accepted_request;
-    if (asked != NULL) {
+    if (hf_run_update(run, id) != NULL) {
+        request = NULL; /* the event that admitted it has the request */
+        if (asked != NULL) {
+            asked->state = ASKED_WRITTEN;
+        }
+    } else if (asked != NULL) {
         request = HF_ARENA_NEW(&core->scratch, hf_pb_request);
         hf_str bytes = hf_arena_copy(&core->scratch, hf_owned_str(&asked->request));
         if (request == NULL || core->scratch.status != HF_OK ||

@@ -14,6 +14,7 @@
 typedef enum hf_asked_state {
     ASKED_ADMITTED,
     ASKED_SENT,
+    ASKED_EVENT,  /* admitted by an event of the history, which a worker sees; somebody waits for what becomes of it */
     ASKED_WRITTEN /* accepted: the run knows it, and somebody waits for its outcome */
 } hf_asked_state;
 

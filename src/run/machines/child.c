@@ -92,13 +92,14 @@ void hf_children_free(hf_run_memory *memory, hf_run *run)
 }
 
 /* The parent closes. A child that is not started is not started any more; one that is to live on is forgotten; for the others the
- * parent's policy goes out. */
-void hf_children_leave(hf_run_memory *memory, hf_run *run)
+ * parent's policy goes out. If a reset puts another run in the parent's place, all children live on. */
+void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset)
 {
     size_t kept = 0;
     for (size_t i = 0; i < run->children.count; i++) {
         hf_child *child = &run->children.items[i];
-        bool is_left = child->state == HF_CHILD_STARTED && child->policy != (int32_t)HF_PARENT_CLOSE_POLICY_ABANDON;
+        bool is_left =
+            child->state == HF_CHILD_STARTED && !is_reset && child->policy != (int32_t)HF_PARENT_CLOSE_POLICY_ABANDON;
         if (is_left && hf_arrow_take(&memory->arrows, HF_MACHINE_CHILD, HF_CHILD_STARTED, HF_CHILD_LEFT)) {
             hf_child_set(run, child, HF_CHILD_LEFT);
             run->children.items[kept++] = *child;

@@ -109,9 +109,9 @@ hf_status hf_execution_closed_event(hf_apply *a, hf_run *run, const hf_pb_histor
     run->close_time = hf_pb_timestamp_time(event->event_time).ns;
     run->close_event_id = event->event_id;
     hf_run_drop_pending(a->memory, run, a->effects);
-    hf_children_leave(a->memory, run);
+    hf_children_leave(a->memory, run, hf_event_is_of_reset(event));
     hf_start_facts facts;
-    bool is_last = next_run_id(event).len == 0 || HF_CANARY(HF_BUG_EACH_RUN_TELLS);
+    bool is_last = (next_run_id(event).len == 0 && !hf_event_is_of_reset(event)) || HF_CANARY(HF_BUG_EACH_RUN_TELLS);
     run->is_untold = is_last && hf_run_has_listener(run, a->memory->scratch, &facts);
     a->effects->is_closed = true;
     return HF_OK;

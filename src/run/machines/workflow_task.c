@@ -115,6 +115,19 @@ hf_status hf_wft_timed_out(hf_apply *a, hf_run *run, const hf_pb_history_event *
     return HF_OK;
 }
 
+/* A reset has made this run of another one: its time begins anew, and so does the count of attempts. */
+static void begin_anew(hf_apply *a, hf_run *run, int64_t time)
+{
+    int64_t ends = hf_bound_end(time, run->execution_timeout);
+    int64_t deadline = hf_bound_end(time, run->run_timeout);
+    run->expiration = ends == INT64_MAX ? 0 : ends;
+    deadline = deadline < ends ? deadline : ends;
+    run->run_deadline = deadline == INT64_MAX ? 0 : deadline;
+    if (run->run_deadline != 0) {
+        hf_effects_due(a->effects, run->run_deadline);
+    }
+}
+
 hf_status hf_wft_failed(hf_apply *a, hf_run *run, const hf_pb_history_event *event, hf_str bytes)
 {
     (void)bytes;
@@ -123,7 +136,12 @@ hf_status hf_wft_failed(hf_apply *a, hf_run *run, const hf_pb_history_event *eve
         !hf_wft_move(a, run, HF_WFT_NONE)) {
         return cannot(a, run, "failed");
     }
-    forget(a, run, next_attempt(run->wft.attempt));
+    bool is_reset = attrs->cause == (int32_t)HF_WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW &&
+                    attrs->new_run_id.len > 0; /* a worker may give this cause, too */
+    if (is_reset) {
+        begin_anew(a, run, hf_pb_timestamp_time(event->event_time).ns);
+    }
+    forget(a, run, is_reset ? 1 : next_attempt(run->wft.attempt));
     return HF_OK;
 }
 

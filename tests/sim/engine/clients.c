@@ -4,6 +4,7 @@
 #include "sim/engine/asks.h"
 #include "sim/engine/children.h"
 #include "sim/engine/operator.h"
+#include "sim/engine/resets.h"
 #include "sim/engine/sim.h"
 
 #include "history/payload.h"
@@ -527,7 +528,8 @@ static void sweep(sim_world *world, sim_actor *actor)
         return;
     }
     if (world->janitor_at == sim_name_count(world)) {
-        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world) || sim_operators_are_busy(world);
+        bool busy = world->janitor_open > 0 || sim_askers_are_busy(world) || sim_operators_are_busy(world) ||
+                    sim_resets_are_busy(world);
         for (int i = 0; i < world->knobs.clients; i++) {
             busy = busy || world->clients[i].busy || world->clients[i].watching;
         }
@@ -569,4 +571,5 @@ void sim_clients_init(sim_world *world)
     world->janitor.wake = sweep;
     sim_askers_init(world);
     sim_operators_init(world);
+    sim_resets_init(world);
 }

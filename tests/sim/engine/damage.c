@@ -119,6 +119,9 @@ static bool find_run(sim_world *world, hf_arena *arena, sim_damage *damage, cons
         hf_pb_decode(&op, &hf_pb_run_state_type, body, arena, &state) != HF_OK) {
         return false;
     }
+    if (!hf_str_equal(state.namespace, HF_STR(SIM_NAMESPACE))) {
+        return false; /* those of resets.c are left alone */
+    }
     (void)snprintf(damage->workflow_id, sizeof damage->workflow_id, "%.*s", HF_STR_ARGS(state.workflow_id));
     size_t log = sim_log_run(world, state.run_id, state.workflow_id);
     world->runs.items[log].was_damaged = true;

@@ -1,6 +1,7 @@
 /* One seed: knobs, a safety phase full of faults, healing, judgement. */
 #include "sim/engine/sim.h"
 #include "sim/engine/children.h"
+#include "sim/engine/resets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,8 @@ static void choose_core(sim_world *world, hf_core_options *options)
     options->ended_max = sim_chance(world, 700) ? 1 + (size_t)sim_upto(world, 4) : 0;
     options->name_bits_off = sim_chance(world, 300) ? HF_NAME_BITS - (unsigned)sim_upto(world, 4) : 0;
     options->trim_count = sim_chance(world, 700) ? 1 + (uint64_t)sim_upto(world, 5) : 0;
+    options->reset_portion_count = sim_chance(world, 600) ? 1 + (size_t)sim_upto(world, 3) : 0;
+    options->reset_portion_len = sim_chance(world, 300) ? 1 + (size_t)sim_upto(world, 600) : 0;
 }
 
 static void choose(sim_world *world)
@@ -150,6 +153,7 @@ static void choose(sim_world *world)
     knobs->eager_start = swarm(world, 600);
     knobs->by_id = swarm(world, 300);
     knobs->operators = sim_chance(world, 450) ? 1 + (int)sim_upto(world, SIM_OPERATORS_MAX - 1) : 0;
+    knobs->has_resets = sim_chance(world, 400);
     knobs->nomem = sim_chance(world, 200) ? 1 + (int)sim_upto(world, 19) : 0;
 }
 
@@ -288,6 +292,9 @@ bool sim_run(uint64_t seed, sim_options options, sim_totals *totals, uint64_t *r
         }
         if (!world->failed) {
             sim_judge_deletes(world);
+        }
+        if (!world->failed) {
+            sim_judge_resets(world);
         }
     }
     world->totals.seeds = 1;

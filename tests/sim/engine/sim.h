@@ -99,6 +99,7 @@ typedef struct sim_knobs {
     int operators;
     int portions; /* the driver takes several inputs before tasks meet polls */
     double rate;  /* activities a second that workers ask for; 0 = they do not say */
+    bool has_resets;
 } sim_knobs;
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------ */
@@ -444,6 +445,53 @@ typedef struct sim_operator {
     uint64_t answer; /* index of the log */
 } sim_operator;
 
+/* ---- Resets ------------------------------------------------------------------------------------------------------------------ */
+
+enum { SIM_RESET_CLIENTS = 3, SIM_RESET_FAMILIES = 2, SIM_RESET_CHILDREN_MAX = 24 };
+
+typedef enum sim_reset_kind {
+    SIM_RESET_START,
+    SIM_RESET_SIGNAL,
+    SIM_RESET_UPDATE,
+    SIM_RESET_RESET,
+    SIM_RESET_DELETE,
+    SIM_RESET_DESCRIBE,
+    SIM_RESET_TERMINATE
+} sim_reset_kind;
+
+/* Something that a client wants, until it is answered. */
+typedef struct sim_reset_op {
+    sim_reset_kind kind;
+    int family;
+    char workflow_id[SIM_NAME_LEN];
+    char request_id[SIM_NAME_LEN];
+    char run_id[SIM_RUN_ID_LEN]; /* run that it names; empty = the current one */
+    char made[SIM_RUN_ID_LEN];   /* run that it was answered with */
+    bool is_answered, is_acked;
+    bool has_answer; /* an earlier call with this request id was acknowledged: `made` */
+    int point;       /* event; -1 the first workflow task, -2 the last */
+    int exclude;     /* ResetReapplyExcludeType; 0 = none */
+} sim_reset_op;
+
+typedef struct sim_reset_client {
+    sim_actor actor;
+    bool is_waiting, is_busy;
+    size_t op;
+    int sweep; /* at the end: workflows that it has terminated */
+} sim_reset_client;
+
+typedef struct sim_resets {
+    bool is_on;
+    sim_reset_client clients[SIM_RESET_CLIENTS];
+    sim_actor worker;
+    bool is_polling;
+    uint64_t numbers;
+    SIM_VEC(sim_reset_op) ops;
+    int children; /* that were started */
+    bool has_deletes;
+    int64_t newest[SIM_RESET_FAMILIES]; /* number of the newest run that a client knows */
+} sim_resets;
+
 /* ---- The world --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct sim_request {
@@ -547,6 +595,7 @@ struct sim_world {
     SIM_VEC(sim_run_log) runs;
     SIM_VEC(sim_description) descriptions;
     SIM_VEC(sim_damage) damages;
+    sim_resets resets;
     uint64_t deletes[SIM_WORKFLOWS_MAX];   /* deletions that were asked for, by workflow */
     int64_t gone_below[SIM_WORKFLOWS_MAX]; /* runs of a workflow with smaller numbers may be deleted */
     int64_t run_next;                      /* number of the next run, when there was a core */

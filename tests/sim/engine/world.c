@@ -8,6 +8,7 @@
  * fall between submission and execution (it did not happen), between execution and telling (it happened and nobody
  * knows), or behind both. */
 #include "sim/engine/chains.h"
+#include "sim/engine/resets.h"
 #include "sim/engine/sim.h"
 
 #include <stdarg.h>
@@ -559,6 +560,7 @@ void sim_world_free(sim_world *world)
     for (int i = 0; i < SIM_WORKERS_MAX; i++) {
         free(world->workers[i].cache.items);
     }
+    sim_resets_free(world);
     free(world->runs.items);
     free(world->ops.items);
     free(world->child_names.items);

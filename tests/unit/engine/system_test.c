@@ -66,89 +66,6 @@ static void a_namespace_is_not_found_by_its_id(void **state)
 
 /* ---- Calls for later --------------------------------------------------------------------------------------------- */
 
-static const hf_pb_field *field_of(const hf_pb_type *type, const char *name)
-{
-    for (size_t i = 0; i < type->field_count; i++) {
-        if (strcmp(type->names[i].name, name) == 0) {
-            return &type->fields[i];
-        }
-    }
-    return NULL;
-}
-
-static void put_str(const hf_pb_type *type, char *request, const char *name, hf_str value)
-{
-    const hf_pb_field *field = field_of(type, name);
-    if (field != NULL) {
-        memcpy(request + field->offset, &value, sizeof value);
-    }
-}
-
-static void put_message(const hf_pb_type *type, char *request, const char *name, const void *value)
-{
-    const hf_pb_field *field = field_of(type, name);
-    if (field != NULL) {
-        memcpy(request + field->offset, &value, sizeof value);
-    }
-}
-
-/* A request with what tells which run or queue it is about, as far as it has room for that. */
-static hf_status ask(hf_method method, const char *ns, const char *id, hf_str token)
-{
-    const hf_pb_type *type = hf_method_info_of(method)->request_type;
-    hf_rig_call *slot = hf_rig_slot(&rig, NULL);
-    char *request = hf_rig_request(slot, type->size);
-    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id)};
-    hf_pb_update_ref update_ref = {.workflow_execution = &execution, .update_id = HF_STR("u")};
-    hf_pb_task_queue queue = {.name = HF_STR(HF_RIG_QUEUE)};
-    hf_pb_start_workflow_execution_request start = {.workflow_id = hf_str_of(id)};
-    hf_pb_execute_multi_operation_request_operation operation = {
-        .operation_case = HF_PB_EXECUTE_MULTI_OPERATION_REQUEST_OPERATION_START_WORKFLOW, .start_workflow = &start};
-    put_str(type, request, "namespace", hf_str_of(ns));
-    put_str(type, request, "workflow_id", hf_str_of(id));
-    put_str(type, request, "task_token", token);
-    put_message(type, request, "execution", &execution);
-    put_message(type, request, "workflow_execution", &execution);
-    put_message(type, request, "update_ref", &update_ref);
-    put_message(type, request, "task_queue", &queue);
-    if (method == HF_METHOD_EXECUTE_MULTI_OPERATION) {
-        ((hf_pb_execute_multi_operation_request *)(void *)request)->operations =
-            (hf_pb_execute_multi_operation_request_operation_list){&operation, 1};
-    }
-    hf_rig_send(&rig, slot, method, request);
-    assert_true(slot->done);
-    return slot->call.status;
-}
-
-static bool is_about_a_run(hf_method method)
-{
-    return method != HF_METHOD_DESCRIBE_TASK_QUEUE && method != HF_METHOD_EXECUTE_MULTI_OPERATION;
-}
-
-static void calls_for_later_are_checked_and_then_refused(void **state)
-{
-    (void)state;
-    hf_rig_do(&rig, "start wf; poll");
-    hf_str token = hf_rig_task(&rig, "w")->task_token;
-    for (int i = 0; i < HF_METHOD_COUNT; i++) {
-        hf_method method = (hf_method)i;
-        if (!hf_rig_is_for_later(method)) {
-            continue;
-        }
-        print_message("%s\n", hf_method_info_of(method)->name);
-        assert_int_equal(ask(method, HF_RIG_NS, "wf", token), HF_ERR_UNSUPPORTED);
-        assert_non_null(strstr(hf_rig_slot(&rig, NULL)->call.message, hf_method_info_of(method)->name));
-        assert_int_equal(ask(method, "", "wf", token), HF_ERR_INVALID);
-        assert_int_equal(ask(method, "elsewhere", "wf", token),
-                         is_about_a_run(method) ? HF_ERR_NOT_FOUND : HF_ERR_UNSUPPORTED);
-        if (is_about_a_run(method) && method != HF_METHOD_RESPOND_QUERY_TASK_COMPLETED) {
-            assert_int_equal(ask(method, HF_RIG_NS, "nobody", token), HF_ERR_NOT_FOUND);
-            assert_int_equal(ask(method, HF_RIG_NS, "", token), HF_ERR_INVALID);
-        }
-    }
-    hf_rig_do(&rig, "complete done");
-}
-
 static void the_run_of_a_call_by_id_is_the_one_that_it_names(void **state)
 {
     (void)state;
@@ -178,7 +95,6 @@ static const struct CMUnitTest TESTS[] = {
     TEST(the_system_names_its_version_and_what_works),
     TEST(any_good_name_is_a_namespace_whose_id_never_changes),
     TEST(a_namespace_is_not_found_by_its_id),
-    TEST(calls_for_later_are_checked_and_then_refused),
     TEST(the_run_of_a_call_by_id_is_the_one_that_it_names),
 };
 

@@ -1,0 +1,64 @@
+/* What reset.c and reset_events.c share. */
+#ifndef HF_ENGINE_MACHINES_RESET_PRIVATE_H
+#define HF_ENGINE_MACHINES_RESET_PRIVATE_H
+
+#include "engine/core_private.h"
+#include "engine/reset.h"
+
+typedef enum hf_reset_stage {
+    RESET_FIND,        /* the events of the base are searched for the point */
+    RESET_COPY,        /* those up to the point become the first events of the new run */
+    RESET_REAPPLY,     /* those behind it, and those of the runs that continued the base, are looked through */
+    RESET_ASK_NEXT,    /* the run that continued the last one is loaded */
+    RESET_ASK_CURRENT, /* the current run of the id is */
+    RESET_LAST         /* everything is known */
+} hf_reset_stage;
+
+enum { RESET_TO_FIRST = 1, RESET_TO_LAST = 2 }; /* holdfast_point of the request */
+
+struct hf_reset {
+    hf_call call; /* to another run of the id; first */
+    hf_node link; /* of one of hf_resets' lists */
+    hf_core *core;
+    hf_arena arena; /* of `call` */
+    hf_pb_workflow_execution execution;
+    hf_pb_reset_workflow_execution_request asks; /* the request of `call` */
+    hf_call *caller;
+    hf_list joined; /* calls with the same request id: they get the same answer */
+    hf_reset_stage stage;
+    int64_t base;    /* the run that is reset; held, like the next two */
+    int64_t source;  /* the run whose events are taken; 0 = none is */
+    int64_t current; /* the current run of the id; 0 = it was not found yet */
+    bool has_none;   /* there is no current run */
+    int64_t met;     /* the run that `call` met; 0 = none */
+    int64_t next;    /* event of the source that is taken next */
+    int64_t point;   /* the last event that is copied; 0 = it is not known yet */
+    int64_t found;   /* RESET_FIND: the event that ends the task; 0 = none so far */
+    int64_t
+        scheduled_id;   /* the last WorkflowTaskScheduled event that was met, or the first one if it is only searched */
+    int64_t started_id; /* the WorkflowTaskStarted event behind it; 0 = there is none */
+    hf_owned next_run_id; /* the run that continued the source; empty = none did */
+    size_t log_at;        /* where the event `next` begins in the log of the source ... */
+    int64_t log_id;       /* ... if this is that event ... */
+    uint64_t log_spills;  /* ... and this the number of times that the log was written */
+    hf_slot *made;        /* the new run, which nobody can find: engine-R2; NULL = nothing was copied yet */
+    int64_t made_count;   /* its events that are in rows */
+    bool is_written;      /* it has rows, and one in the meta table: engine-R4 */
+    int tries;
+};
+
+/* Answers everybody with a failure, and ends the reset. */
+void hf_reset_fail(hf_core *core, hf_reset *it, hf_status status, const char *format, ...) HF_PRINTF(4, 5);
+/* The new run gets its number and its id, unless it has them. */
+void hf_reset_number(hf_core *core, hf_reset *it);
+
+/* ---- reset_events.c ---------------------------------------------------------------------------------------------------- */
+
+/* Takes one event of the source. False: the reset has ended. */
+bool hf_reset_take(hf_core *core, hf_reset *it, hf_str bytes);
+/* Where the search has led, after the last event of the base. False: it has failed. */
+bool hf_reset_found(hf_core *core, hf_reset *it);
+/* What the request itself adds to the new run. */
+void hf_reset_add_signals(hf_core *core, hf_reset *it);
+
+#endif
