@@ -644,6 +644,30 @@ static void engine_R1_a_step_takes_one_portion(void **state)
     assert_sound();
 }
 
+/* As long as a history may be. Each event is longer than a portion, so each is one. */
+static void a_history_of_50_mib_is_reset_in_portions(void **state)
+{
+    (void)state;
+    enum { EVENTS = 48, LEN = 1 << 20 };
+    again(&(hf_core_options){0});
+    rig.no_check = true;
+    hf_rig_do(&rig, "start wf; poll");
+    for (int i = 0; i < EVENTS; i++) {
+        hf_rig_do(&rig, "complete marker m input=1048576; signal wf s; poll");
+    }
+    hf_rig_do(&rig, "complete; crash");
+    rig.hold = true;
+    (void)hf_rig_step(&rig, "reset wf last as=r");
+    while (!hf_rig_slot(&rig, "r")->done) {
+        assert_true(advance() || rig.core->resets.count > 0);
+        assert_true(rig.core->resets.taken_len < HF_RESET_PORTION_LEN + LEN + 1000); /* one event may be longer */
+        assert_true(rig.core->used < (size_t)32 << 20);                              /* it is never all in memory */
+    }
+    hold(false);
+    assert_true(hf_rig_probe(&rig, HF_PROBE_RESET_PORTION) >= EVENTS);
+    assert_sound();
+}
+
 /* ---- Damage ---------------------------------------------------------------------------------------------------------- */
 
 static void a_history_that_cannot_be_read_is_not_reset(void **state)
@@ -725,6 +749,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(a_base_that_goes_is_not_reset),
     TEST(a_repeated_call_waits_for_the_first),
     TEST(engine_R1_a_step_takes_one_portion),
+    TEST(a_history_of_50_mib_is_reset_in_portions),
     TEST(a_history_that_cannot_be_read_is_not_reset),
     TEST(ledger_G1_a_tool_tells_unfinished_rows_from_damage),
 };
