@@ -69,6 +69,7 @@ typedef struct hf_core_options {
     unsigned name_bits_off;    /* bits left out of the hash of a name: lets tests meet names with equal hashes */
     size_t ended_max;     /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
     size_t tick_max;      /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
+    size_t messages_max;  /* between runs, of one batch; 0 = 512, some milliseconds of work for the store, too */
     int64_t queue_span;   /* ns: how long an unused task queue is kept in memory; 0 = 5 minutes */
     size_t queues_max;    /* task queues in memory above which unused ones are freed sooner; 0 = 10,000 */
     uint64_t trim_count;  /* fewest commits to cut from the journal at once, unless they are long; 0 = 64 */

@@ -67,6 +67,7 @@
     X(HF_PROBE_WATCH_WOKEN, "a long poll of a history saw its event")                       \
     X(HF_PROBE_POLL_EXPIRED, "a poll was answered empty")                                   \
     X(HF_PROBE_MESSAGE, "a run sent a message to another")                                  \
+    X(HF_PROBE_INBOX_FULL, "more messages came at once than a batch takes")                 \
     X(HF_PROBE_MESSAGE_AGAIN, "a message of an earlier opening was sent again")             \
     X(HF_PROBE_NAMES_SWEPT, "a round of names went to their table")                         \
     X(HF_PROBE_NAME_ALIKE, "two names had the same hash")                                   \

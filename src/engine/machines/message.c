@@ -211,11 +211,16 @@ static bool is_to_itself(const hf_message *message)
     return is_external && hf_str_equal(message->sender.workflow_id, message->execution.workflow_id);
 }
 
+bool hf_inbox_has_work(const hf_core *core)
+{
+    return !hf_list_is_empty(&core->inbox) && core->delivered < core->options.messages_max && !hf_core_is_full(core);
+}
+
 void hf_inbox_pump(hf_core *core)
 {
-    hf_node *node = NULL;
-    for (int i = 0; core->status == HF_OK && i < HF_INBOX_MAX && (node = hf_list_pop_front(&core->inbox)) != NULL;
-         i++) {
+    for (int i = 0; core->status == HF_OK && i < HF_INBOX_MAX && hf_inbox_has_work(core); i++) {
+        hf_node *node = hf_list_pop_front(&core->inbox);
+        core->delivered++;
         HF_PROBE(core, HF_PROBE_MESSAGE);
         hf_core_reset_scratch(core);
         hf_call *call = HF_CONTAINER(node, hf_call, link);
@@ -227,5 +232,8 @@ void hf_inbox_pump(hf_core *core)
         } else {
             hf_input(core, call);
         }
+    }
+    if (!hf_list_is_empty(&core->inbox) && core->delivered >= core->options.messages_max) {
+        HF_PROBE(core, HF_PROBE_INBOX_FULL);
     }
 }
