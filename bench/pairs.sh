@@ -51,7 +51,7 @@ knows()
 {
     local side
     for side in "$old" "$new"; do
-        { "$side/engine" 2>&1 || true; } | tr -c 'a-z0-9_' '\n' | grep -qx -- "$1" || return 1
+        { "$side/engine" 2>&1 || true; } | tr -c 'a-z0-9_' '\n' | grep -x -- "$1" >/dev/null || return 1
     done
 }
 

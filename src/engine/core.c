@@ -99,6 +99,7 @@ static void set_defaults(hf_core_options *options)
     }
     options->ended_max = options->ended_max > 0 ? options->ended_max : 512;
     options->tick_max = options->tick_max > 0 ? options->tick_max : 512;
+    options->messages_max = options->messages_max > 0 ? options->messages_max : 512;
     options->queue_span = options->queue_span > 0 ? options->queue_span : 300 * SECOND;
     options->queues_max = options->queues_max > 0 ? options->queues_max : 10000;
     options->trim_count = options->trim_count > 0 ? options->trim_count : 64;
@@ -312,14 +313,23 @@ static bool begin(hf_core *core, hf_clock now)
     return core->status == HF_OK;
 }
 
-/* The end of a step: resets go on. Then come the messages that runs have sent each other, each a step of its own. Of very many some stay for the next step, so
- * that other inputs come in between. */
+/* The end of a step: resets and deletions go on, and runs get the messages that others have sent them, each a step of its own. Of very many
+ * some stay for the next step, so that other inputs come in between, and some for the next batch, so that the commit of others does not
+ * wait for all of them. */
 static void pump(hf_core *core)
 {
-    hf_resets_pump(core);
-    hf_inbox_pump(core);
-    hf_deletions_pump(core);
-    hf_unwritten_settle(core);
+    if (!hf_list_is_empty(&core->inbox)) {
+        hf_inbox_pump(core);
+    }
+    if (!hf_list_is_empty(&core->deletions.next)) {
+        hf_deletions_pump(core);
+    }
+    if (!hf_list_is_empty(&core->resets.next)) {
+        hf_resets_pump(core);
+    }
+    if (!hf_list_is_empty(&core->unsettled)) {
+        hf_unwritten_settle(core);
+    }
 }
 
 /* The end of a portion of steps: tasks that became ready meet polls. Not after each call: a workflow task that waits for the end of the
@@ -482,7 +492,7 @@ hf_clock hf_core_next(const hf_core *core)
     }
     int64_t ahead = hf_due_read_at(core);
     next.wall = ahead < next.wall ? ahead : next.wall;
-    if (!hf_list_is_empty(&core->inbox) || hf_deletions_have_work(core) || hf_resets_have_work(core) ||
+    if (hf_inbox_has_work(core) || hf_deletions_have_work(core) || hf_resets_have_work(core) ||
         !hf_list_is_empty(&core->queues_marked)) {
         return (hf_clock){next.wall, core->now.mono}; /* at once */
     }
@@ -557,6 +567,7 @@ static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
     hf_assert(hf_list_is_empty(&core->touched) ||
               HF_CANARY(HF_BUG_NEXT_RUN_LATER)); /* engine-E4: every change is in a row or in the journal */
     hf_assert(!core->committing);
+    hf_assert(core->delivered <= core->options.messages_max); /* others wait for so much work of families at most */
     batch->request = (hf_store_request){
         .verb = HF_STORE_COMMIT,
         .commit = core->commit_next,
@@ -569,6 +580,7 @@ static hf_store_request *send_off(hf_core *core, hf_commit_batch *batch)
     core->commit_next++;
     core->ahead = 0;
     core->fired = 0;
+    core->delivered = 0;
     core->open_len = 0;
     core->open_idx = 1 - core->open_idx;
     hf_assert(hf_list_is_empty(&core->batches[core->open_idx].replies)); /* engine-E1: they went with its own commit */
@@ -591,6 +603,7 @@ hf_store_request *hf_core_seal(hf_core *core, hf_clock now)
     bool makes = hf_resets_can_go(core);
     if (hf_list_is_empty(&core->touched) && !core->meta_dirty && !deletes && !makes) {
         hf_calls_publish(&batch->replies); /* everything they tell is durable */
+        core->delivered = 0;
         return NULL;
     }
     hf_writes_reset(&batch->writes);

@@ -68,10 +68,11 @@ typedef struct hf_core_options {
     size_t row_len_max;        /* bytes of events after which a history row is full; 0 = 128 KiB */
     size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;    /* bits left out of the hash of a name: lets tests meet names with equal hashes */
-    size_t ended_max;   /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
-    size_t tick_max;    /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
-    int64_t queue_span; /* ns: how long an unused task queue is kept in memory; 0 = 5 minutes */
-    size_t queues_max;  /* task queues in memory above which unused ones are freed sooner; 0 = 10,000 */
+    size_t ended_max;    /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
+    size_t tick_max;     /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
+    size_t messages_max; /* between runs, of one batch; 0 = 512, some milliseconds of work for the store, too */
+    int64_t queue_span;  /* ns: how long an unused task queue is kept in memory; 0 = 5 minutes */
+    size_t queues_max;   /* task queues in memory above which unused ones are freed sooner; 0 = 10,000 */
     size_t reset_portion_len;   /* bytes of histories that one step takes for resets; 0 = HF_RESET_PORTION_LEN */
     size_t reset_portion_count; /* events, the same; 0 = HF_RESET_PORTION_COUNT */
     uint64_t trim_count;        /* fewest commits to cut from the journal at once, unless they are long; 0 = 64 */

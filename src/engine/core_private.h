@@ -51,6 +51,7 @@ struct hf_core {
     hf_map cold_runs;      /* the same, by run: at most one each, and none once its run is in memory */
     size_t due_loads;      /* runs that are being loaded for their deadlines */
     size_t fired;          /* runs of the open batch that a deadline has changed */
+    size_t delivered;      /* messages of the open batch */
     hf_cursor due_cursor;  /* over deadlines on disk, by time and run */
     bool tasks_on_disk;    /* the table may have waiting tasks: new queues look there */
     hf_heap polls;         /* hf_call by deadline: polls with a timeout of their own. The others, in order: */

@@ -154,6 +154,7 @@
     X(HF_PROBE_MESSAGE_TO_ITSELF, "a workflow tried to send itself a message")               \
     X(HF_PROBE_MESSAGE_STOPPED, "a run ended before its message went out")                   \
     X(HF_PROBE_FIRST_TASK_EARLY, "an update did not wait for the first workflow task")       \
+    X(HF_PROBE_INBOX_FULL, "more messages came at once than a batch takes")                  \
     X(HF_PROBE_BUFFER_OVER, "a full buffer ended a workflow task")
 
 typedef enum hf_probe {

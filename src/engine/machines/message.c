@@ -239,11 +239,18 @@ static const char *stopped(hf_core *core, const hf_message *message)
     return NULL;
 }
 
+bool hf_inbox_has_work(const hf_core *core)
+{
+    /* A batch without changes is not committed, so nobody waits for it. */
+    bool has_room = core->delivered < core->options.messages_max || hf_list_is_empty(&core->touched);
+    return !hf_list_is_empty(&core->inbox) && has_room && !hf_core_is_full(core);
+}
+
 void hf_inbox_pump(hf_core *core)
 {
-    hf_node *node = NULL;
-    for (int i = 0; core->status == HF_OK && i < HF_INBOX_MAX && (node = hf_list_pop_front(&core->inbox)) != NULL;
-         i++) {
+    for (int i = 0; core->status == HF_OK && i < HF_INBOX_MAX && hf_inbox_has_work(core); i++) {
+        hf_node *node = hf_list_pop_front(&core->inbox);
+        core->delivered = hf_list_is_empty(&core->touched) ? 1 : core->delivered + 1;
         HF_PROBE(core, HF_PROBE_MESSAGE);
         hf_core_reset_scratch(core);
         hf_call *call = HF_CONTAINER(node, hf_call, link);
@@ -255,5 +262,8 @@ void hf_inbox_pump(hf_core *core)
         } else {
             hf_input(core, call);
         }
+    }
+    if (!hf_list_is_empty(&core->inbox) && core->delivered >= core->options.messages_max) {
+        HF_PROBE(core, HF_PROBE_INBOX_FULL);
     }
 }

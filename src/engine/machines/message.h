@@ -68,8 +68,10 @@ void hf_message_send(hf_core *core, hf_run *run, int64_t event_id);
 void hf_message_send_last(hf_core *core, hf_run *run);
 /* After a restart: what is on its way is sent again. */
 void hf_message_send_all(hf_core *core, hf_run *run);
-/* Messages that the last steps made, HF_INBOX_MAX of them at most. */
+/* Messages that the last steps made, HF_INBOX_MAX of them at most, and as many as the open batch still takes. */
 void hf_inbox_pump(hf_core *core);
+/* There are some that the open batch takes. */
+bool hf_inbox_has_work(const hf_core *core);
 
 /* external.c, child.c, listener.c: how each kind is made, and what its answer means to its sender. */
 void hf_external_send(hf_core *core, hf_run *run, const hf_external *external);

@@ -282,8 +282,10 @@ static void judge_left(const family *all, const sim_child *child, const sim_link
 {
     const sim_world *world = all->world;
     const sim_link *parent = &all->links[child->parent];
+    size_t messages = world->knobs.core.messages_max;
     bool is_slow =
-        world->knobs.core.name_bits_off != 0; /* where many names have the same hash, a child takes long to find */
+        world->knobs.core.name_bits_off != 0 || /* where many names have the same hash, a child takes long to find */
+        (messages > 0 && messages < 128);       /* a large family needs many commits */
     if (world->knobs.has_clock_steps || is_slow || world->runs.items[parent->run].was_damaged ||
         world->runs.items[last->run].was_damaged || world->runs.items[first->run].was_damaged) {
         return;

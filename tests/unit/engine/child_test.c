@@ -190,8 +190,26 @@ static void a_terminate_that_waits_goes_to_the_next_run(void **state)
     hf_rig_history(&rig, "wf", "1 WorkflowExecutionStarted\n2 WorkflowExecutionTerminated ''\n");
 }
 
+/* Others' commits do not wait for a whole family: each takes some of its messages. */
+static void a_large_family_ends_in_portions(void **state)
+{
+    (void)state;
+    again(&(hf_core_options){.messages_max = 2});
+    hf_rig_do(&rig, "start par queue=pq; poll queue=pq as=p; complete of=p child a queue=p, child b queue=p, child c "
+                    "queue=p, child d queue=p, child e queue=p");
+    uint64_t commits = rig.commits;
+    hf_rig_do(&rig, "terminate par");
+    assert_int_equal(rig.commits - commits, 5); /* five ends, and what the children tell their parent */
+    assert_true(hf_rig_probe(&rig, HF_PROBE_INBOX_FULL) > 0);
+    for (const char *id = "abcde"; *id != '\0'; id++) {
+        char name[2] = {*id, '\0'};
+        hf_rig_history(&rig, name, START "3 WorkflowExecutionTerminated 'by parent close policy'\n");
+    }
+}
+
 static const struct CMUnitTest TESTS[] = {
     TEST(a_child_completes),
+    TEST(a_large_family_ends_in_portions),
     TEST(a_child_fails),
     TEST(a_child_is_canceled),
     TEST(a_child_times_out),
