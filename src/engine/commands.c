@@ -270,9 +270,10 @@ void hf_respond_workflow_task_completed(hf_core *core, hf_call *call, hf_run *ru
                      "invalid command sequence: the command that closes the run must be the last command");
         return;
     }
+    bool is_written = !hf_wft_now(run)->is_transient; /* else its two events come first */
     hf_plan plan = {
         .request = request,
-        .event_id = hf_wft_now(run)->started_id + 2, /* behind WorkflowTaskCompleted */
+        .event_id = run->event_count + (is_written ? 0 : 2) + 2, /* behind WorkflowTaskCompleted */
         .activities = run->activities.count,
         .externals = run->externals.count,
         .children = run->children.count,
