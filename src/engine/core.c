@@ -427,7 +427,8 @@ void hf_run_take_back(hf_core *core, hf_run *run, const hf_token *token)
 void hf_core_unwanted(hf_core *core, hf_str task_token, hf_clock now)
 {
     hf_token token;
-    if (!begin(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next) {
+    if (!begin(core, now) || !hf_token_decode(core, task_token, &token) || token.run >= core->run_next ||
+        hf_resets_make(core, token.run)) {
         return;
     }
     hf_run *run = hf_run_load(core, token.run); /* the task's timeout would do the same, but may be days away */

@@ -362,7 +362,7 @@ static bool rate_is_good(hf_core *core, hf_call *call, const hf_pb_task_queue_me
 static void load_given_out(hf_core *core, hf_call *call, int64_t number)
 {
     hf_assert(call->place == HF_PLACE_NONE);
-    if (number >= core->run_next) {
+    if (number >= core->run_next || hf_resets_make(core, number)) {
         HF_PROBE(core, HF_PROBE_LATE_ANSWER);
         hf_call_fail(core, call, HF_ERR_NOT_FOUND,
                      "the run of this token does not exist: its creation was never committed");
@@ -529,7 +529,7 @@ void hf_input(hf_core *core, hf_call *call)
         return;
     }
     int64_t number = hf_run_id_number(core->mac_key, target.run_id);
-    if (number > 0 && number < core->run_next) {
+    if (number > 0 && number < core->run_next && !hf_resets_make(core, number)) {
         hf_run *run = hf_run_load(core, number);
         if (run != NULL) {
             hf_input_run(core, call, run);

@@ -42,6 +42,8 @@ bool hf_resets_have_work(const hf_core *core); /* for another step */
 
 /* Whether a commit would write or delete rows of runs that do not exist, and that commit. */
 bool hf_resets_can_go(const hf_core *core);
+/* Whether this is the number of a run that does not exist yet. Nobody may look for it: engine-R2. */
+bool hf_resets_make(const hf_core *core, int64_t number);
 void hf_resets_go(hf_core *core, hf_commit_batch *batch);
 /* An opening has found rows of a run that was not made. Its first commit deletes them. */
 void hf_reset_undo(hf_core *core, int64_t run);

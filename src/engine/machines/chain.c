@@ -37,7 +37,9 @@ static bool zone_is_here(hf_core *core, hf_run *run)
     if (facts.cron_schedule.len == 0 || hf_zone_get_cron(core, facts.cron_schedule, &cron, &zone) != HF_FETCH_COMING) {
         return true;
     }
-    hf_zone_wait(core, run, facts.cron_schedule);
+    if (HF_SLOT(run)->fetch_id == 0) { /* else it waits for something already, and this is decided again then */
+        hf_zone_wait(core, run, facts.cron_schedule);
+    }
     return false;
 }
 

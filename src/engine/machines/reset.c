@@ -778,6 +778,21 @@ void hf_resets_pump(hf_core *core)
 
 /* ---- Commits --------------------------------------------------------------------------------------------------------- */
 
+bool hf_resets_make(const hf_core *core, int64_t number)
+{
+    const hf_list *const LISTS[] = {&core->resets.next, &core->resets.idle, &core->resets.full};
+    for (size_t i = 0; i < HF_COUNT_OF(LISTS) && core->resets.count > 0; i++) {
+        HF_LIST_EACH(node, LISTS[i])
+        {
+            const hf_reset *it = HF_CONTAINER(node, hf_reset, link);
+            if (it->made != NULL && it->made->run.number == number) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 bool hf_resets_can_go(const hf_core *core)
 {
     return !hf_list_is_empty(&core->resets.full) || core->resets.undo.count > 0;

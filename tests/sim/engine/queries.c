@@ -79,8 +79,8 @@ static void submit_query(sim_world *world, sim_call *call)
 {
     hf_core *core = world->core;
     bool is_still = core != NULL && hf_list_is_empty(&core->inbox) && hf_list_is_empty(&core->suspects) &&
-                    hf_list_is_empty(&core->resets.next) && hf_list_is_empty(&core->queues_marked) &&
-                    core->alone.run == 0;
+                    hf_list_is_empty(&core->resets.next) && hf_list_is_empty(&core->deletions.next) &&
+                    hf_list_is_empty(&core->queues_marked) && core->alone.run == 0;
     uint64_t events = core != NULL ? core->event_total : 0;
     size_t len = core != NULL ? core->open_len : 0;
     sim_call_submit(world, call);

@@ -386,8 +386,7 @@ static void plan_seal(sim_world *world)
     if (core == NULL || world->is_sealing || core->committing) {
         return;
     }
-    if (core->meta_dirty || !hf_list_is_empty(&core->touched) || hf_deletions_can_go(core) ||
-        hf_resets_can_go(core) ||
+    if (core->meta_dirty || !hf_list_is_empty(&core->touched) || hf_deletions_can_go(core) || hf_resets_can_go(core) ||
         !hf_list_is_empty(&core->batches[core->open_idx].replies)) {
         world->is_sealing = true;
         plan(world, EVENT_SEAL, NULL, world->mono + sim_upto(world, world->knobs.seal_ns_max));
