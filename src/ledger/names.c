@@ -126,6 +126,9 @@ void hf_names_remove(hf_names *names, int64_t hash, int64_t run, uint64_t commit
 
 bool hf_names_is_gone(const hf_names *names, int64_t hash, int64_t run)
 {
+    if (hash < 0 || hash >> HF_NAME_BITS != 0) {
+        return false; /* a row that was found under such a hash is damaged */
+    }
     const hf_name_entry *entry = find(names, hash, run);
     return entry != NULL && hf_name_is_gone(entry);
 }
