@@ -5,6 +5,7 @@
 #include "json/json_read.h"
 
 #include <jansson.h>
+#include <string.h>
 
 /* Counts brackets outside strings. Text that is not JSON may be miscounted, but never below what jansson would see. */
 static bool is_too_deep(hf_str text)
@@ -102,6 +103,10 @@ hf_status hf_json_read(hf_op *op, hf_str text, hf_arena *arena, hf_json_value *r
     }
     if (is_too_deep(text)) {
         return hf_fail(op, HF_ERR_INVALID, "JSON nested deeper than %d", HF_JSON_READ_DEPTH_MAX);
+    }
+    if (text.len > 0 &&
+        memchr(text.data, '\0', text.len) != NULL) { /* jansson passes over one that follows a word or number */
+        return hf_fail(op, HF_ERR_INVALID, "a JSON text with a NUL byte");
     }
     json_error_t error;
     json_t *root = json_loadb(text.len > 0 ? text.data : "", text.len,
