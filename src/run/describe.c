@@ -341,6 +341,7 @@ hf_status hf_run_brief_of_row(hf_op *op, int64_t number, hf_str body, hf_arena *
     if (state.is_deleting != HF_DELETING_NOT) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "run %lld is being deleted", (long long)number);
     }
+    hf_run_unabridge(&state);
     *ret_brief = (hf_pb_admin_run){
         .number = number,
         .namespace = state.namespace,

@@ -208,8 +208,9 @@ typedef struct hf_mark {
 typedef enum hf_run_kind { HF_KIND_WORKFLOW } hf_run_kind;
 #define HF_RUN_KIND_COUNT 1
 
-/* What the state knows. Rows of an earlier version are brought up to this one when they are read: hf_run_learn. */
-#define HF_RUN_VERSION 1
+/* What the state knows, and how its row says it. Rows of an earlier version are brought up to this one when they are read. */
+#define HF_RUN_VERSION_START 1 /* from here on it knows its start: hf_run_learn */
+#define HF_RUN_VERSION 2       /* a row leaves out what other fields of it tell: hf_run_unabridge */
 
 /* A request that has made a run by a reset: whoever sends it again gets the same run. */
 typedef struct hf_reset_made {
@@ -421,6 +422,8 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_
  * is filled. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str body, const hf_part_rows *rows,
                         bool *ret_wants_parts);
+/* Fills in what the row of a run left out: a first run id that is the run's own, and times that are those of the last event. */
+void hf_run_unabridge(hf_pb_run_state *msg);
 
 /* ---- start.c: what the state keeps of its first event ------------------------------------------------------------------- */
 

@@ -186,6 +186,33 @@ static bool encode_lists(hf_run_memory *memory, const hf_run *run, hf_encode mod
     return encode_parts(arena, run, mode, msg);
 }
 
+/* A row leaves out what other fields of it tell: of a run that waits, with its few events inside, that is a twentieth. */
+static void abridge(const hf_run *run, hf_pb_run_state *msg)
+{
+    if (hf_str_equal(msg->first_run_id, msg->run_id)) {
+        msg->first_run_id = HF_STR("");
+    }
+    if (msg->transition_time == msg->last_time) {
+        msg->transition_time = 0;
+    }
+    if (!hf_run_is_open(run) && msg->close_time == msg->last_time) {
+        msg->close_time = 0;
+    }
+}
+
+void hf_run_unabridge(hf_pb_run_state *msg)
+{
+    if (msg->first_run_id.len == 0) {
+        msg->first_run_id = msg->run_id;
+    }
+    if (msg->transition_time == 0) {
+        msg->transition_time = msg->last_time;
+    }
+    if (msg->status != HF_WORKFLOW_EXECUTION_STATUS_RUNNING && msg->close_time == 0) {
+        msg->close_time = msg->last_time;
+    }
+}
+
 void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_str tail, hf_buf *out)
 {
     bool rest = mode != HF_ENCODE_TOLD;
@@ -240,6 +267,9 @@ void hf_run_encode(hf_run_memory *memory, const hf_run *run, hf_encode mode, hf_
         msg.is_nameless = run->is_nameless;
         msg.reset_run_id = hf_owned_str(&run->reset_run_id);
         msg.unknown = hf_owned_str(&run->unknown);
+    }
+    if (mode == HF_ENCODE_ROW) {
+        abridge(run, &msg);
     }
     if (!encode_lists(memory, run, mode, &msg)) {
         hf_run_memory_fail(memory);
@@ -469,6 +499,7 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     if (msg.parts.count > 0) {
         HF_TRY(hf_parts_fill(op, rows, memory->scratch, &msg));
     }
+    hf_run_unabridge(&msg);
     hf_owned_set(memory, &run->namespace, msg.namespace);
     hf_owned_set(memory, &run->workflow_id, msg.workflow_id);
     hf_owned_set(memory, &run->run_id, msg.run_id);
@@ -524,5 +555,5 @@ hf_status hf_run_decode(hf_op *op, hf_run_memory *memory, hf_run *run, hf_str bo
     }
     HF_TRY(hf_run_sound(op, run));
     HF_TRY(hf_tail_sound(op, run, msg.tail));
-    return msg.version < HF_RUN_VERSION ? learn(op, memory, run) : HF_OK;
+    return msg.version < HF_RUN_VERSION_START ? learn(op, memory, run) : HF_OK;
 }
