@@ -53,6 +53,15 @@
  * failed. An activity that returns any status but HF_OK is tried again, as its options say. */
 typedef hf_status (*hf_function)(hf_payload in, hf_payload *ret_out);
 
+/* What a call does that is canceled while its activity runs: by its scope, a deadline, a join that has its winner, or a
+ * cancel of the workflow. */
+typedef enum hf_on_cancel {
+    HF_CANCEL_WAIT,   /* asks the activity to end, and returns when it has ended */
+    HF_CANCEL_TRY,    /* asks it to end, and returns HF_ERR_CANCELED at once */
+    HF_CANCEL_ABANDON /* returns HF_ERR_CANCELED at once; the activity is not told */
+} hf_on_cancel;
+#define HF_ON_CANCEL_COUNT 3
+
 typedef struct hf_activity_options {
     size_t size;                    /* set by the macro */
     hf_span start_to_close;         /* time limit of one attempt, then it is tried again; this or schedule_to_close is
@@ -67,6 +76,7 @@ typedef struct hf_activity_options {
     const char *task_queue;         /* the queue whose workers run it, at most 963 bytes; NULL = the workflow's own */
     const char *id;                 /* its name in the history; NULL = its number */
     const char *const *final_types; /* failures of these types are not tried again; ends with NULL; NULL = none */
+    hf_on_cancel on_cancel;         /* what a cancel does; HF_CANCEL_WAIT */
     hf_payload *ret_details; /* receives details of a failure, or what an activity that ended canceled returned; it is
                                 freed with the run; NULL = ignore */
 } hf_activity_options;
@@ -78,12 +88,16 @@ HF_BEGIN_DECLS
  * the failure of the activity: hf_error()->cause->type is the type it gave (hf_activity_fail, hf_raise_typed), else the
  * name of the status that it returned. If the activity returns HF_ERR_USER + 7 and gives no type,
  * hf_error()->cause->status is that status, and the type, here and in final_types, is "HF_ERR_USER+7". HF_ERR_TIMEOUT:
- * it is out of time and is not tried again; "ActivityTimedOut". HF_ERR_CANCELED: the scope around was canceled, and the
- * activity is asked to end; or it ended canceled. HF_ERR_EVICTED.
+ * it is out of time and is not tried again; "ActivityTimedOut". HF_ERR_CANCELED: it ended canceled, or was canceled
+ * before it began. HF_ERR_EVICTED.
  *
- * A cancel does not wait for the activity: the activity may go on and succeed, and the workflow does not learn of it.
- * Where that matters, such as before a payment is undone, run the activity inside a shield (hf_shield_open), which
- * holds the cancel back until the shield is closed or its bound passes. Choose a bound longer than the activity.
+ * A cancel waits for the activity (.on_cancel = HF_CANCEL_WAIT). The activity is asked to end: at once if a worker of
+ * this process executes it, else with its next heartbeat. The call returns when the activity has ended: with
+ * HF_ERR_CANCELED, with its own failure, or with HF_OK and its result if it completed all the same, so that the workflow
+ * knows what it has to undo. The scope stays canceled, and the next wait in it returns HF_ERR_CANCELED. An activity in
+ * another process that sends no heartbeats does not learn of the cancel: the call then returns when the activity
+ * completes or its time is over. Temporal's SDKs do not wait by default. Here a scope ends only when everything in it has
+ * ended, and a charge that still goes through must not escape the code that would refund it.
  *
  * A result, details or a heartbeat of more than 2 MiB fail the activity for good; the type of the cause is "TooBig".
  * With these statuses the activity was not started, and the history does not mention it: HF_ERR_INVALID: a name,

@@ -49,3 +49,19 @@ void hf_service_look(hf_service *service, hf_str namespace_, hf_str run_id, hf_i
     }
     hf_spin_unlock(&service->witness_lock);
 }
+
+bool hf_service_cancel_activity(hf_service *service, hf_str namespace_, hf_str run_id, hf_str activity_id)
+{
+    void *pinned = NULL;
+    void (*cancel)(void *) = NULL;
+    hf_spin_lock(&service->witness_lock);
+    for (hf_witness *at = service->witnesses; at != NULL && pinned == NULL; at = at->next) {
+        pinned = at->pin != NULL ? at->pin(at, namespace_, run_id, activity_id) : NULL;
+        cancel = at->cancel;
+    }
+    hf_spin_unlock(&service->witness_lock);
+    if (pinned != NULL) {
+        cancel(pinned);
+    }
+    return pinned != NULL;
+}

@@ -1,4 +1,5 @@
-/* Witnesses: objects of this process that know more about a run than its history says.
+/* Witnesses: objects of this process that know more about a run than its history says, and can tell its activities that
+ * they were canceled.
  *
  * A history shows the commands of a run. Which signal its code waits for, and which signals it has not taken, is
  * known only while that code is in memory. A worker is a witness while it runs; a tool asks all witnesses
@@ -26,6 +27,11 @@ void hf_insight_add(hf_insight_names *names, hf_str name);
 
 struct hf_witness {
     hf_witness *next;
+    /* The next two are for an activity that one of its workers executes. `pin`, called like `look`, finds it: NULL = it is
+     * not here. What it returns stays until `cancel`, called without the lock, has told the activity that its workflow
+     * wants it to end. */
+    void *(*pin)(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_str activity_id);
+    void (*cancel)(void *pinned);
     /* Called with a lock held, from any thread: must not wait, allocate or call back. */
     void (*look)(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 };
@@ -35,5 +41,8 @@ void hf_witness_add(hf_service *service, hf_witness *witness);
 void hf_witness_remove(hf_service *service, hf_witness *witness);
 /* Asks all witnesses about this run; `ret_insight->is_known` is false if none knows it. */
 void hf_service_look(hf_service *service, hf_str namespace_, hf_str run_id, hf_insight *ret_insight);
+/* Tells an activity that a worker of this process executes that it was canceled. False: no worker has it here, and the one
+ * that has it learns of the cancel from a heartbeat. */
+bool hf_service_cancel_activity(hf_service *service, hf_str namespace_, hf_str run_id, hf_str activity_id);
 
 #endif

@@ -311,9 +311,9 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
         hf_span bound = timeout_of(act, &reason);
         act->until_ns = bound.ns > 0 ? hf_ns_later(hf_now(NULL).ns, bound) : INT64_MAX;
         status = hf_scope_open(&scope, .name = act->facts.name, .join = HF_JOIN_COLLECT, .timeout = bound);
-        act->work = scope;
         if (status == HF_OK) {
             scope->deadline_reason = reason;
+            hf_activity_be_reachable(act, scope);
             hf_activity_expect_beats(act);
         }
     }
@@ -326,11 +326,13 @@ static hf_status work(activity *act, hf_pb_failure **ret_failure)
         HF_IGNORE(hf_scope_cancel(beats, .reason = "the activity has ended"));
         HF_IGNORE(hf_join(beats)); /* it may be about to cancel the scope that is closed next */
     }
+    hf_activity_be_unreachable(act);
     return status;
 }
 
 static void free_activity(activity *act)
 {
+    hf_assert(atomic_load(&act->pins) == 0);
     hf_worker *worker = act->worker;
     hf_assert(atomic_load(&worker->jobs_count) > 0); /* this one */
     hf_spin_lock(&worker->busy_lock);

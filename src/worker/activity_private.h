@@ -24,9 +24,10 @@ struct hf_activity_work {
     const hf_pb_poll_activity_task_queue_response *task;
     const hf_function_entry *entry;
     hf_activity_facts facts;
-    hf_payload in;  /* borrowed from the arena */
-    hf_payload out; /* result of the function */
-    hf_scope *work; /* while the function runs */
+    hf_payload in;   /* borrowed from the arena */
+    hf_payload out;  /* result of the function */
+    hf_scope *work;  /* while the function runs; changed under worker->busy_lock */
+    atomic_int pins; /* calls of hf_activity_cancel that use `work`; raised under worker->busy_lock */
     hf_scope *beats;
     _Atomic(const hf_fiber *) fiber; /* with .on_fiber: the fiber, while the function runs; identifies a zombie */
     atomic_bool has_slot;            /* of worker->activity_slots: given back once, at the end or before */
@@ -38,7 +39,7 @@ struct hf_activity_work {
     hf_payload details; /* of the last heartbeat; owned */
     bool is_dirty;      /* it was not sent yet */
     hf_activity_own_failure *verdict; /* owned; NULL = hf_activity_fail was not called */
-    atomic_bool is_cancel_requested;  /* by the workflow */
+    atomic_bool is_cancel_requested;  /* by the workflow; also before the function runs */
     atomic_bool is_gone;              /* the service does not know it any more ... */
     char gone_why[160];               /* ... and said why; written once, before that */
 };
@@ -58,6 +59,12 @@ static inline int64_t hf_ns_later(int64_t ns, hf_span span)
 hf_payload hf_activity_take_details(hf_activity_work *act);
 /* Starts the fiber that sends heartbeats, if the activity has a heartbeat timeout. */
 void hf_activity_expect_beats(hf_activity_work *act);
+
+/* ---- reach.c ----------------------------------------------------------------------------------------------------- */
+/* Its scope may be canceled by hf_activity_cancel from now on; a cancel that came earlier is carried out. */
+void hf_activity_be_reachable(hf_activity_work *act, hf_scope *scope);
+/* Nobody cancels the scope any more. */
+void hf_activity_be_unreachable(hf_activity_work *act);
 
 /* ---- hung.c ------------------------------------------------------------------------------------------------------ */
 /* Frees its slot, once. Any thread may call it. */

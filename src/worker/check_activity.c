@@ -67,6 +67,10 @@ static hf_status check_attempts(hf_op *op, const char *name, const hf_activity_o
 
 static hf_status check_bounds(hf_op *op, const char *name, const hf_activity_options *options)
 {
+    if ((unsigned)options->on_cancel >= HF_ON_CANCEL_COUNT) {
+        return hf_fail(op, HF_ERR_INVALID, "activity '%.100s': .on_cancel is %d, which is not an hf_on_cancel", name,
+                       (int)options->on_cancel);
+    }
     if (options->start_to_close.ns <= 0 && options->schedule_to_close.ns <= 0) {
         return hf_fail(op, HF_ERR_INVALID,
                        "activity '%.100s' needs .start_to_close or .schedule_to_close: a time limit", name);

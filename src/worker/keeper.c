@@ -360,6 +360,8 @@ hf_status hf_worker_run(hf_worker *worker)
     atomic_fetch_add(&worker->owners, 1);
     atomic_fetch_add(&worker->given->workers, 1);
     worker->witness.look = hf_wf_cache_look;
+    worker->witness.pin = hf_activity_pin;
+    worker->witness.cancel = hf_activity_cancel;
     hf_witness_add(worker->given, &worker->witness);
     hf_status status =
         env->ops->thread_start(env, &op, "hf-worker", KEEPER_STACK_LEN, keeper_main, worker, &worker->keeper);

@@ -201,6 +201,21 @@ static hf_status no_memory_to_answer(const hf_wf *wf, hf_op *op, const char *wha
     return status;
 }
 
+/* The service has taken the commands: activities that they cancel, and that a worker of this process executes, are told
+ * at once. */
+static void tell_canceled(const hf_wf *wf)
+{
+    HF_LIST_EACH(node, &wf->recorder.records)
+    {
+        const hf_command_record *record = HF_CONTAINER(node, hf_command_record, node);
+        if (record->type == HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK && !record->is_withdrawn) {
+            hf_assert(record->canceled_id.len > 0);
+            (void)hf_service_cancel_activity(wf->worker->given, wf->worker->namespace_, wf->run_id,
+                                             record->canceled_id);
+        }
+    }
+}
+
 /* Sends the commands. The answer may have the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
 {
@@ -219,7 +234,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),
@@ -234,6 +249,8 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
     hf_status status = hf_service_ask(op, worker->service, &call);
     if (status != HF_OK) {
         log_refusal(wf, op, call.task_failed_cause);
+    } else {
+        tell_canceled(wf);
     }
     const hf_pb_respond_workflow_task_completed_response *response = call.response;
     if (status == HF_OK && response->workflow_task != NULL && response->workflow_task->task_token.len > 0) {

@@ -4,7 +4,10 @@
  *     scheduling --> a bucket of activities --> gone: its end was seen, and its fiber woken
  *         |                 |
  *         |                 +--> given_up --> leftovers --> gone: its end was seen
- *         +--> gone: its command was not sent   (the fiber was canceled, has run, and has asked for the cancel) */
+ *         +--> gone: its command was not sent   (the fiber was canceled, has run, and has asked for the cancel)
+ *
+ * With HF_CANCEL_WAIT, which is the default, a canceled fiber asks for the cancel and goes on waiting: the activity stays
+ * in its bucket. given_up and leftovers are for the others, and for histories from before rule 3. */
 #include "worker/wf.h"
 
 #include "fiber/crew/strand.h"
@@ -22,6 +25,9 @@ static bool abort_activity(hf_wait *wait)
         return false;
     }
     activity->is_given_up = true;
+    if (activity->is_joined && activity->scheduled_event_id != 0 && !wait->fiber->is_evicted) {
+        return true; /* its end may come before its fiber runs */
+    }
     hf_list_remove(&activity->node);
     if (activity->scheduled_event_id != 0 &&
         !activity->has_ended) { /* until its fiber runs and moves it to the leftovers */
@@ -31,6 +37,19 @@ static bool abort_activity(hf_wait *wait)
 }
 
 static const hf_wait_kind ACTIVITY = {"hf_activity_run", abort_activity};
+
+/* The wait of a fiber that is canceled already. */
+static bool abort_end(hf_wait *wait)
+{
+    hf_wf_activity *activity = HF_CONTAINER(wait, hf_wf_activity, wait);
+    bool is_over = wait->fiber->is_evicted && hf_node_is_linked(&activity->node);
+    if (is_over) {
+        hf_list_remove(&activity->node);
+    }
+    return is_over;
+}
+
+static const hf_wait_kind ACTIVITY_END = {"hf_activity_run, canceled", abort_end};
 
 static hf_pb_str_list final_types_of(hf_arena *arena, const char *const *types)
 {
@@ -103,22 +122,28 @@ static hf_command_record *record_schedule(hf_wf *wf, const char *name, hf_payloa
     return arena->status == HF_OK ? record : NULL;
 }
 
-/* Moves an activity to the leftovers: its id stays in use until the history shows its end. False: no memory. */
-static bool leave_over(hf_wf *wf, const hf_wf_activity *activity)
+/* Its own id, or its number in `room`. */
+static hf_str id_of(const hf_wf_activity *activity, char room[24])
 {
-    char number[24];
+    (void)snprintf(room, 24, "%" PRIu64, activity->seq);
+    return hf_str_of(activity->id != NULL ? activity->id : room);
+}
+
+/* Moves an activity to the leftovers: its id stays in use until the history shows its end. */
+static void leave_over(hf_wf *wf, const hf_wf_activity *activity)
+{
+    char room[24];
     hf_assert(activity->scheduled_event_id > 0);
-    (void)snprintf(number, sizeof number, "%" PRIu64, activity->seq);
-    hf_str id = hf_str_of(activity->id != NULL ? activity->id : number);
+    hf_str id = id_of(activity, room);
     hf_allocator memory = wf->worker->memory;
     hf_wf_leftover *leftover = memory.allocate(memory.state, sizeof *leftover + id.len, _Alignof(hf_wf_leftover));
     if (leftover == NULL) {
-        return false;
+        wf->is_nomem = true;
+        return;
     }
     *leftover = (hf_wf_leftover){.scheduled_event_id = activity->scheduled_event_id, .id_len = id.len};
     memcpy(leftover->id, id.data, id.len);
     hf_list_push_back(&wf->leftovers, &leftover->node);
-    return true;
 }
 
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
@@ -128,32 +153,61 @@ void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover)
     wf->worker->memory.release(wf->worker->memory.state, leftover, sizeof *leftover + leftover->id_len);
 }
 
-/* The waiting fiber was canceled: cancels the activity. */
-static void withdraw_activity(hf_wf *wf, hf_wf_activity *activity)
+static void record_cancel(hf_wf *wf, const hf_wf_activity *activity)
 {
-    hf_assert(wf->activities_count > 0);
-    if (activity->scheduled_event_id == 0) {
-        hf_assert(activity->record != NULL && activity->record->activity == activity);
-        activity->record->is_withdrawn = true;
-        activity->record->activity = NULL;
-        wf->activities_count--;
-        return;
-    }
-    if (activity->has_ended) { /* the service no longer knows it, and would refuse the step */
-        wf->activities_count--;
-        return;
-    }
     void *room = NULL;
+    char number[24];
     hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
                                                 HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
                                                 sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
-    if (record == NULL || !leave_over(wf, activity)) {
+    if (record == NULL) {
         wf->is_nomem = true;
         return;
     }
     hf_pb_request_cancel_activity_task_command_attributes *a = room;
     a->scheduled_event_id = activity->scheduled_event_id;
     record->scheduled_event_id = activity->scheduled_event_id;
+    record->canceled_id = hf_arena_copy(&wf->recorder.arena, id_of(activity, number));
+    wf->is_nomem |= wf->recorder.arena.status != HF_OK;
+}
+
+/* The waiting fiber was canceled before the command was sent: the activity never exists. */
+static void withdraw_activity(hf_wf *wf, const hf_wf_activity *activity)
+{
+    hf_assert(wf->activities_count > 0);
+    hf_assert(activity->record != NULL && activity->record->activity == activity);
+    activity->record->is_withdrawn = true;
+    activity->record->activity = NULL;
+    wf->activities_count--;
+}
+
+/* The waiting fiber was canceled, and does not wait for the end of the activity. */
+static void leave_activity(hf_wf *wf, const hf_wf_activity *activity, hf_on_cancel how)
+{
+    hf_assert(wf->activities_count > 0);
+    if (activity->has_ended) { /* the service no longer knows it, and would refuse the step */
+        wf->activities_count--;
+        return;
+    }
+    if (how != HF_CANCEL_ABANDON) {
+        record_cancel(wf, activity);
+    }
+    leave_over(wf, activity);
+}
+
+/* The waiting fiber was canceled: asks the activity to end, and waits until it has. */
+static hf_status join_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity)
+{
+    activity->is_given_up = false;
+    if (activity->end != NULL) {
+        return HF_OK; /* it ended in the same step */
+    }
+    hf_assert(hf_node_is_linked(&activity->node));
+    if (!activity->has_ended) {
+        record_cancel(wf, activity);
+    }
+    hf_wait_init(&activity->wait, self, &ACTIVITY_END, activity, activity->wait.object_name);
+    return hf_park(self, &activity->wait, HF_INSTANT_NEVER); /* nobody but its end or an eviction wakes it */
 }
 
 /* The details of a failure, or of the failure that the server wrapped in it. */
@@ -215,19 +269,26 @@ static hf_status outcome_of(hf_wf *wf, const char *name, const hf_pb_history_eve
 
 /* `name` is the caller's, which waits here. The name in the record is freed before the wait ends. */
 static hf_status run_activity(hf_fiber *self, hf_wf *wf, hf_wf_activity *activity, hf_command_record *record,
-                              const char *name)
+                              const char *name, hf_on_cancel how)
 {
     hf_wait_init(&activity->wait, self, &ACTIVITY, activity, name);
     activity->record = record;
+    activity->is_joined = how == HF_CANCEL_WAIT && hf_wf_plays_by(wf, HF_WF_RULE_JOINS);
     record->activity = activity;
     wf->activities_count++;
     hf_list_push_back(&wf->scheduling, &activity->node);
     hf_status status = hf_park(self, &activity->wait, HF_INSTANT_NEVER);
+    if (status == HF_ERR_CANCELED && activity->is_joined && activity->scheduled_event_id != 0) {
+        status = join_activity(self, wf, activity);
+        self->last_status = status; /* its outcome tells what happened, not the cancel */
+        self->last_where = NULL;
+    } else if (status == HF_ERR_CANCELED && activity->scheduled_event_id == 0) {
+        withdraw_activity(wf, activity);
+    } else if (status == HF_ERR_CANCELED) {
+        leave_activity(wf, activity, how);
+    }
     if (hf_node_is_linked(&activity->node)) {
         hf_list_remove(&activity->node);
-    }
-    if (status == HF_ERR_CANCELED) {
-        withdraw_activity(wf, activity);
     }
     return status;
 }
@@ -251,7 +312,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
         wf->is_nomem = true;
         return hf_refuse(self, HF_ERR_NOMEM, "no memory for activity '%s'", name);
     }
-    return run_activity(self, wf, activity, record, name);
+    return run_activity(self, wf, activity, record, name, options->on_cancel);
 }
 
 hf_status hf_activity_run_with(const char *name, hf_payload in, hf_payload *ret_out, const hf_activity_options *options)
@@ -305,7 +366,9 @@ void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_ev
         hf_list_remove(&activity->node);
         wf->activities_count--;
         activity->end = event;
-        hf_wake(&activity->wait, HF_OK);
+        if (!activity->is_given_up) { /* else its fiber was woken by the cancel, and sees the end when it runs */
+            hf_wake(&activity->wait, HF_OK);
+        }
         hf_leave(self);
         return;
     }

@@ -15,7 +15,8 @@
 enum {
     HF_WF_RULE_SPANS = 1,    /* a wait with a negative span ends at once; invalid spans and queues are refused */
     HF_WF_RULE_ATTEMPTS = 2, /* invalid numbers of attempts and coefficients are refused */
-    HF_WF_RULE_LAST = HF_WF_RULE_ATTEMPTS
+    HF_WF_RULE_JOINS = 3,    /* a canceled call waits until its activity has ended; before, it returned at once */
+    HF_WF_RULE_LAST = HF_WF_RULE_JOINS
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
@@ -31,6 +32,7 @@ struct hf_command_record {
     hf_str name;                     /* type of the activity */
     hf_span span;                    /* of the timer */
     int64_t scheduled_event_id;      /* of the activity to cancel */
+    hf_str canceled_id;              /* the id of that activity */
     struct hf_wf_activity *activity; /* the activity that waits for its event, or NULL */
     struct hf_wf_timer *timer;
     bool is_withdrawn; /* given up before it was sent: it is never sent */
@@ -53,7 +55,8 @@ typedef struct hf_wf_activity {
     int64_t scheduled_event_id;     /* 0 = the history has not shown it yet */
     hf_command_record *record;      /* until then */
     bool has_ended;                 /* in the activation at hand: there is nothing left to cancel */
-    bool is_given_up;               /* its fiber was canceled, and will withdraw it when it runs */
+    bool is_joined;                 /* a cancel does not end the wait, once the history has shown it */
+    bool is_given_up;               /* its fiber was canceled, and will act on it when it runs */
     const hf_pb_history_event *end; /* the event that ended it; valid in the turn that follows */
 } hf_wf_activity;
 

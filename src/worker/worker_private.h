@@ -199,6 +199,9 @@ typedef struct hf_stuck_step {
 bool hf_wf_cache_give_up(hf_worker *worker, int64_t before_ns, hf_arena *arena, hf_stuck_step *ret_step);
 /* Logs each run that is in the middle of a step, by name. */
 void hf_wf_cache_report(hf_worker *worker, const char *event);
+/* reach.c: hf_witness.pin and hf_witness.cancel. */
+void *hf_activity_pin(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_str activity_id);
+void hf_activity_cancel(void *pinned);
 /* Tells a witness about a run that is in memory and not in a step. */
 void hf_wf_cache_look(hf_witness *witness, hf_str namespace_, hf_str run_id, hf_insight *insight);
 /* Called by the driver around a step. hf_wf_cache_leave_step returns whether the driver must still answer the step;

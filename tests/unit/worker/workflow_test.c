@@ -160,7 +160,8 @@ static void a_scopes_deadline_is_a_timer_and_cancels_its_activities(void **state
                                  .body = run_one,
                                  .result = "\"late\"",
                                  .log = "w: StartTimer 1 60s; ScheduleActivityTask 1 held;\n"
-                                        "w: RequestCancelActivityTask; StartTimer 2 7s;\n"
+                                        "w: RequestCancelActivityTask;\n"
+                                        "w: StartTimer 2 7s;\n"
                                         "w: CompleteWorkflowExecution;\n"});
 }
 
