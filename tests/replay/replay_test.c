@@ -380,6 +380,38 @@ static void another_result_makes_other_commands(void **state)
     close_film(&f);
 }
 
+static void a_history_of_a_newer_version_fails_the_task(void **state)
+{
+    (void)state;
+    static const uint32_t RULES[] = {HF_WF_RULE_LAST + 1, 31, 32, 33, UINT32_MAX, 0};
+    film f = open_film("rules-2", "many-steps.json");
+    for (size_t i = 0; i < HF_COUNT_OF(RULES); i++) {
+        char flags[64];
+        char wanted[100];
+        (void)snprintf(flags, sizeof flags, "\"langUsedFlags\":[1,2,%u]", RULES[i]);
+        (void)snprintf(wanted, sizeof wanted,
+                       "written by a newer Holdfast: event 4, of holdfast-c 0.1.0, names rule %u,", RULES[i]);
+        char *text = with(&f, "\"langUsedFlags\":[1,2]", flags);
+        bool is_conflict = strncmp(text, "FAILED 24 ", 10) == 0; /* the code is not to blame */
+        HF_CHECK_SAY(strncmp(text, "FAILED ", 7) == 0 && !is_conflict && strstr(text, wanted) != NULL, "%s", text);
+        free(text);
+    }
+    close_film(&f);
+}
+
+/* A rule that comes late in a history: nothing of it is played, and its first steps are not either. */
+static void a_rule_that_comes_late_fails_the_task_before_any_step(void **state)
+{
+    (void)state;
+    film f = open_film("rules-2", "sleeps.json");
+    char *text = with(&f, "\"startedEventId\":\"8\",\"identity\":\"1@sim@q\"",
+                      "\"startedEventId\":\"8\",\"sdkMetadata\":{\"langUsedFlags\":[31]}");
+    HF_CHECK_SAY(strncmp(text, "FAILED ", 7) == 0 && strstr(text, "written by a newer Holdfast: event 9") != NULL, "%s",
+                 text);
+    free(text);
+    close_film(&f);
+}
+
 /* README.md has a row for each history. */
 static char *readme;
 
@@ -409,6 +441,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(steps_of_today_make_the_same_commands_as_old_ones),
         cmocka_unit_test(a_history_with_another_command_is_refused),
         cmocka_unit_test(another_result_makes_other_commands),
+        cmocka_unit_test(a_history_of_a_newer_version_fails_the_task),
+        cmocka_unit_test(a_rule_that_comes_late_fails_the_task_before_any_step),
         cmocka_unit_test(the_table_names_every_history),
     };
     return hf_test_main("replay", TESTS, sizeof TESTS / sizeof *TESTS, argc, argv);
