@@ -108,14 +108,17 @@ static void find_steps(reel *r)
     }
 }
 
-reel *reel_new(const char *json, size_t len)
+static reel *reel_empty(void)
 {
     reel *r = calloc(1, sizeof *r);
-    hf_op op;
-    hf_op_init(&op);
     hf_arena_init(&r->arena, HEAP);
     hf_buf_init(&r->bytes, HEAP, TEXT_LEN_MAX);
-    must(&op, hf_history_from_json(&op, hf_str_of_len(json, len), &r->arena, &r->bytes));
+    return r;
+}
+
+/* All the rest, from its bytes. */
+static void complete(reel *r)
+{
     decode(r);
     assert_true(r->count > 0);
     append_task(r, &r->events[r->count - 1]);
@@ -133,6 +136,15 @@ reel *reel_new(const char *json, size_t len)
     r->run_id = started->original_execution_run_id;
     r->type = started->workflow_type->name;
     find_steps(r);
+}
+
+reel *reel_new(const char *json, size_t len)
+{
+    reel *r = reel_empty();
+    hf_op op;
+    hf_op_init(&op);
+    must(&op, hf_history_from_json(&op, hf_str_of_len(json, len), &r->arena, &r->bytes));
+    complete(r);
     return r;
 }
 
@@ -175,6 +187,7 @@ typedef struct projector {
     bool is_out; /* a worker has it */
     hf_buf text;
     size_t heads; /* steps whose first line is in the text */
+    reel *next;   /* gets the events of the answer; NULL = nobody wants them */
 } projector;
 
 static projector *playing;
@@ -249,6 +262,78 @@ hf_status __wrap_hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb
         write_command(playing, next->pb);
     }
     return __real_hf_recorder_check(op, recorder, event, ret_record);
+}
+
+/* ---- Taking over -------------------------------------------------------------------------------------------------------- */
+
+static void *attributes(reel *r, size_t len)
+{
+    return hf_arena_zero(&r->arena, len, 16);
+}
+
+/* An event of this kind, with cleared attributes. */
+#define EVENT_OF(r, event, NAME, name)                                         \
+    ((event)->event_type = HF_EVENT_TYPE_##NAME,                               \
+     (event)->attributes_case = HF_PB_HISTORY_EVENT_##NAME##_EVENT_ATTRIBUTES, \
+     (event)->name##_event_attributes = attributes((r), sizeof(hf_pb_##name##_event_attributes)))
+
+/* The event that a command becomes, as far as the worker reads it. */
+static void put_event(reel *r, const hf_pb_command *command, hf_pb_history_event *event)
+{
+    switch (command->attributes_case) {
+    case HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, TIMER_STARTED, timer_started);
+        event->timer_started_event_attributes->timer_id = command->start_timer_command_attributes->timer_id;
+        event->timer_started_event_attributes->start_to_fire_timeout =
+            command->start_timer_command_attributes->start_to_fire_timeout;
+        break;
+    case HF_PB_COMMAND_CANCEL_TIMER_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, TIMER_CANCELED, timer_canceled);
+        event->timer_canceled_event_attributes->timer_id = command->cancel_timer_command_attributes->timer_id;
+        break;
+    case HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, ACTIVITY_TASK_SCHEDULED, activity_task_scheduled);
+        event->activity_task_scheduled_event_attributes->activity_id =
+            command->schedule_activity_task_command_attributes->activity_id;
+        event->activity_task_scheduled_event_attributes->activity_type =
+            command->schedule_activity_task_command_attributes->activity_type;
+        break;
+    case HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, ACTIVITY_TASK_CANCEL_REQUESTED, activity_task_cancel_requested);
+        event->activity_task_cancel_requested_event_attributes->scheduled_event_id =
+            command->request_cancel_activity_task_command_attributes->scheduled_event_id;
+        break;
+    case HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, WORKFLOW_EXECUTION_COMPLETED, workflow_execution_completed);
+        break;
+    case HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, WORKFLOW_EXECUTION_FAILED, workflow_execution_failed);
+        break;
+    case HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
+        EVENT_OF(r, event, WORKFLOW_EXECUTION_CANCELED, workflow_execution_canceled);
+        break;
+    default:
+        (void)hf_check_say(__FILE__, __LINE__, "the reel has no event for command %d", (int)command->command_type);
+    }
+}
+
+/* The history as it was when the task was given, then what its answer adds. */
+static void put_answer(reel *r, const hf_pb_history_event *started,
+                       const hf_pb_respond_workflow_task_completed_request *answer)
+{
+    hf_pb_workflow_task_completed_event_attributes completed = {.started_event_id = started->event_id,
+                                                                .sdk_metadata = answer->sdk_metadata};
+    hf_pb_history_event event = {.event_id = started->event_id + 1,
+                                 .event_time = started->event_time,
+                                 .event_type = HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+                                 .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES,
+                                 .workflow_task_completed_event_attributes = &completed};
+    hf_pb_encode_field(1, &hf_pb_history_event_type, &event, &r->bytes);
+    for (size_t i = 0; i < answer->commands.count; i++) {
+        event = (hf_pb_history_event){.event_id = event.event_id + 1, .event_time = started->event_time};
+        put_event(r, &answer->commands.items[i], &event);
+        hf_pb_encode_field(1, &hf_pb_history_event_type, &event, &r->bytes);
+    }
 }
 
 /* ---- The service ------------------------------------------------------------------------------------------------------ */
@@ -333,6 +418,9 @@ static void take_answer(projector *p, hf_call *call)
         }
         for (size_t i = 0; i < request->commands.count; i++) {
             write_command(p, &request->commands.items[i]);
+        }
+        if (p->next != NULL) {
+            put_answer(p->next, &p->r->events[task_to(p) - 1], request);
         }
         p->task++;
     } else {
@@ -443,13 +531,14 @@ static hf_status wait_for_end(play *p)
     return HF_OK;
 }
 
-char *reel_play(const reel *r, reel_mode mode, size_t until)
+static char *project(const reel *r, reel_mode mode, size_t until, reel *next)
 {
     static const hf_service_ops OPS = {submit, cancel, unwanted, close_service, NULL};
     projector p = {.base = {.ops = &OPS},
                    .r = r,
                    .mode = mode,
                    .until = until,
+                   .next = next,
                    .tasks_count = mode == REEL_STICKY ? r->steps_count : 1};
     hf_list_init(&p.calls);
     hf_list_init(&p.done);
@@ -463,4 +552,20 @@ char *reel_play(const reel *r, reel_mode mode, size_t until)
     playing = NULL;
     HF_CHECK(p.text.status == HF_OK);
     return p.text.data != NULL ? p.text.data : calloc(1, 1);
+}
+
+char *reel_play(const reel *r, reel_mode mode, size_t until)
+{
+    return project(r, mode, until, NULL);
+}
+
+reel *reel_take_over(const reel *r, size_t until, char **ret_text)
+{
+    reel *next = reel_empty();
+    hf_str before = events_of(r, 0, r->steps[until].started + 1);
+    hf_buf_put(&next->bytes, before.data, before.len);
+    *ret_text = project(r, REEL_UNTIL, until, next);
+    complete(next);
+    next->run_id = hf_arena_copy(&next->arena, r->run_id); /* a reset that made it may come later */
+    return next;
 }

@@ -35,5 +35,8 @@ bool reel_is_of_today(const reel *r, size_t step);
  * REEL_UNTIL: its own commands are the last ones. What is for people only, or may be added without harm, is left out:
  * the sentences of the library in failures, and user metadata. */
 char *reel_play(const reel *r, reel_mode mode, size_t until);
+/* Plays it as REEL_UNTIL does, with the same text, and returns the history that the answer makes of it: this version has
+ * taken the run over at this step. */
+reel *reel_take_over(const reel *r, size_t until, char **ret_text);
 
 #endif

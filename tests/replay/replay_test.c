@@ -255,10 +255,15 @@ static size_t len_of_steps(const film *f, size_t count)
 }
 
 /* The step at hand goes by the rules of this version. So its commands are those of the history only if these are its rules, too;
- * but the steps before it are old ones. */
+ * but the steps before it are old ones. Whatever it made, it must make again when it is an old one. */
 static void show_until(const film *f, size_t step)
 {
-    char *text = reel_play(f->r, REEL_UNTIL, step);
+    char *text = NULL;
+    reel *taken_over = reel_take_over(f->r, step, &text);
+    char *again = reel_play(taken_over, REEL_WHOLE, 0);
+    compare(f, "taken over", again, text, strlen(text));
+    free(again);
+    reel_free(taken_over);
     if (reel_is_of_today(f->r, step)) {
         compare(f, "up to a step", text, f->commands, len_of_steps(f, step + 1));
     } else {
