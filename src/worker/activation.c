@@ -16,6 +16,8 @@
 
 #include "base/rng.h"
 
+#include <inttypes.h>
+
 typedef struct piece {
     const hf_pb_history_event *const *items;
     size_t count; /* the last one is the WorkflowTaskStarted */
@@ -26,15 +28,44 @@ static void seed(hf_wf *wf, hf_str text)
     hf_crew_set_seed(wf->crew, hf_hash_bytes(0, text.data, text.len));
 }
 
-/* The rules that a completion names, as far as this version knows them. */
+static bool is_known(uint32_t rule)
+{
+    return rule > 0 && rule <= HF_WF_RULE_LAST;
+}
+
+/* The rules that a completion names. check_rules has seen that this version knows them all. */
 static uint32_t rules_of(const hf_pb_workflow_task_completed_metadata *sdk)
 {
     uint32_t rules = 0;
     for (size_t i = 0; sdk != NULL && i < sdk->lang_used_flags.count; i++) {
         uint32_t rule = sdk->lang_used_flags.items[i];
-        rules |= rule <= HF_WF_RULE_LAST ? UINT32_C(1) << rule : 0;
+        rules |= is_known(rule) ? UINT32_C(1) << rule : 0;
     }
-    return rules & HF_WF_RULES_ALL;
+    return rules;
+}
+
+/* Refuses a history whose steps ran by rules that this version does not know: it would play them by others, and what
+ * its code is told could differ without a command that differs. */
+static hf_status check_rules(hf_op *op, const hf_events *events)
+{
+    for (size_t i = 0; i < events->count; i++) {
+        const hf_pb_history_event *event = events->items[i];
+        const hf_pb_workflow_task_completed_metadata *sdk =
+            event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_COMPLETED_EVENT_ATTRIBUTES
+                ? event->workflow_task_completed_event_attributes->sdk_metadata
+                : NULL;
+        for (size_t k = 0; sdk != NULL && k < sdk->lang_used_flags.count; k++) {
+            if (!is_known(sdk->lang_used_flags.items[k])) {
+                return hf_fail(op, HF_ERR_UNSUPPORTED,
+                               "written by a newer Holdfast: event %" PRId64 ", of %.*s %.*s, names rule %" PRIu32
+                               ", and this version (" HF_VERSION_TEXT
+                               ") knows 1 to %d; run the workflow with a worker of that version or a later one",
+                               event->event_id, HF_STR_ARGS(sdk->sdk_name), HF_STR_ARGS(sdk->sdk_version),
+                               sdk->lang_used_flags.items[k], HF_WF_RULE_LAST);
+            }
+        }
+    }
+    return HF_OK;
 }
 
 /* Sets the rules for the step that ends with the WorkflowTaskStarted at `i`: see wf.h. */
@@ -244,6 +275,7 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
     if (wf->event_id_next > started_event_id) {
         return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
+    HF_TRY(check_rules(op, events));
     for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
         if (!is_cut(events, i, started_event_id)) {
             continue;

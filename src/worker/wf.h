@@ -10,7 +10,8 @@
  * A rule that changes the commands of workflow code gets a number here, for ever. It holds for a step if the
  * WorkflowTaskCompleted of that step, or of an earlier one, names it. It also holds for the current step, which has
  * no such event yet: its answer names the rule. So each step is replayed by the rules by which it first ran, also if
- * only a part of the history is there. */
+ * only a part of the history is there. A number that this version does not know fails the task: the history was written
+ * by a newer one. */
 #define HF_WF_SDK_NAME "holdfast-c"
 enum {
     HF_WF_RULE_SPANS = 1,    /* a wait with a negative span ends at once; invalid spans and queues are refused */
@@ -163,7 +164,8 @@ extern const char hf_wf_stuck_text[];
 
 /* activation.c: applies the events; the recorder then has the commands of the last activation.
  * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
- * the run is further than this task, which is late; HF_ERR_NOMEM, HF_ERR_INVALID. */
+ * the run is further than this task, which is late; HF_ERR_UNSUPPORTED: the history names a rule that this version does
+ * not know; HF_ERR_NOMEM, HF_ERR_INVALID. */
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id);
 
 /* recorder.c */
