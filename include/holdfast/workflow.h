@@ -18,8 +18,8 @@
  *     cleanup. The log says where it was (workflow_did_not_return), and the run continues from its history. Memory
  *     that the library gave the run is freed; memory that its code allocated is lost, each time.
  *
- * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 timers (sleeps, bounds of
- * waits and scopes) and 2,000 activities are pending at once; the next one is refused with HF_ERR_LIMIT. A run has at
+ * Limits. A result has at most 2 MiB, else the run fails with HF_ERR_TOO_BIG. At most 2,000 activities are
+ * pending at once; the next one is refused with HF_ERR_LIMIT. A run has at
  * most 51,200 events and 50 MiB of history: a run that reaches either limit is terminated without telling its code, so
  * it cannot clean up. An activity takes six events, a sleep five, a signal four, if nothing else happens meanwhile;
  * their inputs and results count as bytes. A run gets at most 10,000 signals; hf_signal refuses the next. When a run

@@ -20,7 +20,7 @@
 #define HF_SPAN_NS_MIN 1000000           /* ns of a durable bound or wait: less is probably a number without its unit */
 #define HF_SCOPE_NAMES_MAX 1024          /* distinct scope names with metrics of their own; the rest share "other" */
 #define HF_EVICTED_CALLS_MAX 1000        /* calls of an evicted fiber: cleanup makes a few, a loop makes any number */
-#define HF_CREW_TIMERS_MAX 2000          /* timers of one crew at once: each is a durable timer of its owner */
+#define HF_CREW_TIMERS_MAX 2000          /* timers that a workflow of an earlier version could have at once */
 #define HF_STRANDED_PLACES_MAX 64        /* places in the code where such a loop was logged; more are only counted */
 
 #endif

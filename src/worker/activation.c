@@ -103,6 +103,7 @@ static void note_task(hf_wf *wf, const hf_pb_history_event *event)
         const hf_pb_workflow_task_failed_event_attributes *failed = event->workflow_task_failed_event_attributes;
         if (failed->cause == HF_WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW && failed->new_run_id.len > 0) {
             seed(wf, failed->new_run_id);
+            wf->is_reseeded = true;
         }
     }
 }
@@ -137,7 +138,9 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_star
     if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
     }
-    seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
+    if (!wf->is_reseeded || !hf_wf_plays_by(wf, HF_WF_RULE_SEED)) {
+        seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
+    }
     wf->has_begun = true;
     return hf_crew_fork(op, wf->crew, hf_wf_main, wf, wf->entry->name.data);
 }

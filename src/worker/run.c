@@ -234,7 +234,7 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
-    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS};
+    uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS, HF_WF_RULE_TIMERS, HF_WF_RULE_SEED};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
                                                   .sdk_name = HF_STR(HF_WF_SDK_NAME),

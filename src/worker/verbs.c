@@ -49,15 +49,13 @@ bool hf_wf_is_too_long(const char *text)
 
 /* ---- Timers ------------------------------------------------------------------------------------------------------ */
 
-_Static_assert(HF_CREW_TIMERS_MAX == HF_PENDING_MAX, "a crew may have as many timers as the service allows");
-
 static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span span)
 {
     hf_wf *wf = state;
     hf_worker *worker = wf->worker;
     void *room = NULL;
-    if (wf->timers_count >= HF_CREW_TIMERS_MAX) {
-        return HF_ERR_LIMIT; /* with one timer more the service would fail the task */
+    if (wf->timers_count >= HF_CREW_TIMERS_MAX && !hf_wf_plays_by(wf, HF_WF_RULE_TIMERS)) {
+        return HF_ERR_LIMIT; /* services once failed a task with one timer more */
     }
     hf_wf_timer *timer = worker->memory.allocate(worker->memory.state, sizeof *timer, _Alignof(hf_wf_timer));
     hf_command_record *record =

@@ -17,7 +17,9 @@ enum {
     HF_WF_RULE_SPANS = 1,    /* a wait with a negative span ends at once; invalid spans and queues are refused */
     HF_WF_RULE_ATTEMPTS = 2, /* invalid numbers of attempts and coefficients are refused */
     HF_WF_RULE_JOINS = 3,    /* a canceled call waits until its activity has ended; before, it returned at once */
-    HF_WF_RULE_LAST = HF_WF_RULE_JOINS
+    HF_WF_RULE_TIMERS = 4,   /* any number of timers may be pending; before, the 2,001st was refused */
+    HF_WF_RULE_SEED = 5,     /* a reset to the first workflow task gives other random numbers, too */
+    HF_WF_RULE_LAST = HF_WF_RULE_SEED
 };
 #define HF_WF_RULES_ALL ((UINT32_C(2) << HF_WF_RULE_LAST) - 2) /* a bit for each */
 
@@ -124,6 +126,7 @@ struct hf_wf {
     hf_payload_bag payloads; /* payloads that its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
+    bool is_reseeded;  /* a reset has seeded its random numbers */
     bool is_sdk_known; /* the history says which library runs it, and by which rules */
     uint32_t rules;    /* that hold, a bit for each: see hf_wf_plays_by */
     bool is_lost;      /* a fiber of it kept its thread: only hf_crew_close may touch the run */
