@@ -9,8 +9,8 @@
  *
  * An activity is canceled like any fiber: hf_canceled(), and every wait of the library, returns HF_ERR_CANCELED, and
  * hf_cancel_cause says why. An activity is canceled when one of its timeouts has passed (start_to_close,
- * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow cancels it:
- * only an activity that calls hf_activity_heartbeat learns this, from a later call.
+ * schedule_to_close, heartbeat), when the worker stops and its grace is over, and when its workflow cancels it. It
+ * learns of that at once if the workflow runs in the same process, and else only from hf_activity_heartbeat.
  *
  * A cancel does not end a system call that blocks. If the runtime was granted a signal (.watchdog = {.signal =
  * SIGURG}), the thread of a canceled activity gets it at once and then after 1, 2, 4 ... s, at most 60 s apart, for an

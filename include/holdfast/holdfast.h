@@ -10,10 +10,12 @@
 #include <holdfast/dispatch.h>
 #include <holdfast/error.h>
 #include <holdfast/flow.h>
+#include <holdfast/handler.h>
 #include <holdfast/io.h>
 #include <holdfast/keyed.h>
 #include <holdfast/payload.h>
 #include <holdfast/process.h>
+#include <holdfast/run.h>
 #include <holdfast/runtime.h>
 #include <holdfast/scope.h>
 #include <holdfast/service.h>

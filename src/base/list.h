@@ -47,6 +47,12 @@ static inline void hf_list_push_front(hf_list *list, hf_node *node)
     hf_node_insert_(node, &list->head, list->head.next);
 }
 
+/* Links `node` in front of `at`, which is linked. */
+static inline void hf_list_insert_before(hf_node *at, hf_node *node)
+{
+    hf_node_insert_(node, at->prev, at);
+}
+
 static inline void hf_list_remove(hf_node *node)
 {
     node->prev->next = node->next;

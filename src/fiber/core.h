@@ -206,7 +206,13 @@ struct hf_fiber {
     volatile uint8_t lost;    /* its thread was taken away while it ran: set in the signal handler */
     _Alignas(8) uint8_t kind; /* hf_fiber_kind; apart from in_lib: a wide load over a byte just stored would stall */
     uint8_t stack_class;
-    uint8_t hook_depth; /* > 0 inside a hook, which must not wait: HF_HOOK_AWAY per hook of a scope, 1 for a result */
+    union {
+        struct {
+            uint8_t hook_depth; /* > 0 inside a hook, which must not wait: HF_HOOK_AWAY per hook of a scope, 1 for a result */
+            bool is_reading;    /* in a query, a validator or a condition of a workflow: it must change nothing */
+        };
+        uint16_t is_narrow; /* not 0: one of the two */
+    };
     bool is_evicted;    /* a member whose crew was evicted: every wait fails */
     bool is_made;       /* its context exists: it is at rest in runner_main */
     bool is_told;       /* its stack was reported as nearly full; used by the monitor only */

@@ -55,6 +55,12 @@ hf_status hf_refuse_in_hook(hf_fiber *self, const char *verb, bool may_wait)
                         "%s: a hook of a join must not open, lock or set anything: it may run on another fiber", verb);
 }
 
+hf_status hf_refuse_in_query(hf_fiber *self, const char *verb)
+{
+    return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                        "%s: a query, a validator or a condition must not wait and must not change anything", verb);
+}
+
 hf_status hf_options_take(void *own, size_t own_len, const void *given, const char *verb)
 {
     hf_op op;

@@ -6,12 +6,14 @@
  *     1  the events of the last activation's commands are compared with them, one by one; ends are noted: code
  *        that gives up such an activity or timer in 3, 4 or 5 has nothing to cancel
  *     2  the clock: the time of the WorkflowTaskStarted
- *     3  the start: the first fiber begins                             turn
- *     4  signals in order: given to a waiting fiber, else kept         turn
- *     5  ends of activities, fired timers, a cancel, in order          turn
+ *     3  the start: the first fiber begins                                        settle
+ *     4  signals in order: to a waiting fiber, to a handler, else kept            settle
+ *     5  ends of activities, fired timers, a cancel, in order                     settle
+ *     6  if the main function has returned: its command, behind all others; handlers that still wait are canceled
  *
- * In a turn every fiber runs that has something to do. Replay relies on the order of 3, 4 and 5, whatever the order
- * of the events was. */
+ * To settle is to give turns until nobody has anything to do: in a turn every fiber runs that is ready; then handlers
+ * that were added get signals that had been kept; then fibers in hf_wait_until look, one by one. Replay relies on the
+ * order of 3, 4 and 5, whatever the order of the events was. */
 #include "worker/wf.h"
 
 #include "base/rng.h"
@@ -120,24 +122,50 @@ static hf_status check_commands(hf_op *op, hf_wf *wf, piece p)
         }
         hf_command_record *record = NULL;
         HF_TRY(hf_recorder_check(op, &wf->recorder, event, &record));
-        if (record->activity != NULL) {
+        if (record != NULL && record->activity != NULL) {
             hf_wf_scheduled(wf, record->activity, event->event_id);
         }
-        if (record->timer != NULL) {
+        if (record != NULL && record->timer != NULL) {
             record->timer->record = NULL;
         }
     }
     return was_completed ? hf_recorder_check_end(op, &wf->recorder, p.items[p.count - 1]->event_id) : HF_OK;
 }
 
-static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_started_event_attributes *started)
+/* Signals that the run before it did not take. */
+static hf_status take_over_signals(hf_op *op, hf_wf *wf, const hf_pb_header *header)
 {
+    for (size_t i = 0; header != NULL && i < header->fields.count; i++) {
+        const hf_pb_payload *value = header->fields.items[i].value;
+        if (value != NULL && hf_str_equal(header->fields.items[i].key, HF_STR(HF_WF_SIGNALS_HEADER))) {
+            return hf_wf_decode_signals(op, wf, value->data);
+        }
+    }
+    return HF_OK;
+}
+
+/* What the step knows of its history. */
+static void note_history(hf_wf *wf, const hf_pb_history_event *started)
+{
+    wf->facts.history_count = started->event_id;
+    if (started->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_TASK_STARTED_EVENT_ATTRIBUTES) {
+        const hf_pb_workflow_task_started_event_attributes *a = started->workflow_task_started_event_attributes;
+        wf->facts.history_len = a->history_size_bytes;
+        wf->facts.should_continue = a->suggest_continue_as_new;
+    }
+}
+
+static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
+{
+    const hf_pb_workflow_execution_started_event_attributes *started =
+        event->workflow_execution_started_event_attributes;
     if (wf->has_begun) {
         return hf_fail(op, HF_ERR_INVALID, "the history has a second WorkflowExecutionStarted");
     }
-    if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK) {
+    if (hf_payload_decode(started->input, &wf->payloads, &wf->input) != HF_OK || !hf_wf_learn(wf, event)) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the input of a workflow");
     }
+    HF_TRY(take_over_signals(op, wf, started->header));
     if (!wf->is_reseeded || !hf_wf_plays_by(wf, HF_WF_RULE_SEED)) {
         seed(wf, started->original_execution_run_id.len > 0 ? started->original_execution_run_id : wf->run_id);
     }
@@ -149,7 +177,7 @@ static hf_status begin(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_star
 static hf_status apply_start(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
     if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_STARTED_EVENT_ATTRIBUTES) {
-        return begin(op, wf, event->workflow_execution_started_event_attributes);
+        return begin(op, wf, event);
     }
     return HF_OK;
 }
@@ -157,11 +185,9 @@ static hf_status apply_start(hf_op *op, hf_wf *wf, const hf_pb_history_event *ev
 /* 4 */
 static hf_status apply_signal(hf_op *op, hf_wf *wf, const hf_pb_history_event *event)
 {
-    if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES &&
-        hf_wf_signaled(wf, event->workflow_execution_signaled_event_attributes) != HF_OK) {
-        return hf_fail(op, HF_ERR_NOMEM, "no memory for a signal");
-    }
-    return HF_OK;
+    return event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES
+               ? hf_wf_signaled(op, wf, event->workflow_execution_signaled_event_attributes)
+               : HF_OK;
 }
 
 /* The id of the event that scheduled the activity which this event ends; 0 = it ends none. */
@@ -226,8 +252,7 @@ static hf_status apply_end(hf_op *op, hf_wf *wf, const hf_pb_history_event *even
     return HF_OK;
 }
 
-/* Runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost, and only hf_crew_close may touch it from now on. */
-static hf_status turn(hf_op *op, hf_wf *wf)
+hf_status hf_wf_turn(hf_op *op, hf_wf *wf)
 {
     hf_assert(!wf->is_lost);                   /* worker-K1 */
     hf_assert(atomic_load(&wf->turn_ns) == 0); /* worker-K1: one turn at a time */
@@ -237,24 +262,116 @@ static hf_status turn(hf_op *op, hf_wf *wf)
     return wf->is_lost ? hf_fail(op, HF_ERR_TIMEOUT, "%s", hf_wf_stuck_text) : HF_OK;
 }
 
+/* Lets fibers look at their conditions. `*ret_any`: one has gone on. */
+static hf_status look_at_conditions(hf_op *op, hf_wf *wf, bool *ret_any)
+{
+    uint64_t number = 0;
+    *ret_any = false;
+    while (hf_wf_wake_until(wf, &number)) {
+        HF_TRY(hf_wf_turn(op, wf));
+        *ret_any |= !hf_wf_until_waits(wf, number);
+    }
+    return HF_OK;
+}
+
+/* A stage is over when the fibers, handlers of signals that were kept, and conditions have nothing more to do. */
+static hf_status settle(hf_op *op, hf_wf *wf)
+{
+    bool any = true;
+    HF_TRY(hf_wf_turn(op, wf));
+    while (any) {
+        HF_TRY(hf_wf_flush_signals(op, wf, &any));
+        if (any) {
+            HF_TRY(hf_wf_turn(op, wf));
+        } else {
+            HF_TRY(look_at_conditions(op, wf, &any));
+        }
+    }
+    return HF_OK;
+}
+
+hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb)
+{
+    if (HF_LIKELY(!wf->has_closed)) {
+        return HF_OK;
+    }
+    if (wf->is_current) {
+        hf_log(wf->worker->rt, HF_LOG_WARN, "command_after_end", "workflow=%.*s run=%.*s verb=%s", HF_STR_ARGS(wf->id),
+               HF_STR_ARGS(wf->run_id), verb);
+    }
+    return hf_refuse_at(self, HF_ERR_CANCELED, verb, "%s: the workflow has ended", verb);
+}
+
+/* Signals that nobody took go along to the next run, or are named in the log. */
+static hf_status settle_signals(hf_op *op, hf_wf *wf)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    const hf_command_record *closing = wf->closing;
+    if (hf_list_is_empty(&wf->signals)) {
+        return HF_OK;
+    }
+    if (closing->type == HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION) {
+        hf_pb_header *header = HF_ARENA_NEW(arena, hf_pb_header);
+        hf_pb_header_fields_entry *field = HF_ARENA_NEW(arena, hf_pb_header_fields_entry);
+        hf_pb_payload *value = HF_ARENA_NEW(arena, hf_pb_payload);
+        hf_str bytes = hf_wf_encode_signals(wf, arena);
+        if (bytes.len == 0 || arena->status != HF_OK) {
+            return hf_fail(op, HF_ERR_NOMEM, "no memory for the signals of the next run");
+        }
+        value->data = bytes;
+        *field = (hf_pb_header_fields_entry){.key = HF_STR(HF_WF_SIGNALS_HEADER), .value = value};
+        header->fields.items = field;
+        header->fields.count = 1;
+        closing->pb->continue_as_new_workflow_execution_command_attributes->header = header;
+    } else if (wf->is_current) {
+        const hf_wf_signal *first = HF_CONTAINER_CONST(hf_list_first(&wf->signals), hf_wf_signal, node);
+        hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_signals", "workflow=%.*s run=%.*s first=%.*s",
+               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), (int)first->name_len, first->name);
+    }
+    return HF_OK;
+}
+
+/* The main function has returned: its command goes behind all others, and handlers that still wait are canceled
+ * (PROMISES T6). */
+static hf_status finish(hf_op *op, hf_wf *wf)
+{
+    if (wf->closing == NULL || wf->is_nomem) {
+        return HF_OK;
+    }
+    HF_TRY(settle_signals(op, wf));
+    hf_list_push_back(&wf->recorder.records, &wf->closing->node);
+    wf->closing = NULL;
+    wf->has_closed = true;
+    if (!hf_list_is_empty(&wf->handlings)) {
+        hf_wf_cancel_handlers(wf);
+        HF_TRY(hf_wf_turn(op, wf));
+    }
+    return HF_OK;
+}
+
 static hf_status activate(hf_op *op, hf_wf *wf, piece p)
 {
     static hf_status (*const STAGES[])(hf_op *, hf_wf *, const hf_pb_history_event *) = {apply_start, apply_signal,
                                                                                          apply_end};
     hf_assert(p.count > 0); /* the last one is the WorkflowTaskStarted */
+    const hf_pb_history_event *started = p.items[p.count - 1];
     HF_TRY(check_commands(op, wf, p));
     hf_recorder_reset(&wf->recorder);
     note_ends(wf, p);
-    hf_crew_set_now(wf->crew, hf_pb_timestamp_time(p.items[p.count - 1]->event_time));
+    hf_crew_set_now(wf->crew, hf_pb_timestamp_time(started->event_time));
     for (size_t stage = 0; stage < HF_COUNT_OF(STAGES); stage++) {
         for (size_t i = 0; i < p.count; i++) {
             HF_TRY(STAGES[stage](op, wf, p.items[i]));
         }
-        HF_TRY(turn(op, wf));
+        if (stage == 0) {
+            note_history(wf, started);
+        }
+        HF_TRY(settle(op, wf));
     }
     if (!wf->has_begun) {
         return hf_fail(op, HF_ERR_INVALID, "the history does not begin with WorkflowExecutionStarted");
     }
+    HF_TRY(finish(op, wf));
     if (hf_crew_is_disturbed(wf->crew)) {
         return hf_fail(op, HF_ERR_CONFLICT, "a fiber of the workflow was woken by something outside of it");
     }
@@ -272,18 +389,33 @@ static bool is_cut(const hf_events *events, size_t i, int64_t started_event_id)
            (i + 1 < events->count && events->items[i + 1]->event_type == HF_EVENT_TYPE_WORKFLOW_TASK_COMPLETED);
 }
 
+/* What the commands of the step that ends at `i` became: the events right behind its WorkflowTaskCompleted. */
+static void set_own(hf_wf *wf, const hf_events *events, size_t i, int64_t started_event_id)
+{
+    size_t from = i + 2;
+    size_t to = from;
+    wf->is_current = events->items[i]->event_id == started_event_id;
+    while (!wf->is_current && to < events->count && hf_event_is_of_command(events->items[to]->event_type)) {
+        to++;
+    }
+    wf->own = wf->is_current ? NULL : events->items + from;
+    wf->own_count = wf->is_current ? 0 : to - from;
+}
+
 hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t started_event_id)
 {
     size_t from = 0;
-    if (wf->event_id_next > started_event_id) {
+    bool is_query = started_event_id == 0;
+    if (!is_query && wf->event_id_next > started_event_id) {
         return hf_fail(op, HF_ERR_EVICTED, "the task belongs to a step that was played before");
     }
     HF_TRY(check_rules(op, events));
-    for (size_t i = 0; i < events->count && events->items[i]->event_id <= started_event_id; i++) {
+    for (size_t i = 0; i < events->count && (is_query || events->items[i]->event_id <= started_event_id); i++) {
         if (!is_cut(events, i, started_event_id)) {
             continue;
         }
         choose_rules(wf, events, i, started_event_id);
+        set_own(wf, events, i, started_event_id);
         HF_TRY(activate(op, wf, (piece){events->items + from, i + 1 - from}));
         from = i + 1;
         wf->event_id_next = events->items[i]->event_id + 1;
@@ -291,8 +423,10 @@ hf_status hf_wf_apply(hf_op *op, hf_wf *wf, const hf_events *events, int64_t sta
             HF_IGNORE(hf_yield()); /* a long history shares its thread with others */
         }
     }
-    if (wf->event_id_next <= started_event_id) {
+    if (!is_query && wf->event_id_next <= started_event_id) {
         return hf_fail(op, HF_ERR_INVALID, "the history ends before the task's own WorkflowTaskStarted");
     }
-    return HF_OK;
+    wf->own = NULL; /* the events go with the task */
+    wf->own_count = 0;
+    return is_query && !wf->has_begun ? hf_fail(op, HF_ERR_NOT_READY, "the workflow has not begun") : HF_OK;
 }

@@ -120,18 +120,24 @@ static bool post_to_known(hf_worker *worker, hf_wtask *task, hf_str run_id)
 hf_status hf_wf_cache_post(hf_worker *worker, hf_wtask *task)
 {
     hf_wf_cache *cache = &worker->cache;
-    if (post_to_known(worker, task, task->task->workflow_execution->run_id)) {
-        return HF_OK;
+    while (!post_to_known(worker, task, task->task->workflow_execution->run_id)) {
+        hf_wf *wf = NULL;
+        HF_TRY(hf_wf_new(worker, task, &wf));
+        hf_spin_lock(&cache->lock);
+        /* A query may come beside a workflow task or another query: all of them are for one run in memory. */
+        bool is_first = find(cache, wf->run_id) == NULL;
+        if (is_first) {
+            hf_list_push_back(bucket_of(cache, wf->run_id), &wf->bucket);
+            hf_list_push_back(&cache->lru, &wf->lru);
+            cache->count++;
+        }
+        hf_spin_unlock(&cache->lock);
+        if (is_first) {
+            return hf_wf_start(wf);
+        }
+        task = hf_wf_unmake(wf);
     }
-    /* A run never has two tasks out at once, and the service refuses a late one: no second look is needed. */
-    hf_wf *wf = NULL;
-    HF_TRY(hf_wf_new(worker, task, &wf));
-    hf_spin_lock(&cache->lock);
-    hf_list_push_back(bucket_of(cache, wf->run_id), &wf->bucket);
-    hf_list_push_back(&cache->lru, &wf->lru);
-    cache->count++;
-    hf_spin_unlock(&cache->lock);
-    return hf_wf_start(wf);
+    return HF_OK;
 }
 
 void hf_wf_cache_touch(hf_wf *wf, size_t bytes)

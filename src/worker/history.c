@@ -81,12 +81,15 @@ hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events
     hf_assert(t != NULL);
     hf_assert(wf->event_id_next >= 1);
     pages p = {.wf = wf, .arena = &task->arena};
+    bool is_query = t->query != NULL; /* a run in memory has seen everything then; else all of its history is played */
+    int64_t until = is_query ? INT64_MAX : t->started_event_id;
     HF_TRY(add_page(op, &p, t->history));
-    if (p.has_gap || (p.count == 0 && t->next_page_token.len == 0)) {
+    bool has_none = p.count == 0 && t->next_page_token.len == 0 && !(is_query && wf->has_begun);
+    if (p.has_gap || has_none) {
         p.has_gap = false;
-        HF_TRY(fetch(op, &p, (hf_str){NULL, 0}, t->started_event_id));
+        HF_TRY(fetch(op, &p, (hf_str){NULL, 0}, until));
     } else if (t->next_page_token.len > 0) {
-        HF_TRY(fetch(op, &p, t->next_page_token, t->started_event_id));
+        HF_TRY(fetch(op, &p, t->next_page_token, until));
     }
     if (p.has_gap) {
         return hf_fail(op, HF_ERR_INVALID, "the history of run %.*s does not begin with event %" PRId64,

@@ -137,8 +137,8 @@ static const struct {
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION},
-    {HF_EVENT_TYPE_MARKER_RECORDED, 0},
-    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, 0},
+    {HF_EVENT_TYPE_MARKER_RECORDED, HF_COMMAND_TYPE_RECORD_MARKER},
+    {HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION},
     {HF_EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED, 0},
     {HF_EVENT_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
     {HF_EVENT_TYPE_REQUEST_CANCEL_EXTERNAL_WORKFLOW_EXECUTION_INITIATED, 0},
@@ -169,6 +169,9 @@ static claim claim_of(const hf_pb_history_event *event)
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_STARTED_EVENT_ATTRIBUTES) {
         c.id = event->timer_started_event_attributes->timer_id;
         c.span = hf_pb_duration_span(event->timer_started_event_attributes->start_to_fire_timeout);
+    } else if (event->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
+        c.name = event->marker_recorded_event_attributes->marker_name;
+        c.id = hf_wf_patch_key(event->marker_recorded_event_attributes);
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_TIMER_CANCELED_EVENT_ATTRIBUTES) {
         c.id = event->timer_canceled_event_attributes->timer_id;
     } else if (event->attributes_case == HF_PB_HISTORY_EVENT_ACTIVITY_TASK_CANCEL_REQUESTED_EVENT_ATTRIBUTES) {
@@ -228,6 +231,10 @@ hf_status hf_recorder_check(hf_op *op, hf_recorder *recorder, const hf_pb_histor
     }
     hf_command_record *record = node != NULL ? HF_CONTAINER(node, hf_command_record, node) : NULL;
     claim c = claim_of(event);
+    if ((record == NULL || !agrees(record, &c)) && hf_wf_is_deprecated_patch(event)) {
+        *ret_record = NULL; /* the code does not ask for it any more */
+        return HF_OK;
+    }
     if (record != NULL && agrees(record, &c)) {
         hf_list_remove(node);
         *ret_record = record;

@@ -50,6 +50,8 @@ static void free_wf(hf_wf *wf)
             worker->memory.release(worker->memory.state, timer, sizeof *timer);
         }
     }
+    hf_wf_handlers_free(wf);
+    hf_arena_deinit(&wf->kept);
     if (wf->cancel_reason != NULL) {
         worker->memory.release(worker->memory.state, wf->cancel_reason, wf->cancel_reason_len);
     }
@@ -91,6 +93,10 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_init(&wf->signals);
     hf_list_init(&wf->signal_waits);
     hf_list_init(&wf->payloads.boxes);
+    hf_list_init(&wf->untils);
+    hf_list_init(&wf->patches);
+    hf_wf_handlers_init(wf);
+    hf_arena_init(&wf->kept, worker->memory);
     for (size_t i = 0; i < HF_WF_PENDING_BUCKETS; i++) {
         hf_list_init(&wf->activities[i]);
         hf_list_init(&wf->timers[i]);
@@ -100,6 +106,14 @@ hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf)
     hf_list_push_back(&wf->tasks, &task->node);
     *ret_wf = wf;
     return HF_OK;
+}
+
+hf_wtask *hf_wf_unmake(hf_wf *wf)
+{
+    hf_node *node = hf_list_pop_front(&wf->tasks);
+    hf_assert(node != NULL && hf_list_is_empty(&wf->tasks));
+    free_wf(wf);
+    return HF_CONTAINER(node, hf_wtask, node);
 }
 
 /* ---- The mailbox ------------------------------------------------------------------------------------------------- */
@@ -216,6 +230,54 @@ static void tell_canceled(const hf_wf *wf)
     }
 }
 
+/* Queries that came with a workflow task see what its events have led to. */
+static hf_status answer_queries(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_arena *arena,
+                                hf_pb_respond_workflow_task_completed_request *request)
+{
+    size_t count = task->task->queries.count;
+    if (HF_LIKELY(count == 0)) {
+        return HF_OK;
+    }
+    hf_pb_respond_workflow_task_completed_request_query_results_entry *entries =
+        HF_ARENA_ARRAY(arena, hf_pb_respond_workflow_task_completed_request_query_results_entry, count);
+    hf_pb_workflow_query_result *results = HF_ARENA_ARRAY(arena, hf_pb_workflow_query_result, count);
+    if (entries == NULL || results == NULL) {
+        return no_memory_to_answer(wf, op, "the answers to queries");
+    }
+    for (size_t i = 0; i < count; i++) {
+        HF_TRY(hf_wf_query(op, wf, task->task->queries.items[i].value, arena, &results[i]));
+        entries[i].key = task->task->queries.items[i].key;
+        entries[i].value = &results[i];
+    }
+    request->query_results.items = entries;
+    request->query_results.count = count;
+    return HF_OK;
+}
+
+/* Answers a query that has a task of its own; `why`: the run could not be brought up to date. The answer to a query that
+ * nobody waits for any more is refused, which is no matter. */
+static void answer_query(hf_wf *wf, hf_wtask *task, const hf_pb_workflow_query_result *result, const hf_op *why)
+{
+    hf_worker *worker = wf->worker;
+    hf_pb_respond_query_task_completed_request request = {
+        .namespace = worker->namespace_,
+        .task_token = task->task->task_token,
+        .completed_type = result->result_type,
+        .query_result = result->answer,
+        .error_message = result->error_message,
+        .failure = result->failure,
+    };
+    if (why != NULL) {
+        request.completed_type = HF_QUERY_RESULT_TYPE_FAILED;
+        request.error_message = hf_str_of(why->message);
+    }
+    hf_op op;
+    hf_op_init(&op);
+    hf_call call;
+    hf_worker_call_init(worker, &call, HF_METHOD_RESPOND_QUERY_TASK_COMPLETED, &request, &task->arena);
+    (void)hf_service_ask(&op, worker->service, &call);
+}
+
 /* Sends the commands. The answer may have the next task. */
 static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf_wtask **ret_next)
 {
@@ -234,6 +296,11 @@ static hf_status answer_completed(hf_op *op, hf_wf *wf, const hf_wtask *task, hf
         .commands = hf_recorder_commands(&wf->recorder, &next->arena),
     };
     set_sticky(worker, &request, &sticky, &queue);
+    hf_status answered = answer_queries(op, wf, task, &next->arena, &request);
+    if (answered != HF_OK) {
+        hf_wtask_free(worker, next);
+        return answered;
+    }
     uint32_t rules[] = {HF_WF_RULE_SPANS, HF_WF_RULE_ATTEMPTS, HF_WF_RULE_JOINS, HF_WF_RULE_TIMERS, HF_WF_RULE_SEED};
     _Static_assert(HF_COUNT_OF(rules) == HF_WF_RULE_LAST, "a run names every rule");
     hf_pb_workflow_task_completed_metadata sdk = {.lang_used_flags = {rules, HF_COUNT_OF(rules)},
@@ -278,6 +345,28 @@ static hf_status play(hf_op *op, hf_wf *wf, hf_wtask *task)
     return hf_wf_apply(op, wf, &events, task->task->started_event_id);
 }
 
+/* A query outside of a workflow task: the run as it was after its last one. Frees the task. The run stays if it can still
+ * be used. */
+static hf_status query_step(hf_wf *wf, hf_wtask *task)
+{
+    hf_worker *worker = wf->worker;
+    hf_op op;
+    hf_op_init(&op);
+    hf_pb_workflow_query_result result = {0};
+    hf_wf_cache_enter_step(wf, task);
+    hf_status status = play(&op, wf, task);
+    if (status == HF_OK) {
+        status = hf_wf_query(&op, wf, task->task->query, &task->arena, &result);
+    }
+    if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
+        status = HF_ERR_EVICTED; /* the keeper has answered */
+    } else {
+        answer_query(wf, task, &result, status == HF_OK ? NULL : &op);
+    }
+    hf_wtask_free(worker, task);
+    return status != HF_OK || !wf->has_closed ? status : HF_ERR_CLOSED;
+}
+
 /* Plays one task and answers it. HF_OK: the run goes on, with `*ret_next` if it is not NULL. Frees the task. */
 static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
 {
@@ -285,6 +374,9 @@ static hf_status step(hf_wf *wf, hf_wtask *task, hf_wtask **ret_next)
     hf_op op;
     hf_op_init(&op);
     hf_assert(task->task != NULL);
+    if (task->task->query != NULL) {
+        return query_step(wf, task);
+    }
     hf_wf_cache_enter_step(wf, task);
     hf_status status = play(&op, wf, task);
     if (!hf_wf_cache_leave_step(wf, wf->is_lost)) {
@@ -317,7 +409,7 @@ static hf_status open_crew(hf_wf *wf)
 static size_t bytes_of(const hf_wf *wf)
 {
     hf_assert(!wf->is_lost); /* worker-K1: its crew is not ours to look at */
-    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes;
+    return RUN_BYTES + hf_crew_bytes(wf->crew) + wf->len + wf->recorder.arena.used + wf->payloads.bytes + wf->kept.used;
 }
 
 static hf_status drive(void *arg)

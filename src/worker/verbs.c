@@ -1,10 +1,9 @@
-/* The verbs of a workflow and the events that answer them: timers, signals, the end of the run. Activities are in
- * verbs_activity.c. Verbs run on the crew's fibers, inside turns; the functions for events (wf.h) run on the driver,
+/* The verbs of a workflow and the events that answer them: timers, and the end of the run. Activities are in
+ * verbs_activity.c, signals in signals.c, handlers in handlers.c. Verbs run on the crew's fibers, inside turns; the functions for events (wf.h) run on the driver,
  * between turns. Both run on one thread, so there are no locks. */
 #include "worker/wf.h"
 
 #include "fiber/crew/crew_private.h"
-#include "fiber/crew/strand.h"
 #include "fiber/verbs.h"
 #include "history/limits.h"
 
@@ -54,6 +53,9 @@ static hf_status timer_start(void *state, hf_crew_timer *crew_timer, hf_span spa
     hf_wf *wf = state;
     hf_worker *worker = wf->worker;
     void *room = NULL;
+    if (wf->has_closed) {
+        return HF_ERR_CANCELED; /* a handler cleans up after the run's end: there is nobody to fire it (PROMISES T9) */
+    }
     if (wf->timers_count >= HF_CREW_TIMERS_MAX && !hf_wf_plays_by(wf, HF_WF_RULE_TIMERS)) {
         return HF_ERR_LIMIT; /* services once failed a task with one timer more */
     }
@@ -125,7 +127,7 @@ static void timer_cancel(void *state, hf_crew_timer *crew_timer)
     if (timer->record != NULL) { /* started and given up in one step: the command is not sent */
         timer->record->is_withdrawn = true;
         timer->record->timer = NULL;
-    } else if (!timer->has_fired) {
+    } else if (!timer->has_fired && !wf->has_closed) {
         record_timer_cancel(wf, timer->seq);
     }
     free_timer(wf, timer);
@@ -161,156 +163,57 @@ void hf_wf_fired(hf_wf *wf, hf_str timer_id)
     }
 }
 
-/* ---- Signals ----------------------------------------------------------------------------------------------------- */
-
-static bool abort_signal(hf_wait *wait)
-{
-    bool claimed = hf_node_is_linked(&wait->node);
-    if (claimed) {
-        hf_list_remove(&wait->node);
-    }
-    return claimed;
-}
-
-static const hf_wait_kind SIGNAL = {"hf_signal_wait", abort_signal};
-
-static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
-{
-    HF_LIST_EACH(node, &wf->signals)
-    {
-        hf_wf_signal *signal = HF_CONTAINER(node, hf_wf_signal, node);
-        if (hf_str_equal(name, hf_str_of_len(signal->name, signal->name_len))) {
-            hf_list_remove(node);
-            return signal;
-        }
-    }
-    return NULL;
-}
-
-static void free_signal(hf_wf *wf, hf_wf_signal *signal)
-{
-    wf->worker->memory.release(wf->worker->memory.state, signal, sizeof *signal + signal->name_len);
-}
-
-static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
-{
-    hf_assert(signal != NULL);
-    if (ret_out != NULL) {
-        *ret_out = signal->payload;
-    } else {
-        hf_payload_free(&signal->payload);
-    }
-    free_signal(wf, signal);
-}
-
-hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
-{
-    HF_OPTIONS(hf_wait_options, options, hf_signal_wait);
-    HF_VERB_ENTER(self, hf_signal_wait, NULL);
-    hf_wf *wf = hf_wf_self();
-    if (wf == NULL || name == NULL) {
-        HF_LEAVE(self,
-                 hf_refuse(self, HF_ERR_MISUSE, "hf_signal_wait needs a name, and can only be called in a workflow"));
-    }
-    if (HF_UNLIKELY(self->is_evicted)) {
-        HF_LEAVE(self, hf_not_evicted(self, "hf_signal_wait"));
-    }
-    if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* no signal can have this name */
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_INVALID, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX));
-    }
-    hf_status status = hf_may_wait_for(self, "hf_signal_wait", options);
-    hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
-    if (status == HF_OK && signal == NULL) {
-        hf_wait wait;
-        hf_wait_init(&wait, self, &SIGNAL, wf, name);
-        hf_list_push_back(&wf->signal_waits, &wait.node);
-        status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
-        signal = wait.value;
-    }
-    if (status == HF_OK) {
-        give_signal(wf, signal, ret_out);
-    }
-    HF_LEAVE(self, status);
-}
-
-/* Gives the signal to the first fiber that waits for its name, else keeps it. */
-static void deliver(hf_wf *wf, hf_wf_signal *signal)
-{
-    hf_str name = hf_str_of_len(signal->name, signal->name_len);
-    hf_fiber *self = hf_enter(NULL);
-    HF_LIST_EACH(node, &wf->signal_waits)
-    {
-        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
-        if (hf_str_equal(name, hf_str_of(wait->object_name))) {
-            hf_list_remove(node);
-            wait->value = signal;
-            hf_wake(wait, HF_OK);
-            hf_leave(self);
-            return;
-        }
-    }
-    hf_list_push_back(&wf->signals, &signal->node);
-    hf_leave(self);
-}
-
-hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *from)
-{
-    hf_allocator memory = wf->worker->memory;
-    hf_wf_signal *signal =
-        memory.allocate(memory.state, sizeof *signal + from->signal_name.len, _Alignof(hf_wf_signal));
-    if (signal == NULL) {
-        return HF_ERR_NOMEM;
-    }
-    *signal = (hf_wf_signal){.name_len = from->signal_name.len};
-    if (signal->name_len > 0) {
-        memcpy(signal->name, from->signal_name.data, signal->name_len);
-    }
-    hf_status status = hf_payload_decode(from->input, &wf->payloads, &signal->payload);
-    if (status != HF_OK) {
-        free_signal(wf, signal);
-        return status;
-    }
-    deliver(wf, signal);
-    return HF_OK;
-}
-
 /* ---- The first fiber --------------------------------------------------------------------------------------------- */
+
+void hf_wf_set_closing(hf_wf *wf, hf_command_record *record)
+{
+    hf_assert(wf->closing == NULL && hf_node_is_linked(&record->node));
+    hf_list_remove(&record->node);
+    wf->closing = record;
+}
+
+/* The command that ends the run, and its attributes. NULL: no memory. */
+static void *record_closing(hf_wf *wf, int32_t type, uint32_t attributes_case, size_t len)
+{
+    void *room = NULL;
+    hf_command_record *record = hf_recorder_add(&wf->recorder, type, attributes_case, len, &room);
+    if (record == NULL) {
+        return NULL;
+    }
+    hf_wf_set_closing(wf, record);
+    return room;
+}
 
 static bool record_complete(hf_wf *wf, hf_payload out)
 {
-    void *room = NULL;
-    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION,
-                        HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
-                        sizeof(hf_pb_complete_workflow_execution_command_attributes), &room) == NULL) {
-        return false;
+    hf_pb_complete_workflow_execution_command_attributes *a =
+        record_closing(wf, HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION,
+                       HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
+    if (a != NULL) {
+        a->result = hf_payload_encode(&wf->recorder.arena, out);
     }
-    ((hf_pb_complete_workflow_execution_command_attributes *)room)->result =
-        hf_payload_encode(&wf->recorder.arena, out);
     return wf->recorder.arena.status == HF_OK;
 }
 
 static bool record_cancel(hf_wf *wf, hf_payload out)
 {
-    void *room = NULL;
-    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
-                        HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
-                        sizeof(hf_pb_cancel_workflow_execution_command_attributes), &room) == NULL) {
-        return false;
+    hf_pb_cancel_workflow_execution_command_attributes *a =
+        record_closing(wf, HF_COMMAND_TYPE_CANCEL_WORKFLOW_EXECUTION,
+                       HF_PB_COMMAND_CANCEL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
+    if (a != NULL) {
+        a->details = hf_payload_encode(&wf->recorder.arena, out);
     }
-    ((hf_pb_cancel_workflow_execution_command_attributes *)room)->details = hf_payload_encode(&wf->recorder.arena, out);
     return wf->recorder.arena.status == HF_OK;
 }
 
 static bool record_failure(hf_wf *wf, const hf_failure *failure, hf_status status)
 {
-    void *room = NULL;
-    if (hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
-                        HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES,
-                        sizeof(hf_pb_fail_workflow_execution_command_attributes), &room) == NULL) {
-        return false;
+    hf_pb_fail_workflow_execution_command_attributes *a =
+        record_closing(wf, HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION,
+                       HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
+    if (a != NULL) {
+        a->failure = hf_failure_encode(&wf->recorder.arena, failure, status);
     }
-    ((hf_pb_fail_workflow_execution_command_attributes *)room)->failure =
-        hf_failure_encode(&wf->recorder.arena, failure, status);
     return wf->recorder.arena.status == HF_OK;
 }
 
@@ -326,27 +229,68 @@ static bool record_refused(hf_wf *wf, const hf_op *why)
                           why->status);
 }
 
+static bool record_continue(hf_wf *wf)
+{
+    hf_pb_continue_as_new_workflow_execution_command_attributes *a =
+        record_closing(wf, HF_COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION,
+                       HF_PB_COMMAND_CONTINUE_AS_NEW_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES, sizeof *a);
+    if (a != NULL) {
+        *a = *wf->next;
+    }
+    return wf->recorder.arena.status == HF_OK;
+}
+
 /* Scopes that the function left open are closed before the command that ends the run: canceling their activities
  * takes commands, and may take steps. */
-static hf_status close_leftovers(hf_status status)
+static hf_status close_leftovers(const hf_wf *wf, hf_status status)
 {
     hf_fiber *self = hf_enter(NULL);
-    if (HF_UNLIKELY(self->scope != NULL)) {
-        (void)hf_scope_close_leftovers(self);
-        if (status == HF_OK) {
-            status = hf_refuse(self, HF_ERR_MISUSE,
-                               "the workflow returned with a scope still open; close every scope it opens "
-                               "(HF_AUTO(hf_scope_close) does)");
-        }
+    bool is_open = self->scope != wf->scope;
+    while (self->scope != wf->scope) {
+        hf_assert(self->scope != NULL);
+        hf_log(self->rt, HF_LOG_ERROR, "misuse", "message=body_returned_with_open_scope scope=%s", self->scope->name);
+        (void)hf_scope_close_on(self, self->scope);
+    }
+    if (is_open && status == HF_OK) {
+        status = hf_refuse(self, HF_ERR_MISUSE,
+                           "the workflow returned with a scope still open; close every scope it opens "
+                           "(HF_AUTO(hf_scope_close) does)");
     }
     HF_LEAVE(self, status);
+}
+
+/* Cancels and joins the fibers that were forked into the scope of the run. If one of them failed by itself, that is why
+ * the main function was canceled, and why the run fails (PROMISES T3). */
+static hf_status close_scope(hf_wf *wf, hf_status status)
+{
+    hf_scope *scope = wf->scope;
+    wf->scope = NULL; /* nothing is forked into it any more */
+    if (hf_scope_tally(scope).failed > 0 && (status == HF_OK || status == HF_ERR_CANCELED)) {
+        status = hf_join(scope); /* all are canceled already; hf_error() is the failure of the first */
+    }
+    HF_IGNORE(hf_scope_close(scope));
+    return status;
+}
+
+/* Calls the workflow's function inside the scope of the run. */
+static hf_status call_function(hf_wf *wf, hf_payload *ret_out)
+{
+    hf_scope *scope = NULL;
+    hf_status status = hf_scope_open(&scope, .name = wf->entry->name.data);
+    if (status != HF_OK) {
+        wf->is_nomem = true;
+        return status;
+    }
+    wf->scope = scope;
+    status = close_leftovers(wf, wf->entry->function(wf->input, ret_out));
+    return close_scope(wf, status);
 }
 
 hf_status hf_wf_main(void *arg)
 {
     hf_wf *wf = arg;
     hf_payload out = hf_payload_none();
-    hf_status status = close_leftovers(wf->entry->function(wf->input, &out));
+    hf_status status = call_function(wf, &out);
     if (hf_crew_self_is_evicted()) {
         return HF_ERR_EVICTED; /* its status does not matter: its calls were refused */
     }
@@ -361,11 +305,12 @@ hf_status hf_wf_main(void *arg)
         is_recorded = record_complete(wf, out);
     } else if (is_canceled) {
         is_recorded = record_cancel(wf, out);
+    } else if (status == HF_ERR_CONTINUED && wf->next != NULL) {
+        is_recorded = record_continue(wf);
     } else {
         is_recorded = record_fail(wf, status);
     }
     wf->is_nomem |= !is_recorded;
-    wf->has_closed = true;
     hf_payload_free(&out);
     return HF_OK;
 }

@@ -157,6 +157,9 @@ static void record_cancel(hf_wf *wf, const hf_wf_activity *activity)
 {
     void *room = NULL;
     char number[24];
+    if (wf->has_closed) {
+        return; /* the closing command is the last one */
+    }
     hf_command_record *record = hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_REQUEST_CANCEL_ACTIVITY_TASK,
                                                 HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES,
                                                 sizeof(hf_pb_request_cancel_activity_task_command_attributes), &room);
@@ -301,6 +304,7 @@ static hf_status start_activity(hf_fiber *self, hf_wf *wf, const char *name, hf_
     hf_op op;
     hf_op_init(&op);
     HF_TRY(hf_not_evicted(self, "hf_activity_run"));
+    HF_TRY(hf_wf_not_over(self, wf, "hf_activity_run"));
     if (hf_wf_check_activity(&op, wf, name, in, options) != HF_OK) {
         return hf_refuse_at(self, op.status, "hf_activity_run", "%s", op.message);
     }

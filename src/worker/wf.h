@@ -4,6 +4,9 @@
 
 #include "worker/worker_private.h"
 
+#include <holdfast/handler.h>
+#include <holdfast/run.h>
+
 /* The name of this library in histories, and the rules by which it ran a workflow (lang_used_flags of a
  * WorkflowTaskCompleted).
  *
@@ -88,6 +91,64 @@ typedef struct hf_wf_signal {
     char name[];
 } hf_wf_signal;
 
+/* ---- Handlers (handlers.c) ------------------------------------------------------------------------------------------ */
+
+typedef enum hf_wf_handler_kind { HF_WF_ON_SIGNAL, HF_WF_ON_QUERY, HF_WF_ON_UPDATE } hf_wf_handler_kind;
+#define HF_WF_HANDLER_KIND_COUNT 3
+
+/* A function of the workflow that handles what comes under a name. */
+typedef struct hf_wf_handler {
+    hf_node node; /* in wf->handlers */
+    hf_signal_handler signal;
+    hf_reply_handler reply; /* of queries and updates */
+    hf_validator validator; /* of updates; may be NULL */
+    void *arg;
+    bool may_be_left; /* see hf_on_update_options */
+    bool is_any;      /* for names without a handler of their own */
+    size_t name_len;
+    char name[]; /* NUL-terminated */
+} hf_wf_handler;
+
+/* A handler under way, on a fiber of its own. Freed by that fiber. */
+typedef struct hf_wf_handling {
+    hf_node node; /* in wf->handlings; of a query: in no list */
+    hf_wf *wf;
+    hf_wf_handler_kind kind;
+    hf_signal_handler signal; /* as they were when it began */
+    hf_reply_handler reply;
+    hf_validator validator;
+    void *arg;
+    bool may_be_left;
+    hf_branch *branch;      /* NULL = it has not begun */
+    hf_payload in;          /* kept by the run; of a query: borrowed */
+    hf_payload out;         /* of a query: set when it has returned, and the caller's */
+    hf_status status;       /* of a query: the same */
+    hf_pb_failure *failure; /* of a query that failed, in the caller's arena */
+    hf_arena *arena;        /* of a query: for its failure */
+    bool has_ended;         /* of a query */
+    const char *update_id;  /* of an update, else NULL; NUL-terminated, behind the struct */
+    size_t len;             /* of the allocation */
+    char name[];            /* what came; NUL-terminated */
+} hf_wf_handling;
+
+/* A fiber in hf_wait_until. Lies in its hf_until. */
+typedef struct hf_wf_until {
+    hf_wf *wf;
+    hf_node node;    /* in wf->untils, while it waits */
+    uint64_t number; /* by the beginning of the wait */
+    hf_scope *scope; /* for its bound; NULL = none */
+    bool is_past;    /* its bound was over when it began */
+    hf_wait wait;
+} hf_wf_until;
+
+/* An answer of hf_patched. */
+typedef struct hf_wf_patch {
+    hf_node node; /* in wf->patches */
+    bool is_patched;
+    size_t len;
+    char id[];
+} hf_wf_patch;
+
 struct hf_wf {
     hf_worker *worker;
     size_t len; /* of the allocation: the two texts follow the struct */
@@ -121,8 +182,25 @@ struct hf_wf {
     hf_list leftovers;                         /* canceled activities that have not ended */
     int activities_count;                      /* in all three lists: as many as the service knows, or more */
     int timers_count;
-    hf_list signals;         /* not taken, in order */
-    hf_list signal_waits;    /* hf_wait.node of waiting fibers, in order */
+    hf_list signals;                            /* not taken, in order */
+    hf_list signal_waits;                       /* hf_wait.node of waiting fibers, in order */
+    hf_list handlers[HF_WF_HANDLER_KIND_COUNT]; /* oldest first */
+    hf_list handlings;                          /* handlers of signals and updates that have not ended, in order */
+    hf_list idle_waits;                         /* hf_wait.node of fibers in hf_handlers_wait */
+    hf_list untils;                             /* by number */
+    uint64_t until_number;                      /* of the last one */
+    hf_list patches;
+    bool has_takers;            /* a handler was added: it may take signals that came earlier */
+    hf_scope *scope;            /* around the main function; NULL before and after */
+    hf_command_record *closing; /* the command that ends the run: it goes last; NULL = the main function runs,
+                                   or it is among the records */
+    hf_workflow_facts facts;    /* texts in `kept` */
+    hf_pb_continue_as_new_workflow_execution_command_attributes
+        *next;                             /* of hf_continue_as_new, in `kept`; NULL = none */
+    const hf_pb_history_event *const *own; /* events that the commands of the step at hand became */
+    size_t own_count;                      /* 0 in the current step */
+    bool is_current;                       /* the step at hand is in no history yet */
+    hf_arena kept;           /* of hf_workflow_alloc, and of texts that are valid as long as the run is in memory */
     hf_payload_bag payloads; /* payloads that its fibers own */
     hf_payload input;
     bool has_names;    /* activities were given ids of their own */
@@ -149,6 +227,8 @@ static inline bool hf_wf_plays_by(const hf_wf *wf, uint32_t rule)
 void hf_wf_answer_failed(hf_worker *worker, const hf_stuck_step *step, const hf_op *why);
 /* Makes a run with its first task in the mailbox. Takes `task`, also on failure. Fails: HF_ERR_NOMEM. */
 hf_status hf_wf_new(hf_worker *worker, hf_wtask *task, hf_wf **ret_wf);
+/* Frees a run that was never started, and returns its task. */
+hf_wtask *hf_wf_unmake(hf_wf *wf);
 /* Starts its driver, which frees it in the end; on failure it is freed at once. */
 hf_status hf_wf_start(hf_wf *wf);
 /* Under the cache's lock: the driver, if it waits, is to be woken by the caller afterwards. */
@@ -165,7 +245,8 @@ hf_status hf_wf_load(hf_op *op, hf_wf *wf, hf_wtask *task, hf_events *ret_events
 /* The message about a run that does not yield. */
 extern const char hf_wf_stuck_text[];
 
-/* activation.c: applies the events; the recorder then has the commands of the last activation.
+/* activation.c: applies the events; the recorder then has the commands of the last activation. For a query
+ * `started_event_id` is 0: only steps that were completed are played.
  * Fails: HF_ERR_CONFLICT: the code does not do what the history says; HF_ERR_TIMEOUT: wf->is_lost; HF_ERR_EVICTED:
  * the run is further than this task, which is late; HF_ERR_UNSUPPORTED: the history names a rule that this version does
  * not know; HF_ERR_NOMEM, HF_ERR_INVALID. */
@@ -219,6 +300,55 @@ void hf_wf_will_fire(hf_wf *wf, hf_str timer_id);
 void hf_wf_resolve(hf_wf *wf, int64_t scheduled_event_id, const hf_pb_history_event *event);
 void hf_wf_fired(hf_wf *wf, hf_str timer_id);
 void hf_wf_leftover_free(hf_wf *wf, hf_wf_leftover *leftover);
-hf_status hf_wf_signaled(hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
+/* Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_signaled(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *signal);
+/* The closing command is taken out of the records; the activation puts it behind all others. */
+void hf_wf_set_closing(hf_wf *wf, hf_command_record *record);
+
+/* handlers.c */
+void hf_wf_handlers_init(hf_wf *wf);
+void hf_wf_handlers_free(hf_wf *wf);
+/* The handler for this name; NULL = there is none. */
+const hf_wf_handler *hf_wf_handler_of(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name);
+/* Starts a handler on a fiber that runs in the next turn. Takes `in` on success. Fails: HF_ERR_NOMEM. */
+hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_wf_handler *handler, hf_str name,
+                       hf_str update_id, hf_payload in);
+/* Whether an address is on the stack of the running fiber. */
+bool hf_wf_is_on_stack(const void *address);
+/* The run ends: handlers that have not ended are named in the log and canceled. Their fibers get a turn after this. */
+void hf_wf_cancel_handlers(hf_wf *wf);
+/* Runs a query on a fiber of its own, in a turn. The answer is in the arena. Fails: HF_ERR_TIMEOUT: wf->is_lost;
+ * HF_ERR_NOMEM. A query that fails is an answer, too. */
+hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *query, hf_arena *arena,
+                      hf_pb_workflow_query_result *ret_result);
+
+/* signals.c: signals that were not taken, as bytes for the next run of the chain; empty: there is none, or no memory. */
+hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena);
+/* The other side: they come before all others. Fails: HF_ERR_NOMEM, HF_ERR_INVALID. */
+hf_status hf_wf_decode_signals(hf_op *op, hf_wf *wf, hf_str bytes);
+#define HF_WF_SIGNALS_HEADER "holdfast-signals" /* field of the header in which they go along */
+/* Gives stored signals to handlers that were added since. `*ret_any`: one got a fiber, and wants a turn. */
+hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any);
+
+/* until.c: the next fiber in hf_wait_until with a number above `*after`, woken to look; false = there is none. */
+bool hf_wf_wake_until(hf_wf *wf, uint64_t *after);
+/* Whether the fiber that was woken last waits again. */
+bool hf_wf_until_waits(const hf_wf *wf, uint64_t number);
+
+/* run_verbs.c */
+/* Fills the facts of the run from its first event. False: no memory. */
+bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event);
+/* Text for as long as the run is in memory; "" for none. */
+const char *hf_wf_keep_text(hf_wf *wf, hf_str text);
+/* Whether this MarkerRecorded is of hf_patched, and may be missing in the code. */
+bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event);
+/* The part of the data of such a marker that names its patch; empty if it is another marker. */
+hf_str hf_wf_patch_key(const hf_pb_marker_recorded_event_attributes *marker);
+
+/* activation.c: runs the fibers. Fails: HF_ERR_TIMEOUT: the run is lost. */
+hf_status hf_wf_turn(hf_op *op, hf_wf *wf);
+/* Refuses a verb that makes a command in a run whose closing command is on its way: its handlers clean up, and what they
+ * ask for is dropped, with a line in the log (PROMISES T9). Fails: HF_ERR_CANCELED. */
+hf_status hf_wf_not_over(hf_fiber *self, const hf_wf *wf, const char *verb);
 
 #endif

@@ -596,6 +596,26 @@ hf_status use_workers()
     EXPECT(hf_activity_run("name", hf_payload_none(), nullptr, {.start_to_close = hf_seconds(1)}) == HF_ERR_MISUSE);
     EXPECT(hf_signal_wait("name", nullptr, {.timeout = hf_seconds(1)}) == HF_ERR_MISUSE);
 #endif
+    hf_on_signal_options on_signal_options = hf_on_signal_options();
+    hf_on_query_options on_query_options = hf_on_query_options();
+    hf_on_update_options on_update_options = hf_on_update_options();
+    hf_continue_options continue_options = hf_continue_options();
+    continue_options.type = "next";
+    EXPECT(hf_signal_try("name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_on_signal("name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_on_signal("name", nullptr, on_signal_options) == HF_ERR_MISUSE);
+    EXPECT(hf_on_query("name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_on_query("name", nullptr, on_query_options) == HF_ERR_MISUSE);
+    EXPECT(hf_on_update("name", nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_on_update("name", nullptr, on_update_options) == HF_ERR_MISUSE);
+    EXPECT(hf_handlers_wait() == HF_ERR_MISUSE);
+    EXPECT(hf_wait_until(worker != nullptr) == HF_ERR_MISUSE);
+    EXPECT(hf_wait_until(worker != nullptr, patient_options) == HF_ERR_MISUSE);
+    EXPECT(hf_handler_name() == nullptr && hf_update_id() == nullptr && hf_workflow_info() == nullptr);
+    EXPECT(hf_workflow_scope() == nullptr && hf_workflow_alloc(8) == nullptr && !hf_patched("id"));
+    EXPECT(hf_patch_deprecate("id") == HF_ERR_MISUSE);
+    EXPECT(hf_continue_as_new(hf_payload_none()) == HF_ERR_MISUSE);
+    EXPECT(hf_continue_as_new(hf_payload_none(), continue_options) == HF_ERR_MISUSE);
     HF_AUTO(hf_payload_free) hf_payload payload = hf_payload_none();
     HF_TRY(hf_payload_printf(&payload, "[%d]", 7));
     EXPECT(std::strcmp(static_cast<const char *>(payload.data), "[7]") == 0);

@@ -124,6 +124,7 @@ hf_fiber *hf_crew_dismiss(hf_fiber *self)
     self->crew = NULL;
     self->kind = HF_FIBER_PLAIN;
     self->is_evicted = false;
+    self->is_reading = false;
     self->evicted_calls = 0;
     return next_of(crew);
 }
@@ -394,9 +395,10 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
 /* hf_fork refuses shields, whose owners are usually not to wait for anybody; the driver knows what it does. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name)
 {
-    hf_assert(crew->first == NULL);
+    hf_assert(!crew->is_turning); /* fiber-W2: the driver forks, between turns */
     crew->root->is_shield = false;
-    hf_status status = hf_fork(crew->root, body, arg, .name = name, .ret_branch = &crew->first);
+    hf_status status = crew->first == NULL ? hf_fork(crew->root, body, arg, .name = name, .ret_branch = &crew->first)
+                                           : hf_fork(crew->root, body, arg, .name = name);
     crew->root->is_shield = true;
     return status == HF_OK ? HF_OK : hf_fail(op, status, "%s", hf_error_text());
 }
@@ -424,10 +426,32 @@ void hf_crew_cancel(hf_crew *crew, const char *reason)
 {
     hf_fiber *self = hf_enter(NULL);
     hf_assert(self == crew->driver);
-    if (!hf_crew_is_over(crew)) {
+    if (crew->first != NULL && !hf_branch_is_done(crew->first)) {
         hf_branch_mark(crew->sched, crew->first, HF_CAUSE_EXPLICIT, reason, NULL);
     }
     hf_leave(self);
+}
+
+void hf_crew_cancel_member(hf_crew *crew, hf_branch *branch, const char *reason)
+{
+    hf_fiber *self = hf_enter(NULL);
+    hf_assert(self == crew->driver && branch->scope == crew->root);
+    hf_branch_mark(crew->sched, branch, HF_CAUSE_EXPLICIT, reason, NULL);
+    hf_leave(self);
+}
+
+hf_branch *hf_crew_self_branch(void)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    hf_assert(self != NULL && self->crew != NULL);
+    return self->branch;
+}
+
+void hf_crew_self_reads(bool is_reading)
+{
+    hf_fiber *self = (hf_fiber *)(void *)hf_self_get();
+    hf_assert(self != NULL && self->crew != NULL);
+    self->is_reading = is_reading;
 }
 
 const char *hf_crew_name(const hf_crew *crew)

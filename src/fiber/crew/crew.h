@@ -57,13 +57,14 @@ typedef struct hf_crew_options {
 hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *options);
 /* Evicts the members that are left and frees the crew. Waits for a lost member, but for nothing else. Accepts NULL. */
 void hf_crew_close(hf_crew *crew);
-/* Forks the first member; to be called once. It runs in the next turn. Fails: HF_ERR_NOMEM. */
+/* Forks a member beside those that are there. It runs in the next turn. The first one is the crew's main member. Fails:
+ * HF_ERR_NOMEM. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name);
 /* Runs the members until none is ready. False: a member did not yield, and the watchdog has moved the scheduler to
  * another thread (watch_lost.c). That member still runs on the old thread and may use everything that members share,
  * so the driver may do nothing with the crew but hf_crew_close, which waits until the member has come back. */
 bool hf_crew_turn(hf_crew *crew);
-/* Whether the first member has ended. No member outlives it. */
+/* Whether all members have ended. */
 bool hf_crew_is_over(const hf_crew *crew);
 /* Sets the clock of its members (hf_now and hf_wall_now). It never goes back. */
 void hf_crew_set_now(hf_crew *crew, hf_time now);
@@ -79,6 +80,14 @@ size_t hf_crew_bytes(const hf_crew *crew);
 void hf_crew_fire(hf_crew *crew, hf_crew_timer *timer);
 /* Cancels the first member, and with it all scopes that it has open. */
 void hf_crew_cancel(hf_crew *crew, const char *reason);
+/* The same for another member that hf_crew_fork has made and that has not ended: `branch` is what hf_crew_self_branch told
+ * it. */
+void hf_crew_cancel_member(hf_crew *crew, hf_branch *branch, const char *reason);
+/* Of the calling member. */
+hf_branch *hf_crew_self_branch(void);
+/* The caller, a member, is in a query, a validator or a condition from now on, or is no longer: the verbs that change
+ * something, or wait, refuse. */
+void hf_crew_self_reads(bool is_reading);
 /* Makes the waits of all members return HF_ERR_EVICTED, refuses forks, and runs the members until each has ended or
  * is stranded. None is left when this returns. */
 void hf_crew_evict(hf_crew *crew);

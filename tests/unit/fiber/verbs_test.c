@@ -522,6 +522,10 @@ CALL(hf_signal, hf_signal(t->execution, "signal", hf_payload_none()))
 CALL(hf_cancel, hf_cancel(t->execution))
 CALL(hf_terminate, hf_terminate(t->execution))
 LOOK(hf_workflow_id, hf_workflow_id())
+LOOK(hf_handler_name, hf_handler_name())
+LOOK(hf_update_id, hf_update_id())
+LOOK(hf_workflow_info, hf_workflow_info())
+LOOK(hf_workflow_scope, hf_workflow_scope())
 LOOK(hf_workflow_run_id, hf_workflow_run_id())
 LOOK(hf_activity_info, hf_activity_info())
 static hf_status call_hf_worker_new(things *t)
@@ -544,7 +548,7 @@ CALL_FREE(hf_worker_free, worker)
 
 /* Not called here: they would end the process or the runtime around them, or need a source's emitter or an environment
  * of their own, a file, or a worker's workflow or activity around them. What the table says of hf_runtime_free and
- * hf_runtime_turn is in runtime_test.c, of the last three in unit/worker. */
+ * hf_runtime_turn is in runtime_test.c, of the last ones in unit/worker and sim/worker_*. */
 #define call_hf_die NULL
 #define call_hf_runtime_free NULL
 #define call_hf_runtime_stop NULL
@@ -561,6 +565,18 @@ CALL_FREE(hf_worker_free, worker)
 #define call_hf_close NULL
 #define call_hf_activity_run NULL
 #define call_hf_signal_wait NULL
+#define call_hf_signal_try NULL
+#define call_hf_on_signal NULL
+#define call_hf_on_query NULL
+#define call_hf_on_update NULL
+#define call_hf_handlers_wait NULL
+#define call_hf_until_begin NULL
+#define call_hf_until_next NULL
+#define call_hf_until_end NULL
+#define call_hf_patched NULL
+#define call_hf_patch_deprecate NULL
+#define call_hf_continue_as_new NULL
+#define call_hf_workflow_alloc NULL
 #define call_hf_activity_heartbeat NULL
 #define call_hf_activity_fail NULL
 

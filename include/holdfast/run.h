@@ -1,0 +1,85 @@
+/* Inside a workflow: the run itself. Its facts, its memory, its scope, versions of its code, the next run of its chain. */
+#ifndef HOLDFAST_RUN_H
+#define HOLDFAST_RUN_H
+
+#include <holdfast/payload.h>
+#include <holdfast/scope.h>
+#include <holdfast/time.h>
+
+/* Texts are valid as long as the run is in memory. */
+typedef struct hf_workflow_facts {
+    const char *id;
+    const char *run_id;
+    const char *type;
+    const char *task_queue;
+    const char *namespace_;
+    const char *first_run_id; /* of the chain: it differs from run_id after a retry, a cron tick or a continue-as-new */
+    const char *parent_id;    /* workflow id of the parent; "" = there is none */
+    const char *cron;         /* its schedule; "" = none */
+    int attempt;              /* from 1 */
+    hf_time started;          /* when this run was started */
+    int64_t history_count;    /* events of the history when this step began */
+    int64_t history_len;      /* their bytes, as far as the service tells; 0 = unknown */
+    bool should_continue;     /* the history gets long: continue as new soon */
+} hf_workflow_facts;
+
+typedef struct hf_continue_options {
+    size_t size;            /* set by the macro */
+    const char *type;       /* of the workflow; NULL = the same */
+    const char *task_queue; /* NULL = the same */
+    hf_span run_timeout;    /* of the next run; 0 = the same */
+    hf_span task_timeout;   /* 0 = the same */
+} hf_continue_options;
+
+HF_BEGIN_DECLS
+
+/* NULL outside a workflow. Valid until the calling fiber waits. */
+HF_API const hf_workflow_facts *hf_workflow_info(void);
+/* Zeroed memory that is freed with the run: for what handlers share with the main function. NULL: out of memory, or the
+ * caller is not a workflow; without memory the step is tried again later. */
+HF_API void *hf_workflow_alloc(size_t len);
+/* The scope around the main function. If a fiber that was forked into it fails, the main function is canceled, and the
+ * workflow fails with that fiber's failure. When the main function returns, the fibers in it are canceled and joined.
+ * NULL outside a workflow, and in a handler after the main function has returned. */
+HF_API hf_scope *hf_workflow_scope(void);
+
+/* For code that changes while runs are under way: if (hf_patched("express")) { new code } else { old code }
+ *
+ * True in runs that come here for the first time, and a marker in the history remembers it. False in a replay of a
+ * history that was made without the call. The first call with an id decides for the rest of the run. `id` is copied and
+ * has 1 to 1,000 bytes. False outside a workflow, too. */
+HF_API bool hf_patched(const char *id);
+/* When no run takes the old branch any more, replaces hf_patched: from now on the marker may be missing in code and
+ * history. Remove the call when the runs that have its marker are gone. Fails: HF_ERR_INVALID, HF_ERR_MISUSE,
+ * HF_ERR_NOMEM, HF_ERR_EVICTED. */
+HF_API HF_MUST_USE hf_status hf_patch_deprecate(const char *id);
+
+/* return hf_continue_as_new(state);  Ends the run and starts the next one of its chain, with the same id and an empty
+ * history. It takes effect when the main function returns the status that this returns, HF_ERR_CONTINUED. Signals that
+ * were not taken go along, in their order. Fails: HF_ERR_INVALID, HF_ERR_TOO_BIG, HF_ERR_MISUSE: `in` has no bytes, or the
+ * caller is not the main function of a workflow; HF_ERR_NOMEM, HF_ERR_EVICTED. */
+HF_API HF_MUST_USE hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options);
+
+HF_END_DECLS
+
+/* HF_WORKFLOW_NEW(cart): memory for one object of the type, see hf_workflow_alloc. */
+#define HF_WORKFLOW_NEW(type) ((type *)hf_workflow_alloc(sizeof(type)))
+
+/* Twins, made from the declarations above: macros for C, functions for C++. */
+/* clang-format off */
+#ifndef __cplusplus
+#define hf_continue_as_new(...) HF_CONTINUE_AS_NEW_(__VA_ARGS__, .size = sizeof(hf_continue_options))
+#define HF_CONTINUE_AS_NEW_(in, ...) \
+    hf_continue_as_new_with((in), &(hf_continue_options){__VA_ARGS__})
+#else
+static inline HF_MUST_USE hf_status
+hf_continue_as_new(hf_payload in,
+    hf_continue_options options = hf_continue_options())
+{
+    options.size = sizeof options;
+    return hf_continue_as_new_with(in, &options);
+}
+#endif
+/* clang-format on */
+
+#endif

@@ -1,0 +1,405 @@
+/* Handlers of signals, queries and updates: functions of the workflow that the library calls, each time on a fiber of its
+ * own beside the main function's (PROMISES T2). A handler of signals or updates may wait; it is in wf->handlings until it
+ * has returned. A query runs within one turn, and its fiber only reads.
+ *
+ *     on_signal --> handler --(a signal)--> handling, a fiber --> returned: gone
+ *
+ * worker-H1  A fiber that handles something is forked by the driver, between turns, in the order in which things came.
+ * worker-H2  A handler that is replaced goes on with the function that it began with. */
+#include "worker/wf.h"
+
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
+#include "history/limits.h"
+#include "history/payload.h"
+
+#include <stdio.h>
+
+/* A local value of a handler's fiber and of whatever it forks: the handling. */
+static const hf_local HANDLING = {"handler"};
+
+void hf_wf_handlers_init(hf_wf *wf)
+{
+    for (size_t i = 0; i < HF_WF_HANDLER_KIND_COUNT; i++) {
+        hf_list_init(&wf->handlers[i]);
+    }
+    hf_list_init(&wf->handlings);
+    hf_list_init(&wf->idle_waits);
+}
+
+static void free_handler(hf_wf *wf, hf_wf_handler *handler)
+{
+    hf_list_remove(&handler->node);
+    wf->worker->memory.release(wf->worker->memory.state, handler, sizeof *handler + handler->name_len + 1);
+}
+
+static void free_handling(hf_wf_handling *handling)
+{
+    hf_wf *wf = handling->wf;
+    if (hf_node_is_linked(&handling->node)) {
+        hf_list_remove(&handling->node);
+    }
+    hf_payload_free(&handling->in);
+    wf->worker->memory.release(wf->worker->memory.state, handling, handling->len);
+}
+
+void hf_wf_handlers_free(hf_wf *wf)
+{
+    for (size_t i = 0; i < HF_WF_HANDLER_KIND_COUNT; i++) {
+        while (!hf_list_is_empty(&wf->handlers[i])) {
+            free_handler(wf, HF_CONTAINER(hf_list_first(&wf->handlers[i]), hf_wf_handler, node));
+        }
+    }
+    while (!hf_list_is_empty(&wf->handlings)) { /* their fibers never began, or were stranded */
+        free_handling(HF_CONTAINER(hf_list_first(&wf->handlings), hf_wf_handling, node));
+    }
+}
+
+const hf_wf_handler *hf_wf_handler_of(const hf_wf *wf, hf_wf_handler_kind kind, hf_str name)
+{
+    const hf_wf_handler *any = NULL;
+    HF_LIST_EACH(node, &wf->handlers[kind])
+    {
+        const hf_wf_handler *handler = HF_CONTAINER_CONST(node, hf_wf_handler, node);
+        if (handler->is_any) {
+            any = handler;
+        } else if (hf_str_equal(name, hf_str_of_len(handler->name, handler->name_len))) {
+            return handler;
+        }
+    }
+    return any;
+}
+
+bool hf_wf_is_on_stack(const void *address)
+{
+    const hf_fiber *self = (const hf_fiber *)(const void *)hf_self_get();
+    const char *at = address;
+    return self != NULL && at != NULL && at >= self->stack_lo && at < self->stack_hi;
+}
+
+/* ---- Registering ------------------------------------------------------------------------------------------------- */
+
+static bool is_waited_for(const hf_wf *wf, const char *name)
+{
+    HF_LIST_EACH(node, &wf->signal_waits)
+    {
+        if (strcmp(HF_CONTAINER_CONST(node, hf_wait, node)->object_name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static hf_status refuse(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name, const hf_wf_handler *from)
+{
+    if (wf == NULL || (from->signal == NULL && from->reply == NULL)) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a function, and can only be called in a workflow",
+                            verb);
+    }
+    HF_TRY(hf_not_evicted(self, verb));
+    if (name != NULL && (name[0] == '\0' || hf_wf_is_too_long(name))) {
+        return hf_refuse_at(self, HF_ERR_INVALID, verb, "%s: a name has 1 to %d bytes", verb, HF_ID_LEN_MAX);
+    }
+    if (hf_wf_is_on_stack(from->arg)) {
+        return hf_refuse_at(
+            self, HF_ERR_MISUSE, verb,
+            "%s: .arg is on the stack of this fiber, and a handler may run when that is gone: take it from "
+            "hf_workflow_alloc",
+            verb);
+    }
+    if (from->signal != NULL && name != NULL && is_waited_for(wf, name)) {
+        return hf_refuse_at(
+            self, HF_ERR_MISUSE, verb,
+            "%s: a fiber waits for signal '%.100s' with hf_signal_wait; a name has a handler or is waited "
+            "for",
+            verb, name);
+    }
+    return HF_OK;
+}
+
+static hf_status add(hf_fiber *self, hf_wf *wf, const char *verb, hf_wf_handler_kind kind, const char *name,
+                     const hf_wf_handler *from)
+{
+    HF_TRY(refuse(self, wf, verb, name, from));
+    size_t len = name != NULL ? strlen(name) : 0;
+    hf_wf_handler *handler =
+        wf->worker->memory.allocate(wf->worker->memory.state, sizeof *handler + len + 1, _Alignof(hf_wf_handler));
+    if (handler == NULL) {
+        wf->is_nomem = true;
+        return hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for a handler");
+    }
+    HF_LIST_EACH(node, &wf->handlers[kind])
+    {
+        hf_wf_handler *old = HF_CONTAINER(node, hf_wf_handler, node);
+        if (name == NULL ? old->is_any : !old->is_any && hf_str_equal(hf_str_of(name), hf_str_of(old->name))) {
+            free_handler(wf, old);
+            break;
+        }
+    }
+    *handler = *from;
+    handler->node = (hf_node){NULL, NULL};
+    handler->is_any = name == NULL;
+    handler->name_len = len;
+    memcpy(handler->name, name != NULL ? name : "", len + 1);
+    hf_list_push_back(&wf->handlers[kind], &handler->node);
+    wf->has_takers |= kind == HF_WF_ON_SIGNAL;
+    return HF_OK;
+}
+
+hf_status hf_on_signal_with(const char *name, hf_signal_handler handler, const hf_on_signal_options *options)
+{
+    HF_OPTIONS(hf_on_signal_options, options, hf_on_signal);
+    HF_VERB_ENTER(self, hf_on_signal, NULL);
+    hf_wf_handler from = {.signal = handler, .arg = options->arg};
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_signal", HF_WF_ON_SIGNAL, name, &from));
+}
+
+hf_status hf_on_query_with(const char *name, hf_reply_handler handler, const hf_on_query_options *options)
+{
+    HF_OPTIONS(hf_on_query_options, options, hf_on_query);
+    HF_VERB_ENTER(self, hf_on_query, NULL);
+    hf_wf_handler from = {.reply = handler, .arg = options->arg};
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_query", HF_WF_ON_QUERY, name, &from));
+}
+
+hf_status hf_on_update_with(const char *name, hf_reply_handler handler, const hf_on_update_options *options)
+{
+    HF_OPTIONS(hf_on_update_options, options, hf_on_update);
+    HF_VERB_ENTER(self, hf_on_update, NULL);
+    hf_wf_handler from = {
+        .reply = handler, .arg = options->arg, .validator = options->validator, .may_be_left = options->may_be_left};
+    HF_LEAVE(self, add(self, hf_wf_self(), "hf_on_update", HF_WF_ON_UPDATE, name, &from));
+}
+
+/* ---- Under way --------------------------------------------------------------------------------------------------- */
+
+const char *hf_handler_name(void)
+{
+    const hf_wf_handling *handling = hf_local_get(&HANDLING);
+    return handling != NULL ? handling->name : NULL;
+}
+
+const char *hf_update_id(void)
+{
+    const hf_wf_handling *handling = hf_local_get(&HANDLING);
+    return handling != NULL ? handling->update_id : NULL;
+}
+
+/* Whether no handling but `mine` is under way. */
+static bool is_idle(const hf_wf *wf, const hf_wf_handling *mine)
+{
+    HF_LIST_EACH(node, &wf->handlings)
+    {
+        if (HF_CONTAINER_CONST(node, hf_wf_handling, node) != mine) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool abort_idle(hf_wait *wait)
+{
+    bool claimed = hf_node_is_linked(&wait->node);
+    if (claimed) {
+        hf_list_remove(&wait->node);
+    }
+    return claimed;
+}
+
+static const hf_wait_kind IDLE = {"hf_handlers_wait", abort_idle};
+
+hf_status hf_handlers_wait(void)
+{
+    HF_VERB_ENTER(self, hf_handlers_wait, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_wf_handling *mine = hf_local_get(&HANDLING);
+    if (wf == NULL) {
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_handlers_wait can only be called in a workflow"));
+    }
+    hf_status status = hf_may_wait(self, "hf_handlers_wait");
+    if (status == HF_OK && !is_idle(wf, mine)) {
+        hf_wait wait;
+        hf_wait_init(&wait, self, &IDLE, mine, "");
+        hf_list_push_back(&wf->idle_waits, &wait.node);
+        status = hf_park(self, &wait, HF_INSTANT_NEVER);
+    }
+    HF_LEAVE(self, status);
+}
+
+static void wake_idle(hf_wf *wf)
+{
+    hf_fiber *self = hf_enter(NULL);
+    HF_LIST_EACH(node, &wf->idle_waits)
+    {
+        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        if (is_idle(wf, wait->object)) {
+            hf_list_remove(node);
+            hf_wake(wait, HF_OK);
+        }
+    }
+    hf_leave(self);
+}
+
+/* The failure of a signal handler ends nothing. It is told once, not in replays. */
+static void tell_failed(const hf_wf_handling *handling, hf_status status)
+{
+    const hf_wf *wf = handling->wf;
+    if (status != HF_OK && wf->is_current && !wf->has_closed) {
+        hf_log(wf->worker->rt, HF_LOG_WARN, "signal_handler_failed", "workflow=%.*s run=%.*s signal=%s message=%s",
+               HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), handling->name, hf_error_text());
+    }
+}
+
+static hf_status handle(void *arg)
+{
+    hf_wf_handling *handling = arg;
+    hf_wf *wf = handling->wf;
+    handling->branch = hf_crew_self_branch();
+    hf_status status = hf_local_set(&HANDLING, handling);
+    wf->is_nomem |= status != HF_OK;
+    if (status == HF_OK) {
+        hf_assert(handling->kind == HF_WF_ON_SIGNAL); /* worker-H1 */
+        status = handling->signal(handling->arg, handling->in);
+    }
+    if (!hf_crew_self_is_evicted()) {
+        tell_failed(handling, status);
+        hf_list_remove(&handling->node);
+        wake_idle(wf);
+    }
+    free_handling(handling);
+    return HF_OK;
+}
+
+static hf_wf_handling *new_handling(hf_wf *wf, hf_wf_handler_kind kind, const hf_wf_handler *handler, hf_str name,
+                                    hf_str update_id)
+{
+    size_t len = sizeof(hf_wf_handling) + name.len + update_id.len + 2;
+    hf_wf_handling *handling = wf->worker->memory.allocate(wf->worker->memory.state, len, _Alignof(hf_wf_handling));
+    if (handling == NULL) {
+        return NULL;
+    }
+    *handling = (hf_wf_handling){.wf = wf,
+                                 .kind = kind,
+                                 .signal = handler->signal,
+                                 .reply = handler->reply,
+                                 .validator = handler->validator,
+                                 .arg = handler->arg,
+                                 .may_be_left = handler->may_be_left,
+                                 .len = len};
+    memcpy(handling->name, name.len > 0 ? name.data : "", name.len);
+    handling->name[name.len] = '\0';
+    char *id = handling->name + name.len + 1;
+    memcpy(id, update_id.len > 0 ? update_id.data : "", update_id.len);
+    id[update_id.len] = '\0';
+    handling->update_id = update_id.len > 0 ? id : NULL;
+    return handling;
+}
+
+hf_status hf_wf_handle(hf_op *op, hf_wf *wf, hf_wf_handler_kind kind, const hf_wf_handler *handler, hf_str name,
+                       hf_str update_id, hf_payload in)
+{
+    hf_wf_handling *handling = new_handling(wf, kind, handler, name, update_id);
+    if (handling == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a handler");
+    }
+    hf_status status = hf_crew_fork(op, wf->crew, handle, handling, "handler");
+    if (status != HF_OK) {
+        free_handling(handling); /* `in` is still the caller's */
+        return status;
+    }
+    handling->in = in;
+    hf_list_push_back(&wf->handlings, &handling->node);
+    return HF_OK;
+}
+
+void hf_wf_cancel_handlers(hf_wf *wf)
+{
+    hf_assert(wf->has_closed);
+    HF_LIST_EACH(node, &wf->handlings)
+    {
+        hf_wf_handling *handling = HF_CONTAINER(node, hf_wf_handling, node);
+        if (wf->is_current && !handling->may_be_left) {
+            hf_log(wf->worker->rt, HF_LOG_WARN, "workflow_ends_over_handlers", "workflow=%.*s run=%.*s handler=%s",
+                   HF_STR_ARGS(wf->id), HF_STR_ARGS(wf->run_id), handling->name);
+        }
+        if (handling->branch != NULL) {
+            hf_crew_cancel_member(wf->crew, handling->branch, "the workflow has ended");
+        }
+    }
+}
+
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
+
+static hf_status answer_query(void *arg)
+{
+    hf_wf_handling *query = arg;
+    hf_status status = hf_local_set(&HANDLING, query);
+    if (status == HF_OK) {
+        hf_op op;
+        hf_op_init(&op);
+        hf_crew_self_reads(true);
+        status = query->reply(query->arg, query->in, &query->out);
+        hf_crew_self_reads(false);
+        if (status == HF_OK &&
+            hf_payload_check_result(&op, "the answer to the query", query->out, query->in) != HF_OK) {
+            status = hf_failure_raise_op(&op);
+        }
+    }
+    if (status != HF_OK) {
+        query->failure = hf_failure_encode(query->arena, hf_error_as(status), status);
+    }
+    query->status = status;
+    query->has_ended = true;
+    return HF_OK;
+}
+
+static void refuse_query(hf_arena *arena, hf_pb_workflow_query_result *result, hf_str type, const char *message)
+{
+    result->result_type = HF_QUERY_RESULT_TYPE_FAILED;
+    result->error_message = hf_arena_copy(arena, hf_str_of(message));
+    result->failure = hf_failure_application(arena, type, result->error_message, true);
+}
+
+hf_status hf_wf_query(hf_op *op, hf_wf *wf, const hf_pb_workflow_query *asked, hf_arena *arena,
+                      hf_pb_workflow_query_result *ret_result)
+{
+    char text[HF_MESSAGE_LEN_MAX];
+    *ret_result = (hf_pb_workflow_query_result){0};
+    const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_QUERY, asked->query_type);
+    if (handler == NULL) {
+        (void)snprintf(text, sizeof text, "workflow '%s' has no handler for query '%.*s'", wf->entry->name.data,
+                       HF_STR_ARGS(asked->query_type));
+        refuse_query(arena, ret_result, HF_STR("NotFound"), text);
+        return HF_OK;
+    }
+    hf_wf_handling *query = new_handling(wf, HF_WF_ON_QUERY, handler, asked->query_type, (hf_str){NULL, 0});
+    hf_status status = query != NULL ? hf_crew_fork(op, wf->crew, answer_query, query, "query") : HF_ERR_NOMEM;
+    if (status != HF_OK) {
+        if (query != NULL) {
+            free_handling(query);
+        }
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a query");
+    }
+    query->in = hf_payload_view(arena, asked->query_args);
+    query->arena = arena;
+    status = hf_wf_turn(op, wf);
+    if (status != HF_OK) {
+        return status; /* its fiber still has the query, which goes with the crew's memory: a lost run is never served again */
+    }
+    if (!query->has_ended) { /* it parked, which every verb refuses: something else switched it away */
+        status = hf_fail(op, HF_ERR_CONFLICT, "query '%s' waits for something outside of its workflow", query->name);
+        return status;
+    }
+    if (query->status == HF_OK) {
+        ret_result->result_type = HF_QUERY_RESULT_TYPE_ANSWERED;
+        ret_result->answer = hf_payload_encode(arena, query->out);
+    } else {
+        ret_result->result_type = HF_QUERY_RESULT_TYPE_FAILED;
+        ret_result->failure = query->failure;
+        ret_result->error_message = query->failure != NULL ? query->failure->message : HF_STR("");
+    }
+    hf_payload_free(&query->out);
+    free_handling(query);
+    return arena->status == HF_OK ? HF_OK : hf_fail(op, HF_ERR_NOMEM, "no memory for the answer to a query");
+}

@@ -1,0 +1,289 @@
+/* Verbs about the run itself: its facts, memory and scope, versions of its code, the next run of its chain. */
+#include "worker/wf.h"
+
+#include "base/json.h"
+#include "base/span.h"
+#include "fiber/crew/crew_private.h"
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
+#include "history/limits.h"
+
+#include <stdio.h>
+
+/* ---- Facts and memory -------------------------------------------------------------------------------------------- */
+
+const char *hf_wf_keep_text(hf_wf *wf, hf_str text)
+{
+    const char *copy = hf_arena_copy(&wf->kept, text).data;
+    return copy != NULL ? copy : "";
+}
+
+bool hf_wf_learn(hf_wf *wf, const hf_pb_history_event *event)
+{
+    const hf_pb_workflow_execution_started_event_attributes *a = event->workflow_execution_started_event_attributes;
+    wf->facts = (hf_workflow_facts){
+        .id = wf->id.data,
+        .run_id = wf->run_id.data,
+        .type = wf->entry->name.data,
+        .task_queue = hf_wf_keep_text(wf, a->task_queue != NULL ? a->task_queue->name : wf->worker->queue),
+        .namespace_ = hf_wf_keep_text(wf, wf->worker->namespace_),
+        .first_run_id = hf_wf_keep_text(wf, a->first_execution_run_id.len > 0 ? a->first_execution_run_id : wf->run_id),
+        .parent_id = hf_wf_keep_text(
+            wf, a->parent_workflow_execution != NULL ? a->parent_workflow_execution->workflow_id : HF_STR("")),
+        .cron = hf_wf_keep_text(wf, a->cron_schedule),
+        .attempt = a->attempt > 0 ? a->attempt : 1,
+        .started = hf_pb_timestamp_time(event->event_time),
+    };
+    return wf->kept.status == HF_OK;
+}
+
+const hf_workflow_facts *hf_workflow_info(void)
+{
+    const hf_wf *wf = hf_wf_self();
+    return wf != NULL ? &wf->facts : NULL;
+}
+
+void *hf_workflow_alloc(size_t len)
+{
+    hf_wf *wf = hf_wf_self();
+    if (wf == NULL) {
+        HF_IGNORE(hf_raise(HF_ERR_MISUSE, "hf_workflow_alloc can only be called in a workflow"));
+        return NULL;
+    }
+    void *room = len <= HF_HISTORY_LEN_MAX ? hf_arena_zero(&wf->kept, len > 0 ? len : 1, 16) : NULL;
+    if (room == NULL) {
+        wf->is_nomem = true;
+        HF_IGNORE(hf_raise(HF_ERR_NOMEM, "no memory for %zu bytes of a workflow", len));
+    }
+    return room;
+}
+
+hf_scope *hf_workflow_scope(void)
+{
+    const hf_wf *wf = hf_wf_self();
+    return wf != NULL ? wf->scope : NULL;
+}
+
+/* ---- Versions ---------------------------------------------------------------------------------------------------- */
+
+/* The marker that other SDKs write, too: name, key of its details, and the data's text. */
+#define PATCH_MARKER "core_patch"
+#define PATCH_DETAILS "patch-data"
+#define PATCH_TAIL ",\"deprecated\":"
+
+static hf_str patch_data(const hf_pb_marker_recorded_event_attributes *marker)
+{
+    if (hf_str_equal(marker->marker_name, HF_STR(PATCH_MARKER))) {
+        for (size_t i = 0; i < marker->details.count; i++) {
+            const hf_pb_payloads *payloads = marker->details.items[i].value;
+            if (hf_str_equal(marker->details.items[i].key, HF_STR(PATCH_DETAILS)) && payloads != NULL &&
+                payloads->payloads.count > 0) {
+                return payloads->payloads.items[0].data;
+            }
+        }
+    }
+    return (hf_str){NULL, 0};
+}
+
+/* Where the tail of the data begins; its length if there is none. */
+static size_t tail_at(hf_str data)
+{
+    hf_str tail = HF_STR(PATCH_TAIL);
+    for (size_t at = data.len; at >= tail.len; at--) {
+        if (memcmp(data.data + at - tail.len, tail.data, tail.len) == 0) {
+            return at - tail.len;
+        }
+    }
+    return data.len;
+}
+
+hf_str hf_wf_patch_key(const hf_pb_marker_recorded_event_attributes *marker)
+{
+    hf_str data = patch_data(marker);
+    return hf_str_of_len(data.data, data.len > 0 ? tail_at(data) : 0);
+}
+
+bool hf_wf_is_deprecated_patch(const hf_pb_history_event *event)
+{
+    if (event->attributes_case != HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES) {
+        return false;
+    }
+    hf_str data = patch_data(event->marker_recorded_event_attributes);
+    size_t at = data.len > 0 ? tail_at(data) + strlen(PATCH_TAIL) : 0;
+    return at > 0 && data.len >= at + 4 && memcmp(data.data + at, "true", 4) == 0;
+}
+
+static hf_wf_patch *find_patch(hf_wf *wf, hf_str id)
+{
+    HF_LIST_EACH(node, &wf->patches)
+    {
+        hf_wf_patch *patch = HF_CONTAINER(node, hf_wf_patch, node);
+        if (hf_str_equal(id, hf_str_of_len(patch->id, patch->len))) {
+            return patch;
+        }
+    }
+    return NULL;
+}
+
+/* {"id":"express" -- without the tail. In the recorder's arena; empty: no memory. */
+static hf_str key_of(hf_wf *wf, const char *id)
+{
+    hf_buf text;
+    hf_buf_init(&text, wf->worker->memory, 8 * HF_ID_LEN_MAX);
+    hf_buf_put(&text, "{\"id\":", 6);
+    hf_json_quote(&text, id, strlen(id));
+    hf_str key = {NULL, 0};
+    if (text.status == HF_OK) {
+        key = hf_arena_copy(&wf->recorder.arena, hf_str_of_len(text.data, text.len));
+    }
+    hf_buf_deinit(&text);
+    return key;
+}
+
+static bool has_marker(const hf_wf *wf, hf_str key)
+{
+    for (size_t i = 0; i < wf->own_count; i++) {
+        if (wf->own[i]->attributes_case == HF_PB_HISTORY_EVENT_MARKER_RECORDED_EVENT_ATTRIBUTES &&
+            hf_str_equal(hf_wf_patch_key(wf->own[i]->marker_recorded_event_attributes), key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool record_patch(hf_wf *wf, hf_str key, bool is_deprecated)
+{
+    hf_arena *arena = &wf->recorder.arena;
+    void *room = NULL;
+    hf_command_record *record =
+        hf_recorder_add(&wf->recorder, HF_COMMAND_TYPE_RECORD_MARKER, HF_PB_COMMAND_RECORD_MARKER_COMMAND_ATTRIBUTES,
+                        sizeof(hf_pb_record_marker_command_attributes), &room);
+    hf_pb_record_marker_command_attributes_details_entry *entry =
+        HF_ARENA_NEW(arena, hf_pb_record_marker_command_attributes_details_entry);
+    const char *tail = is_deprecated ? PATCH_TAIL "true}" : PATCH_TAIL "false}";
+    size_t len = key.len + strlen(tail);
+    char *data = hf_arena_take(arena, len + 1, 1);
+    if (record == NULL || entry == NULL || data == NULL) {
+        return false;
+    }
+    memcpy(data, key.data, key.len);
+    memcpy(data + key.len, tail, strlen(tail) + 1);
+    hf_pb_record_marker_command_attributes *a = room;
+    a->marker_name = HF_STR(PATCH_MARKER);
+    entry->key = HF_STR(PATCH_DETAILS);
+    entry->value = hf_payload_encode(arena, hf_payload_of_json(data));
+    a->details.items = entry;
+    a->details.count = 1;
+    record->name = HF_STR(PATCH_MARKER);
+    record->id = key;
+    return arena->status == HF_OK;
+}
+
+/* Decides for the rest of the run, and records the marker if there is one. */
+static hf_status decide(hf_fiber *self, hf_wf *wf, const char *verb, const char *id, bool is_deprecated,
+                        bool *ret_patched)
+{
+    if (wf == NULL || id == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs an id, and can only be called in a workflow", verb);
+    }
+    HF_TRY(hf_not_evicted(self, verb));
+    HF_TRY(hf_wf_not_over(self, wf, verb));
+    if (id[0] == '\0' || hf_wf_is_too_long(id)) {
+        return hf_refuse_at(self, HF_ERR_INVALID, verb, "%s: an id has 1 to %d bytes", verb, HF_ID_LEN_MAX);
+    }
+    const hf_wf_patch *known = find_patch(wf, hf_str_of(id));
+    if (known != NULL) {
+        *ret_patched = known->is_patched;
+        return HF_OK;
+    }
+    size_t len = strlen(id);
+    hf_str key = key_of(wf, id);
+    hf_wf_patch *patch = hf_arena_zero(&wf->kept, sizeof *patch + len, _Alignof(hf_wf_patch));
+    bool is_patched = key.len > 0 && patch != NULL && (wf->is_current || has_marker(wf, key));
+    if (key.len == 0 || patch == NULL || (is_patched && !record_patch(wf, key, is_deprecated))) {
+        wf->is_nomem = true;
+        return hf_refuse_at(self, HF_ERR_NOMEM, verb, "no memory for patch '%.100s'", id);
+    }
+    patch->is_patched = is_patched;
+    patch->len = len;
+    memcpy(patch->id, id, len);
+    hf_list_push_back(&wf->patches, &patch->node);
+    *ret_patched = is_patched;
+    return HF_OK;
+}
+
+static hf_status enter_patched(const char *id, bool *ret_patched)
+{
+    HF_VERB_ENTER(self, hf_patched, NULL);
+    HF_LEAVE(self, decide(self, hf_wf_self(), "hf_patched", id, false, ret_patched));
+}
+
+bool hf_patched(const char *id)
+{
+    bool is_patched = false;
+    HF_IGNORE(enter_patched(id, &is_patched)); /* the failure is in hf_error(); the next wait says so, too */
+    return is_patched;
+}
+
+hf_status hf_patch_deprecate(const char *id)
+{
+    bool is_patched = false;
+    HF_VERB_ENTER(self, hf_patch_deprecate, NULL);
+    HF_LEAVE(self, decide(self, hf_wf_self(), "hf_patch_deprecate", id, true, &is_patched));
+}
+
+/* ---- The next run ------------------------------------------------------------------------------------------------ */
+
+static hf_status check_next(hf_fiber *self, const hf_wf *wf, hf_payload in, const hf_continue_options *options)
+{
+    hf_op op;
+    hf_op_init(&op);
+    if (wf == NULL || !hf_crew_is_first(self)) {
+        return hf_refuse(self, HF_ERR_MISUSE,
+                         "hf_continue_as_new can only be called by the main function of a workflow, which then returns "
+                         "its status");
+    }
+    HF_TRY(hf_not_evicted(self, "hf_continue_as_new"));
+    if (hf_payload_check(&op, "hf_continue_as_new: the input", in) != HF_OK ||
+        hf_text_check(&op, "hf_continue_as_new", ".type", options->type, 1, HF_ID_LEN_MAX) != HF_OK ||
+        hf_text_check(&op, "hf_continue_as_new", ".task_queue", options->task_queue, 1, HF_QUEUE_LEN_MAX) != HF_OK ||
+        hf_span_check(&op, "hf_continue_as_new", ".run_timeout", options->run_timeout, 0) != HF_OK ||
+        hf_span_check(&op, "hf_continue_as_new", ".task_timeout", options->task_timeout, 0) != HF_OK) {
+        return hf_refuse_at(self, op.status, "hf_continue_as_new", "%s", op.message);
+    }
+    return HF_OK;
+}
+
+hf_status hf_continue_as_new_with(hf_payload in, const hf_continue_options *options)
+{
+    HF_OPTIONS(hf_continue_options, options, hf_continue_as_new);
+    HF_VERB_ENTER(self, hf_continue_as_new, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_status status = check_next(self, wf, in, options);
+    if (status != HF_OK) {
+        HF_LEAVE(self, status);
+    }
+    hf_arena *arena = &wf->kept;
+    hf_pb_continue_as_new_workflow_execution_command_attributes *next =
+        HF_ARENA_NEW(arena, hf_pb_continue_as_new_workflow_execution_command_attributes);
+    hf_pb_workflow_type *type = HF_ARENA_NEW(arena, hf_pb_workflow_type);
+    hf_pb_task_queue *queue = HF_ARENA_NEW(arena, hf_pb_task_queue);
+    if (next != NULL && type != NULL && queue != NULL) {
+        type->name = hf_arena_copy(arena, options->type != NULL ? hf_str_of(options->type) : wf->entry->name);
+        queue->name = hf_arena_copy(arena, options->task_queue != NULL ? hf_str_of(options->task_queue)
+                                                                       : hf_str_of(wf->facts.task_queue));
+        queue->kind = HF_TASK_QUEUE_KIND_NORMAL;
+        next->workflow_type = type;
+        next->task_queue = queue;
+        next->input = hf_payload_encode(arena, in);
+        next->workflow_run_timeout = hf_duration_of_bound(options->run_timeout);
+        next->workflow_task_timeout = hf_duration_of_bound(options->task_timeout);
+        next->initiator = HF_CONTINUE_AS_NEW_INITIATOR_WORKFLOW;
+    }
+    if (arena->status != HF_OK) {
+        wf->is_nomem = true;
+        HF_LEAVE(self, hf_refuse(self, HF_ERR_NOMEM, "no memory for the next run"));
+    }
+    wf->next = next;
+    HF_LEAVE(self, hf_refuse(self, HF_ERR_CONTINUED, "the workflow continues as a new run"));
+}

@@ -1,0 +1,226 @@
+/* Signals as a workflow sees them: a fiber waits for one, a handler takes it, or the run keeps it until somebody does. */
+#include "worker/wf.h"
+
+#include "fiber/crew/strand.h"
+#include "fiber/verbs.h"
+#include "history/limits.h"
+
+static bool abort_signal(hf_wait *wait)
+{
+    bool claimed = hf_node_is_linked(&wait->node);
+    if (claimed) {
+        hf_list_remove(&wait->node);
+    }
+    return claimed;
+}
+
+static const hf_wait_kind SIGNAL = {"hf_signal_wait", abort_signal};
+
+static hf_wf_signal *take_signal(hf_wf *wf, hf_str name)
+{
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        hf_wf_signal *signal = HF_CONTAINER(node, hf_wf_signal, node);
+        if (hf_str_equal(name, hf_str_of_len(signal->name, signal->name_len))) {
+            hf_list_remove(node);
+            return signal;
+        }
+    }
+    return NULL;
+}
+
+static void free_signal(hf_wf *wf, hf_wf_signal *signal)
+{
+    wf->worker->memory.release(wf->worker->memory.state, signal, sizeof *signal + signal->name_len);
+}
+
+static void give_signal(hf_wf *wf, hf_wf_signal *signal, hf_payload *ret_out)
+{
+    hf_assert(signal != NULL);
+    if (ret_out != NULL) {
+        *ret_out = signal->payload;
+    } else {
+        hf_payload_free(&signal->payload);
+    }
+    free_signal(wf, signal);
+}
+
+/* Checks what hf_signal_wait and hf_signal_try have in common. */
+static hf_status check(hf_fiber *self, const hf_wf *wf, const char *verb, const char *name)
+{
+    if (wf == NULL || name == NULL) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb, "%s needs a name, and can only be called in a workflow", verb);
+    }
+    HF_TRY(hf_not_evicted(self, verb));
+    if (name[0] == '\0' || hf_wf_is_too_long(name)) { /* no signal can have this name */
+        return hf_refuse_at(self, HF_ERR_INVALID, verb, "the name of a signal has 1 to %d bytes", HF_ID_LEN_MAX);
+    }
+    const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_SIGNAL, hf_str_of(name));
+    if (handler != NULL && !handler->is_any) {
+        return hf_refuse_at(self, HF_ERR_MISUSE, verb,
+                            "%s: signal '%.100s' has a handler; a name has a handler or is waited for", verb, name);
+    }
+    return HF_OK;
+}
+
+hf_status hf_signal_try(const char *name, hf_payload *ret_out)
+{
+    HF_VERB_ENTER(self, hf_signal_try, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_status status = check(self, wf, "hf_signal_try", name);
+    hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
+    if (signal != NULL) {
+        give_signal(wf, signal, ret_out);
+    } else if (status == HF_OK) {
+        status = hf_refuse(self, HF_ERR_AGAIN, "signal '%.100s' has not come", name);
+    }
+    HF_LEAVE(self, status);
+}
+
+hf_status hf_signal_wait_with(const char *name, hf_payload *ret_out, const hf_wait_options *options)
+{
+    HF_OPTIONS(hf_wait_options, options, hf_signal_wait);
+    HF_VERB_ENTER(self, hf_signal_wait, NULL);
+    hf_wf *wf = hf_wf_self();
+    hf_status status = check(self, wf, "hf_signal_wait", name);
+    status = status == HF_OK ? hf_may_wait_for(self, "hf_signal_wait", options) : status;
+    hf_wf_signal *signal = status == HF_OK ? take_signal(wf, hf_str_of(name)) : NULL;
+    if (status == HF_OK && signal == NULL) {
+        hf_wait wait;
+        hf_wait_init(&wait, self, &SIGNAL, wf, name);
+        hf_list_push_back(&wf->signal_waits, &wait.node);
+        status = hf_park(self, &wait, hf_wait_deadline(self, self->rt, options));
+        signal = wait.value;
+    }
+    if (status == HF_OK) {
+        give_signal(wf, signal, ret_out);
+    }
+    HF_LEAVE(self, status);
+}
+
+/* Starts the handler of a signal and frees the signal. */
+static hf_status handle(hf_op *op, hf_wf *wf, const hf_wf_handler *handler, hf_wf_signal *signal)
+{
+    hf_str name = hf_str_of_len(signal->name, signal->name_len);
+    HF_TRY(hf_wf_handle(op, wf, HF_WF_ON_SIGNAL, handler, name, (hf_str){NULL, 0}, signal->payload));
+    free_signal(wf, signal);
+    return HF_OK;
+}
+
+/* Gives the signal to the first fiber that waits for its name, else to a handler, else keeps it. */
+static hf_status deliver(hf_op *op, hf_wf *wf, hf_wf_signal *signal)
+{
+    hf_str name = hf_str_of_len(signal->name, signal->name_len);
+    hf_fiber *self = hf_enter(NULL);
+    HF_LIST_EACH(node, &wf->signal_waits)
+    {
+        hf_wait *wait = HF_CONTAINER(node, hf_wait, node);
+        if (hf_str_equal(name, hf_str_of(wait->object_name))) {
+            hf_list_remove(node);
+            wait->value = signal;
+            hf_wake(wait, HF_OK);
+            hf_leave(self);
+            return HF_OK;
+        }
+    }
+    hf_leave(self);
+    const hf_wf_handler *handler = hf_wf_handler_of(wf, HF_WF_ON_SIGNAL, name);
+    if (handler != NULL) {
+        return handle(op, wf, handler, signal);
+    }
+    hf_list_push_back(&wf->signals, &signal->node);
+    return HF_OK;
+}
+
+hf_status hf_wf_flush_signals(hf_op *op, hf_wf *wf, bool *ret_any)
+{
+    *ret_any = false;
+    if (!wf->has_takers) {
+        return HF_OK;
+    }
+    wf->has_takers = false;
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        hf_wf_signal *signal = HF_CONTAINER(node, hf_wf_signal, node);
+        const hf_wf_handler *handler =
+            hf_wf_handler_of(wf, HF_WF_ON_SIGNAL, hf_str_of_len(signal->name, signal->name_len));
+        if (handler != NULL) {
+            hf_list_remove(node);
+            HF_TRY(handle(op, wf, handler, signal));
+            *ret_any = true;
+        }
+    }
+    return HF_OK;
+}
+
+hf_status hf_wf_signaled(hf_op *op, hf_wf *wf, const hf_pb_workflow_execution_signaled_event_attributes *from)
+{
+    hf_allocator memory = wf->worker->memory;
+    hf_wf_signal *signal =
+        memory.allocate(memory.state, sizeof *signal + from->signal_name.len, _Alignof(hf_wf_signal));
+    if (signal == NULL) {
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a signal");
+    }
+    *signal = (hf_wf_signal){.name_len = from->signal_name.len};
+    if (signal->name_len > 0) {
+        memcpy(signal->name, from->signal_name.data, signal->name_len);
+    }
+    hf_status status = hf_payload_decode(from->input, &wf->payloads, &signal->payload);
+    if (status != HF_OK) {
+        free_signal(wf, signal);
+        return hf_fail(op, HF_ERR_NOMEM, "no memory for a signal");
+    }
+    return deliver(op, wf, signal);
+}
+
+/* ---- The next run of the chain ----------------------------------------------------------------------------------- */
+
+hf_str hf_wf_encode_signals(const hf_wf *wf, hf_arena *arena)
+{
+    size_t count = 0;
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        count++;
+    }
+    hf_pb_history history = {0};
+    history.events.items = HF_ARENA_ARRAY(arena, hf_pb_history_event, count);
+    hf_pb_workflow_execution_signaled_event_attributes *bodies =
+        HF_ARENA_ARRAY(arena, hf_pb_workflow_execution_signaled_event_attributes, count);
+    if (count == 0 || history.events.items == NULL || bodies == NULL) {
+        return (hf_str){NULL, 0};
+    }
+    HF_LIST_EACH(node, &wf->signals)
+    {
+        const hf_wf_signal *signal = HF_CONTAINER_CONST(node, hf_wf_signal, node);
+        hf_pb_workflow_execution_signaled_event_attributes *body = &bodies[history.events.count];
+        body->signal_name = hf_str_of_len(signal->name, signal->name_len);
+        body->input = hf_payload_encode(arena, signal->payload);
+        history.events.items[history.events.count++] = (hf_pb_history_event){
+            .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+            .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+            .workflow_execution_signaled_event_attributes = body,
+        };
+    }
+    hf_buf bytes;
+    hf_buf_init(&bytes, wf->worker->memory, HF_HISTORY_LEN_MAX);
+    hf_pb_encode(&hf_pb_history_type, &history, &bytes);
+    hf_str encoded = hf_arena_copy(arena, hf_str_of_len(bytes.data, bytes.status == HF_OK ? bytes.len : 0));
+    hf_buf_deinit(&bytes);
+    return encoded;
+}
+
+hf_status hf_wf_decode_signals(hf_op *op, hf_wf *wf, hf_str bytes)
+{
+    hf_arena arena;
+    hf_arena_init(&arena, wf->worker->memory);
+    hf_pb_history history;
+    hf_status status = hf_pb_decode(op, &hf_pb_history_type, bytes, &arena, &history);
+    for (size_t i = 0; status == HF_OK && i < history.events.count; i++) {
+        const hf_pb_history_event *event = &history.events.items[i];
+        if (event->attributes_case == HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES) {
+            status = hf_wf_signaled(op, wf, event->workflow_execution_signaled_event_attributes);
+        }
+    }
+    hf_arena_deinit(&arena);
+    return status;
+}
