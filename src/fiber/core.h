@@ -194,7 +194,7 @@ typedef enum hf_fiber_kind {
 
 /* Lies at the top of its stack; that of a plain thread is in thread-local storage. */
 struct hf_fiber {
-    hf_self self; /* first: what hf_self_get returns */
+    hf_self self; /* first: hf_self_get returns its address */
     hf_context context;
     hf_sched *sched;          /* home; NULL for threads */
     hf_fiber *next;           /* in the ready list, or in a free list */
@@ -417,7 +417,7 @@ void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
 void hf_sched_deinit(hf_sched *sched);
 void hf_sched_thread_main(void *arg);
 hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched); /* as sched->thread */
-/* Runs what is ready. If nothing is ready, waits until `deadline`. Returns whether anything ran. */
+/* Runs all ready fibers. If none is ready, waits until `deadline`. Returns whether anything ran. */
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
 /* Leaves the running fiber, whose state the caller has set up, and runs the next one. Returns when the fiber is
  * resumed. */

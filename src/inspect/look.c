@@ -466,7 +466,7 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
         hf_op bad;
         hf_op_init(&bad);
         hf_status status = hf_look_run(&bad, look, before, &run);
-        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* nobody sees it any more */
+        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* a run that is being deleted is not listed */
             hf_look_run_free(look, run);
             continue;
         }

@@ -30,7 +30,7 @@ static void set_no_delay(int fd)
     set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
 }
 
-/* Removes the file of a unix socket that nobody accepts on. False: it is something else, or somebody does. */
+/* Removes the file of a unix socket on which no program accepts. False: it is another kind of file, or a program accepts on it. */
 static bool remove_stale(const hf_address *address)
 {
     hf_assert(address->as.any.sa_family == AF_UNIX);

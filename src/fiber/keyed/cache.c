@@ -201,7 +201,7 @@ hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
 
-/* What remains to be done after a put, when the lock is released. */
+/* Work that a put leaves for the time after the lock is released. */
 typedef struct leftovers {
     hf_list evicted;
     hf_value *replaced;

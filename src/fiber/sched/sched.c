@@ -51,7 +51,7 @@ static void ring_if_sleeping(hf_sched *sched, hf_sched *by)
         return;
     }
     if (atomic_load(&sched->sleeping) != 0 && atomic_exchange(&sched->sleeping, 0) != 0) {
-        if (by != NULL && !by->has_point) { /* a guess that comes too late is a wrong guess, nothing worse */
+        if (by != NULL && !by->has_point) { /* only hints: if they come too late, the guess is wrong and nothing else */
             atomic_store_explicit(&sched->called_late, by->late_ns, memory_order_relaxed);
             atomic_store_explicit(&sched->called_ns, hf_rt_now(by->rt).ns, memory_order_relaxed);
             hf_linger_woke(&by->linger);

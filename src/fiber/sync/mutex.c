@@ -62,7 +62,7 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
     hf_sync_point(self);
     hf_spin_lock(&mutex->lock);
     if (HF_LIKELY(mutex->owner.fiber == NULL)) {
-        hf_assert(hf_list_is_empty(&mutex->waiters)); /* it is handed over, never left */
+        hf_assert(hf_list_is_empty(&mutex->waiters)); /* unlocking hands it to the first waiter */
         mutex->owner = hf_holder_of(self);
         hf_spin_unlock(&mutex->lock);
         return HF_OK;
@@ -95,7 +95,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
         hf_assert(next->object == mutex && next->fiber != self); /* fiber-F3 */
-        mutex->owner = hf_holder_of(next->fiber);                /* it is parked: its branch stays what it is */
+        mutex->owner = hf_holder_of(next->fiber);                /* it is parked, so its branch does not change */
     } else {
         mutex->owner = HF_HOLDER_NONE;
     }

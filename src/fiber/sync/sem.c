@@ -116,7 +116,7 @@ static hf_status acquire(hf_fiber *self, hf_sem *sem, int64_t permits, const hf_
     hf_list_push_back(&sem->waiters, &wait.node);
     hf_spin_unlock(&sem->lock);
     hf_status status = hf_park(self, &wait, hf_wait_deadline(self, sem->rt, options));
-    if (status != HF_OK) { /* it may have been the one that held up the others */
+    if (status != HF_OK) { /* this waiter may have held up those behind it */
         hf_claimed claimed = {NULL, NULL};
         hf_spin_lock(&sem->lock);
         serve(sem, &claimed);
