@@ -412,13 +412,15 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
 /* Calls the drop of a branch whose body will not run. Inside the library, as a hook that must not wait. */
 void hf_branch_drop(hf_sched *sched, hf_branch *branch);
 
-/* ---- sched.c ----------------------------------------------------------------------------------------------------- */
+/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
 void hf_sched_deinit(hf_sched *sched);
 void hf_sched_thread_main(void *arg);
 hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched); /* as sched->thread */
 /* Runs all ready fibers. If none is ready, waits until `deadline`. Returns whether anything ran. */
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
+
+/* ---- sched.c ----------------------------------------------------------------------------------------------------- */
 /* Leaves the running fiber, whose state the caller has set up, and runs the next one. Returns when the fiber is
  * resumed. */
 void hf_sched_leave(hf_sched *sched, hf_fiber *self);
@@ -428,6 +430,9 @@ void hf_sched_post(hf_sched *sched, hf_msg *msg);
 /* The same while the caller holds a lock: a simulation does not switch threads here. */
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
 void hf_sched_drain(hf_sched *sched); /* runs the messages in the inbox */
+/* Wakes the scheduler's thread if it sleeps. `by`: the scheduler on whose thread the caller runs, if it is one of the
+ * same runtime; else NULL. */
+void hf_sched_ring(hf_sched *sched, hf_sched *by);
 void hf_sched_push_branch(hf_sched *sched, hf_branch *branch);
 /* A new fiber that is bound to the branch and has not run yet. NULL: there was no stack, and the branch has ended. */
 hf_fiber *hf_sched_start_branch(hf_sched *sched, hf_branch *branch);
