@@ -18,7 +18,7 @@ typedef struct box {
     char data[];
 } box;
 
-/* Payloads know nothing of workflows: the worker sets a function that finds the bag of the running workflow. */
+/* This layer does not know workflows: the worker sets a function that finds the bag of the running workflow. */
 static _Atomic(hf_payload_bag *(*)(void)) find_bag;
 
 void hf_payload_bag_find_with(hf_payload_bag *(*find)(void))

@@ -194,7 +194,7 @@ typedef enum hf_fiber_kind {
 
 /* Lies at the top of its stack; that of a plain thread is in thread-local storage. */
 struct hf_fiber {
-    hf_self self; /* first: what hf_self_get returns */
+    hf_self self; /* first: hf_self_get returns its address */
     hf_context context;
     hf_sched *sched;          /* home; NULL for threads */
     hf_fiber *next;           /* in the ready list, or in a free list */
@@ -418,13 +418,15 @@ static inline bool hf_rt_is_forked(const hf_runtime *rt)
 /* Calls the drop of a branch whose body will not run. Inside the library, as a hook that must not wait. */
 void hf_branch_drop(hf_sched *sched, hf_branch *branch);
 
-/* ---- sched.c ----------------------------------------------------------------------------------------------------- */
+/* ---- loop.c ------------------------------------------------------------------------------------------------------ */
 void hf_sched_init(hf_runtime *rt, hf_sched *sched, int index);
 void hf_sched_deinit(hf_sched *sched);
 void hf_sched_thread_main(void *arg);
 hf_status hf_sched_thread_start(hf_op *op, hf_sched *sched); /* as sched->thread */
-/* Runs what is ready. If nothing is ready, waits until `deadline`. Returns whether anything ran. */
+/* Runs all ready fibers. If none is ready, waits until `deadline`. Returns whether anything ran. */
 bool hf_sched_turn(hf_sched *sched, hf_instant deadline);
+
+/* ---- sched.c ----------------------------------------------------------------------------------------------------- */
 /* Leaves the running fiber, whose state the caller has set up, and runs the next one. Returns when the fiber is
  * resumed. */
 void hf_sched_leave(hf_sched *sched, hf_fiber *self);
@@ -434,6 +436,9 @@ void hf_sched_post(hf_sched *sched, hf_msg *msg);
 /* The same while the caller holds a lock: a simulation does not switch threads here. */
 void hf_sched_post_locked(hf_sched *sched, hf_msg *msg);
 void hf_sched_drain(hf_sched *sched); /* runs the messages in the inbox */
+/* Wakes the scheduler's thread if it sleeps. `by`: the scheduler on whose thread the caller runs, if it is one of the
+ * same runtime; else NULL. */
+void hf_sched_ring(hf_sched *sched, hf_sched *by);
 void hf_sched_push_branch(hf_sched *sched, hf_branch *branch);
 /* A new fiber that is bound to the branch and has not run yet. NULL: there was no stack, and the branch has ended. */
 hf_fiber *hf_sched_start_branch(hf_sched *sched, hf_branch *branch);

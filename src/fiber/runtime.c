@@ -453,7 +453,7 @@ hf_status hf_runtime_free(hf_runtime *runtime)
 
 /* ---- Using ------------------------------------------------------------------------------------------------------- */
 
-/* The failure of the body says more than that the runtime could not be freed because of it. */
+/* If the body failed, its failure is returned: it says more than the failure to free the runtime. */
 static hf_status end_run(hf_runtime *rt, hf_status status)
 {
     hf_fiber *self = hf_enter(rt);

@@ -1,8 +1,8 @@
 /* Checking a store. Two passes: all tables row by row for their checksums (inspect-K1), then run by run (inspect-K3, inspect-K4).
  *
  * inspect-K4 has two directions. Rows that a run names are looked up. That the tables hold nothing else is checked by counting: if
- * there are as many rows as the runs account for, and no row is accounted for twice (keys are unique), there is no stranger, which is a
- * row that no run names. Only if the numbers differ is the table walked to name the strangers. */
+ * there are as many rows as the runs account for, and no row is accounted for twice (keys are unique), there is no stranger (a
+ * row that no run names). Only if the numbers differ is the table walked to name the strangers. */
 #include "inspect/check.h"
 
 #include "history/history.h"
@@ -223,7 +223,7 @@ static hf_status check_due(hf_op *op, checking *c, const hf_run *row)
     return HF_OK;
 }
 
-/* What of a run's tasks needs rows. A started task may be waiting again: then it is in a queue, and not held. */
+/* The tasks of a run that need rows. A started task may be waiting again: then it is in a queue, and not held. */
 typedef enum task_need {
     NEEDS_NONE,
     NEEDS_QUEUE,  /* it waits */
@@ -342,7 +342,7 @@ static hf_status count_row(hf_op *op, void *arg, const hf_row *row, hf_arena *ar
     return HF_OK;
 }
 
-/* ledger-P1: hf_run_row_load has found all that the state lists, so there are no others if there are as many. */
+/* ledger-P1: hf_run_row_load has found all that the state lists, so if the numbers are equal there are no other rows. */
 static hf_status count_history(hf_op *op, checking *c, int64_t number, const size_t *parts)
 {
     hf_key from = {.a = number};
@@ -591,7 +591,7 @@ static hf_status check_unmade(hf_op *op, checking *c)
     return HF_OK;
 }
 
-/* ---- All of it -------------------------------------------------------------------------------------------------------- */
+/* ---- The whole check -------------------------------------------------------------------------------------------------------- */
 
 static hf_status check_all(hf_op *op, checking *c)
 {

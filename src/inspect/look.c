@@ -386,40 +386,40 @@ hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *a
 
 /* ---- Finding ---------------------------------------------------------------------------------------------------------- */
 
-hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_number)
+/* The number of the first run that has a row with from <= number < to, or of the last one; 0 = there is none. */
+static hf_status find_row(hf_op *op, hf_look *look, int64_t from, int64_t to, bool is_last, int64_t *ret_number)
 {
     hf_arena_reset(&look->arena);
     hf_store_request scan = {
         .verb = HF_STORE_SCAN,
         .table = HF_TABLE_RUN,
-        .key = {.a = after + 1},
-        .key_end = {.a = INT64_MAX},
+        .key = {.a = from},
+        .key_end = {.a = to},
+        .backwards = is_last,
         .row_max = 1,
         .arena = &look->arena,
     };
     HF_TRY(hf_store_ask(op, look->store, &scan));
-    int64_t next = scan.row_count > 0 ? scan.rows[0].key.a : INT64_MAX;
+    *ret_number = scan.row_count > 0 ? scan.rows[0].key.a : 0;
+    return HF_OK;
+}
+
+hf_status hf_look_next(hf_op *op, hf_look *look, int64_t after, int64_t *ret_number)
+{
+    int64_t next = 0;
+    HF_TRY(find_row(op, look, after + 1, INT64_MAX, false, &next));
     size_t i = first_change(look, after + 1);
-    if (i < look->changes.count && look->changes.items[i].run < next) {
+    if (i < look->changes.count && (next == 0 || look->changes.items[i].run < next)) {
         next = look->changes.items[i].run;
     }
-    *ret_number = next == INT64_MAX ? 0 : next;
+    *ret_number = next;
     return HF_OK;
 }
 
 hf_status hf_look_before(hf_op *op, hf_look *look, int64_t before, int64_t *ret_number)
 {
-    hf_arena_reset(&look->arena);
-    hf_store_request scan = {
-        .verb = HF_STORE_SCAN,
-        .table = HF_TABLE_RUN,
-        .key_end = {.a = before},
-        .backwards = true,
-        .row_max = 1,
-        .arena = &look->arena,
-    };
-    HF_TRY(hf_store_ask(op, look->store, &scan));
-    int64_t last = scan.row_count > 0 ? scan.rows[0].key.a : 0;
+    int64_t last = 0;
+    HF_TRY(find_row(op, look, 0, before, true, &last));
     size_t i = first_change(look, before);
     if (i > 0 && look->changes.items[i - 1].run > last) {
         last = look->changes.items[i - 1].run;
@@ -466,7 +466,7 @@ hf_status hf_look_page(hf_op *op, hf_look *look, int64_t before, size_t count_ma
         hf_op bad;
         hf_op_init(&bad);
         hf_status status = hf_look_run(&bad, look, before, &run);
-        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* nobody sees it any more */
+        if (status == HF_OK && run->deleting != HF_DELETING_NOT) { /* a run that is being deleted is not listed */
             hf_look_run_free(look, run);
             continue;
         }

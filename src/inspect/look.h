@@ -14,7 +14,7 @@ typedef struct hf_names hf_names;
 typedef struct hf_run_memory hf_run_memory;
 
 /* Borrows the store, which no one else may use meanwhile. Reads the journal and keeps it in memory.
- * Fails: HF_ERR_INVALID (the journal is damaged), HF_ERR_NOMEM, what the store says. */
+ * Fails: HF_ERR_INVALID (the journal is damaged), HF_ERR_NOMEM, as the store does. */
 hf_status hf_look_open(hf_op *op, hf_allocator memory, hf_store *store, hf_look **ret_look);
 void hf_look_close(hf_look *look); /* accepts NULL */
 
@@ -34,7 +34,7 @@ void hf_look_run_free(hf_look *look, hf_run *run);
  * Fails: HF_ERR_INVALID (the message names the event), HF_ERR_NOMEM. */
 hf_status hf_look_history(hf_op *op, hf_look *look, const hf_run *run, hf_buf *out);
 
-/* What DescribeWorkflowExecution would answer, with texts in the arena, and the history. Fails: as the two above. */
+/* The answer that DescribeWorkflowExecution would give, with texts in the arena, and the history. Fails: as the two above. */
 hf_status hf_look_describe(hf_op *op, hf_look *look, int64_t number, hf_arena *arena, hf_buf *history,
                            hf_str *ret_namespace, hf_pb_describe_workflow_execution_response *ret_description);
 /* One line for each of at most `count_max` runs before the number `before`, newest first. Damaged runs are listed as such.

@@ -45,7 +45,7 @@ hf_status hf_journal_walk(hf_op *op, hf_store *store, hf_allocator memory, hf_co
 /* Empties `out`, which must then hold the row until the commit is done. `previous`: the hash of the commit before. */
 void hf_journal_begin(hf_buf *out, uint64_t commit, int64_t time, uint64_t previous);
 void hf_journal_put_run(hf_buf *out, int64_t run, hf_str changes);
-/* What follows the runs. */
+/* The fields of a journal row after its runs. */
 typedef struct hf_journal_tail {
     int64_t run_next;      /* number of the next run */
     int64_t order_next;    /* and of the next task */
@@ -53,7 +53,7 @@ typedef struct hf_journal_tail {
     uint64_t names_logged; /* in name_log after this commit */
     hf_str gone;           /* runs that this commit deletes: entries of names, without HF_NAME_GONE */
 } hf_journal_tail;
-/* Adds the row to the writes. Returns the hash of this commit and the length of its body. If memory is missing: see writes.h. */
+/* Adds the row to the writes. Returns the hash of this commit and the length of its body. Out of memory: see writes.h. */
 void hf_journal_end(hf_buf *out, const hf_journal_tail *tail, uint64_t commit, uint64_t previous, hf_writes *writes,
                     uint64_t *ret_hash, size_t *ret_len);
 

@@ -17,7 +17,7 @@ int64_t hf_making_run(const hf_row *row); /* from its key */
 void hf_making_put(hf_writes *writes, int64_t run, int64_t base);
 /* The run is made: it has its state row with this commit. */
 void hf_making_remove(hf_writes *writes, int64_t run);
-/* It is not made after all: all of its rows go. */
+/* The run is given up: deletes all of its rows. */
 void hf_making_undo(hf_writes *writes, int64_t run);
 
 #endif

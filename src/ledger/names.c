@@ -84,7 +84,7 @@ void hf_names_restore(hf_names *names, int64_t hash, int64_t run)
     hf_name_bucket *bucket = &names->buckets[bucket_of(hash)];
     hf_name_entry *found = find(names, hash, run);
     if (found != NULL) {
-        found->hash |= gone; /* gone is gone, whichever was read first */
+        found->hash |= gone; /* a name that is gone stays so, whichever of the two was read first */
         return;
     }
     if (!HF_VEC_RESERVE(names->memory, &bucket->entries)) {

@@ -40,7 +40,7 @@ hf_status hf_parts_open(hf_op *op, const hf_row *rows, size_t count, hf_arena *a
 /* The same as hf_run_row_read; parts, and the first event of a run of an earlier version, are read from the store. Fails also as
  * the store does. */
 hf_status hf_run_row_load(hf_op *op, hf_store *store, hf_run_memory *memory, hf_run *run, hf_str value);
-/* A run of an earlier version learns what its first event has, which this history row holds. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
+/* Completes a run of an earlier version with facts of its first event, which this history row holds. Fails: HF_ERR_INVALID, HF_ERR_NOMEM. */
 hf_status hf_run_row_learn(hf_op *op, hf_run_memory *memory, hf_run *run, const hf_row *row);
 /* The state in such a row, as it is written. `*ret_is_good` false: it cannot be read. Fails: HF_ERR_NOMEM. */
 hf_status hf_run_row_open(hf_op *op, const hf_row *row, hf_arena *arena, hf_pb_run_state *ret_state, bool *ret_is_good);

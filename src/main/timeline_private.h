@@ -1,4 +1,4 @@
-/* Shared by timeline.c (events) and waits.c (what comes next). */
+/* Shared by timeline.c (events) and waits.c (what the run waits for). */
 #ifndef HF_MAIN_TIMELINE_PRIVATE_H
 #define HF_MAIN_TIMELINE_PRIVATE_H
 

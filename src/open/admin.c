@@ -87,6 +87,20 @@ static void say_bytes(talk *t, const char *kind, hf_str bytes)
     }
 }
 
+/* Sends the message, which has at most `len_max` bytes when encoded. Fails: HF_ERR_TOO_BIG, HF_ERR_NOMEM. */
+static hf_status say_message(talk *t, const char *kind, const hf_pb_type *type, const void *msg, size_t len_max)
+{
+    hf_buf bytes;
+    hf_buf_init(&bytes, t->arena.memory, len_max);
+    hf_pb_encode(type, msg, &bytes);
+    hf_status status = bytes.status;
+    if (status == HF_OK) {
+        say_bytes(t, kind, hf_str_of_len(bytes.data, bytes.len));
+    }
+    hf_buf_deinit(&bytes);
+    return status;
+}
+
 /* ---- stats ------------------------------------------------------------------------------------------------------------ */
 
 static hf_status answer_stats(talk *t)
@@ -102,15 +116,7 @@ static hf_status answer_stats(talk *t)
         .reopened = stats.reopened,
     };
     hf_admin_stats_of(&stats.store, &msg);
-    hf_buf bytes;
-    hf_buf_init(&bytes, t->arena.memory, HF_FRAME_CHUNK_LEN);
-    hf_pb_encode(&hf_pb_admin_stats_type, &msg, &bytes);
-    hf_status status = bytes.status;
-    if (status == HF_OK) {
-        say_bytes(t, "stats", hf_str_of_len(bytes.data, bytes.len));
-    }
-    hf_buf_deinit(&bytes);
-    return status;
+    return say_message(t, "stats", &hf_pb_admin_stats_type, &msg, HF_FRAME_CHUNK_LEN);
 }
 
 void hf_admin_stats_of(const hf_store_stats *stats, hf_pb_admin_stats *msg)
@@ -182,15 +188,7 @@ static hf_status say_description(talk *t, hf_pb_workflow_execution *execution, h
     hf_pb_describe_workflow_execution_response *description = response;
     /* All pages of the history must be of this run, even if a new run of the workflow starts meanwhile. */
     execution->run_id = description->workflow_execution_info->execution->run_id;
-    hf_buf bytes;
-    hf_buf_init(&bytes, t->arena.memory, SIZE_MAX / 4);
-    hf_pb_encode(&hf_pb_describe_workflow_execution_response_type, description, &bytes);
-    hf_status status = bytes.status;
-    if (status == HF_OK) {
-        say_bytes(t, "description", hf_str_of_len(bytes.data, bytes.len));
-    }
-    hf_buf_deinit(&bytes);
-    return status;
+    return say_message(t, "description", &hf_pb_describe_workflow_execution_response_type, description, SIZE_MAX / 4);
 }
 
 /* Facts that only this process knows: what the run's code waits for, and the clock that its timers follow. */
@@ -212,15 +210,7 @@ static hf_status say_insight(talk *t, hf_str run_id, hf_str namespace_)
         .waits = {waits, (size_t)insight.waits.count},
         .unread = {unread, (size_t)insight.unread.count},
     };
-    hf_buf bytes;
-    hf_buf_init(&bytes, t->arena.memory, HF_FRAME_CHUNK_LEN);
-    hf_pb_encode(&hf_pb_admin_insight_type, &msg, &bytes);
-    hf_status status = bytes.status;
-    if (status == HF_OK) {
-        say_bytes(t, "insight", hf_str_of_len(bytes.data, bytes.len));
-    }
-    hf_buf_deinit(&bytes);
-    return status;
+    return say_message(t, "insight", &hf_pb_admin_insight_type, &msg, HF_FRAME_CHUNK_LEN);
 }
 
 static hf_status answer_show(talk *t, hf_str namespace_, hf_str id)
@@ -269,15 +259,7 @@ static hf_status answer_list(talk *t, hf_str before, hf_str max)
     }
     hf_pb_admin_runs runs = {0};
     HF_TRY(hf_engine_list(&t->op, t->admin->engine, number_of(before), (size_t)count, &t->arena, &runs));
-    hf_buf bytes;
-    hf_buf_init(&bytes, t->arena.memory, SIZE_MAX / 4);
-    hf_pb_encode(&hf_pb_admin_runs_type, &runs, &bytes);
-    hf_status status = bytes.status;
-    if (status == HF_OK) {
-        say_bytes(t, "runs", hf_str_of_len(bytes.data, bytes.len));
-    }
-    hf_buf_deinit(&bytes);
-    return status;
+    return say_message(t, "runs", &hf_pb_admin_runs_type, &runs, SIZE_MAX / 4);
 }
 
 /* ---- The thread ------------------------------------------------------------------------------------------------------- */

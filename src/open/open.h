@@ -118,7 +118,7 @@ typedef struct hf_wire {
     hf_poller *poller;           /* watches fd */
     int fd;                      /* the connection */
     hf_instant deadline;         /* of the read or write that is under way */
-    const atomic_bool *stopping; /* true = give up; NULL = there is no such flag */
+    const atomic_bool *stopping; /* true = give up; NULL = never */
 } hf_wire;
 
 /* Fails: HF_ERR_TIMEOUT, HF_ERR_CANCELED (stopping), HF_ERR_CLOSED (the peer has gone), HF_ERR_TOO_BIG, HF_ERR_NOMEM. */

@@ -39,7 +39,7 @@ typedef struct mem_store {
     uint64_t last_commit;               /* number of the last one */
     uint64_t commits;                   /* since open */
     uint64_t row_count[HF_TABLE_COUNT]; /* linked rows */
-    table_list tables[HF_TABLE_COUNT];  /* what is stored */
+    table_list tables[HF_TABLE_COUNT];  /* the rows */
 } mem_store;
 
 /* ---- The lists ----------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@ struct hf_store_queue {
     hf_env *env;       /* where thread, word and memory come from */
     hf_store *store;   /* owned; executed by the thread only */
     hf_thread *thread; /* joined by close */
-    hf_spin lock;      /* protects what follows */
+    hf_spin lock;      /* protects the next three */
     hf_list waiting;   /* requests in the order submitted */
     bool asleep;       /* the thread found nothing and waits for the word */
     bool closing;      /* ends when the list is empty */
@@ -108,7 +108,7 @@ void hf_store_queue_close(hf_store_queue *queue)
         return;
     }
     hf_spin_lock(&queue->lock);
-    hf_assert(!queue->closing); /* a queue has one owner, who closes it once */
+    hf_assert(!queue->closing); /* a queue has one owner, which closes it once */
     queue->closing = true;
     unlock_and_ring(queue);
     hf_env *env = queue->env;

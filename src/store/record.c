@@ -1,5 +1,5 @@
 /* Records. The checksum covers more than the body: the table and the key, each with its length where it has one. So a row
- * that a damaged index or a wrong page offers under another key is detected as surely as a flipped bit.
+ * that a damaged index or a wrong page offers under another key is detected, like a flipped bit.
  *
  *     0        1        2          4             8             12
  *     version  table    0 (u16)    length (u32)  CRC32C (u32)  body ... */

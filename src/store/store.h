@@ -14,7 +14,7 @@
  *     name      a = hash, b = run          nothing: a run that may have the name             in batches, after its state
  *     due       a = time ns, b = run       nothing: the earliest deadline of the run         with its state
  *     task      text = queue, a = order    tasks that wait, of a run that is cold            with its state
- *     inbox     a = run, b = order         a message from another shard                      not yet: there is one shard
+ *     inbox     a = run, b = order         a message from another shard                      never: there is only one shard
  *     name_log  a = commit                 names on their way to their table                 when the journal is cut
  *
  * Keys are compared by text (bytes), then a, then b; parts that a table does not use are empty and 0 in a put or delete,
@@ -69,8 +69,8 @@ typedef enum hf_write_kind {
 } hf_write_kind;
 
 typedef struct hf_write {
-    hf_table table;     /* where */
-    hf_write_kind kind; /* what */
+    hf_table table;     /* table to change */
+    hf_write_kind kind; /* action */
     hf_key key;         /* of a range: first, inclusive */
     hf_key key_end;     /* of a range: end, exclusive */
     hf_str value;       /* of a put */
@@ -85,7 +85,7 @@ typedef enum hf_store_verb {
     HF_STORE_COMMIT,
     HF_STORE_GET,
     HF_STORE_SCAN,
-    HF_STORE_CHECKPOINT, /* moves what the log holds into the file, if there is enough of it or `force` */
+    HF_STORE_CHECKPOINT, /* moves the log into the file, if the log is long enough or `force` */
     HF_STORE_BACKUP,     /* a consistent copy at `path`, in steps between commits; `more` = call again */
     HF_STORE_STATS       /* figures; with `count` the rows too, in steps between commits; `more` = call again */
 } hf_store_verb;
@@ -231,7 +231,7 @@ typedef struct hf_store_queue hf_store_queue;
 hf_status hf_store_queue_open(hf_op *op, hf_env *env, hf_store *store, hf_store_queue **ret_queue);
 /* Takes the request until its done is called. Any thread; never waits. */
 void hf_store_queue_submit(hf_store_queue *queue, hf_store_request *request);
-/* Finishes what was submitted, ends the thread, closes the store. Not from done. */
+/* Finishes all submitted requests, ends the thread and closes the store. Must not be called from done. */
 void hf_store_queue_close(hf_store_queue *queue);
 
 #endif

@@ -46,8 +46,8 @@ static hf_status check_numbers(hf_op *op, const hf_worker_options *o)
         {".workflows_max", o->workflows_max, HF_MAY_BE_UNLIMITED},
         {".activities_max", o->activities_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
         {".cached_max", o->cached_max, HF_MAY_BE_OFF | HF_MAY_BE_UNLIMITED},
-        {".pollers_max", o->pollers_max, HF_MAY_BE_OFF},
-        {".activity_pollers_max", o->activity_pollers_max, HF_MAY_BE_OFF},
+        {".pollers_max", o->pollers_max, 0},
+        {".activity_pollers_max", o->activity_pollers_max, 0},
         {".cached_bytes_max", o->cached_bytes_max, HF_MAY_BE_UNLIMITED},
     };
     for (size_t i = 0; i < HF_COUNT_OF(numbers); i++) {

@@ -29,18 +29,6 @@ static void do_schedule_activity(fake_service *f, fake_run *run,
     place->scheduled_event_id = fake_append(f, run, event);
 }
 
-static void do_cancel_activity(fake_service *f, fake_run *run, int64_t scheduled_event_id)
-{
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED);
-    FAKE_ATTRIBUTES(run, event, ACTIVITY_TASK_CANCEL_REQUESTED, activity_task_cancel_requested);
-    event->activity_task_cancel_requested_event_attributes->scheduled_event_id = scheduled_event_id;
-    (void)fake_append(f, run, event);
-    const fake_activity *activity = fake_find_activity(run, scheduled_event_id);
-    bool may_miss = run->buffered_count > 0; /* it may have ended while the task was out */
-    HF_CHECK_SAY(activity != NULL || may_miss, "RequestCancelActivityTask of %lld, which is not pending",
-                 (long long)scheduled_event_id);
-}
-
 static void do_start_timer(fake_service *f, fake_run *run, const hf_pb_start_timer_command_attributes *command)
 {
     hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_TIMER_STARTED);
@@ -76,25 +64,11 @@ static void do_complete(fake_service *f, fake_run *run, const hf_pb_payloads *re
     fake_close_run(run);
 }
 
-static void do_fail(fake_service *f, fake_run *run, const hf_pb_failure *failure)
-{
-    hf_pb_history_event *event = fake_make_event(run, HF_EVENT_TYPE_WORKFLOW_EXECUTION_FAILED);
-    FAKE_ATTRIBUTES(run, event, WORKFLOW_EXECUTION_FAILED, workflow_execution_failed);
-    hf_pb_failure *copy = HF_ARENA_NEW(&run->arena, hf_pb_failure);
-    (void)hf_pb_copy(&hf_pb_failure_type, failure, &run->arena, copy);
-    event->workflow_execution_failed_event_attributes->failure = copy;
-    (void)fake_append(f, run, event);
-    fake_close_run(run);
-}
-
 static void do_command(fake_service *f, fake_run *run, const hf_pb_command *command)
 {
     switch (command->attributes_case) {
     case HF_PB_COMMAND_SCHEDULE_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
         do_schedule_activity(f, run, command->schedule_activity_task_command_attributes);
-        break;
-    case HF_PB_COMMAND_REQUEST_CANCEL_ACTIVITY_TASK_COMMAND_ATTRIBUTES:
-        do_cancel_activity(f, run, command->request_cancel_activity_task_command_attributes->scheduled_event_id);
         break;
     case HF_PB_COMMAND_START_TIMER_COMMAND_ATTRIBUTES:
         do_start_timer(f, run, command->start_timer_command_attributes);
@@ -104,9 +78,6 @@ static void do_command(fake_service *f, fake_run *run, const hf_pb_command *comm
         break;
     case HF_PB_COMMAND_COMPLETE_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
         do_complete(f, run, command->complete_workflow_execution_command_attributes->result);
-        break;
-    case HF_PB_COMMAND_FAIL_WORKFLOW_EXECUTION_COMMAND_ATTRIBUTES:
-        do_fail(f, run, command->fail_workflow_execution_command_attributes->failure);
         break;
     default:
         fail_msg("the fake does not know command %d", (int)command->command_type);
@@ -170,9 +141,7 @@ void fake_on_completed(fake_service *f, hf_call *call)
     }
     bool closes = false;
     for (size_t i = 0; i < r->commands.count; i++) {
-        int32_t type = r->commands.items[i].command_type;
-        closes |=
-            type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION || type == HF_COMMAND_TYPE_FAIL_WORKFLOW_EXECUTION;
+        closes |= r->commands.items[i].command_type == HF_COMMAND_TYPE_COMPLETE_WORKFLOW_EXECUTION;
     }
     run->sticky = (hf_str){NULL, 0};
     run->wft = WFT_NONE;

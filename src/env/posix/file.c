@@ -75,7 +75,7 @@ hf_status hf_posix_file_sync(hf_env *env, hf_op *op, int fd)
 hf_status hf_posix_file_close(hf_env *env, hf_op *op, int fd)
 {
     (void)env;
-    /* Some file systems report a failed write only here. After EINTR the number is free all the same. */
+    /* Some file systems report a failed write only here. The number is free also after EINTR. */
     if (close(fd) != 0 && errno != EINTR) {
         return hf_fail_errno(op, errno, "cannot close descriptor %d", fd);
     }

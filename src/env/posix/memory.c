@@ -47,7 +47,7 @@ void *hf_posix_pages_reserve(hf_env *env, size_t len)
     if (pages == MAP_FAILED) {
         return NULL;
     }
-    /* A huge page would make the first touch of a stack cost 2 MiB. Kernels without huge pages refuse: all the same. */
+    /* A huge page would make the first touch of a stack cost 2 MiB. Kernels without huge pages refuse, which is fine. */
     (void)madvise(pages, len, MADV_NOHUGEPAGE);
     return pages;
 }

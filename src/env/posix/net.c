@@ -18,6 +18,14 @@ static int open_socket(const hf_address *address)
     return socket(address->as.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
+/* A socket for the address, which is given as text. */
+static hf_status open_for(hf_op *op, const char *text, hf_address *ret_address, int *ret_fd)
+{
+    HF_TRY(hf_address_parse(op, text, ret_address));
+    *ret_fd = open_socket(ret_address);
+    return *ret_fd >= 0 ? HF_OK : hf_fail_errno(op, errno, "cannot open a socket for %s", text);
+}
+
 static void set_flag(int fd, int level, int name)
 {
     int on = 1;
@@ -30,7 +38,7 @@ static void set_no_delay(int fd)
     set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
 }
 
-/* Removes the file of a unix socket that nobody accepts on. False: it is something else, or somebody does. */
+/* Removes the file of a unix socket on which no program accepts. False: it is another kind of file, or a program accepts on it. */
 static bool remove_stale(const hf_address *address)
 {
     hf_assert(address->as.any.sa_family == AF_UNIX);
@@ -67,11 +75,8 @@ hf_status hf_posix_listen(hf_env *env, hf_op *op, const char *address, int backl
                           char *ret_address)
 {
     hf_address where;
-    HF_TRY(hf_address_parse(op, address, &where));
-    int fd = open_socket(&where);
-    if (fd < 0) {
-        return hf_fail_errno(op, errno, "cannot open a socket for %s", address);
-    }
+    int fd = -1;
+    HF_TRY(open_for(op, address, &where, &fd));
     if (where.as.any.sa_family != AF_UNIX) {
         set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
     } else {
@@ -126,11 +131,8 @@ hf_status hf_posix_accept(hf_env *env, hf_op *op, int fd, int *ret_fd, char *ret
 hf_status hf_posix_connect(hf_env *env, hf_op *op, const char *address, int *ret_fd)
 {
     hf_address where;
-    HF_TRY(hf_address_parse(op, address, &where));
-    int fd = open_socket(&where);
-    if (fd < 0) {
-        return hf_fail_errno(op, errno, "cannot open a socket for %s", address);
-    }
+    int fd = -1;
+    HF_TRY(open_for(op, address, &where, &fd));
     if (where.as.any.sa_family != AF_UNIX) {
         set_no_delay(fd);
     }

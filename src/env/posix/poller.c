@@ -217,7 +217,7 @@ void hf_posix_poller_arm(hf_env *env, hf_poller *poller, hf_instant deadline)
         return;
     }
     if (poller->timer_fd < 0 && !open_timer(poller)) {
-        /* Out of descriptors. Readable too early costs the host a turn; readable never would lose the deadline. */
+        /* Out of descriptors. So it becomes readable at once: that costs the host a turn, but no deadline is lost. */
         hf_posix_poller_ring(env, poller);
         return;
     }

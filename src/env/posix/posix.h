@@ -37,7 +37,7 @@ hf_status hf_posix_thread_signal(hf_env *env, hf_op *op, hf_thread *thread, int 
 uint64_t hf_posix_thread_id(hf_env *env);
 hf_status hf_posix_thread_pin(hf_env *env, hf_op *op, int index);
 void hf_posix_thread_unpin(hf_env *env, hf_thread *thread);
-/* For what the caller starts: the cores that it could use before thread_pin, as sched_setaffinity takes them. NULL: it is not
+/* For threads and processes that the caller starts: the cores that it could use before thread_pin, as sched_setaffinity takes them. NULL: it is not
  * bound. */
 const void *hf_posix_thread_cores(size_t *ret_len);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum {
-    UNIX_PATH_LEN_MAX = 107, /* what sun_path holds */
+    UNIX_PATH_LEN_MAX = 107, /* the length of sun_path, less the NUL */
     NAME_LEN_MAX = 253,
     PORT_MAX = 65535
 };

@@ -167,7 +167,7 @@ hf_status hf_sim_disk_get(hf_env *env, hf_op *op, const char *path, char **ret_b
     if (file == NULL) {
         return hf_fail(op, HF_ERR_NOT_FOUND, "the simulated disk has no file \"%.200s\"", path);
     }
-    char *bytes = (char *)malloc(file->now.len + 1); /* hf_text_free releases what the host's malloc gave */
+    char *bytes = (char *)malloc(file->now.len + 1); /* hf_text_free releases it with the host's free */
     if (bytes == NULL) {
         return hf_fail(op, HF_ERR_NOMEM, "no memory for the %zu bytes of a file", file->now.len);
     }

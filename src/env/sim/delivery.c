@@ -1,4 +1,4 @@
-/* Messages under way in the simulated network: bytes, ends of streams, resets, knocks at listeners.
+/* Messages under way in the simulated network: bytes, ends of streams, resets, connect requests.
  *
  * Every write becomes one delivery, due after a latency drawn by the seed, but never before what was sent earlier in
  * the same direction. A delivery of bytes carries no bytes: they lie in the flow's ring from the moment they are
@@ -149,8 +149,8 @@ int hf_sim_stream_ready(hf_sim *sim, const hf_sim_desc *desc)
     return ready;
 }
 
-/* A listener whose queue is full does not answer; the other side knocks again, later each time. */
-static void knock(hf_sim *sim, hf_sim_link *link)
+/* A listener whose queue is full does not answer; the request is repeated, after a longer delay each time. */
+static void deliver_connect(hf_sim *sim, hf_sim_link *link)
 {
     if (link->end[0] == NULL) {
         return; /* closed while it was connecting */
@@ -168,7 +168,8 @@ static void knock(hf_sim *sim, hf_sim_link *link)
         }
         return;
     }
-    hf_assert(link->state != HF_SIM_CONNECTED && !hf_node_is_linked(&link->node)); /* it knocks once at a time */
+    hf_assert(link->state != HF_SIM_CONNECTED &&
+              !hf_node_is_linked(&link->node)); /* one request at a time is under way */
     link->state = HF_SIM_CONNECTED;
     link->refs++;
     hf_list_push_back(&desc->as.listener.queue, &link->node);
@@ -209,7 +210,7 @@ static void apply(hf_sim *sim, const hf_sim_delivery *delivery)
         hf_sim_link_break(sim, link, HF_ERR_RESET);
         break;
     case HF_SIM_DELIVER_CONNECT:
-        knock(sim, link);
+        deliver_connect(sim, link);
         break;
     case HF_SIM_DELIVER_REFUSAL:
         hf_sim_link_break(sim, link, HF_ERR_REFUSED);

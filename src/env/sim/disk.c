@@ -3,8 +3,7 @@
  * it fails, and crash.c what a power cut leaves.
  *
  * An operation may take virtual time, so a caller can be canceled, and others run, while it is on the disk. Every call
- * counts as one operation; after crash_after of them the power is gone and each fails with HF_ERR_IO. The write that
- * meets the cut gets a part of its bytes down, and so does one that fails by eio_permille: a failed write promises
+ * counts as one operation; after crash_after of them the power is gone and each fails with HF_ERR_IO. The write during which the power is cut writes a part of its bytes, and so does one that fails by eio_permille: a failed write promises
  * nothing about the bytes. */
 #include "env/sim/sim_private.h"
 
@@ -197,7 +196,7 @@ hf_status hf_sim_file_read(hf_env *env, hf_op *op, int fd, void *buf, size_t len
     return traced(sim, HF_OK, count);
 }
 
-/* Where the next write goes: an appender always finds the end, a writer continues behind what it wrote. */
+/* Where the next write goes: an appender always finds the end, a writer continues after its last write. */
 static hf_status put(hf_sim *sim, hf_op *op, hf_sim_desc *desc, const void *buf, size_t len)
 {
     hf_sim_image *image = &desc->as.file.file->now;
@@ -235,7 +234,7 @@ hf_status hf_sim_file_write(hf_env *env, hf_op *op, int fd, const void *buf, siz
         }
         return traced(sim, status != HF_OK ? status : found, 3);
     }
-    if (status != HF_OK) { /* the platter got a part of it, unless the power was gone before */
+    if (status != HF_OK) { /* a part of it is on the disk, unless the power was off before */
         size_t part = was_crashed ? 0 : (size_t)hf_rng_below(&sim->rng, len + 1);
         (void)put(sim, NULL, desc, buf, part);
         return traced(sim, status, 3);
@@ -288,7 +287,7 @@ hf_status hf_sim_file_close(hf_env *env, hf_op *op, int fd)
     hf_sim *sim = hf_sim_of(env);
     hf_status status = operate(sim, op, "close", false);
     hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
-    hf_assert(desc != NULL && desc->kind == HF_SIM_FILE); /* closing twice closes a stranger's descriptor */
+    hf_assert(desc != NULL && desc->kind == HF_SIM_FILE); /* a second close could close another caller's descriptor */
     hf_sim_desc_free(sim, desc);
     return traced(sim, status, 5);
 }

@@ -1,6 +1,6 @@
 /* Listeners of the simulated network, and connecting to them.
  *
- * A connect is a request (a knock) that arrives at the listener after a latency (delivery.c). Only then is it accepted
+ * A connect is a request that arrives at the listener after a latency (delivery.c). Only then is it accepted
  * into the queue, refused, or left to try again because the queue is full. If there is no listener, the connect fails
  * at once or later, by seed: callers must be ready for both. The path of a unix listener stays behind when it is
  * closed, like a socket's file. */

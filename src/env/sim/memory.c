@@ -76,7 +76,7 @@ static bool block_reserve(hf_sim *sim)
 /* Closes the gap: later entries of the same run move up unless their own slot lies behind it. */
 static void block_remove(hf_sim *sim, const void *ptr, size_t len, bool is_pages)
 {
-    hf_assert(sim->block_count > 0); /* release of what was never allocated, or released already */
+    hf_assert(sim->block_count > 0); /* a block that was never allocated, or was released already */
     uint32_t mask = sim->block_capacity - 1;
     uint32_t gap = slot_of(sim, ptr);
     while (sim->blocks[gap].ptr != ptr) {

@@ -2,7 +2,7 @@
  *
  *                 thread_start            chosen by the seed
  *        (none) --------------> RUNNABLE <------------------ runs until it waits, or until a
- *                                 ^   |                      scheduling point where the dice say so
+ *                                 ^   |                      scheduling point where the seed says so
  *         woken, deadline, ended  |   | word_wait, poller_wait, thread_join, a slow operation, held at a point
  *                                 |   v
  *                               waiting
@@ -421,7 +421,7 @@ void hf_sim_threads_drop(hf_sim *sim)
 {
     hf_assert(sim->current == &sim->main_thread);
     if (!sim->is_over && sim->live_count > 0) {
-        /* A forgotten thread may be on its last steps. One that nobody joined and nobody forgot is a mistake. */
+        /* A forgotten thread may still be ending. A thread that was neither joined nor forgotten is a mistake of the caller. */
         HF_LIST_EACH(node, &sim->threads)
         {
             const hf_thread *thread = HF_CONTAINER(node, hf_thread, node);

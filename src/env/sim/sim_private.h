@@ -16,7 +16,7 @@ typedef struct hf_sim_link hf_sim_link;
 typedef struct hf_sim_file hf_sim_file;
 
 enum {
-    HF_SIM_FD_FIRST = 1000000,     /* far from the host's descriptors, so that a mix-up shows */
+    HF_SIM_FD_FIRST = 1000000,     /* far from the host's descriptors, so that confusing them fails */
     HF_SIM_FD_COUNT_MAX = 100000,  /* open at once */
     HF_SIM_STACK_LEN = 256 * 1024, /* of a simulated thread, without its guard */
     HF_SIM_NAME_LEN_MAX = 32,
@@ -163,7 +163,7 @@ struct hf_sim_link {
     hf_sim_link_state state;
     hf_status error; /* why it is broken */
     bool is_pipe;
-    int tries;           /* knocks at a listener whose queue was full */
+    int tries;           /* connect requests that met a full queue */
     hf_sim_desc *end[2]; /* NULL = closed or not accepted yet */
     hf_sim_flow flow[2];
     hf_sim_address target; /* the address it connects to */
@@ -174,15 +174,15 @@ typedef enum hf_sim_delivery_kind {
     HF_SIM_DELIVER_BYTES,   /* flow[side] up to `upto` */
     HF_SIM_DELIVER_END,     /* flow[side] is at its end */
     HF_SIM_DELIVER_RESET,   /* the connection breaks */
-    HF_SIM_DELIVER_CONNECT, /* a knock at the listener */
-    HF_SIM_DELIVER_REFUSAL, /* nobody is there */
+    HF_SIM_DELIVER_CONNECT, /* a connect request at the listener */
+    HF_SIM_DELIVER_REFUSAL, /* there is no listener */
     HF_SIM_DELIVER_ROOM     /* `side` may write again */
 } hf_sim_delivery_kind;
 
 /* A message on its way. */
 typedef struct hf_sim_delivery {
     int64_t at;
-    uint64_t serial; /* orders what arrives at the same time */
+    uint64_t serial; /* the order of deliveries that arrive at the same time */
     hf_sim_link *link;
     uint64_t upto;
     hf_sim_delivery_kind kind;
@@ -377,7 +377,7 @@ int64_t hf_sim_latency(hf_sim *sim);
 int64_t hf_sim_delivery_next(const hf_sim *sim);           /* INT64_MAX = nothing is under way */
 bool hf_sim_delivery_reserve(hf_sim *sim, uint32_t count); /* false = no memory; after it that many sends succeed */
 void hf_sim_delivery_send(hf_sim *sim, hf_sim_delivery_kind kind, hf_sim_link *link, int side, int64_t at);
-void hf_sim_deliver(hf_sim *sim); /* delivers what is due */
+void hf_sim_deliver(hf_sim *sim); /* delivers all messages that are due */
 void hf_sim_deliveries_drop(hf_sim *sim);
 hf_sim_link *hf_sim_link_new(bool is_pipe);
 void hf_sim_link_unref(hf_sim_link *link);

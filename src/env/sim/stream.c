@@ -231,7 +231,7 @@ void hf_sim_close(hf_env *env, int fd)
     }
     hf_sim *sim = hf_sim_of(env);
     hf_sim_desc *desc = hf_sim_desc_find(sim, fd);
-    hf_assert(desc != NULL); /* closing twice closes a stranger's descriptor in real life */
+    hf_assert(desc != NULL); /* on a real system a second close could close another caller's descriptor */
     switch (desc->kind) {
     case HF_SIM_STREAM:
         hf_sim_stream_close(sim, desc);

@@ -1,6 +1,6 @@
 /* A sync of the simulated disk writes the pages that were changed since the last sync, even if that one failed.
  *
- * A sync that fails does what it does on Linux. Each page that was to be written gets to the disk or not; none is
+ * A sync fails as on Linux. Each page that was to be written gets to the disk or not; none is
  * tried again, reads still show all of them, and the next sync succeeds. Only a new write to a page makes it count
  * again. The error is reported once to every descriptor that is open, and to one that is opened later if nobody has
  * heard of it. */

@@ -392,7 +392,8 @@ hf_status hf_crew_open(hf_op *op, hf_crew **ret_crew, const hf_crew_options *opt
     return HF_OK;
 }
 
-/* hf_fork refuses shields, whose owners are usually not to wait for anybody; the driver knows what it does. */
+/* hf_fork refuses shields, because the owner of a shield should not wait for children. The root scope of a
+ * crew is an exception: its driver waits for the members, turn by turn. */
 hf_status hf_crew_fork(hf_op *op, hf_crew *crew, hf_body body, void *arg, const char *name)
 {
     hf_assert(!crew->is_turning); /* fiber-W2: the driver forks, between turns */

@@ -4,9 +4,9 @@
  * stranded (strand.h) or forgot them, the crew frees them. So a run that leaves memory leaves no object of the
  * library behind.
  *
- *     struct hf_sem { ...; hf_owned owned; };
- *     hf_own(self, &sem->owned, drop_sem);                                 made
- *     HF_TRY(hf_disown(self, &sem->owned, "hf_sem_free", sem->name));      about to be freed
+ *     struct hf_chan { ...; hf_owned owned; };
+ *     hf_own(self, &chan->owned, drop_chan);                                 made
+ *     HF_TRY(hf_disown(self, &chan->owned, "hf_chan_free", chan->name));     about to be freed
  *
  * The list belongs to the crew and is used on its scheduler's thread: only members and the driver may free such an
  * object. */

@@ -1,4 +1,4 @@
-/* What happens to a crew whose members do not all return when they are evicted.
+/* How a crew ends whose members do not all return when they are evicted.
  *
  *     member   refused, refused, ... 1,000 times --> parked for good, in a wait that nothing ends
  *     others   run until they have ended, or wait for the parked one in a join, a close or a lock

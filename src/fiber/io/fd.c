@@ -1,6 +1,6 @@
 /* Waiting for descriptors.
  *
- * Every descriptor that was waited for has a slot, found by its number. It is watched edge-triggered by the poller
+ * Every descriptor on which a fiber has waited has a slot, found by its number. It is watched edge-triggered by the poller
  * of the scheduler whose fiber waited last, so that a busy thread does not delay the waiters of another. An event is
  * remembered in `ready` until a wait consumes it, so a reader that saw "would block" just before cannot miss it. An
  * event carries the number and the generation of its slot, not an address: if the slot was dropped meanwhile, it is
@@ -185,7 +185,7 @@ static fd_slot *lock_slot(hf_runtime *rt, fd_bucket *bucket, int fd)
     return lock_slot(rt, bucket, fd);
 }
 
-/* Makes the scheduler's poller watch the slot, and report what is ready by now if `again`. Under the bucket's lock: a
+/* Makes the scheduler's poller watch the slot, and, if `again`, report events that are ready already. Under the bucket's lock: a
  * reader and a writer on two threads may both want the watch, and a close removes it. */
 static hf_status watch(hf_runtime *rt, hf_op *op, fd_slot *slot, hf_sched *sched, bool again)
 {

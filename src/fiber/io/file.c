@@ -84,7 +84,7 @@ static hf_status refuse(hf_runtime *rt, verb which)
     HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, VERBS[which], "an argument is missing"));
 }
 
-/* Makes the object first: a file that was opened must not be lost for want of memory. */
+/* Makes the object first: if there was no memory for it afterwards, the open file would be lost. */
 static hf_status prepare(const hf_io_options *options, bool is_complete, hf_file **ret_file)
 {
     hf_fiber *self = hf_enter(options->runtime);

@@ -4,6 +4,6 @@
 
 #include "fiber/core.h"
 
-void hf_processes_deinit(hf_runtime *rt); /* kills what is left */
+void hf_processes_deinit(hf_runtime *rt); /* kills the processes that still run */
 
 #endif

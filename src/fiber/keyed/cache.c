@@ -154,18 +154,27 @@ static hf_status check(hf_fiber *self, const hf_cache *cache, const void *key, s
     return hf_key_check(self, verb, key, key_len);
 }
 
+/* Checks the arguments, locks the cache and finds the entry; NULL = there is none. On failure the cache is not locked. */
+static hf_status lock_and_find(hf_fiber *self, hf_cache *cache, const void *key, size_t key_len, const char *verb,
+                               entry **ret_found)
+{
+    HF_TRY(check(self, cache, key, key_len, verb));
+    uint64_t hash = hf_key_hash(cache->seed, key, key_len);
+    hf_sync_point(self);
+    hf_spin_lock(&cache->lock);
+    *ret_found = find(cache, hash, key, key_len);
+    return HF_OK;
+}
+
 static hf_status look_up(hf_fiber *self, hf_cache *cache, const void *key, size_t key_len, hf_value **ret_value,
                          bool with_pin, const char *verb)
 {
-    hf_status status = check(self, cache, key, key_len, verb);
+    entry *found = NULL;
+    hf_value *value = NULL;
+    hf_status status = lock_and_find(self, cache, key, key_len, verb, &found);
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
     }
-    uint64_t hash = hf_key_hash(cache->seed, key, key_len);
-    hf_value *value = NULL;
-    hf_sync_point(self);
-    hf_spin_lock(&cache->lock);
-    entry *found = find(cache, hash, key, key_len);
     if (found != NULL) {
         cache->hits++;
         touch(cache, found);
@@ -201,7 +210,7 @@ hf_status hf_cache_pin(hf_cache *cache, const void *key, size_t key_len, hf_valu
 
 /* ---- Putting ----------------------------------------------------------------------------------------------------- */
 
-/* What remains to be done after a put, when the lock is released. */
+/* Work that a put leaves for the time after the lock is released. */
 typedef struct leftovers {
     hf_list evicted;
     hf_value *replaced;
@@ -362,14 +371,11 @@ hf_status hf_cache_put(hf_cache *cache, const void *key, size_t key_len, hf_valu
 hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 {
     HF_VERB_ENTER(self, hf_cache_unpin, cache != NULL ? cache->rt : NULL);
-    hf_status status = check(self, cache, key, key_len, "hf_cache_unpin");
+    entry *found = NULL;
+    hf_status status = lock_and_find(self, cache, key, key_len, "hf_cache_unpin", &found);
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
     }
-    uint64_t hash = hf_key_hash(cache->seed, key, key_len);
-    hf_sync_point(self);
-    hf_spin_lock(&cache->lock);
-    entry *found = find(cache, hash, key, key_len);
     bool is_pinned = found != NULL && found->pins > 0;
     if (is_pinned) {
         unpin(cache, found);
@@ -384,14 +390,11 @@ hf_status hf_cache_unpin(hf_cache *cache, const void *key, size_t key_len)
 hf_status hf_cache_remove(hf_cache *cache, const void *key, size_t key_len)
 {
     HF_VERB_ENTER(self, hf_cache_remove, cache != NULL ? cache->rt : NULL);
-    hf_status status = check(self, cache, key, key_len, "hf_cache_remove");
+    entry *found = NULL;
+    hf_status status = lock_and_find(self, cache, key, key_len, "hf_cache_remove", &found);
     if (HF_UNLIKELY(status != HF_OK)) {
         HF_LEAVE(self, status);
     }
-    uint64_t hash = hf_key_hash(cache->seed, key, key_len);
-    hf_sync_point(self);
-    hf_spin_lock(&cache->lock);
-    entry *found = find(cache, hash, key, key_len);
     bool is_pinned = found != NULL && found->pins > 0;
     if (found != NULL && !is_pinned) {
         hf_list_remove(&found->order);

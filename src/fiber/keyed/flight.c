@@ -120,7 +120,7 @@ static hf_status flying_run(hf_work *work)
         hf_value_unref(value);
         value = NULL;
     }
-    one->value = value; /* before the end, which is what makes it visible (fiber-G4) */
+    one->value = value; /* before the end, which makes it visible (fiber-G4) */
     return status;
 }
 

@@ -180,7 +180,7 @@ typedef struct request {
     size_t key_len;
     const char *verb;
     hf_wait *wait;       /* linked when the key is held; NULL = do not wait */
-    hf_key_guard *entry; /* what was found or made */
+    hf_key_guard *entry; /* the entry that was found or made */
 } request;
 
 /* HF_OK: held. HF_ERR_AGAIN: somebody else holds it, and request->wait is in its queue. */
@@ -281,7 +281,7 @@ hf_status hf_keylock_try_lock(hf_keylock *keylock, const void *key, size_t key_l
 
 /* ---- Unlocking --------------------------------------------------------------------------------------------------- */
 
-/* Under the shard's lock: nobody wants the entry. Returns one that has to go, or NULL. */
+/* Under the shard's lock: no caller wants the entry any more. Returns an entry that the caller must free, or NULL. */
 static hf_key_guard *retire(hf_key_guard *entry)
 {
     hf_keylock *keylock = entry->keylock;

@@ -21,7 +21,7 @@ struct hf_pool_task {
     void (*run)(hf_pool_task *task, hf_fiber *thread);
 };
 
-/* What the watchdog needs to know about the branch that a pool thread runs. One per pool thread, used for one branch
+/* The watchdog's knowledge of the branch that a pool thread runs. One per pool thread, used for one branch
  * after another. See watch_pool.c. */
 typedef struct hf_watchdog_post {
     hf_node node;                              /* in watch->fresh until the monitor has taken it; under posts_lock */
@@ -34,7 +34,7 @@ typedef struct hf_watchdog_post {
     bool is_extra;                             /* the pool has one more thread because of it */
 } hf_watchdog_post;
 
-/* What a branch on a pool needs in addition: a place in the pool's queue. */
+/* The additional part of a branch on a pool: its place in the pool's queue. */
 typedef struct hf_branch_extra {
     hf_branch *branch;
     hf_pool_task task;

@@ -345,7 +345,7 @@ bool hf_stack_next_stretch(hf_runtime *rt, int class_index, void **cursor, hf_st
 }
 
 /* A control block holds the bounds of its stack, so it can be distinguished from other data in its place. That data
- * may be the stack of a running fiber, or a block that is being made. It is read all the same, and only compared
+ * may be the stack of a running fiber, or a block that is being made. It is read in any case, and only compared
  * with addresses. */
 __attribute__((no_sanitize("thread"))) hf_fiber *hf_stack_fiber_at(char *slot, size_t slot_len)
 {

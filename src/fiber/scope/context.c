@@ -1,4 +1,4 @@
-/* What a fiber can ask about itself: whether and why it is canceled, how much time is left, its shields, its local
+/* Verbs by which a fiber asks about itself: whether and why it is canceled, how much time is left, its shields, its local
  * values. */
 #include "fiber/crew/crew_private.h"
 #include "fiber/crew/strand.h"

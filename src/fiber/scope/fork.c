@@ -375,8 +375,7 @@ void hf_scope_child_done(hf_sched *sched, hf_scope *scope, hf_branch *branch)
         hf_assert(joiner->fiber == scope->owner);      /* fiber-J2 */
         hf_assert(hf_list_is_empty(&scope->children)); /* fiber-J1 */
         scope->joiner = NULL;
-        if (HF_LIKELY(scope->owner->kind ==
-                      HF_FIBER_PLAIN)) { /* a fiber of this scheduler, parked: what hf_wake does, in line */
+        if (HF_LIKELY(scope->owner->kind == HF_FIBER_PLAIN)) { /* a parked fiber of this scheduler: hf_wake, inlined */
             joiner->status = HF_OK;
             scope->owner->wait = NULL;
             hf_sched_ready_push(sched, scope->owner);

@@ -4,40 +4,25 @@
 #include "fiber/verbs.h"
 
 struct hf_cond {
-    hf_spin lock; /* first: hf_wait.object points here */
-    hf_list waiters;
     unsigned users; /* verbs that wait: claimed ones too, until they run again */
-    hf_runtime *rt;
-    const char *name;
-    hf_owned owned;
+    hf_waitable base;
 };
 
-static void drop_cond(hf_owned *owned)
+static bool is_cond_used(const hf_waitable *base)
 {
-    hf_cond *cond = HF_CONTAINER(owned, hf_cond, owned);
-    if (!hf_list_is_empty(&cond->waiters)) {
-        hf_owned_in_use(cond->rt, "condition", cond->name);
-        return;
-    }
-    hf_rt_free(cond->rt, cond, sizeof *cond);
+    return HF_CONTAINER_CONST(base, hf_cond, base)->users > 0;
 }
+
+static const hf_waitable_kind KIND = HF_WAITABLE_KIND(hf_cond, "condition", "cond", is_cond_used);
 
 hf_status hf_cond_new_with(hf_cond **ret_cond, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_cond_new);
     HF_VERB_ENTER(self, hf_cond_new, options->runtime);
-    if (ret_cond == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_cond_new needs a place for the condition"));
-    }
-    hf_runtime *rt = NULL;
     hf_status status = HF_OK;
-    hf_cond *cond = hf_object_new(self, "hf_cond_new", options->runtime, sizeof *cond, &rt, &status);
-    if (cond != NULL) {
-        cond->rt = rt;
-        cond->name = options->name != NULL ? options->name : "cond";
-        hf_list_init(&cond->waiters);
-        hf_own(self, &cond->owned, drop_cond);
-        *ret_cond = cond;
+    hf_waitable *made = hf_waitable_new(self, &KIND, "hf_cond_new", ret_cond != NULL, options, &status);
+    if (made != NULL) {
+        *ret_cond = HF_CONTAINER(made, hf_cond, base);
     }
     HF_LEAVE(self, status);
 }
@@ -47,19 +32,8 @@ hf_status hf_cond_free(hf_cond *cond)
     if (cond == NULL) {
         return HF_OK;
     }
-    HF_VERB_ENTER(self, hf_cond_free, cond->rt);
-    hf_spin_lock(&cond->lock);
-    bool is_used = cond->users > 0;
-    hf_assert(is_used || hf_list_is_empty(&cond->waiters));
-    hf_spin_unlock(&cond->lock);
-    if (is_used) {
-        HF_LEAVE(self, hf_object_in_use(self, cond->rt, "hf_cond_free", cond->name));
-    }
-    hf_status status = hf_disown(self, &cond->owned, "hf_cond_free", cond->name);
-    if (status == HF_OK) {
-        hf_rt_free(cond->rt, cond, sizeof *cond);
-    }
-    HF_LEAVE(self, status);
+    HF_VERB_ENTER(self, hf_cond_free, cond->base.rt);
+    HF_LEAVE(self, hf_waitable_free(self, &cond->base, "hf_cond_free"));
 }
 
 static const hf_wait_kind WAIT = {"hf_cond_wait", hf_wait_abort_linked};
@@ -68,18 +42,18 @@ const hf_wait_kind hf_cond_relock = {"hf_cond_wait", NULL};
 static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options)
 {
     hf_wait wait;
-    hf_wait_init(&wait, self, &WAIT, cond, cond->name);
-    hf_spin_lock(&cond->lock);
-    hf_list_push_back(&cond->waiters, &wait.node);
+    hf_wait_init(&wait, self, &WAIT, &cond->base, cond->base.name);
+    hf_spin_lock(&cond->base.lock);
+    hf_list_push_back(&cond->base.waiters, &wait.node);
     cond->users++;
-    hf_spin_unlock(&cond->lock);
+    hf_spin_unlock(&cond->base.lock);
     hf_status unlocked = hf_mutex_unlock_on(self, mutex);
     hf_assert(unlocked == HF_OK);
-    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, cond->rt, options));
-    hf_spin_lock(&cond->lock);
+    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, cond->base.rt, options));
+    hf_spin_lock(&cond->base.lock);
     hf_assert(cond->users > 0 && !hf_node_is_linked(&wait.node)); /* fiber-F3 */
     cond->users--;
-    hf_spin_unlock(&cond->lock);
+    hf_spin_unlock(&cond->base.lock);
     hf_status locked = hf_mutex_lock_on(self, mutex, &hf_cond_relock, NULL);
     hf_assert(locked == HF_OK);
     return status;
@@ -88,12 +62,12 @@ static hf_status wait_on(hf_fiber *self, hf_cond *cond, hf_mutex *mutex, const h
 hf_status hf_cond_wait_with(hf_cond *cond, hf_mutex *mutex, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_cond_wait);
-    HF_VERB_ENTER(self, hf_cond_wait, cond != NULL ? cond->rt : NULL);
+    HF_VERB_ENTER(self, hf_cond_wait, cond != NULL ? cond->base.rt : NULL);
     bool is_held = false;
     if (cond != NULL && mutex != NULL) {
-        hf_spin_lock(&mutex->lock);
+        hf_spin_lock(&mutex->base.lock);
         is_held = hf_holder_is(mutex->owner, self);
-        hf_spin_unlock(&mutex->lock);
+        hf_spin_unlock(&mutex->base.lock);
     }
     if (HF_UNLIKELY(!is_held)) {
         HF_LEAVE(self, hf_refuse_at(self, HF_ERR_MISUSE, WAIT.verb,
@@ -110,25 +84,25 @@ static hf_status wake(hf_fiber *self, hf_cond *cond, bool all, const char *verb)
     }
     hf_claimed claimed = {NULL, NULL};
     hf_sync_point(self);
-    hf_spin_lock(&cond->lock);
+    hf_spin_lock(&cond->base.lock);
     if (all) {
-        hf_claimed_add_all(&claimed, &cond->waiters);
-    } else if (!hf_list_is_empty(&cond->waiters)) {
-        hf_claimed_add(&claimed, HF_CONTAINER(hf_list_first(&cond->waiters), hf_wait, node));
+        hf_claimed_add_all(&claimed, &cond->base.waiters);
+    } else if (!hf_list_is_empty(&cond->base.waiters)) {
+        hf_claimed_add(&claimed, HF_CONTAINER(hf_list_first(&cond->base.waiters), hf_wait, node));
     }
-    hf_spin_unlock(&cond->lock);
+    hf_spin_unlock(&cond->base.lock);
     hf_claimed_wake(&claimed, HF_OK);
     HF_LEAVE(self, HF_OK);
 }
 
 hf_status hf_cond_signal(hf_cond *cond)
 {
-    HF_VERB_ENTER(self, hf_cond_signal, cond != NULL ? cond->rt : NULL);
+    HF_VERB_ENTER(self, hf_cond_signal, cond != NULL ? cond->base.rt : NULL);
     return wake(self, cond, false, "hf_cond_signal");
 }
 
 hf_status hf_cond_broadcast(hf_cond *cond)
 {
-    HF_VERB_ENTER(self, hf_cond_broadcast, cond != NULL ? cond->rt : NULL);
+    HF_VERB_ENTER(self, hf_cond_broadcast, cond != NULL ? cond->base.rt : NULL);
     return wake(self, cond, true, "hf_cond_broadcast");
 }

@@ -36,7 +36,7 @@ struct hf_emitter {
     hf_node runs; /* in flow->runs */
     hf_flow *flow;
     hf_list collectors;
-    hf_list emitters; /* waiting; hf_wait.value is what they emit */
+    hf_list emitters; /* waiting; hf_wait.value is the value that they emit */
     bool ended;
     hf_status status;        /* that collectors get after the end: HF_ERR_CLOSED, or that of the failure */
     hf_failure_box *failure; /* of the source; owned; NULL = it ended well */

@@ -4,33 +4,21 @@
 #include "fiber/sync/sync.h"
 #include "fiber/verbs.h"
 
-static void drop_mutex(hf_owned *owned)
+static bool is_mutex_used(const hf_waitable *base)
 {
-    hf_mutex *mutex = HF_CONTAINER(owned, hf_mutex, owned);
-    if (!hf_list_is_empty(&mutex->waiters)) {
-        hf_owned_in_use(mutex->rt, "mutex", mutex->name);
-        return;
-    }
-    hf_assert(!hf_node_is_linked(&owned->node));
-    hf_rt_free(mutex->rt, mutex, sizeof *mutex);
+    return HF_CONTAINER_CONST(base, hf_mutex, base)->owner.fiber != NULL;
 }
+
+static const hf_waitable_kind KIND = HF_WAITABLE_KIND(hf_mutex, "mutex", "mutex", is_mutex_used);
 
 hf_status hf_mutex_new_with(hf_mutex **ret_mutex, const hf_sync_options *options)
 {
     HF_OPTIONS(hf_sync_options, options, hf_mutex_new);
     HF_VERB_ENTER(self, hf_mutex_new, options->runtime);
-    if (ret_mutex == NULL) {
-        HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "hf_mutex_new needs a place for the mutex"));
-    }
-    hf_runtime *rt = NULL;
     hf_status status = HF_OK;
-    hf_mutex *mutex = hf_object_new(self, "hf_mutex_new", options->runtime, sizeof *mutex, &rt, &status);
-    if (mutex != NULL) {
-        mutex->rt = rt;
-        mutex->name = options->name != NULL ? options->name : "mutex";
-        hf_list_init(&mutex->waiters);
-        hf_own(self, &mutex->owned, drop_mutex);
-        *ret_mutex = mutex;
+    hf_waitable *made = hf_waitable_new(self, &KIND, "hf_mutex_new", ret_mutex != NULL, options, &status);
+    if (made != NULL) {
+        *ret_mutex = HF_CONTAINER(made, hf_mutex, base);
     }
     HF_LEAVE(self, status);
 }
@@ -40,18 +28,8 @@ hf_status hf_mutex_free(hf_mutex *mutex)
     if (mutex == NULL) {
         return HF_OK;
     }
-    HF_VERB_ENTER(self, hf_mutex_free, mutex->rt);
-    hf_spin_lock(&mutex->lock);
-    bool is_used = mutex->owner.fiber != NULL;
-    hf_spin_unlock(&mutex->lock);
-    if (is_used) {
-        HF_LEAVE(self, hf_object_in_use(self, mutex->rt, "hf_mutex_free", mutex->name));
-    }
-    hf_status status = hf_disown(self, &mutex->owned, "hf_mutex_free", mutex->name);
-    if (status == HF_OK) {
-        hf_rt_free(mutex->rt, mutex, sizeof *mutex);
-    }
-    HF_LEAVE(self, status);
+    HF_VERB_ENTER(self, hf_mutex_free, mutex->base.rt);
+    HF_LEAVE(self, hf_waitable_free(self, &mutex->base, "hf_mutex_free"));
 }
 
 static const hf_wait_kind LOCK = {"hf_mutex_lock", hf_wait_abort_linked};
@@ -60,22 +38,22 @@ hf_status hf_mutex_lock_on(hf_fiber *self, hf_mutex *mutex, const hf_wait_kind *
 {
     hf_wait wait;
     hf_sync_point(self);
-    hf_spin_lock(&mutex->lock);
+    hf_spin_lock(&mutex->base.lock);
     if (HF_LIKELY(mutex->owner.fiber == NULL)) {
-        hf_assert(hf_list_is_empty(&mutex->waiters)); /* it is handed over, never left */
+        hf_assert(hf_list_is_empty(&mutex->base.waiters)); /* unlocking hands it to the first waiter */
         mutex->owner = hf_holder_of(self);
-        hf_spin_unlock(&mutex->lock);
+        hf_spin_unlock(&mutex->base.lock);
         return HF_OK;
     }
     if (HF_UNLIKELY(hf_holder_is(mutex->owner, self))) {
-        hf_spin_unlock(&mutex->lock);
+        hf_spin_unlock(&mutex->base.lock);
         return hf_refuse_at(self, HF_ERR_MISUSE, kind->verb,
-                            "mutex '%s' is held by the caller already and is not recursive", mutex->name);
+                            "mutex '%s' is held by the caller already and is not recursive", mutex->base.name);
     }
-    hf_wait_init(&wait, self, kind, mutex, mutex->name);
-    hf_list_push_back(&mutex->waiters, &wait.node);
-    hf_spin_unlock(&mutex->lock);
-    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, mutex->rt, options));
+    hf_wait_init(&wait, self, kind, &mutex->base, mutex->base.name);
+    hf_list_push_back(&mutex->base.waiters, &wait.node);
+    hf_spin_unlock(&mutex->base.lock);
+    hf_status status = hf_park(self, &wait, hf_wait_deadline(self, mutex->base.rt, options));
     if (HF_CANARY(HF_BUG_MUTEX_CANCELED) && status == HF_ERR_CANCELED) {
         mutex->owner = hf_holder_of(self);
     }
@@ -86,20 +64,20 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
 {
     hf_wait *next = NULL;
     hf_sync_point(self);
-    hf_spin_lock(&mutex->lock);
+    hf_spin_lock(&mutex->base.lock);
     if (HF_UNLIKELY(!hf_holder_is(mutex->owner, self))) {
-        hf_spin_unlock(&mutex->lock);
+        hf_spin_unlock(&mutex->base.lock);
         return HF_ERR_MISUSE;
     }
-    hf_node *node = hf_list_pop_front(&mutex->waiters);
+    hf_node *node = hf_list_pop_front(&mutex->base.waiters);
     if (node != NULL) {
         next = HF_CONTAINER(node, hf_wait, node);
-        hf_assert(next->object == mutex && next->fiber != self); /* fiber-F3 */
-        mutex->owner = hf_holder_of(next->fiber);                /* it is parked: its branch stays what it is */
+        hf_assert(next->object == &mutex->base && next->fiber != self); /* fiber-F3 */
+        mutex->owner = hf_holder_of(next->fiber); /* it is parked, so its branch does not change */
     } else {
         mutex->owner = HF_HOLDER_NONE;
     }
-    hf_spin_unlock(&mutex->lock);
+    hf_spin_unlock(&mutex->base.lock);
     if (next != NULL) {
         hf_wake(next, HF_OK);
     }
@@ -109,7 +87,7 @@ hf_status hf_mutex_unlock_on(hf_fiber *self, hf_mutex *mutex)
 hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
 {
     HF_OPTIONS(hf_wait_options, options, hf_mutex_lock);
-    HF_VERB_ENTER(self, hf_mutex_lock, mutex != NULL ? mutex->rt : NULL);
+    HF_VERB_ENTER(self, hf_mutex_lock, mutex != NULL ? mutex->base.rt : NULL);
     if (HF_UNLIKELY(mutex == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no mutex to lock"));
     }
@@ -119,17 +97,17 @@ hf_status hf_mutex_lock_with(hf_mutex *mutex, const hf_wait_options *options)
 
 hf_status hf_mutex_try_lock(hf_mutex *mutex)
 {
-    HF_VERB_ENTER(self, hf_mutex_try_lock, mutex != NULL ? mutex->rt : NULL);
+    HF_VERB_ENTER(self, hf_mutex_try_lock, mutex != NULL ? mutex->base.rt : NULL);
     if (HF_UNLIKELY(mutex == NULL)) {
         HF_LEAVE(self, hf_refuse(self, HF_ERR_MISUSE, "no mutex to lock"));
     }
     hf_sync_point(self);
-    hf_spin_lock(&mutex->lock);
+    hf_spin_lock(&mutex->base.lock);
     bool is_free = mutex->owner.fiber == NULL;
     if (is_free) {
         mutex->owner = hf_holder_of(self);
     }
-    hf_spin_unlock(&mutex->lock);
+    hf_spin_unlock(&mutex->base.lock);
     if (!is_free) {
         hf_count_if_evicted(self);
         hf_self_note(self, HF_ERR_AGAIN, "hf_mutex_try_lock");
@@ -139,10 +117,11 @@ hf_status hf_mutex_try_lock(hf_mutex *mutex)
 
 hf_status hf_mutex_unlock(hf_mutex *mutex)
 {
-    HF_VERB_ENTER(self, hf_mutex_unlock, mutex != NULL ? mutex->rt : NULL);
+    HF_VERB_ENTER(self, hf_mutex_unlock, mutex != NULL ? mutex->base.rt : NULL);
     hf_status status = mutex != NULL ? hf_mutex_unlock_on(self, mutex) : HF_ERR_MISUSE;
     if (HF_UNLIKELY(status != HF_OK)) {
-        (void)hf_refuse(self, status, "mutex '%s' is not held by the caller", mutex != NULL ? mutex->name : "NULL");
+        (void)hf_refuse(self, status, "mutex '%s' is not held by the caller",
+                        mutex != NULL ? mutex->base.name : "NULL");
     }
     HF_LEAVE(self, status);
 }

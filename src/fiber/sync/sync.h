@@ -1,5 +1,5 @@
-/* Shared by the locks and the keyed objects: the holder of a lock, and the waiters to wake after a lock was
- * released. */
+/* Shared by the locks and the keyed objects: the holder of a lock, the waiters to wake after a lock was released, and
+ * how objects are made and freed. */
 #ifndef HF_FIBER_SYNC_H
 #define HF_FIBER_SYNC_H
 
@@ -90,13 +90,41 @@ void *hf_object_new(hf_fiber *self, const char *verb, hf_runtime *option, size_t
 /* Refuses to free an object that is in use, and logs it, because callers often ignore the status. */
 hf_status hf_object_in_use(hf_fiber *self, hf_runtime *rt, const char *verb, const char *name);
 
-struct hf_mutex {
-    hf_spin lock; /* first: hf_wait.object points here */
-    hf_holder owner;
-    hf_list waiters; /* empty while the mutex is free */
+/* The part that mutex, condition, once and semaphore share. Their hf_wait.object points to it. */
+typedef struct hf_waitable hf_waitable;
+
+typedef struct hf_waitable_kind {
+    const char *noun;                         /* in messages: "semaphore" */
+    const char *name;                         /* of an object without a name of its own: "sem" */
+    size_t len;                               /* bytes of the object */
+    size_t offset;                            /* of the base in it */
+    bool (*is_used)(const hf_waitable *base); /* under the lock: whether it must not be freed */
+} hf_waitable_kind;
+
+struct hf_waitable {
+    hf_spin lock; /* first: hf_wait_abort_linked locks it */
+    hf_list waiters;
     hf_runtime *rt;
     const char *name;
+    const hf_waitable_kind *kind;
     hf_owned owned;
+};
+
+#define HF_WAITABLE_KIND(type, noun, name, is_used)             \
+    {                                                           \
+        noun, name, sizeof(type), offsetof(type, base), is_used \
+    }
+
+/* Makes an object; all of its fields but the base are zero. `has_place`: the caller of the verb gave a place for it.
+ * NULL: `*ret_status` says why, and the failure was reported to self. */
+hf_waitable *hf_waitable_new(hf_fiber *self, const hf_waitable_kind *kind, const char *verb, bool has_place,
+                             const hf_sync_options *options, hf_status *ret_status);
+/* Frees the object. Fails: HF_ERR_MISUSE (it is in use, or belongs to a workflow). */
+hf_status hf_waitable_free(hf_fiber *self, hf_waitable *base, const char *verb);
+
+struct hf_mutex {
+    hf_holder owner;
+    hf_waitable base; /* without waiters while the mutex is free */
 };
 
 /* The wait for the mutex of a condition: it cannot be aborted, and its object is the mutex. */

@@ -45,7 +45,7 @@ static hf_failure_box *stop(hf_work *work, hf_status status)
     return failure;
 }
 
-/* Returns what the scope gets: a failure that goes to a waiter is not reported to the scope; a cancel of the scope
+/* Returns the status for the scope: a failure that goes to a waiter is not reported to the scope; a cancel of the scope
  * itself is. */
 static hf_status finish(hf_work *work, hf_status status, hf_failure_box *failure)
 {
@@ -83,8 +83,7 @@ static hf_status work_main(void *arg)
 }
 
 /* Called instead of work_main if the branch does not run: on a fiber that is about to end, on a scheduler inside the
- * library, or by hf_fork on the forker itself. In the last case the forker ends the work, with the failure of
- * hf_fork. */
+ * library, or by hf_fork on the forker itself. In the last case hf_work_start ends the work, with the failure of hf_fork. */
 static void work_drop(void *arg)
 {
     hf_work *work = arg;

@@ -159,7 +159,7 @@ void hf_metrics_scope(hf_sched *sched, const hf_scope *scope)
     }
     hf_runtime *rt = sched->rt;
     if (sched->names == NULL && (sched->names = hf_rt_alloc(rt, sizeof *sched->names)) == NULL) {
-        return; /* better to lose a figure than to fail the close */
+        return; /* a figure is lost, but the close succeeds */
     }
     int64_t ns = hf_rt_now(rt).ns - scope->opened_ns;
     uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "fiber/core.h"
 
-#define HF_TEXT_LEN_MAX ((size_t)64 << 20) /* bytes of one text: what a person or a tool can still open */
+#define HF_TEXT_LEN_MAX ((size_t)64 << 20) /* bytes of one text: an editor can still open it */
 
 /* A copy of the text in `buf`, freed with hf_text_free. Fails: HF_ERR_NOMEM, the buffer's own status. */
 hf_status hf_text_give(hf_op *op, const hf_buf *buf, char **ret_text);

@@ -1,4 +1,4 @@
-/* What the watchdog decides (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It
+/* The decisions of the watchdog (docs/promises.md: T13-T18, N1-N3, X12, X13): a pure step from samples to actions. It
  * has no clock, no threads, and no memory but the table that it is given. watch.c and watch_pool.c take the samples
  * and carry out the actions.
  *

@@ -7,7 +7,7 @@
 
 enum { HF_WATCHDOG_NAME_LEN = 48, HF_WATCHDOG_STACK_LEN = 760 };
 
-/* What a signal handler has found. */
+/* The findings of a signal handler. */
 typedef struct hf_evidence {
     uint64_t id;                     /* of the fiber's branch, as in dumps */
     char name[HF_WATCHDOG_NAME_LEN]; /* its name, cut; "" = it has none */

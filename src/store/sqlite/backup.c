@@ -89,7 +89,7 @@ static int finish(hf_sqlite_backup *backup)
 {
     int rc = sqlite3_backup_finish(backup->copy);
     backup->copy = NULL;
-    if (rc == SQLITE_OK) { /* no log beside it, and a rollback journal for what follows */
+    if (rc == SQLITE_OK) { /* no log beside it, and a rollback journal for the last transaction */
         rc = sqlite3_exec(backup->db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
     }
     backup->shim.unfinished = false;

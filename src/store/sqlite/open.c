@@ -123,7 +123,7 @@ static int set_up(hf_sqlite *store, const hf_sqlite_options *options)
     return rc;
 }
 
-/* ---- What the file is ---------------------------------------------------------------------------------------------- */
+/* ---- Identifying the file ---------------------------------------------------------------------------------------------- */
 
 static hf_status fail_opening(hf_op *op, sqlite3 *db, int rc, const char *path)
 {
@@ -302,7 +302,7 @@ static void sqlite_close(hf_store *base)
     hf_sqlite_backup_drop(store);
     hf_sqlite_finalize_all(store);
     hf_assert(store->backup.path == NULL && store->plain[0] == NULL);
-    if (store->is_poisoned) { /* keep the log: the next opening finds out what it holds */
+    if (store->is_poisoned) { /* keep the log: the next opening reads it */
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     int rc = sqlite3_close(store->db);

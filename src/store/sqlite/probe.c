@@ -26,7 +26,7 @@ typedef struct look {
     unsigned char header[HEADER_LEN]; /* zeros where the file is shorter */
     bool has_log;                     /* a write-ahead log lies beside it */
     bool has_journal;                 /* a rollback journal does */
-    bool at_rest;                     /* it will be read without a lock: no one else may have one */
+    bool at_rest;                     /* it will be read without a lock: no other process may have a lock */
     bool is_busy;                     /* another process has a lock */
     int error;                        /* errno of the read that failed; 0 = not known */
 } look;

@@ -157,7 +157,7 @@ hf_status hf_sqlite_execute(hf_store *base, hf_store_request *request)
                        "the store failed before, and what its file holds is unknown: close it and open it again");
     }
     hf_status status = dispatch(store, request);
-    if (store->shim.sync_failed) { /* even if the request succeeded: the disk may have lost what was written */
+    if (store->shim.sync_failed) { /* even if the request succeeded: the disk may have lost earlier writes */
         store->is_poisoned = true;
         return hf_fail(&request->op, HF_ERR_STORE,
                        "the disk could not be flushed%s: %sclose the store and open it again",

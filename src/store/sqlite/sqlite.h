@@ -38,7 +38,7 @@ typedef struct hf_sqlite_options {
 hf_status hf_sqlite_open(hf_op *op, hf_allocator memory, const char *path, const hf_sqlite_options *options,
                          hf_store **ret_store);
 
-/* The file that `path` leads to: SQLite follows symbolic links, and what lies beside a database (its log above all) lies beside
+/* The file that `path` leads to: SQLite follows symbolic links, and the files beside a database (above all its log) lie beside
  * the file itself. `ret_path` has room for `len` bytes and gets the absolute path, or `path` unchanged if it cannot be
  * followed. True: there was a link. */
 bool hf_sqlite_follow(const char *path, char *ret_path, size_t len);

@@ -27,7 +27,7 @@ typedef struct hf_shim {
     char name[40];           /* unique in the process */
     uint64_t flushes;        /* syncs that were asked for */
     uint64_t bytes_written;  /* of writes that succeeded */
-    bool sync_failed;        /* a sync reported an error: what is on the disk is unknown */
+    bool sync_failed;        /* a sync reported an error: the contents of the disk are unknown */
     int sync_error;          /* its errno; 0 = not known */
     bool is_writer;          /* logs and journals are opened by durable.c */
     int lock;                /* SQLITE_LOCK_* that SQLite has on the database */
@@ -42,11 +42,11 @@ typedef struct hf_shim {
 
 /* In front of the VFS `inner`, NULL = the default one. Fails: HF_ERR_NOT_FOUND (no such VFS), HF_ERR_NOMEM. */
 hf_status hf_shim_open(hf_op *op, hf_shim *shim, const char *inner);
-/* Writes what was gathered for the log, if no sync has done so. Returns an SQLite code. */
+/* Writes the bytes that were gathered for the log, if no sync has written them. Returns an SQLite code. */
 int hf_shim_settle(hf_shim *shim);
 /* Whether the log was written, and `name` is now missing or the name of another file. */
 bool hf_shim_log_is_gone(hf_shim *shim, const char *name);
-/* Call it after the last connection was closed; also for a shim that was never opened (zeroed). */
+/* To be called after the last connection was closed. Accepts a shim that was never opened (zeroed). */
 void hf_shim_close(hf_shim *shim);
 /* xAccess of `vfs`, which takes every error for "no"; this returns errors. An empty file counts as missing, as in SQLite. */
 int hf_shim_exists(sqlite3_vfs *vfs, const char *name, int flags, int *ret_exists);
@@ -66,7 +66,7 @@ int hf_shim_open_durably(hf_shim *shim, const char *name, sqlite3_file *file, in
                          bool *ret_is_new);
 /* Syncs the folder of a new file. An SQLite code; a failure counts as a failed sync of the store. */
 int hf_shim_name_durably(hf_shim *shim, const char *name);
-/* The message for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: what the opening failed with. */
+/* The message for `trouble`, which is not HF_SHIM_FINE. `path`: the database; `status`: the status of the failed opening. */
 hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_status status);
 
 /* ---- probe.c: checks a file before SQLite may touch it ------------------------------------------------------------ */
@@ -74,7 +74,7 @@ hf_status hf_shim_explain(hf_op *op, const hf_shim *shim, const char *path, hf_s
 typedef enum hf_probe {
     HF_PROBE_MISSING, /* no such file, or an empty one */
     HF_PROBE_OURS,    /* the header is that of one of our databases, of a version we know */
-    HF_PROBE_UNSURE   /* no valid header, or a bare one, as during creation: SQLite must tell what it is */
+    HF_PROBE_UNSURE   /* no valid header, or a bare one, as during creation: SQLite must identify the file */
 } hf_probe;
 
 /* Reads the first bytes of `path` and checks them. Fails as hf_sqlite_open does. */
@@ -133,9 +133,9 @@ typedef struct hf_sqlite {
     hf_store base;           /* the interface */
     hf_allocator memory;     /* for this struct and names; SQLite has its own */
     sqlite3 *db;             /* the connection */
-    hf_shim shim;            /* what it reads and writes through */
+    hf_shim shim;            /* the VFS of the connection */
     uint64_t last_commit;    /* number of the last commit that is there */
-    bool is_poisoned;        /* store-S5: what the file holds is unknown */
+    bool is_poisoned;        /* store-S5: the contents of the file are unknown */
     int page_size;           /* bytes */
     uint64_t log_frames;     /* pages in the write-ahead log that are not yet in the file, once known */
     sqlite3_int64 looked_ms; /* when a commit last checked that file and log have their names, by SQLite's clock */
@@ -177,7 +177,7 @@ void hf_sqlite_read_row(sqlite3_stmt *statement, hf_table table, hf_key *ret_key
 
 /* ---- request.c, commit.c, upkeep.c ------------------------------------------------------------------------------------ */
 
-/* The status for a result code. The message is `what`, which was tried, and SQLite's own message. */
+/* The status for a result code. The message has two parts: `what`, which names the action, and SQLite's own message. */
 hf_status hf_sqlite_fail(hf_op *op, sqlite3 *db, int rc, const char *what);
 /* The number of the last commit, from the file. */
 int hf_sqlite_read_last_commit(hf_sqlite *store);
@@ -188,7 +188,7 @@ hf_status hf_sqlite_get(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_scan(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_checkpoint(hf_sqlite *store, hf_store_request *request);
 hf_status hf_sqlite_backup_step(hf_sqlite *store, hf_store_request *request);
-/* Gives up a backup that is under way and deletes what there is of it. */
+/* Gives up a backup that is under way and deletes its unfinished file. */
 void hf_sqlite_backup_drop(hf_sqlite *store);
 hf_status hf_sqlite_stats(hf_sqlite *store, hf_store_request *request);
 

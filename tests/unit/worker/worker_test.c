@@ -585,7 +585,7 @@ static void a_worker_refuses_bounds_that_are_none(void **state)
     static const hf_worker_options BAD[] = {
         {.workflows_max = HF_OFF},    {.workflows_max = -3},         {.activities_max = -3},
         {.cached_max = -3},           {.pollers_max = HF_UNLIMITED}, {.activity_pollers_max = HF_UNLIMITED},
-        {.cached_bytes_max = HF_OFF},
+        {.cached_bytes_max = HF_OFF}, {.pollers_max = HF_OFF},       {.activity_pollers_max = HF_OFF},
     };
     static const hf_worker_options PAST[] = {
         {.sticky_timeout = {.ns = -2}},

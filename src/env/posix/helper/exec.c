@@ -61,7 +61,7 @@ static long exec_in_path(char *const *argv, char *const *envp)
         if (join_path(path, at, len, argv[0])) {
             long error = sys3(SYS_execve, SYS_PTR(path), SYS_PTR(argv), SYS_PTR(envp));
             if (error == -EACCES) {
-                result = error; /* another directory may have a better one; if not, this is the reason */
+                result = error; /* another directory may have one that can be executed; if not, this is the error */
             } else if (!is_path_missing(error)) {
                 return error;
             }
@@ -112,7 +112,7 @@ long hf_helper_exec(const hf_exec_plan *plan)
 {
     const hf_wire_request *request = plan->request;
     (void)sys2(SYS_setpgid, 0, 0);
-    (void)sys2(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL); /* should the helper itself be killed */
+    (void)sys2(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL); /* for the case that the helper itself is killed */
     long base = sys6(SYS_mmap, 0, (long)request->payload_len, PROT_READ | PROT_WRITE, MAP_PRIVATE, plan->payload_fd, 0);
     if (base < 0 && base > -4096) {
         return base;
@@ -135,7 +135,8 @@ long hf_helper_exec(const hf_exec_plan *plan)
     if (error < 0) {
         return error;
     }
-    (void)sys3(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC); /* all of them are CLOEXEC already; this says it again */
+    (void)sys3(SYS_close_range, 3, ~0U,
+               CLOSE_RANGE_CLOEXEC); /* all of them are CLOEXEC already; this is a second safeguard */
     uint64_t nothing = 0;
     (void)sys4(SYS_rt_sigprocmask, SIG_SETMASK, SYS_PTR(&nothing), 0, sizeof nothing);
     return exec_program(argv, envp);

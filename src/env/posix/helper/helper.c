@@ -110,7 +110,7 @@ static void free_if_done(hf_child *child)
     }
 }
 
-/* Tells what is owed. False: the socket is full. */
+/* Sends the replies that the host has not got yet. False: the socket is full. */
 static bool pay(hf_child *child)
 {
     bool owed = child->owes_started != 0 || child->owes_ended != 0;
@@ -311,7 +311,7 @@ static void handle_end(const siginfo_t *info)
 {
     hf_child *child = find_pid(info->si_pid);
     if (child == NULL) {
-        return; /* an adopted orphan: nobody asks for it */
+        return; /* an adopted orphan: the host does not know it */
     }
     if (child->state == HF_STARTING) {
         finish_start(child);
