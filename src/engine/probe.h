@@ -100,6 +100,7 @@
     X(HF_PROBE_RESET_CONTINUED, "a reset looked through a run that continued its base")      \
     X(HF_PROBE_RESET_SIGNAL, "a reset applied a signal again")                               \
     X(HF_PROBE_RESET_UPDATE, "a reset applied an update again")                              \
+    X(HF_PROBE_RESET_OPTIONS, "a reset gave the new run other options")                      \
     X(HF_PROBE_RESET_CHILD, "a reset applied the start or end of a child again")             \
     X(HF_PROBE_RESET_REFUSED, "a reset named a point that is not one")                       \
     X(HF_PROBE_RESET_DEDUPED, "a repeated reset was answered with its run")                  \
