@@ -108,10 +108,13 @@ function print_new(    i) {
             get("busy", "alone_ratio"), get("busy", "ratio") <= 3 && get("busy", "alone_ratio") <= 3 ? "ok" : "SHORT"
     if (has("gap"))
         printf "gap: longest time between answers to others: alone %.1f ms (max %.1f); a parent of 2,000 children ends %.1f ms " \
-               "(max %.1f); 10,000 polls are canceled %.1f ms (max %.1f); at most 50 ms above: %+.1f and %+.1f %s\n",
+               "(max %.1f); 10,000 polls are canceled %.1f ms (max %.1f); 49 MiB of history are reset within %.2f s %.1f ms " \
+               "(max %.1f), %.1f ms in as long a time without that; at most 50 ms above: %+.1f, %+.1f and %+.1f %s\n",
             get("gap", "alone_ms"), get("gap", "alone_max_ms"), get("gap", "parent_ms"), get("gap", "parent_max_ms"),
-            get("gap", "polls_ms"), get("gap", "polls_max_ms"), get("gap", "parent_more_ms"), get("gap", "polls_more_ms"),
-            get("gap", "parent_more_ms") <= 50 && get("gap", "polls_more_ms") <= 50 ? "ok" : "SHORT"
+            get("gap", "polls_ms"), get("gap", "polls_max_ms"), get("gap", "reset_s"), get("gap", "reset_ms"),
+            get("gap", "reset_max_ms"), get("gap", "reset_alone_ms"), get("gap", "parent_more_ms"), get("gap", "polls_more_ms"), get("gap", "reset_more_ms"),
+            get("gap", "parent_more_ms") <= 50 && get("gap", "polls_more_ms") <= 50 && get("gap", "reset_more_ms") <= 50 ? \
+            "ok" : "SHORT"
     for (i = 1; i <= cell_count; i++)
         if (cells[i] ~ /^family/ && cells[i] !~ /make$/) print_family(cells[i])
 }

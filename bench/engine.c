@@ -12,7 +12,8 @@
  *     child       COUNT clients at once: a parent starts a child and gets its result
  *     busy        signals with request ids to runs that have had COUNT of them, against signals to new runs
  *     family_make, family_use    COUNT parents that wait for COUNT children, in one file; reopening it, signaling some
- *     gap         COUNT clients; how long none of them is answered while a large family ends, or many polls are canceled
+ *     gap         COUNT clients; how long none of them is answered while a large family ends, many polls are canceled, or a long
+ *                 history is reset
  *
  * Durability is full: every answer that a client gets is on the disk. */
 #include "bench.h"

@@ -33,6 +33,10 @@ typedef struct hf_clock {
     int64_t mono; /* ns: how long a poll waits */
 } hf_clock;
 
+/* Portions: what a step or a batch takes of work that may be long, so that others never wait for all of it. Each is some milliseconds, for the
+ * store, too. A message makes a few events in one run: when a parent ends over 2,000 children, four batches close them, and none is
+ * longer than open_len_max and what one message adds. Those of resets are in engine/reset.h. */
+enum { HF_TICK_RUNS_MAX = 512, HF_BATCH_MESSAGES_MAX = 512 };
 enum { HF_CALL_BUCKETS = 256 }; /* calls that are not done, by number: a cancel looks for one */
 #define HF_CORE_MEM_DEFAULT ((size_t)64 << 20)
 
@@ -69,8 +73,8 @@ typedef struct hf_core_options {
     size_t names_max;          /* names kept in memory before they go to their table; 0 = by mem_max, at most 64 Ki */
     unsigned name_bits_off;    /* bits left out of the hash of a name: lets tests meet names with equal hashes */
     size_t ended_max;    /* runs that have ended and stay in memory; 0 = 512, what the processor's caches can hold */
-    size_t tick_max;     /* runs that one tick fires deadlines of; 0 = 512, some milliseconds of work */
-    size_t messages_max; /* between runs, of one batch; 0 = 512, some milliseconds of work for the store, too */
+    size_t tick_max;     /* runs that one tick fires deadlines of; 0 = HF_TICK_RUNS_MAX */
+    size_t messages_max; /* between runs, of one batch; 0 = HF_BATCH_MESSAGES_MAX */
     int64_t queue_span;  /* ns: how long an unused task queue is kept in memory; 0 = 5 minutes */
     size_t queues_max;   /* task queues in memory above which unused ones are freed sooner; 0 = 10,000 */
     size_t reset_portion_len;   /* bytes of histories that one step takes for resets; 0 = HF_RESET_PORTION_LEN */

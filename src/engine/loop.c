@@ -26,8 +26,9 @@
 
 enum {
     STACK_LEN = 512 * 1024,
-    CALLS_MAX = 512,     /* calls of one step */
-    CALLS_WHEN_LATE = 16 /* the same while deadlines wait */
+    CALLS_MAX = 512,      /* calls of one step */
+    CALLS_WHEN_LATE = 16, /* the same while deadlines wait */
+    POSTS_MAX = 512       /* cancels and the like of one step: when a program ends its polls, 10,000 may come at once */
 };
 
 /* Commits after which a checkpoint is requested; the store makes one if its log is long enough. */
@@ -161,7 +162,7 @@ typedef struct hf_taken {
     hf_list calls;
     hf_list posts;
     hf_list completions;
-    bool more; /* calls, which are not taken yet */
+    bool more; /* calls or posts, which are not taken yet */
     bool closing;
 } hf_taken;
 
@@ -206,6 +207,7 @@ static int portion(const hf_engine *engine, hf_clock now)
 static void take(hf_engine *engine, hf_taken *taken, int calls_max)
 {
     hf_list_init(&taken->calls);
+    hf_list_init(&taken->posts);
     hf_spin_lock(&engine->lock);
     hf_node *node = NULL;
     for (int i = 0; i < calls_max; i++) {
@@ -214,8 +216,10 @@ static void take(hf_engine *engine, hf_taken *taken, int calls_max)
         }
         hf_list_push_back(&taken->calls, node);
     }
-    taken->more = !hf_list_is_empty(&engine->calls_in);
-    hf_list_move_all(&engine->posts, &taken->posts);
+    for (int i = 0; i < POSTS_MAX && (node = hf_list_pop_front(&engine->posts)) != NULL; i++) {
+        hf_list_push_back(&taken->posts, node);
+    }
+    taken->more = !hf_list_is_empty(&engine->calls_in) || !hf_list_is_empty(&engine->posts);
     hf_list_move_all(&engine->completions, &taken->completions);
     taken->closing = engine->closing;
     hf_spin_unlock(&engine->lock);

@@ -62,6 +62,8 @@ hf_queue *hf_queue_by_text(hf_core *core, hf_str text)
     hf_list_init(&queue->polls);
     hf_list_init(&queue->pollers);
     queue->rate = -1;
+    hf_queue_tally_begin(core, &queue->added);
+    hf_queue_tally_begin(core, &queue->given);
     queue->cursor.has_rows = core->tasks_on_disk;
     queue->polled_at = INT64_MIN / 2;
     queue->used_at = core->now.mono;
@@ -236,6 +238,10 @@ void hf_match_add(hf_core *core, hf_task *task, hf_queue *queue)
         return;
     }
     hf_assert(task->queue == NULL);
+    if (task->order ==
+        core->order_next - 1) { /* it begins to wait: it does not come from another queue, or from disk */
+        hf_queue_tally_count(core, &queue->added);
+    }
     if (hf_task_is_suspect(task)) {
         hf_suspect_add(core, task, queue);
         return;

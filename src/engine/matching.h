@@ -8,6 +8,14 @@
 #include "engine/load.h"
 #include "run/run.h"
 
+/* How many tasks came or went in the last half minute: counts of five seconds each, and one that is being filled. */
+enum { HF_QUEUE_TALLY_COUNTS = 7 };
+typedef struct hf_queue_tally {
+    int64_t since;                          /* mono ns: when the queue was made */
+    int64_t last;                           /* which five seconds (of mono time) the newest count is of */
+    uint32_t counts[HF_QUEUE_TALLY_COUNTS]; /* by `last`, modulo */
+} hf_queue_tally;
+
 /* A task queue: namespace, kind and name. */
 struct hf_queue {
     hf_map_node by_text;
@@ -34,9 +42,11 @@ struct hf_queue {
     int64_t rate_full_at;   /* mono ns: when all tokens are back */
     hf_heap_node rate_wait; /* of core->rated, while polls wait for the next token */
 
-    /* Who polls it (queue_describe.c). */
+    /* Who polls it, and how fast tasks come and are given to workers (queue_describe.c). */
     hf_list pollers; /* hf_poller, by their last poll */
     size_t poller_count;
+    hf_queue_tally added;
+    hf_queue_tally given;
 };
 
 /* A task in the table whose run is not in memory. */
@@ -85,6 +95,8 @@ int64_t hf_rates_next(const hf_core *core); /* mono ns */
 void hf_poller_note(hf_core *core, hf_queue *queue, hf_str identity, const hf_pb_double_value *rate);
 void hf_poller_forget(hf_core *core, hf_queue *queue, hf_str identity);
 void hf_pollers_free(hf_core *core, hf_queue *queue);
+void hf_queue_tally_begin(const hf_core *core, hf_queue_tally *tally);
+void hf_queue_tally_count(const hf_core *core, hf_queue_tally *tally); /* one more */
 void hf_describe_task_queue_call(hf_core *core, hf_call *call);
 void hf_backlog_rows_read(hf_core *core, hf_read *read);
 

@@ -49,11 +49,18 @@
     X(HF_PROBE_CONTINUED_AS_NEW, "a run continued as new")                                   \
     X(HF_PROBE_WORKFLOW_RETRIED, "a run that failed was followed by another attempt")        \
     X(HF_PROBE_CRON, "a run was followed by the next one of its schedule")                   \
+    X(HF_PROBE_FIRST_TASK_HELD, "a start let its first workflow task wait")                  \
+    X(HF_PROBE_CHAIN_EXPIRED, "the deadline of a chain ended a run")                         \
+    X(HF_PROBE_SUGGESTED, "a worker was advised to continue its workflow as new")            \
+    X(HF_PROBE_RETRY_DELAY_NAMED, "a failure said when the next attempt is to begin")        \
     X(HF_PROBE_UPSERTED, "a workflow changed its memo or search attributes")                 \
     X(HF_PROBE_CHILD, "a run started a child")                                               \
     X(HF_PROBE_CHILD_REFUSED, "a child could not be started")                                \
     X(HF_PROBE_CHILD_ENDED, "a parent was told of the end of its child")                     \
     X(HF_PROBE_CHILD_LEFT, "a parent ended before its child")                                \
+    X(HF_PROBE_CHILD_TERMINATED, "the end of a parent terminated its child")                 \
+    X(HF_PROBE_CHILD_CANCELED, "the end of a parent asked its child to be canceled")         \
+    X(HF_PROBE_CHILD_ONLY, "a message for children only met a run")                          \
     X(HF_PROBE_LOAD_WAITED, "an input waited for its run to be loaded")                      \
     X(HF_PROBE_NAME_FILTERED, "a new workflow id was known to be new without a read")        \
     X(HF_PROBE_EVICTED, "a run was dropped from memory")                                     \
@@ -93,6 +100,7 @@
     X(HF_PROBE_RESET_CONTINUED, "a reset looked through a run that continued its base")      \
     X(HF_PROBE_RESET_SIGNAL, "a reset applied a signal again")                               \
     X(HF_PROBE_RESET_UPDATE, "a reset applied an update again")                              \
+    X(HF_PROBE_RESET_OPTIONS, "a reset gave the new run other options")                      \
     X(HF_PROBE_RESET_CHILD, "a reset applied the start or end of a child again")             \
     X(HF_PROBE_RESET_REFUSED, "a reset named a point that is not one")                       \
     X(HF_PROBE_RESET_DEDUPED, "a repeated reset was answered with its run")                  \
@@ -115,6 +123,7 @@
     X(HF_PROBE_NAME_GONE, "the table had a name that was gone")                              \
     X(HF_PROBE_NAME_STALE, "a name was read while a sweep deleted names")                    \
     X(HF_PROBE_QUERY_DIRECT, "a query was answered by a task of its own")                    \
+    X(HF_PROBE_QUERY_CLOSED, "a run that has ended answered a query")                        \
     X(HF_PROBE_QUERY_ATTACHED, "a query went with a workflow task")                          \
     X(HF_PROBE_QUERY_UNSTUCK, "a query left the sticky queue of a worker")                   \
     X(HF_PROBE_QUERY_FAILED, "a worker could not answer a query")                            \

@@ -1,4 +1,5 @@
-/* DescribeTaskQueue: who has polled a queue in the last minutes, and how many tasks wait in it, in memory and on disk.
+/* DescribeTaskQueue: who has polled a queue in the last minutes, how many tasks wait in it, in memory and on disk, and how many come and
+ * go in a second, over the last half minute.
  *
  * A run on disk has one row for each queue that its tasks wait in, however many there are, so that the count of those is a lower bound;
  * and no more than BACKLOG_READ_MAX rows are read for one answer. */
@@ -14,6 +15,7 @@
 #define POLLERS_MAX 1000                        /* of one queue; those that polled longest ago are forgotten first */
 #define BACKLOG_READ_MAX 4096                   /* rows that are counted for one answer */
 #define RATE_DEFAULT 100000.0                   /* tasks a second: what is shown where there is no limit */
+#define TALLY_SPAN (INT64_C(5) * 1000000000)    /* ns of one count */
 
 /* Somebody who polls a queue. */
 typedef struct hf_poller {
@@ -115,6 +117,44 @@ void hf_pollers_free(hf_core *core, hf_queue *queue)
     hf_assert(queue->poller_count == 0);
 }
 
+/* ---- Rates --------------------------------------------------------------------------------------------------------------- */
+
+void hf_queue_tally_begin(const hf_core *core, hf_queue_tally *tally)
+{
+    *tally = (hf_queue_tally){.since = core->now.mono, .last = core->now.mono / TALLY_SPAN};
+}
+
+/* Forgets what is too long ago. */
+static void tally_move(const hf_core *core, hf_queue_tally *tally)
+{
+    int64_t now = core->now.mono / TALLY_SPAN;
+    hf_assert(now >= tally->last); /* this clock does not go back */
+    tally->last = now - tally->last > HF_QUEUE_TALLY_COUNTS ? now - HF_QUEUE_TALLY_COUNTS : tally->last;
+    while (tally->last < now) {
+        tally->counts[++tally->last % HF_QUEUE_TALLY_COUNTS] = 0;
+    }
+}
+
+void hf_queue_tally_count(const hf_core *core, hf_queue_tally *tally)
+{
+    tally_move(core, tally);
+    tally->counts[tally->last % HF_QUEUE_TALLY_COUNTS]++;
+}
+
+/* Tasks a second. */
+static float tally_rate(const hf_core *core, hf_queue_tally *tally)
+{
+    tally_move(core, tally);
+    uint64_t count = 0;
+    for (size_t i = 0; i < HF_QUEUE_TALLY_COUNTS; i++) {
+        count += tally->counts[i];
+    }
+    int64_t counted = core->now.mono - (tally->last - (HF_QUEUE_TALLY_COUNTS - 1)) * TALLY_SPAN;
+    int64_t span = core->now.mono - tally->since;
+    span = span < counted ? span : counted;
+    return span > 0 ? (float)((double)count * 1e9 / (double)span) : 0;
+}
+
 /* ---- The answer ---------------------------------------------------------------------------------------------------------- */
 
 static char kind_of(const hf_call *call)
@@ -193,6 +233,8 @@ static void fill(hf_core *core, hf_call *call, int64_t cold)
         stats->approximate_backlog_count = count;
         stats->approximate_backlog_age =
             hf_pb_duration_of(hf_nanoseconds(since > 0 && since < core->now.wall ? core->now.wall - since : 0));
+        stats->tasks_add_rate = queue != NULL ? tally_rate(core, &queue->added) : 0;
+        stats->tasks_dispatch_rate = queue != NULL ? tally_rate(core, &queue->given) : 0;
         stats->rate_limiting_active = queue != NULL && queue->rate_wait.place != 0;
         response->stats = stats;
     }

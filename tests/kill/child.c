@@ -61,7 +61,7 @@ void child_note(const char *format, ...)
 
 /* ---- The phases ------------------------------------------------------------------------------------------------------- */
 
-static void tell(char phase)
+void child_phase(char phase)
 {
     if (is_told && write(PHASE_FD, &phase, 1) != 1) {
         child_give_up("the pipe", "cannot be written");
@@ -74,9 +74,9 @@ int __real_sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *schema, int mode, 
 
 int __wrap_sqlite3_wal_checkpoint_v2(sqlite3 *db, const char *schema, int mode, int *in_log, int *moved)
 {
-    tell(PHASE_CHECKPOINT);
+    child_phase(PHASE_CHECKPOINT);
     int rc = __real_sqlite3_wal_checkpoint_v2(db, schema, mode, in_log, moved);
-    tell(PHASE_END(PHASE_CHECKPOINT));
+    child_phase(PHASE_END(PHASE_CHECKPOINT));
     return rc;
 }
 
@@ -95,13 +95,13 @@ static void open_service(void)
     (void)snprintf(address, sizeof address, "sqlite:%s?mem=16M&log=256K", database);
     bool recovers = must_recover();
     if (recovers) {
-        tell(PHASE_RECOVERY);
+        child_phase(PHASE_RECOVERY);
     }
     if (hf_open(address, &service) != HF_OK) {
         child_give_up(database, hf_error_text());
     }
     if (recovers) {
-        tell(PHASE_END(PHASE_RECOVERY));
+        child_phase(PHASE_END(PHASE_RECOVERY));
     }
 }
 
@@ -146,11 +146,11 @@ static void *backup_main(void *arg)
         hf_op op;
         hf_op_init(&op);
         child_note("b %s", name);
-        tell(PHASE_BACKUP);
+        child_phase(PHASE_BACKUP);
         if (hf_admin_ask(&op, hf_env_posix(), database, "backup", args, 1, ignore_chunk, NULL) != HF_OK) {
             child_give_up(name, op.message);
         }
-        tell(PHASE_END(PHASE_BACKUP));
+        child_phase(PHASE_END(PHASE_BACKUP));
         child_note("B %s", name);
     }
     return NULL;

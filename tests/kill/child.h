@@ -30,6 +30,8 @@ hf_status child_ask(child_asking *a, hf_method method, const void *request, bool
 
 /* A line for the ledger (ledger.h). */
 void child_note(const char *format, ...) HF_PRINTF(1, 2);
+/* A phase begins or ends (phase.h). */
+void child_phase(char phase);
 /* Ends the process: the test has failed. */
 void child_give_up(const char *what, const char *why);
 
@@ -38,8 +40,9 @@ void *child_workflows(void *arg);
 void *child_activities(void *arg);
 void *child_client(void *arg);
 
-/* Sends again what is in doubt, and looks whether what was deleted is gone. `deletes`: some workflows that ended are deleted. */
-void child_send_again(const char *ledger_path, bool deletes);
+/* Sends again what is in doubt, and looks whether what was deleted is gone. `goes_on`: some workflows are reset, some that ended
+ * are deleted. */
+void child_send_again(const char *ledger_path, bool goes_on);
 /* Everything that is open gets what it waits for, until all have ended. */
 void child_let_all_end(const char *ledger_path);
 

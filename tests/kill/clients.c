@@ -1,11 +1,11 @@
 /* The clients of the killed program. They use the service as it is, with request ids and update ids of their own, so that asking twice
- * is asking once. Each operation is a function that tells the ledger before and after it, and can be sent again after a crash; the
- * next kind (a reset) is one more of these, with a line in child_client and one in child_send_again. */
+ * is asking once. Each operation is a function that tells the ledger before and after it, and can be sent again after a crash. */
 #include "kill/child.h"
 
 #include "base/rng.h"
 #include "history/payload.h"
 #include "kill/ledger.h"
+#include "kill/phase.h"
 
 #include <string.h>
 #include <time.h>
@@ -185,9 +185,61 @@ static void query(child_asking *a, const char *id, unsigned signals)
     child_note("Q %s %c", id, text->data.data[0]);
 }
 
+/* Goes back to the first workflow task, or to the last one, and adds a signal. The run may have been deleted meanwhile. `made`: the
+ * run that it is known to have made; NULL: it is not known. */
+static void reset_it(child_asking *a, const char *id, unsigned n, const char *made, bool is_again)
+{
+    if (!is_again) {
+        child_note("t %s %u", id, n);
+    }
+    hf_arena_reset(&a->arena);
+    char request_id[64];
+    char name[3] = {'s', (char)('0' + LEDGER_RESET_SIGNAL + n), '\0'};
+    (void)snprintf(request_id, sizeof request_id, "%s-t%u", id, n);
+    hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id)};
+    hf_pb_post_reset_operation_signal_workflow signal = {.signal_name = hf_str_of_len(name, 2)};
+    hf_pb_post_reset_operation operation = {
+        .variant_case = HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW,
+        .signal_workflow = &signal,
+    };
+    hf_pb_reset_workflow_execution_request request = {
+        .namespace = child_namespace,
+        .workflow_execution = &execution,
+        .reason = HF_STR("once more"),
+        .request_id = hf_str_of(request_id),
+        .holdfast_point = hf_hash_bytes(n, id, strlen(id)) % 4 == 0 ? 2 : 1,
+        .post_reset_operations = {&operation, 1},
+    };
+    child_phase(PHASE_RESET);
+    hf_status status = child_ask(a, HF_METHOD_RESET_WORKFLOW_EXECUTION, &request, false);
+    child_phase(PHASE_END(PHASE_RESET));
+    const hf_pb_reset_workflow_execution_response *response = a->call.response;
+    if (made != NULL && (status != HF_OK || !hf_str_equal(response->run_id, hf_str_of(made)))) {
+        child_give_up(id, "a repeated reset is answered with another run");
+    } else if (status == HF_OK && made == NULL) {
+        child_note("T %s %u %.*s", id, n, HF_STR_ARGS(response->run_id));
+    } else if (status != HF_OK && status != HF_ERR_NOT_FOUND) {
+        child_give_up(id, a->op.message);
+    }
+}
+
+/* A client who did not hear the answer asks once more. */
+static void reset_twice(child_asking *a, const char *id, unsigned n)
+{
+    reset_it(a, id, n, NULL, false);
+    const hf_pb_reset_workflow_execution_response *response = a->call.response;
+    if (a->call.status != HF_OK) {
+        child_give_up(id, "it had ended, and cannot be reset");
+    }
+    char made[40];
+    (void)snprintf(made, sizeof made, "%.*s", HF_STR_ARGS(response->run_id));
+    reset_it(a, id, n, made, true);
+}
+
 typedef enum state { IS_OPEN, HAS_ENDED, IS_NOT_THERE } state;
 
-static state describe(child_asking *a, const char *id)
+/* `ret_run`: NULL, or where the id of the run goes. */
+static state describe_run(child_asking *a, const char *id, char ret_run[40])
 {
     hf_arena_reset(&a->arena);
     hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id)};
@@ -200,10 +252,19 @@ static state describe(child_asking *a, const char *id)
         child_give_up(id, a->op.message);
     }
     const hf_pb_describe_workflow_execution_response *response = a->call.response;
-    return response->workflow_execution_info->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING ? IS_OPEN : HAS_ENDED;
+    const hf_pb_workflow_execution_info *info = response->workflow_execution_info;
+    if (ret_run != NULL) {
+        (void)snprintf(ret_run, 40, "%.*s", HF_STR_ARGS(info->execution->run_id));
+    }
+    return info->status == HF_WORKFLOW_EXECUTION_STATUS_RUNNING ? IS_OPEN : HAS_ENDED;
 }
 
-/* A chain goes with all of its runs. */
+static state describe(child_asking *a, const char *id)
+{
+    return describe_run(a, id, NULL);
+}
+
+/* A chain goes with all of its runs, and so does a workflow that was reset. */
 static void delete_it(child_asking *a, const char *id, bool is_again)
 {
     if (!is_again) {
@@ -211,8 +272,9 @@ static void delete_it(child_asking *a, const char *id, bool is_again)
     }
     hf_arena_reset(&a->arena);
     hf_pb_workflow_execution execution = {.workflow_id = hf_str_of(id)};
-    hf_pb_delete_workflow_execution_request request = {
-        .namespace = child_namespace, .workflow_execution = &execution, .holdfast_all_runs = id[0] == 'c'};
+    hf_pb_delete_workflow_execution_request request = {.namespace = child_namespace,
+                                                       .workflow_execution = &execution,
+                                                       .holdfast_all_runs = id[0] == 'c' || id[0] == 'r'};
     hf_status status = child_ask(a, HF_METHOD_DELETE_WORKFLOW_EXECUTION, &request, false);
     if (status != HF_OK && !(is_again && status == HF_ERR_NOT_FOUND)) {
         child_give_up(id, a->op.message);
@@ -225,7 +287,7 @@ static void delete_it(child_asking *a, const char *id, bool is_again)
 
 /* ---- A client --------------------------------------------------------------------------------------------------------- */
 
-/* Signals, updates and queries in some order; then perhaps a cancel request. */
+/* Signals, updates and queries in some order, and perhaps a reset among them; then perhaps a cancel request. */
 static void use(child_asking *a, hf_rng *rng, const char *id)
 {
     bool cancels = id[0] == 'w' && hf_rng_below(rng, 4) == 0;
@@ -235,8 +297,12 @@ static void use(child_asking *a, hf_rng *rng, const char *id)
     }
     unsigned acked = 0;
     unsigned updates = 0;
+    uint64_t reset_at = id[0] == 'r' ? hf_rng_below(rng, CHILD_SIGNALS + 1) : CHILD_SIGNALS;
     for (unsigned n = 0; n < wanted; n++) {
-        if (id[0] == 'w' && updates < CHILD_UPDATES && hf_rng_below(rng, 2) == 0) {
+        if (n == reset_at) {
+            reset_it(a, id, 0, NULL, false);
+        }
+        if ((id[0] == 'w' || id[0] == 'r') && updates < CHILD_UPDATES && hf_rng_below(rng, 2) == 0) {
             update(a, id, updates++, false);
         }
         acked += signal_it(a, id, n, hf_rng_below(rng, child_is_heavy ? 2 : 8) == 0, false) ? 1 : 0;
@@ -258,10 +324,13 @@ void *child_client(void *arg)
     child_ask_init(&a);
     for (unsigned i = 0; !atomic_load(&child_is_over); i++) {
         char *id = recent[i % RECENT];
+        if (id[0] == 'r' && describe(&a, id) == HAS_ENDED) {
+            reset_twice(&a, id, 1);
+        }
         if (id[0] != '\0' && hf_rng_below(&rng, 2) == 0 && describe(&a, id) == HAS_ENDED) {
             delete_it(&a, id, false);
         }
-        (void)snprintf(id, sizeof recent[0], "%c%s-%u-%u", "wwpc"[hf_rng_below(&rng, 4)], child_cycle, number, i);
+        (void)snprintf(id, sizeof recent[0], "%c%s-%u-%u", "wrrpc"[hf_rng_below(&rng, 5)], child_cycle, number, i);
         start(&a, id, false);
         use(&a, &rng, id);
     }
@@ -289,12 +358,19 @@ static void send_entry_again(child_asking *a, const entry *e)
             update(a, e->id, n, true);
         }
     }
+    for (unsigned n = 0; n < LEDGER_RESETS; n++) {
+        if (e->resets[n].lines.sent != 0 && e->resets[n].lines.acked == 0) {
+            reset_it(a, e->id, n, NULL, true);
+        } else if (e->resets[n].lines.acked != 0 && e->deletion.sent == 0) {
+            reset_it(a, e->id, n, e->resets[n].run_id, true);
+        }
+    }
     if (e->deletion.sent != 0 && e->deletion.acked == 0) {
         delete_it(a, e->id, true);
     }
 }
 
-void child_send_again(const char *ledger_path, bool deletes)
+void child_send_again(const char *ledger_path, bool goes_on)
 {
     ledger l;
     ledger_read(&l, ledger_path);
@@ -308,7 +384,11 @@ void child_send_again(const char *ledger_path, bool deletes)
         if (e->deletion.acked != 0 && is_chosen && describe(&a, e->id) != IS_NOT_THERE) {
             child_give_up(e->id, "it was deleted, and is there again");
         }
-        if (deletes && is_chosen && e->end_acked != 0 && e->deletion.sent == 0) {
+        if (goes_on && e->id[0] == 'r' && e->resets[1].lines.sent == 0 && e->deletion.sent == 0 &&
+            hf_rng_below(&rng, 2) == 0) {
+            reset_it(&a, e->id, 1, NULL, false); /* it has had signals behind its first workflow task, or has ended */
+        }
+        if (goes_on && is_chosen && e->end_acked != 0 && e->deletion.sent == 0) {
             delete_it(&a, e->id, false);
         }
     }
@@ -332,14 +412,15 @@ static bool help(child_asking *a, const entry *e, bool is_first)
             (void)signal_it(a, e->id, n, false, false);
         }
     }
-    state is = describe(a, e->id);
+    char run[40] = "";
+    state is = describe_run(a, e->id, run);
     if (is == IS_NOT_THERE && e->deletion.sent == 0) {
         child_give_up(e->id, "it is not there");
     }
     if (is == IS_OPEN || !kids_have_ended(a, e->id)) {
         return false;
     }
-    child_note("D %s", e->id);
+    child_note("D %s %s", e->id, run);
     return true;
 }
 
@@ -357,7 +438,8 @@ void child_let_all_end(const char *ledger_path)
         left = 0;
         for (size_t i = 0; i < l.count; i++) {
             const entry *e = &l.entries[i];
-            bool is_done = e->end_acked != 0 && kids_have_ended(&a, e->id);
+            bool is_done = e->end_acked != 0 && e->resets[0].lines.sent == 0 && e->resets[1].lines.sent == 0 &&
+                           kids_have_ended(&a, e->id);
             left += is_done || help(&a, e, round == 0) ? 0 : 1;
         }
         ledger_free(&l);

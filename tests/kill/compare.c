@@ -17,6 +17,11 @@ static void take_text(char out[LEDGER_TEXT_LEN], const hf_pb_payloads *payloads)
     (void)snprintf(out, LEDGER_TEXT_LEN, "%.*s", HF_STR_ARGS(text));
 }
 
+static void take_id(char out[40], hf_str id)
+{
+    (void)snprintf(out, 40, "%.*s", HF_STR_ARGS(id));
+}
+
 /* "p.a": which child it is. */
 static unsigned kid_of(hf_str id)
 {
@@ -64,7 +69,12 @@ static void count_execution(const hf_pb_history_event *event, const hf_run *run,
     switch (event->event_type) {
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
         if (event->workflow_execution_started_event_attributes->continued_execution_run_id.len == 0) {
-            (void)snprintf(f->first_run, sizeof f->first_run, "%.*s", HF_STR_ARGS(hf_owned_str(&run->run_id)));
+            take_id(f->first_run, hf_owned_str(&run->run_id));
+        }
+        break;
+    case HF_EVENT_TYPE_WORKFLOW_TASK_FAILED:
+        if (hf_str_equal(event->workflow_task_failed_event_attributes->new_run_id, hf_owned_str(&run->run_id))) {
+            take_id(f->made[f->resets++ % LEDGER_RESETS], hf_owned_str(&run->run_id));
         }
         break;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
@@ -100,6 +110,10 @@ static void count_event(const hf_pb_history_event *event, const hf_run *run, fac
     case HF_EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
         f->results++;
         break;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED:
+        f->updates[update_of(event->workflow_execution_update_admitted_event_attributes->request->meta->update_id)]
+            .admitted++;
+        break;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
         f->updates[update_of(event->workflow_execution_update_accepted_event_attributes->protocol_instance_id)]
             .accepted++;
@@ -110,7 +124,7 @@ static void count_event(const hf_pb_history_event *event, const hf_run *run, fac
         unsigned n = update_of(attrs->meta->update_id);
         f->updates[n].completed++;
         if (attrs->outcome->value_case == HF_PB_OUTCOME_SUCCESS) {
-            take_text(f->updates[n].outcome, attrs->outcome->success);
+            take_text(f->updates[n].outcomes[f->updates[n].outcome_count++ % LEDGER_RUNS], attrs->outcome->success);
         }
         break;
     }
@@ -149,6 +163,43 @@ static bool gather(const hf_run *run, hf_str history, facts *f)
     return is_sound && history.len == 0;
 }
 
+/* ---- Runs of an id that was reset ------------------------------------------------------------------------------------- */
+
+static bool is_twice(const facts *f)
+{
+    bool is = f->scheduled > 1 || f->results > 1 || f->ends > 1 || f->resets > 1;
+    for (unsigned n = 0; n < LEDGER_SIGNALS; n++) {
+        is = is || f->signals[n] > 1;
+    }
+    for (unsigned n = 0; n < LEDGER_UPDATES; n++) {
+        is = is || f->updates[n].admitted > 1 || f->updates[n].accepted > 1 || f->updates[n].completed > 1;
+    }
+    return is;
+}
+
+/* Adds what a newer run says: most of what the older ones say is over. */
+static void add_newer(facts *f, const facts *newer)
+{
+    facts before = *f;
+    *f = *newer;
+    f->runs += before.runs;
+    f->open += before.open;
+    f->deleting += before.deleting;
+    f->results = f->results > before.results ? f->results : before.results;
+    for (unsigned i = 0; i < before.resets; i++) {
+        (void)memcpy(f->made[f->resets++ % LEDGER_RESETS], before.made[i % LEDGER_RESETS], sizeof f->made[0]);
+    }
+    if (newer->resets > 0) {
+        (void)memcpy(f->first_run, before.first_run, sizeof f->first_run);
+    }
+    for (unsigned n = 0; n < LEDGER_UPDATES; n++) {
+        for (unsigned i = 0; i < before.updates[n].outcome_count; i++) {
+            (void)memcpy(f->updates[n].outcomes[f->updates[n].outcome_count++ % LEDGER_RUNS],
+                         before.updates[n].outcomes[i % LEDGER_RUNS], LEDGER_TEXT_LEN);
+        }
+    }
+}
+
 /* ---- What must be there ----------------------------------------------------------------------------------------------- */
 
 static size_t wrong(const char *what, const char *id, const char *how)
@@ -163,6 +214,13 @@ static bool is_by(long acked, long until)
     return acked != 0 && acked <= until;
 }
 
+/* Of a signal: its own, or those of the reset that it comes with. */
+static lines lines_of(const entry *e, unsigned n)
+{
+    bool is_of_reset = n >= LEDGER_RESET_SIGNAL && n < LEDGER_RESET_SIGNAL + LEDGER_RESETS;
+    return is_of_reset ? e->resets[n - LEDGER_RESET_SIGNAL].lines : e->signals[n];
+}
+
 static size_t compare_signals(const entry *e, long until, const char *what)
 {
     size_t bad = 0;
@@ -171,10 +229,10 @@ static size_t compare_signals(const entry *e, long until, const char *what)
         if (f->signals[n] > (e->id[0] == 'c' ? 1 + e->again[n] : 1)) {
             bad += wrong(what, e->id, "a signal is there twice");
         }
-        if (is_by(e->signals[n].acked, until) && f->signals[n] == 0) {
+        if (is_by(lines_of(e, n).acked, until) && f->signals[n] == 0) {
             bad += wrong(what, e->id, "an acknowledged signal is lost");
         }
-        if (e->signals[n].sent == 0 && f->signals[n] != 0) {
+        if (lines_of(e, n).sent == 0 && f->signals[n] != 0) {
             bad += wrong(what, e->id, "a signal that nobody sent");
         }
     }
@@ -182,6 +240,16 @@ static size_t compare_signals(const entry *e, long until, const char *what)
         bad += wrong(what, e->id, "a cancel request is lost, or from nobody");
     }
     return bad;
+}
+
+static bool is_outcome(const entry *e, unsigned n)
+{
+    for (unsigned i = 0; i < e->found.updates[n].outcome_count && i < LEDGER_RUNS; i++) {
+        if (strcmp(e->found.updates[n].outcomes[i], e->updates[n].outcome) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static size_t compare_updates(const entry *e, long until, const char *what)
@@ -200,12 +268,32 @@ static size_t compare_updates(const entry *e, long until, const char *what)
         if (is_acked && e->updates[n].is_rejected && accepted > 0) {
             bad += wrong(what, e->id, "an update was rejected, and is there");
         }
-        if (is_acked && !e->updates[n].is_rejected && completed == 0) {
-            bad += wrong(what, e->id, "the outcome of an update is lost");
+        if (is_acked && !e->updates[n].is_rejected && !is_outcome(e, n)) {
+            bad += wrong(what, e->id, "the outcome of an update is lost, or another than the one that was told");
         }
-        if (is_acked && completed > 0 && strcmp(e->found.updates[n].outcome, e->updates[n].outcome) != 0) {
-            bad += wrong(what, e->id, "an update has another outcome than the one that was told");
+        if (is_acked && !e->updates[n].is_rejected && accepted + e->found.updates[n].admitted == 0) {
+            bad += wrong(what, e->id, "a reset has lost an update");
         }
+    }
+    return bad;
+}
+
+static size_t compare_resets(const entry *e, long until, const char *what)
+{
+    size_t bad = 0;
+    unsigned done = 0;
+    for (unsigned n = 0; n < LEDGER_RESETS; n++) {
+        done += e->found.signals[LEDGER_RESET_SIGNAL + n] > 0 ? 1 : 0;
+        bool is_there = false;
+        for (unsigned i = 0; i < e->found.resets && i < LEDGER_RESETS; i++) {
+            is_there = is_there || strcmp(e->found.made[i], e->resets[n].run_id) == 0;
+        }
+        if (is_by(e->resets[n].lines.acked, until) && !is_there) {
+            bad += wrong(what, e->id, "a run that a reset made is lost");
+        }
+    }
+    if (e->found.resets != done) {
+        bad += wrong(what, e->id, "a reset made two runs, or a run without its signal");
     }
     return bad;
 }
@@ -214,7 +302,7 @@ static size_t compare_updates(const entry *e, long until, const char *what)
 static size_t compare_runs(const facts *f, bool is_chain, bool is_ended, const char *id, const char *what)
 {
     size_t bad = 0;
-    if (f->runs != f->continued + 1 || (!is_chain && f->runs > 1)) {
+    if (f->runs != f->continued + f->resets + 1 || (!is_chain && f->continued > 0)) {
         bad += wrong(what, id, "was started twice, or a run of its chain is missing");
     }
     if (f->cancels > 1 || f->scheduled > 1 || f->results > 1 || f->ends > 1 || f->open + f->ends > 1) {
@@ -276,7 +364,9 @@ static size_t compare(const entry *e, long until, bool is_over, const char *what
         bool may_be_gone = !is_started || e->deletion.sent != 0;
         return may_be_gone ? bad : bad + wrong(what, e->id, "its start was acknowledged, and it is not there");
     }
-    bad += compare_runs(f, e->id[0] == 'c', is_by(e->end_acked, until), e->id, what);
+    bool is_ended = is_by(e->end_acked, until) && (e->id[0] != 'r' || strcmp(e->end_run, f->newest_run) == 0);
+    bad += compare_runs(f, e->id[0] == 'c', is_ended, e->id, what);
+    bad += compare_resets(e, until, what);
     if (is_started && strcmp(f->first_run, e->run_id) != 0) {
         bad += wrong(what, e->id, "another run than the one that was acknowledged");
     }
@@ -294,8 +384,8 @@ static long reach(const entry *e, long until)
 {
     long last = e->found.runs > 0 ? e->start.sent : 0;
     for (unsigned n = 0; n < LEDGER_SIGNALS; n++) {
-        if (e->found.signals[n] > 0 && e->signals[n].sent > last) {
-            last = e->signals[n].sent;
+        if (e->found.signals[n] > 0 && lines_of(e, n).sent > last) {
+            last = lines_of(e, n).sent;
         }
     }
     for (unsigned n = 0; n < LEDGER_UPDATES; n++) {
@@ -348,9 +438,16 @@ static size_t take_run(ledger *l, hf_look *look, int64_t number, hf_buf *history
     } else if (run->deleting != HF_DELETING_NOT) {
         f->deleting++;
     } else {
-        f->runs++;
-        f->open += hf_run_is_open(run) ? 1 : 0;
-        bad = gather(run, hf_str_of_len(history->data, history->len), f) ? 0 : wrong(what, id, "cannot be decoded");
+        facts newer = {0};
+        facts *to = id[0] == 'r' ? &newer : f;
+        to->runs++;
+        to->open += hf_run_is_open(run) ? 1 : 0;
+        bad = gather(run, hf_str_of_len(history->data, history->len), to) ? 0 : wrong(what, id, "cannot be decoded");
+        take_id(to->newest_run, hf_owned_str(&run->run_id));
+        if (id[0] == 'r') { /* an id's runs are met in the order of their beginnings */
+            bad += is_twice(&newer) ? wrong(what, id, "something is twice in one run") : 0;
+            add_newer(f, &newer);
+        }
     }
     hf_look_run_free(look, run);
     return bad;

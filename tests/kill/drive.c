@@ -1,8 +1,8 @@
 /* kill -9, many times: `kill_drive CHILD HOLDFAST [KILLS [SEED]]`.
  *
  * A child works on a database (child.c) and is killed: often within milliseconds of its start, when it makes the file, recovers
- * or sends again what is in doubt; sometimes when it has said that it recovers, makes a checkpoint or a backup, or has made
- * one (phase.h); otherwise somewhere under load. After each kill
+ * or sends again what is in doubt; sometimes when it has said that it recovers, resets a run, makes a checkpoint or a backup, or has
+ * made one (phase.h); otherwise somewhere under load. After each kill
  *
  *     - `holdfast db check --deep` finds the file sound;
  *     - the store has what was acknowledged, nothing twice, and nothing that nobody sent (ledger.h);
@@ -109,9 +109,12 @@ static moment choose(hf_rng *rng)
     if (kind < 40) {
         return (moment){PHASE_END(PHASE_BACKUP), "backup", hf_rng_below(rng, 20000)};
     }
+    if (kind < 48) {
+        return (moment){PHASE_RESET, kind < 44 ? "heavy" : "plain", hf_rng_below(rng, 5000)};
+    }
     static const char *const LOADS[] = {"plain", "plain", "plain", "heavy", "backup", "backup"};
     const char *load = LOADS[hf_rng_below(rng, HF_COUNT_OF(LOADS))];
-    return (moment){0, load, hf_rng_below(rng, kind < 68 ? QUICK_US : SLOW_US)};
+    return (moment){0, load, hf_rng_below(rng, kind < 72 ? QUICK_US : SLOW_US)};
 }
 
 static int64_t now_ns(void)
@@ -129,8 +132,8 @@ static void wait_us(uint64_t us)
 
 /* What a child has told. */
 typedef struct phases {
-    bool is_in[128]; /* by small letter: the phases that it is in; they do not nest in themselves */
-    bool has[128];   /* by any letter: it was told at least once */
+    int is_in[128]; /* by small letter: the phases that it is in; so many times */
+    bool has[128];  /* by any letter: it was told at least once */
 } phases;
 
 /* Reads what the child has told by now. */
@@ -143,7 +146,7 @@ static void hear(phases *p, int fd)
             char letter = told[i];
             bool is_begin = letter >= 'a';
             p->has[(int)letter] = true;
-            p->is_in[(int)(is_begin ? letter : letter - 'A' + 'a')] = is_begin;
+            p->is_in[(int)(is_begin ? letter : letter - 'A' + 'a')] += is_begin ? 1 : -1;
         }
     }
 }
@@ -191,9 +194,10 @@ static void one_kill(drive *d, hf_rng *rng, unsigned cycle)
     hear(&p, ends[0]);
     (void)close(ends[0]);
     d->kills++;
-    d->in_recovery += p.is_in[PHASE_RECOVERY] ? 1 : 0;
-    d->in_checkpoint += p.is_in[PHASE_CHECKPOINT] ? 1 : 0;
-    d->in_backup += p.is_in[PHASE_BACKUP] ? 1 : 0;
+    d->in_recovery += p.is_in[PHASE_RECOVERY] > 0 ? 1 : 0;
+    d->in_checkpoint += p.is_in[PHASE_CHECKPOINT] > 0 ? 1 : 0;
+    d->in_backup += p.is_in[PHASE_BACKUP] > 0 ? 1 : 0;
+    d->in_reset += p.is_in[PHASE_RESET] > 0 ? 1 : 0;
 }
 
 /* Before anything was sent there may be no file yet, or one that is just being made. */
@@ -250,21 +254,26 @@ static void check_moments(drive *d)
     if (d->in_backup == 0 || d->backups_opened == 0) {
         drive_fail(d, "no kill in a backup, or none was opened");
     }
-    if (d->updates == 0 || d->children == 0 || d->continued == 0 || d->deletions == 0 || d->queries == 0) {
-        drive_fail(d, "no update, child, chain, deletion or query");
+    if (d->in_reset == 0) {
+        drive_fail(d, "no kill in a reset");
+    }
+    if (d->updates == 0 || d->children == 0 || d->continued == 0 || d->deletions == 0 || d->queries == 0 ||
+        d->resets == 0) {
+        drive_fail(d, "no update, child, chain, deletion, query or reset");
     }
 }
 
 static void report(const drive *d)
 {
-    (void)printf("%zu kills: %zu within 50 ms of the start, %zu in a recovery, %zu in a checkpoint, %zu in a backup\n",
-                 d->kills, d->early, d->in_recovery, d->in_checkpoint, d->in_backup);
+    (void)printf("%zu kills: %zu within 50 ms of the start, %zu in a recovery, %zu in a checkpoint, %zu in a backup, "
+                 "%zu in a reset\n",
+                 d->kills, d->early, d->in_recovery, d->in_checkpoint, d->in_backup, d->in_reset);
     (void)printf("%zu checks; %zu backups sound, %zu of them opened and brought to their end, %zu unfinished ones"
                  " refused; workflows compared %zu times\n",
                  d->checks, d->backups, d->backups_opened, d->backups_refused, d->workflows);
-    (void)printf(
-        "in these comparisons: %zu updates, %zu children, %zu runs that were continued, %zu deletions, %zu queries\n",
-        d->updates, d->children, d->continued, d->deletions, d->queries);
+    (void)printf("in these comparisons: %zu updates, %zu children, %zu runs that were continued, %zu deletions, %zu "
+                 "queries, %zu runs made by resets\n",
+                 d->updates, d->children, d->continued, d->deletions, d->queries, d->resets);
 }
 
 int main(int argc, char **argv)

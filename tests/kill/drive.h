@@ -21,6 +21,7 @@ typedef struct drive {
     size_t in_recovery;    /* kills in this phase; the others likewise */
     size_t in_checkpoint;
     size_t in_backup;
+    size_t in_reset;
     size_t checks;          /* runs of `holdfast db check --deep` */
     size_t backups;         /* that were acknowledged, and hold their promise */
     size_t backups_opened;  /* of these: an engine went on with them until all workflows had ended */
@@ -30,6 +31,7 @@ typedef struct drive {
     size_t children;        /* whose parent knows of their end */
     size_t continued;       /* runs that another one follows */
     size_t deletions;
+    size_t resets; /* runs that they made */
     size_t queries;
 } drive;
 

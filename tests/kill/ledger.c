@@ -103,6 +103,17 @@ static void take_update(entry *e, char letter, unsigned n, const char *outcome, 
     (void)snprintf(e->updates[n % LEDGER_UPDATES].outcome, LEDGER_TEXT_LEN, "%.19s", outcome);
 }
 
+static void take_reset(entry *e, char letter, unsigned n, const char *run_id, long at)
+{
+    lines *reset = &e->resets[n % LEDGER_RESETS].lines;
+    if (letter == 't') {
+        reset->sent = at;
+        return;
+    }
+    reset->acked = at;
+    (void)snprintf(e->resets[n % LEDGER_RESETS].run_id, sizeof e->resets[0].run_id, "%.39s", run_id);
+}
+
 static void take_line(ledger *l, const char *line, long at)
 {
     char id[64] = "";
@@ -140,6 +151,10 @@ static void take_line(ledger *l, const char *line, long at)
     case 'W':
         take_update(e, line[0], n, last, at);
         break;
+    case 't':
+    case 'T':
+        take_reset(e, line[0], n, last, at);
+        break;
     case 'x':
         e->deletion.sent = at;
         break;
@@ -151,6 +166,7 @@ static void take_line(ledger *l, const char *line, long at)
         break;
     case 'D':
         e->end_acked = at;
+        (void)snprintf(e->end_run, sizeof e->end_run, "%.39s", rest);
         break;
     default:
         (void)fprintf(stderr, "the ledger has a line '%s'\n", line);
@@ -188,7 +204,7 @@ void ledger_copy(const char *path, long until, const char *to)
     }
     char line[LINE_LEN_MAX];
     for (long at = 1; next_line(file, line); at++) {
-        bool is_sent = strchr("sgcux", line[0]) != NULL;
+        bool is_sent = strchr("sgcutx", line[0]) != NULL;
         if (line[0] != 'b' && line[0] != 'B' && (is_sent || at <= until)) {
             (void)fputs(line, copy);
         }

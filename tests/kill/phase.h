@@ -8,6 +8,7 @@ enum { PHASE_FD = 3 }; /* the child's end */
 #define PHASE_RECOVERY 'r'   /* opens a database that was not closed */
 #define PHASE_CHECKPOINT 'k' /* moves the log into the database */
 #define PHASE_BACKUP 'b'     /* asks for a backup and waits for it */
+#define PHASE_RESET 't'      /* asks for a reset and waits for it; several clients may */
 #define PHASE_END(phase) ((char)((phase) - 'a' + 'A'))
 
 #endif

@@ -49,6 +49,7 @@ static void count(drive *d, const ledger *l)
         const entry *e = &l->entries[i];
         d->deletions += e->deletion.acked != 0 ? 1 : 0;
         d->continued += e->found.continued;
+        d->resets += e->found.resets;
         for (unsigned n = 0; n < LEDGER_UPDATES; n++) {
             d->updates += e->updates[n].lines.acked != 0 ? 1 : 0;
         }

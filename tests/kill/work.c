@@ -47,7 +47,7 @@ void *child_workflows(void *arg)
             status = child_ask(&a, HF_METHOD_RESPOND_WORKFLOW_TASK_COMPLETED, &answer, false);
         }
         if (status == HF_OK && is_end) {
-            child_note("D %s", id);
+            child_note("D %s %.*s", id, HF_STR_ARGS(task->workflow_execution->run_id));
         } else if (status != HF_OK && !is_late(status)) {
             child_give_up(id, a.op.message);
         }

@@ -174,7 +174,8 @@ func (p *play) startRequest(w words) *workflowservice.StartWorkflowExecutionRequ
 	return request
 }
 
-func (p *play) options(ctx context.Context, w words) (proto.Message, error) {
+// optionsOf is what the words say of the options of a run, and the field mask that goes with it.
+func (p *play) optionsOf(w words) (*workflowpb.WorkflowExecutionOptions, []string) {
 	options := &workflowpb.WorkflowExecutionOptions{}
 	paths := []string{}
 	add := func(word string, path string) bool {
@@ -196,6 +197,11 @@ func (p *play) options(ctx context.Context, w words) (proto.Message, error) {
 	if path, ok := w.option("mask"); ok {
 		paths = append(paths, path)
 	}
+	return options, paths
+}
+
+func (p *play) options(ctx context.Context, w words) (proto.Message, error) {
+	options, paths := p.optionsOf(w)
 	return p.service.UpdateWorkflowExecutionOptions(ctx, &workflowservice.UpdateWorkflowExecutionOptionsRequest{
 		Namespace: w.str("ns", p.ns), WorkflowExecution: p.execution(w), WorkflowExecutionOptions: options,
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}, Identity: w.str("identity", "")})
@@ -512,6 +518,15 @@ func (p *play) reset(ctx context.Context, w words) (proto.Message, error) {
 	}
 	if _, ok := w.option("exclude"); ok {
 		request.ResetReapplyExcludeTypes = []enumspb.ResetReapplyExcludeType{enumspb.ResetReapplyExcludeType(w.number("exclude", 0))}
+	}
+	if options, mask := p.optionsOf(w); len(mask) > 0 {
+		request.PostResetOperations = []*workflowpb.PostResetOperation{{Variant: &workflowpb.PostResetOperation_UpdateWorkflowOptions_{
+			UpdateWorkflowOptions: &workflowpb.PostResetOperation_UpdateWorkflowOptions{
+				WorkflowExecutionOptions: options, UpdateMask: &fieldmaskpb.FieldMask{Paths: mask}}}}}
+	}
+	if name, ok := w.option("signal"); ok {
+		request.PostResetOperations = []*workflowpb.PostResetOperation{{Variant: &workflowpb.PostResetOperation_SignalWorkflow_{
+			SignalWorkflow: &workflowpb.PostResetOperation_SignalWorkflow{SignalName: name}}}}
 	}
 	return p.service.ResetWorkflowExecution(ctx, request)
 }

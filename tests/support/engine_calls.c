@@ -75,20 +75,9 @@ static void add_path(const hf_words *w, const char *word, const char *path, hf_p
     }
 }
 
-/* "options ID": priority=N fairness=KEY weight=N; auto, pinned=BUILD or unset: the override; mask=PATH: that path as well */
-static void update_options(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+void hf_rig_options(const hf_words *w, hf_arena *arena, hf_pb_workflow_execution_options *options,
+                    hf_pb_field_mask *mask)
 {
-    hf_pb_update_workflow_execution_options_request *request = HF_RIG_REQUEST(slot, update_workflow_execution_options);
-    hf_arena *arena = &slot->request;
-    hf_pb_workflow_execution_options *options = HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
-    hf_pb_field_mask *mask = HF_ARENA_NEW(arena, hf_pb_field_mask);
-    request->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", HF_RIG_NS));
-    request->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
-    request->workflow_execution->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
-    request->workflow_execution->run_id = hf_arena_copy(arena, hf_words_str(w, "run_id", ""));
-    request->identity = hf_arena_copy(arena, hf_words_str(w, "identity", ""));
-    request->workflow_execution_options = options;
-    request->update_mask = mask;
     mask->paths.items = HF_ARENA_ARRAY(arena, hf_str, 8);
     add_path(w, "priority", "priority.priority_key", mask);
     add_path(w, "fairness", "priority.fairnessKey", mask);
@@ -121,6 +110,21 @@ static void update_options(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
             }
         }
     }
+}
+
+/* "options ID" */
+static void update_options(hf_rig *rig, hf_rig_call *slot, const hf_words *w)
+{
+    hf_pb_update_workflow_execution_options_request *request = HF_RIG_REQUEST(slot, update_workflow_execution_options);
+    hf_arena *arena = &slot->request;
+    request->namespace = hf_arena_copy(arena, hf_words_str(w, "ns", HF_RIG_NS));
+    request->workflow_execution = HF_ARENA_NEW(arena, hf_pb_workflow_execution);
+    request->workflow_execution->workflow_id = hf_arena_copy(arena, hf_str_of(hf_words_place(w, 1)));
+    request->workflow_execution->run_id = hf_arena_copy(arena, hf_words_str(w, "run_id", ""));
+    request->identity = hf_arena_copy(arena, hf_words_str(w, "identity", ""));
+    request->workflow_execution_options = HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
+    request->update_mask = HF_ARENA_NEW(arena, hf_pb_field_mask);
+    hf_rig_options(w, arena, request->workflow_execution_options, request->update_mask);
     hf_rig_send(rig, slot, HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, request);
 }
 

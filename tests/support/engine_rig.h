@@ -34,7 +34,8 @@
  *                         request=R run_id=R first=R input=BYTES ns=N
  *     describe ID         run_id=R
  *     delete ID           run_id=R ns=N all (runs of the id)
- *     reset ID POINT      EVENT, "first", "last" or activity=A; as=SLOT run_id=R ns=N request=R reapply=N exclude=N (1 signals, 2 updates)
+ *     reset ID POINT      EVENT, "first", "last" or activity=A; as=SLOT run_id=R ns=N request=R reapply=N exclude=N (1 signals, 2 updates);
+ *                         operations of it: signal=NAME, or the words of options
  *                         signal=NAME (of the new run)
  *     query ID TYPE       as=SLOT ns=N run_id=R reject=N timeout=SPAN input=BYTES
  *     qanswer             of=SLOT result=TEXT error=TEXT input=BYTES; the queries of a workflow task are answered by

@@ -253,6 +253,18 @@ static void do_reset(hf_rig *rig, hf_rig_call *slot, const step *s)
         request->reset_reapply_exclude_types.items[0] = hf_words_number(&s->w, "exclude", 0);
         request->reset_reapply_exclude_types.count = 1;
     }
+    hf_pb_field_mask *mask = HF_ARENA_NEW(arena, hf_pb_field_mask);
+    hf_pb_workflow_execution_options *options = HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
+    hf_rig_options(&s->w, arena, options, mask);
+    if (mask->paths.count > 0) {
+        hf_pb_post_reset_operation *operation = HF_ARENA_NEW(arena, hf_pb_post_reset_operation);
+        operation->variant_case = HF_PB_POST_RESET_OPERATION_UPDATE_WORKFLOW_OPTIONS;
+        operation->update_workflow_options = HF_ARENA_NEW(arena, hf_pb_post_reset_operation_update_workflow_options);
+        operation->update_workflow_options->workflow_execution_options = options;
+        operation->update_workflow_options->update_mask = mask;
+        request->post_reset_operations.items = operation;
+        request->post_reset_operations.count = 1;
+    }
     if (hf_words_option(&s->w, "signal") != NULL) {
         hf_pb_post_reset_operation *operation = HF_ARENA_NEW(arena, hf_pb_post_reset_operation);
         operation->variant_case = HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW;

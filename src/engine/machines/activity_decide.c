@@ -226,6 +226,10 @@ static int32_t retry(hf_core *core, hf_run *run, hf_activity *activity, const hf
     int64_t pause = 0;
     bool is_paused = hf_activity_is_paused(activity); /* then neither attempts nor time are counted */
     int32_t retry_state = hf_retry_next(&(hf_retry_case){policy, failure, activity->attempt, false}, &pause);
+    if (failure->failure_info_case == HF_PB_FAILURE_APPLICATION_FAILURE_INFO &&
+        failure->application_failure_info->next_retry_delay.has) {
+        HF_PROBE(core, HF_PROBE_RETRY_DELAY_NAMED);
+    }
     if (retry_state != HF_RETRY_STATE_IN_PROGRESS &&
         !(is_paused && retry_state == HF_RETRY_STATE_MAXIMUM_ATTEMPTS_REACHED)) {
         return retry_state;

@@ -273,6 +273,7 @@ void hf_child_send_close(hf_core *core, hf_run *run, const hf_child *child)
         hf_arena_copy(arena, hf_owned_str(&child->run_id)); /* its first run: the policy is for the whole chain */
     message->execution.workflow_id = hf_arena_copy(arena, hf_owned_str(&child->workflow_id));
     if (child->policy == (int32_t)HF_PARENT_CLOSE_POLICY_REQUEST_CANCEL) {
+        HF_PROBE(core, HF_PROBE_CHILD_CANCELED);
         message->cancel = (hf_pb_request_cancel_workflow_execution_request){
             .namespace = namespace_,
             .workflow_execution = &message->execution,
@@ -283,6 +284,7 @@ void hf_child_send_close(hf_core *core, hf_run *run, const hf_child *child)
         hf_message_post(core, message, HF_METHOD_REQUEST_CANCEL_WORKFLOW_EXECUTION, &message->cancel);
         return;
     }
+    HF_PROBE(core, HF_PROBE_CHILD_TERMINATED);
     message->terminate = (hf_pb_terminate_workflow_execution_request){
         .namespace = namespace_,
         .workflow_execution = &message->execution,

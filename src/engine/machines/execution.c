@@ -186,6 +186,9 @@ hf_run *hf_execution_new(hf_core *core, hf_call *call, const hf_pb_start_workflo
     hf_name_bind(name, run);
     hf_str run_id = hf_arena_copy(&core->scratch, hf_owned_str(&run->run_id));
     int64_t pause = first_pause(core, request);
+    if (pause > 0) {
+        HF_PROBE(core, HF_PROBE_FIRST_TASK_HELD);
+    }
     int64_t ends = hf_bound_end(core->now.wall, hf_pb_duration_span(request->workflow_execution_timeout).ns);
     hf_start_facts body = {
         .workflow_type = request->workflow_type,
@@ -442,6 +445,9 @@ void hf_execution_time_out(hf_core *core, hf_run *run)
 {
     hf_assert(hf_run_is_open(run) && run->run_deadline <= core->now.wall);
     bool is_last = run->expiration != 0 && run->expiration <= core->now.wall;
+    if (is_last) {
+        HF_PROBE(core, HF_PROBE_CHAIN_EXPIRED);
+    }
     hf_pb_history_event first = {0};
     bool goes_on = !is_last && hf_chain_may_go_on(core, run);
     if (goes_on && !hf_chain_ready_for_due(core, run, &first)) {

@@ -42,6 +42,12 @@ void hf_execution_terminate_call(hf_core *core, hf_call *call, hf_run *run);
 /* ---- options.c ------------------------------------------------------------------------------------------------------ */
 /* UpdateWorkflowExecutionOptions. */
 void hf_options_call(hf_core *core, hf_call *call, hf_run *run);
+/* Whether a run may get these options; false: the call has failed. */
+bool hf_options_are_good(hf_core *core, hf_call *call, const hf_pb_workflow_execution_options *options,
+                         const hf_pb_field_mask *mask);
+/* What the options of a run become; parts of it are in the scratch arena. False: they stay as they are, or the core is broken. */
+bool hf_options_change(hf_core *core, const hf_run *run, const hf_pb_workflow_execution_options *options,
+                       const hf_pb_field_mask *mask, hf_pb_workflow_execution_options *ret_after);
 /* A start is answered with this run, and leaves with it what its on_conflict_options say. False: the call has failed, or engine-E2. */
 bool hf_options_attach(hf_core *core, hf_call *call, hf_run *run,
                        const hf_pb_start_workflow_execution_request *request);

@@ -117,6 +117,7 @@ bool hf_message_is_for_others(hf_core *core, const hf_call *call, const hf_run *
     if (message == NULL || !only_for_children(message)) {
         return false;
     }
+    HF_PROBE(core, HF_PROBE_CHILD_ONLY);
     hf_start_facts facts;
     if (!hf_run_has_listener(run, &core->scratch, &facts) ||
         !hf_str_equal(facts.parent_workflow_execution->workflow_id, message->sender.workflow_id)) {

@@ -122,6 +122,13 @@ static bool override_is_good(hf_core *core, hf_call *call, const hf_pb_versionin
     return len <= HF_ID_LEN_MAX || bad(core, call, "VersioningOverride is longer than 1000 bytes.");
 }
 
+bool hf_options_are_good(hf_core *core, hf_call *call, const hf_pb_workflow_execution_options *options,
+                         const hf_pb_field_mask *mask)
+{
+    return mask_is_good(core, call, mask) && hf_priority_is_good(core, call, options->priority) &&
+           override_is_good(core, call, options->versioning_override);
+}
+
 static bool is_good(hf_core *core, hf_call *call)
 {
     const hf_pb_update_workflow_execution_options_request *request = call->request;
@@ -131,17 +138,13 @@ static bool is_good(hf_core *core, hf_call *call)
     if (request->workflow_execution_options == NULL) {
         return bad(core, call, "WorkflowExecutionOptions is not set on request.");
     }
-    return mask_is_good(core, call, request->update_mask) &&
-           hf_priority_is_good(core, call, request->workflow_execution_options->priority) &&
-           override_is_good(core, call, request->workflow_execution_options->versioning_override);
+    return hf_options_are_good(core, call, request->workflow_execution_options, request->update_mask);
 }
 
 /* What the options become; the priority is made in the scratch arena. */
-static void merge(hf_core *core, const hf_call *call, hf_pb_workflow_execution_options *into)
+static void merge(hf_core *core, const hf_pb_workflow_execution_options *from, const hf_pb_field_mask *mask,
+                  hf_pb_workflow_execution_options *into)
 {
-    const hf_pb_update_workflow_execution_options_request *request = call->request;
-    const hf_pb_workflow_execution_options *from = request->workflow_execution_options;
-    const hf_pb_field_mask *mask = request->update_mask;
     if (hf_mask_has(mask, "versioning_override") || hf_mask_has(mask, "versioning_override.behavior")) {
         into->versioning_override = from->versioning_override;
     }
@@ -184,6 +187,19 @@ static bool is_same(hf_core *core, const hf_pb_workflow_execution_options *a, co
                                           hf_str_of_len(core->events.data, core->events.len));
 }
 
+bool hf_options_change(hf_core *core, const hf_run *run, const hf_pb_workflow_execution_options *options,
+                       const hf_pb_field_mask *mask, hf_pb_workflow_execution_options *ret_after)
+{
+    hf_pb_workflow_execution_options before;
+    if (!hf_run_options(run, &core->scratch, &before)) {
+        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+        return false;
+    }
+    *ret_after = before;
+    merge(core, options, mask, ret_after);
+    return core->status == HF_OK && !is_same(core, &before, ret_after) && core->status == HF_OK;
+}
+
 void hf_options_call(hf_core *core, hf_call *call, hf_run *run)
 {
     const hf_pb_update_workflow_execution_options_request *request = call->request;
@@ -194,15 +210,13 @@ void hf_options_call(hf_core *core, hf_call *call, hf_run *run)
         hf_call_fail(core, call, HF_ERR_NOT_FOUND, "workflow execution already completed");
         return;
     }
-    hf_pb_workflow_execution_options before;
-    if (!hf_run_options(run, &core->scratch, &before)) {
-        hf_core_break(core, HF_ERR_NOMEM, "out of memory");
+    hf_pb_workflow_execution_options after = {0};
+    bool changes = hf_options_change(core, run, request->workflow_execution_options, request->update_mask, &after);
+    if (core->status != HF_OK) {
         return;
     }
-    hf_pb_workflow_execution_options after = before;
-    merge(core, call, &after);
     hf_pb_update_workflow_execution_options_response *response = hf_call_response(core, call);
-    if (core->status != HF_OK || response == NULL) {
+    if (response == NULL) {
         return;
     }
     response->workflow_execution_options = HF_ARENA_NEW(call->arena, hf_pb_workflow_execution_options);
@@ -212,7 +226,7 @@ void hf_options_call(hf_core *core, hf_call *call, hf_run *run)
         hf_core_break(core, HF_ERR_NOMEM, "out of memory");
         return;
     }
-    if (!is_same(core, &before, &after)) {
+    if (changes) {
         HF_PROBE(core, HF_PROBE_OPTIONS_UPDATED);
         hf_pb_workflow_execution_options_updated_event_attributes body = {
             .versioning_override = after.versioning_override,

@@ -255,6 +255,9 @@ void hf_query_answer_call(hf_core *core, hf_call *call, hf_run *run, const hf_to
         return;
     }
     HF_PROBE(core, HF_PROBE_QUERY_DIRECT);
+    if (!hf_run_is_open(run)) {
+        HF_PROBE(core, HF_PROBE_QUERY_CLOSED);
+    }
     hf_pb_workflow_query_result result = {
         .result_type = request->completed_type,
         .answer = request->query_result,

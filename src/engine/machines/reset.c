@@ -198,27 +198,44 @@ static bool refuse(hf_core *core, hf_call *call, const char *why)
     return false;
 }
 
-static bool signals_are_good(hf_core *core, hf_call *call)
+static bool signal_is_good(hf_core *core, hf_call *call, const hf_pb_post_reset_operation_signal_workflow *signal)
 {
-    const hf_pb_reset_workflow_execution_request *request = call->request;
-    for (size_t i = 0; i < request->post_reset_operations.count; i++) {
-        const hf_pb_post_reset_operation *operation = &request->post_reset_operations.items[i];
-        if (operation->variant_case != HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW) {
-            hf_call_fail(core, call, HF_ERR_UNSUPPORTED,
-                         "of PostResetOperations only signals are part of this version");
-            return false;
-        }
-        const hf_pb_post_reset_operation_signal_workflow *signal = operation->signal_workflow;
-        if (signal->signal_name.len == 0 || signal->signal_name.len > HF_ID_LEN_MAX) {
-            return refuse(core, call, "SignalName is not set on a PostResetOperation, or longer than 1000 bytes.");
-        }
-        if (!hf_fits(core, hf_payloads_len(signal->input)) ||
-            !hf_fits(core, hf_message_len(core, &hf_pb_header_type, signal->header))) {
-            hf_call_fail(core, call, HF_ERR_TOO_BIG, "a signal of a PostResetOperation is longer than one blob may be");
-            return false;
-        }
+    if (signal->signal_name.len == 0 || signal->signal_name.len > HF_ID_LEN_MAX) {
+        return refuse(core, call, "SignalName is not set on a PostResetOperation, or longer than 1000 bytes.");
+    }
+    if (!hf_fits(core, hf_payloads_len(signal->input)) ||
+        !hf_fits(core, hf_message_len(core, &hf_pb_header_type, signal->header))) {
+        hf_call_fail(core, call, HF_ERR_TOO_BIG, "a signal of a PostResetOperation is longer than one blob may be");
+        return false;
     }
     return true;
+}
+
+/* Options without a mask change nothing. */
+static bool options_are_good(hf_core *core, hf_call *call,
+                             const hf_pb_post_reset_operation_update_workflow_options *update)
+{
+    static const hf_pb_workflow_execution_options NONE = {0};
+    const hf_pb_workflow_execution_options *options = update->workflow_execution_options;
+    return update->update_mask == NULL ||
+           hf_options_are_good(core, call, options != NULL ? options : &NONE, update->update_mask);
+}
+
+static bool operations_are_good(hf_core *core, hf_call *call)
+{
+    const hf_pb_reset_workflow_execution_request *request = call->request;
+    bool is_good = true;
+    for (size_t i = 0; is_good && i < request->post_reset_operations.count; i++) {
+        const hf_pb_post_reset_operation *operation = &request->post_reset_operations.items[i];
+        if (operation->variant_case == HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW) {
+            is_good = signal_is_good(core, call, operation->signal_workflow);
+        } else if (operation->variant_case == HF_PB_POST_RESET_OPERATION_UPDATE_WORKFLOW_OPTIONS) {
+            is_good = options_are_good(core, call, operation->update_workflow_options);
+        } else {
+            is_good = refuse(core, call, "a PostResetOperation is neither a signal nor an update of options");
+        }
+    }
+    return is_good;
 }
 
 static bool request_is_good(hf_core *core, hf_call *call, const hf_run *run)
@@ -233,7 +250,7 @@ static bool request_is_good(hf_core *core, hf_call *call, const hf_run *run)
                       "of WorkflowTaskFinishEventId, HoldfastPoint and HoldfastActivityId more than one is set");
     }
     if (!has_event && (request->holdfast_point != 0 || request->holdfast_activity_id.len > 0)) {
-        return signals_are_good(core, call);
+        return operations_are_good(core, call);
     }
     if (request->workflow_task_finish_event_id <= 1 || request->workflow_task_finish_event_id > run->event_count) {
         HF_PROBE(core, HF_PROBE_RESET_REFUSED);
@@ -242,7 +259,7 @@ static bool request_is_good(hf_core *core, hf_call *call, const hf_run *run)
                      (long long)request->workflow_task_finish_event_id, (long long)run->event_count);
         return false;
     }
-    return signals_are_good(core, call);
+    return operations_are_good(core, call);
 }
 
 static bool is_same(hf_core *core, const hf_reset *it, const hf_call *call, const hf_run *run)
@@ -693,7 +710,7 @@ static void finish(hf_core *core, hf_reset *it)
     if (core->status != HF_OK) {
         return;
     }
-    hf_reset_add_signals(core, it);
+    hf_reset_add_operations(core, it);
     hf_str run_id = hf_arena_copy(&it->arena, hf_owned_str(&it->made->run.run_id));
     if (core->status == HF_OK) {
         be_born(core, it);

@@ -1,7 +1,7 @@
 /* Resets: what becomes of the events of the base, and of the runs that continued it.
  *
  *     1 ........ point | point + 1 ............... last |  1 ......... last of the run that continued it, and so on
- *     copied as is     | signals, updates and the ends of children are applied again, all others are left behind
+ *     copied as is     | signals, updates, options and the ends of children are applied again, all others are left behind
  *
  * Behind the copied events the new run has WorkflowTaskFailed with the cause RESET_WORKFLOW. A worker that replays it gets a new workflow
  * task there. */
@@ -275,6 +275,20 @@ static void child_again(hf_core *core, hf_reset *it, hf_pb_history_event *event)
     put(core, it, event);
 }
 
+/* Other options, and what starts have left with the run. A request never leaves these behind. */
+static void options_again(hf_core *core, hf_reset *it, const hf_pb_history_event *event)
+{
+    HF_PROBE(core, HF_PROBE_RESET_OPTIONS);
+    hf_pb_history_event again = {
+        .event_type = event->event_type,
+        .attributes_case = event->attributes_case,
+        .workflow_execution_options_updated_event_attributes =
+            event->workflow_execution_options_updated_event_attributes,
+        .links = event->links,
+    };
+    put(core, it, &again);
+}
+
 static void reapply(hf_core *core, hf_reset *it, hf_pb_history_event *event)
 {
     switch (event->event_type) {
@@ -286,6 +300,9 @@ static void reapply(hf_core *core, hf_reset *it, hf_pb_history_event *event)
         return;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED: /* without a request it was admitted by an event */
         admit_again(core, it, event->workflow_execution_update_accepted_event_attributes->accepted_request);
+        return;
+    case HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED:
+        options_again(core, it, event);
         return;
     case HF_EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW:
         hf_owned_set(&core->runs_memory, &it->next_run_id,
@@ -299,27 +316,58 @@ static void reapply(hf_core *core, hf_reset *it, hf_pb_history_event *event)
     }
 }
 
-void hf_reset_add_signals(hf_core *core, hf_reset *it)
+static void put_signal(hf_core *core, hf_reset *it, const hf_pb_post_reset_operation_signal_workflow *signal)
+{
+    const hf_pb_reset_workflow_execution_request *request = it->caller->request;
+    hf_pb_workflow_execution_signaled_event_attributes body = {
+        .signal_name = signal->signal_name,
+        .input = signal->input,
+        .header = signal->header,
+        .identity = request->identity,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
+        .workflow_execution_signaled_event_attributes = &body,
+        .links = {signal->links.items, signal->links.count},
+    };
+    put(core, it, &event);
+}
+
+/* What does not change leaves no event. */
+static void put_options(hf_core *core, hf_reset *it, const hf_pb_post_reset_operation_update_workflow_options *update)
+{
+    static const hf_pb_workflow_execution_options NONE = {0};
+    const hf_pb_workflow_execution_options *options = update->workflow_execution_options;
+    hf_pb_workflow_execution_options after = {0};
+    if (update->update_mask == NULL ||
+        !hf_options_change(core, &it->made->run, options != NULL ? options : &NONE, update->update_mask, &after)) {
+        return;
+    }
+    HF_PROBE(core, HF_PROBE_RESET_OPTIONS);
+    hf_pb_workflow_execution_options_updated_event_attributes body = {
+        .versioning_override = after.versioning_override,
+        .unset_versioning_override = after.versioning_override == NULL,
+        .priority = after.priority,
+    };
+    hf_pb_history_event event = {
+        .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
+        .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_OPTIONS_UPDATED_EVENT_ATTRIBUTES,
+        .workflow_execution_options_updated_event_attributes = &body,
+    };
+    put(core, it, &event);
+}
+
+void hf_reset_add_operations(hf_core *core, hf_reset *it)
 {
     const hf_pb_reset_workflow_execution_request *request = it->caller->request;
     for (size_t i = 0; i < request->post_reset_operations.count && core->status == HF_OK; i++) {
         const hf_pb_post_reset_operation *operation = &request->post_reset_operations.items[i];
-        if (operation->variant_case != HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW) {
-            continue; /* the others were refused */
+        if (operation->variant_case == HF_PB_POST_RESET_OPERATION_SIGNAL_WORKFLOW) {
+            put_signal(core, it, operation->signal_workflow);
+        } else { /* the others were refused */
+            put_options(core, it, operation->update_workflow_options);
         }
-        hf_pb_workflow_execution_signaled_event_attributes body = {
-            .signal_name = operation->signal_workflow->signal_name,
-            .input = operation->signal_workflow->input,
-            .header = operation->signal_workflow->header,
-            .identity = request->identity,
-        };
-        hf_pb_history_event event = {
-            .event_type = HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED,
-            .attributes_case = HF_PB_HISTORY_EVENT_WORKFLOW_EXECUTION_SIGNALED_EVENT_ATTRIBUTES,
-            .workflow_execution_signaled_event_attributes = &body,
-            .links = {operation->signal_workflow->links.items, operation->signal_workflow->links.count},
-        };
-        put(core, it, &event);
     }
 }
 

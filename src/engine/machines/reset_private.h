@@ -59,6 +59,6 @@ bool hf_reset_take(hf_core *core, hf_reset *it, hf_str bytes);
 /* Where the search has led, after the last event of the base. False: it has failed. */
 bool hf_reset_found(hf_core *core, hf_reset *it);
 /* What the request itself adds to the new run. */
-void hf_reset_add_signals(hf_core *core, hf_reset *it);
+void hf_reset_add_operations(hf_core *core, hf_reset *it);
 
 #endif

@@ -259,6 +259,7 @@ static void suggest(hf_core *core, const started_facts *facts, hf_pb_workflow_ta
             continue;
         }
         if (!body->suggest_continue_as_new) {
+            HF_PROBE(core, HF_PROBE_SUGGESTED);
             body->suggest_continue_as_new = true;
             body->suggest_continue_as_new_reasons.items = HF_ARENA_ARRAY(&core->scratch, int32_t, HF_COUNT_OF(reasons));
         }

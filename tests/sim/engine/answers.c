@@ -242,6 +242,10 @@ static void fill_activity(sim_world *world, sim_slot *slot, sim_call *call)
             (hf_pb_respond_activity_task_failed_request){.task_token = token, .namespace = HF_STR(SIM_NAMESPACE)};
         request->failure =
             hf_failure_application(&call->arena, HF_STR("Oops"), sim_copy(call, nonce), sim_chance(world, 200));
+        if (sim_chance(world, 250)) {
+            request->failure->application_failure_info->next_retry_delay =
+                hf_pb_duration_of(hf_nanoseconds(sim_upto(world, 2 * SIM_SECOND)));
+        }
         call->call.request = request;
         return;
     }

@@ -121,7 +121,7 @@ static void query(sim_world *world, sim_asker *asker)
     request->query->query_type = HF_STR("signals");
     request->query_reject_condition = sim_chance(world, 200) ? 1 + (int32_t)sim_upto(world, 2) : 0;
     call->call.request = request;
-    call->call.timeout = hf_seconds(sim_chance(world, 300) ? 1 : 7 + sim_upto(world, 20));
+    call->call.timeout = hf_seconds(sim_chance(world, 100) ? 1 : 7 + sim_upto(world, 20));
     call->log = run;
     call->epoch = (uint64_t)signals_acknowledged(world, log->run_id);
     asker->is_waiting = true;

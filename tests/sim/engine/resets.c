@@ -79,6 +79,30 @@ static void fill_update(sim_call *call, const sim_reset_op *op)
     call->call.timeout = hf_seconds(1);
 }
 
+int32_t sim_reset_priority(const sim_reset_op *op)
+{
+    uint64_t hash = hf_hash_bytes(7, op->request_id, strlen(op->request_id));
+    return hash % 4 == 0 ? 1 + (int32_t)(hash / 4 % 1000000) : 0;
+}
+
+static void add_options(sim_call *call, int32_t priority, hf_pb_reset_workflow_execution_request *request)
+{
+    static hf_str paths[] = {{"priority.priority_key", 21}};
+    hf_arena *arena = &call->arena;
+    hf_pb_post_reset_operation *operation = HF_ARENA_NEW(arena, hf_pb_post_reset_operation);
+    operation->variant_case = HF_PB_POST_RESET_OPERATION_UPDATE_WORKFLOW_OPTIONS;
+    operation->update_workflow_options = HF_ARENA_NEW(arena, hf_pb_post_reset_operation_update_workflow_options);
+    operation->update_workflow_options->workflow_execution_options =
+        HF_ARENA_NEW(arena, hf_pb_workflow_execution_options);
+    operation->update_workflow_options->workflow_execution_options->priority = HF_ARENA_NEW(arena, hf_pb_priority);
+    operation->update_workflow_options->workflow_execution_options->priority->priority_key = priority;
+    operation->update_workflow_options->update_mask = HF_ARENA_NEW(arena, hf_pb_field_mask);
+    operation->update_workflow_options->update_mask->paths.items = paths;
+    operation->update_workflow_options->update_mask->paths.count = 1;
+    request->post_reset_operations.items = operation;
+    request->post_reset_operations.count = 1;
+}
+
 static void fill_reset(sim_call *call, const sim_reset_op *op)
 {
     REQUEST(reset_workflow_execution);
@@ -91,6 +115,9 @@ static void fill_reset(sim_call *call, const sim_reset_op *op)
         request->reset_reapply_exclude_types.items = HF_ARENA_NEW(&call->arena, int32_t);
         request->reset_reapply_exclude_types.items[0] = op->exclude;
         request->reset_reapply_exclude_types.count = 1;
+    }
+    if (sim_reset_priority(op) != 0) {
+        add_options(call, sim_reset_priority(op), request);
     }
 }
 

@@ -14,5 +14,7 @@ void sim_judge_resets(sim_world *world);
 /* "rs-1", and "rs.5" of a child. */
 void sim_reset_name(int family, char text[SIM_NAME_LEN]);
 void sim_reset_child_name(int child, char text[SIM_NAME_LEN]);
+/* The priority that a reset gives the new run; 0 = none. No two are the same. */
+int32_t sim_reset_priority(const sim_reset_op *op);
 
 #endif

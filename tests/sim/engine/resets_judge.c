@@ -3,8 +3,8 @@
  * Z1  a request is carried out once, and its run is there (also resets.c)
  * Z2  an id leads to its newest run (resets.c), and no two runs of it are open
  * Z3  a run that was made by a reset begins with the bytes of its base
- * Z4  signals and updates behind that point, of the base and of the runs that continued it, follow at once, in order and once each; unless
- *     the request left them out
+ * Z4  signals, updates and options behind that point, of the base and of the runs that continued it, follow at once, in order and once
+ *     each; unless the request left them out. Then come the options that the reset itself gives
  * Z5  a run that was terminated by a reset has a newer one; no row of a run that was not made is left */
 #include "sim/engine/resets.h"
 
@@ -95,7 +95,7 @@ static const saga *find(const verdict *all, hf_str run_id)
 
 /* ---- One run ----------------------------------------------------------------------------------------------------------- */
 
-/* Signals and updates, each as a text. */
+/* Signals, updates and options, each as a text. */
 typedef struct tokens {
     char items[200][SIM_NAME_LEN + 2];
     size_t count;
@@ -113,9 +113,19 @@ static void add_token(tokens *to, char kind, hf_str id)
     }
 }
 
+static void add_priority(tokens *to, int32_t priority)
+{
+    char text[SIM_NAME_LEN];
+    (void)snprintf(text, sizeof text, "%d", (int)priority);
+    add_token(to, 'o', hf_str_of(text));
+}
+
 static void add_event(tokens *to, const hf_pb_history_event *event, int exclude)
 {
     const hf_pb_request *request = NULL;
+    if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED) {
+        add_priority(to, event->workflow_execution_options_updated_event_attributes->priority->priority_key);
+    }
     if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED && exclude != 1) {
         add_token(to, 's', event->workflow_execution_signaled_event_attributes->request_id);
     } else if (event->event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED) {
@@ -212,6 +222,9 @@ static void judge_made(verdict *all, const saga *it)
     if (op == NULL || !expected(all, it, base, copied, op->exclude, &should)) {
         return; /* nobody knows what it was to leave behind, or what there was */
     }
+    if (sim_reset_priority(op) != 0) {
+        add_priority(&should, sim_reset_priority(op));
+    }
     bool is_same = is.count == should.count;
     for (size_t i = 0; i < is.count && is_same; i++) {
         is_same = strcmp(is.items[i], should.items[i]) == 0;
@@ -219,7 +232,7 @@ static void judge_made(verdict *all, const saga *it)
     bool is_cut = it->decoded[it->count - 1].event_type == HF_EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED &&
                   it->count == it->forked + 1 + is.count + 1; /* it was too long for a task */
     if (!is_same && !is_cut) {
-        sim_fail(world, "Z4: %zu signals and updates follow in run %.*s, %zu should (%s, %s)", is.count,
+        sim_fail(world, "Z4: %zu signals, updates and options follow in run %.*s, %zu should (%s, %s)", is.count,
                  HF_STR_ARGS(it->run_id), should.count, is.count > 0 ? is.items[0] : "",
                  should.count > 0 ? should.items[0] : "");
     }

@@ -8,6 +8,8 @@
 
 #define HEAL_MAX (4 * 3600 * SIM_SECOND) /* of virtual time: every run is over by then */
 enum { STEPS_MAX = 400000, PROBE_PERCENT_MIN = 1 };
+/* What is met by one seed in a hundred is met by half as many in hardly any thousand. */
+enum { SHARE_SEEDS_MIN = 1000, SHARE_PERMILLE_MIN = 5 };
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------- */
 
@@ -60,6 +62,7 @@ static void choose_limits(sim_world *world, hf_core_limits *limits)
     }
     limits->payload_len = sim_chance(world, 500) ? 20000 + (size_t)sim_upto(world, 30000) : 0;
     limits->history_count = sim_chance(world, 500) ? 15 + sim_upto(world, 60) : 0;
+    limits->suggest_count = limits->history_count * 2 / 3;
     limits->history_len = sim_chance(world, 300) ? 2000 + sim_upto(world, 8000) : 0;
     limits->pending = sim_chance(world, 500) ? SIM_PENDING_MAX + (size_t)sim_upto(world, 3) : 0;
     limits->buffered_count = sim_chance(world, 500) ? 1 + (size_t)sim_upto(world, 2) : 0;
@@ -140,12 +143,12 @@ static void choose(sim_world *world)
     choose_limits(world, &knobs->core.limits);
     knobs->core.limits.keep_alive = sim_chance(world, 400) ? 1 + sim_upto(world, 2 * SIM_SECOND) : 0;
     /* If the hashes of names collide, a damaged run also hides the names of others. */
-    knobs->has_damage = sim_chance(world, 250) && knobs->core.name_bits_off == 0;
+    knobs->has_damage = sim_chance(world, 300) && knobs->core.name_bits_off == 0;
     knobs->poison = sim_chance(world, 250) ? (int)sim_upto(world, 1000) : 0;
     knobs->chains = swarm(world, 600);
     knobs->zones_go = sim_chance(world, 300);
     knobs->rate = sim_chance(world, 300) ? 0.5 + (double)sim_upto(world, 7) / 2 : 0;
-    knobs->deletes = sim_chance(world, 500) ? 20 + (int)sim_upto(world, 180) : 0;
+    knobs->deletes = sim_chance(world, 600) ? 20 + (int)sim_upto(world, 180) : 0;
     /* Where names are alike each call reads the runs of all, and the families of a schedule have very many. */
     knobs->has_children = sim_chance(world, 600) && (knobs->chains == 0 || knobs->core.name_bits_off == 0);
     knobs->portions = sim_chance(world, 400) ? (int)sim_upto(world, 600) : 0;
@@ -396,14 +399,8 @@ static void print_probes(const sim_totals *totals, FILE *out)
 static bool print_methods(const sim_totals *totals, FILE *out)
 {
     static const hf_method ELSEWHERE[] = {
-        HF_METHOD_GET_SYSTEM_INFO,
-        HF_METHOD_DESCRIBE_NAMESPACE, /* they need no store */
-        HF_METHOD_TELL_LISTENER,      /* the engine's own */
-        HF_METHOD_DESCRIBE_TASK_QUEUE,
-        HF_METHOD_SIGNAL_WITH_START_WORKFLOW_EXECUTION,
-        HF_METHOD_GET_WORKFLOW_EXECUTION_HISTORY_REVERSE,
-        HF_METHOD_RESET_WORKFLOW_EXECUTION,
-        HF_METHOD_UPDATE_WORKFLOW_EXECUTION_OPTIONS, /* the engine does not answer these */
+        HF_METHOD_GET_SYSTEM_INFO, HF_METHOD_DESCRIBE_NAMESPACE, /* they need no store */
+        HF_METHOD_TELL_LISTENER,                                 /* the engine's own */
     };
     bool fine = true;
     (void)fprintf(out, "Calls:\n");
@@ -419,6 +416,15 @@ static bool print_methods(const sim_totals *totals, FILE *out)
     (void)fprintf(out, "%llu seeds had %d callers of queries and updates, who were told %llu outcomes\n",
                   (unsigned long long)totals->crowds, (int)SIM_ASKERS_MAX, (unsigned long long)totals->outcomes);
     return fine && totals->outcomes > 0;
+}
+
+bool sim_totals_have_shares(const sim_totals *totals)
+{
+    bool fine = true;
+    for (int i = 0; i < HF_PROBE_COUNT; i++) {
+        fine = fine && totals->probe_seeds[i] * 1000 >= totals->seeds * SHARE_PERMILLE_MIN;
+    }
+    return fine || totals->seeds < SHARE_SEEDS_MIN;
 }
 
 bool sim_totals_print(const sim_totals *totals, FILE *out)
@@ -445,6 +451,7 @@ bool sim_totals_print(const sim_totals *totals, FILE *out)
     for (int i = 0; i < HF_PROBE_COUNT; i++) {
         fine = fine && totals->probes[i] > 0;
     }
+    fine = sim_totals_have_shares(totals) && fine;
     (void)fprintf(out, "Transitions:\n");
     for (int id = 0; id < HF_MACHINE_COUNT; id++) {
         const hf_machine *machine = hf_machine_of((hf_machine_id)id);

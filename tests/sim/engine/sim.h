@@ -63,8 +63,10 @@ typedef struct sim_totals {
 } sim_totals;
 
 void sim_totals_add(sim_totals *to, const sim_totals *from);
-/* Prints the totals; false: a fault, probe or transition that should have happened never did. */
+/* Prints the totals; false: a fault, probe or transition that should have happened never did, or a probe in too few seeds. */
 bool sim_totals_print(const sim_totals *totals, FILE *out);
+/* Each probe was met by its share of the seeds: half of the one percent that is aimed at. Of few seeds this says nothing: true. */
+bool sim_totals_have_shares(const sim_totals *totals);
 
 /* ---- Chance --------------------------------------------------------------------------------------------------------- */
 

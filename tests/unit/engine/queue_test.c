@@ -123,6 +123,24 @@ static void a_backlog_counts_tasks_in_memory_and_on_disk(void **state)
     }
 }
 
+static void rates_over_half_a_minute_are_described(void **state)
+{
+    (void)state;
+    hf_rig_do(&rig, "start w1; start w2; start w3; time 10s; poll; complete; time 10s");
+    const hf_pb_task_queue_stats *is = describe("queue q stats")->stats;
+    assert_float_equal(is->tasks_add_rate, 3.0 / 20, 0.001);
+    assert_float_equal(is->tasks_dispatch_rate, 1.0 / 20, 0.001);
+    assert_float_equal(describe("queue other stats")->stats->tasks_add_rate, 0, 0.001);
+    hf_rig_do(&rig, "time 12s"); /* starts are forgotten, the poll is not */
+    hf_rig_do(&rig, "time 3s; start w4");
+    is = describe("queue q stats")->stats;
+    assert_true(is->tasks_add_rate > 0 && is->tasks_add_rate < 2.0 / 30);
+    assert_true(is->tasks_dispatch_rate > 0);
+    hf_rig_do(&rig, "time 100s");
+    assert_float_equal(describe("queue q stats")->stats->tasks_add_rate, 0, 0.001);
+    assert_float_equal(describe("queue q stats")->stats->tasks_dispatch_rate, 0, 0.001);
+}
+
 static void a_poll_says_how_many_more_wait(void **state)
 {
     (void)state;
@@ -187,6 +205,7 @@ static const struct CMUnitTest TESTS[] = {
     TEST(pollers_are_named_for_five_minutes),
     TEST(a_queue_remembers_only_so_many_pollers),
     TEST(a_backlog_counts_tasks_in_memory_and_on_disk),
+    TEST(rates_over_half_a_minute_are_described),
     TEST(a_poll_says_how_many_more_wait),
     TEST(a_limit_is_described),
     TEST(the_polls_of_a_worker_end_with_it),
