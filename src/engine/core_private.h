@@ -125,6 +125,10 @@ hf_core *hf_core_new(const hf_core_options *options); /* empty; NULL: no memory 
 bool hf_core_is_whole(hf_core *core);
 /* The next input, or the next part of one. */
 void hf_core_reset_scratch(hf_core *core);
+/* A step begins. False: the core is broken. */
+bool hf_core_begin_step(hf_core *core, hf_clock now);
+/* The end of a portion of steps: tasks that became ready meet polls. */
+void hf_core_end_steps(hf_core *core);
 void *hf_core_alloc(hf_core *core, size_t len); /* cleared; NULL: engine-E2 */
 void hf_core_free_mem(hf_core *core, void *ptr, size_t len);
 void hf_core_break(hf_core *core, hf_status status, const char *format, ...) HF_PRINTF(3, 4);
