@@ -77,7 +77,7 @@ void hf_cancel_call(hf_core *core, hf_call *call, hf_run *run);
 bool hf_request_is_known(const hf_run *run, hf_str request_id);
 bool hf_run_has_buffered(hf_core *core, const hf_run *run, int32_t event_type);
 
-/* ---- workflow_task_decide.c ------------------------------------------------------------------------------------------ */
+/* ---- workflow_task_*.c ----------------------------------------------------------------------------------------------- */
 /* Schedules a workflow task unless one is pending or the run is closed. A step calls it last: the task may start at once. */
 void hf_wft_schedule(hf_core *core, hf_run *run);
 /* The same, even if the first task of the run should wait still: for an update or a signal with start, whose caller does not want to wait. */
