@@ -122,7 +122,7 @@ void hf_wft_answer(hf_core *core, hf_run *run, const hf_wft *wft, hf_call *call,
 /* The task becomes that of the run; `identity`: what its Started event says. */
 void hf_wft_write(hf_core *core, hf_run *run, const hf_wft *from, hf_str identity);
 
-/* ---- activity_command.c, activity_decide.c, activity_end.c -------------------------------------------------------------- */
+/* ---- activity_*.c ------------------------------------------------------------------------------------------------------- */
 /* Whether the command is well-formed; fills in defaults. If not, the message is in core->op. */
 bool hf_activity_command_is_good(hf_core *core, const hf_run *run,
                                  hf_pb_schedule_activity_task_command_attributes *attrs);
@@ -143,6 +143,16 @@ void hf_activity_task(hf_core *core, hf_activity *activity, hf_arena *arena,
 hf_pb_retry_policy *hf_activity_policy(hf_core *core, const hf_activity *activity, hf_arena *arena);
 void hf_activity_again(hf_core *core, hf_activity *activity);
 void hf_activity_enqueue(hf_core *core, hf_run *run, hf_activity *activity);
+/* An attempt whose process ended: the number of times in a row that this has happened, and the pause (ns) that follows. */
+typedef struct hf_loss {
+    uint32_t crashes;
+    int64_t pause;
+} hf_loss;
+
+/* Schedules another attempt after `failure`: HF_RETRY_STATE_IN_PROGRESS; any other state says why there is none. The pause is the policy's, or
+ * that of `loss` if there is one. */
+int32_t hf_activity_retry(hf_core *core, hf_run *run, hf_activity *activity, const hf_pb_failure *failure,
+                          const hf_loss *loss);
 /* Respond*, heartbeat: the call's token names this run. */
 void hf_activity_answer(hf_core *core, hf_call *call, hf_run *run, const hf_token *token);
 /* The same for a call that names the activity by its id. */
