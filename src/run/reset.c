@@ -23,6 +23,7 @@ void hf_resets_free(hf_run_memory *memory, hf_run *run)
 
 void hf_resets_add(hf_run_memory *memory, hf_run *run, hf_str request_id, hf_str run_id)
 {
+    hf_assert(run->resets.count <= HF_RESETS_KEPT_MAX);
     if (run->resets.count == HF_RESETS_KEPT_MAX) {
         forget(memory, &run->resets.items[0]);
         run->resets.count--;

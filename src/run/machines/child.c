@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+_Static_assert(HF_CHILD_STATE_COUNT == HF_CHILD_LEFT + 1, "the table has a row for every state");
 static const hf_rule RULES[HF_CHILD_STATE_COUNT] = {
     [HF_CHILD_NEW] = {"new", HF_BIT(HF_CHILD_INITIATED)},
     [HF_CHILD_INITIATED] = {"initiated", HF_BIT(HF_CHILD_STARTED) | HF_BIT(HF_CHILD_FAILED)},
@@ -77,6 +78,7 @@ static void release(hf_run_memory *memory, hf_child *child)
 static void drop(hf_run_memory *memory, hf_run *run, hf_child *child)
 {
     size_t index = (size_t)(child - run->children.items);
+    hf_assert(index < run->children.count);
     hf_child_set(run, child, HF_CHILD_NEW);
     release(memory, child);
     run->children.count--;
@@ -109,6 +111,7 @@ void hf_children_leave(hf_run_memory *memory, hf_run *run, bool is_reset)
         }
     }
     run->children.count = kept;
+    hf_assert(run->moving == kept); /* those that are left are told, and no others */
 }
 
 hf_child *hf_child_add(hf_run_memory *memory, hf_run *run, int64_t initiated_id)
